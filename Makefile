@@ -21,7 +21,7 @@ FEDERATION := $(FEDERATION_ENV)/.installed
 PINS := pyproject.toml deploy/constraints.txt
 BENCHMARKS := $(filter-out _% spark_kills measured results,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-.PHONY: help docs measured demo demo-synthetic install install-dev neural federation check lint test test-long test-spark bench bench-spark clean
+.PHONY: help docs measured demo demo-synthetic install install-dev neural federation check lint test test-long test-spark bench bench-spark catalogues clean
 .DEFAULT_GOAL := help
 
 help:
@@ -35,6 +35,7 @@ help:
 	@echo "make install  only create $(VENV) with the pinned dependencies and the sudare command"
 	@echo "make neural   add torch, for neural generators, as a CPU build (TORCH_INDEX=URL chooses where from)"
 	@echo "make federation  install Flower, for federations, in $(FEDERATION_ENV)"
+	@echo "make catalogues  bring the catalogues of messages up to date with the source, and compile them"
 	@echo "make docs     build the manual as a searchable site in build/site"
 	@echo "make bench    run every benchmark and write benchmarks/results/"
 	@echo "make measured write docs/measured.md from benchmarks/results/"
@@ -88,6 +89,9 @@ bench-spark: $(DEV) $(SPARK)/.installed
 neural: $(NEURAL)
 
 federation: $(FEDERATION)
+
+catalogues: $(DEV)
+	$(BIN)/python -m tests.catalogues
 
 # A dead link, or a page that the menu leaves out, fails it.
 docs: $(DOCS)

@@ -3,7 +3,7 @@
 Where to look:
     app, auditor_routes                     the routes; those of auditors apart
     answering, guard, public_address        what every answer carries, and under which address it is met
-    asking, rendering, words_en, words_ja   who asks and in which language; pages out of templates
+    asking, rendering                       who asks and in which language; pages out of templates
     releases, version, comparison           what was published
     accounts, burn_down                     what it cost
     journal                                 what the ledger wrote down, with proofs

@@ -13,11 +13,13 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from console.site.asking import NotThere, Page, Site, Viewer
 from console.site.auditors import COOKIE
 from console.site.guard import SANDBOXED
-from console.site.rendering import TEXTS, render
+from console.site.rendering import LANGUAGES, render
 from contracts.errors import SudareError
 from tasks.storage.workspace.run_folder import UnexpectedError, sheltered
 
 _LANGUAGE_COOKIE: Final = "sudare_lang"
+_TROUBLES: Final = frozenset({400, 404, 405, 500, 503})
+"""What the site has words for."""
 _YEAR_SECONDS: Final = 365 * 24 * 3600
 _PIECE: Final = 1 << 18
 _KINDS: Final = {
@@ -49,7 +51,7 @@ class PageRoutes:
             told = [] if auditors.proxy is None else request.headers.getlist(auditors.proxy.header)
             header = told[0] if len(told) == 1 else None  # of two, one may be the reader's own
             who = auditors.who(request.cookies.get(COOKIE), peer=peer, header=header)
-        return Viewer(asked if asked in TEXTS else "en", who)
+        return Viewer("ja" if asked == "ja" else "en", who)
 
     def page(self, request: Request, make: PageMaker, *, status: int = 200) -> Response:
         """Answer with a page, in the form that is asked for."""
@@ -68,7 +70,7 @@ class PageRoutes:
 
     def trouble(self, request: Request, status: int) -> Response:
         """Answer that a page is not to be had."""
-        known = int(status) if f"trouble.{int(status)}" in TEXTS["en"] else int(HTTPStatus.BAD_REQUEST)
+        known = int(status) if status in _TROUBLES else int(HTTPStatus.BAD_REQUEST)
         return self.drawn(request, self.viewer(request), Page("trouble", {"status": known}), status=int(status))
 
     def drawn(self, request: Request, viewer: Viewer, page: Page, *, status: int = 200) -> Response:
@@ -80,7 +82,7 @@ class PageRoutes:
         query = request.query_params
         html = render(self._site, viewer, page, path=path, query=dict(query))
         answer = Response(html, status_code=status, media_type="text/html", headers=private)
-        if query.get("lang") in TEXTS:
+        if query.get("lang") in LANGUAGES:
             answer.set_cookie(
                 _LANGUAGE_COOKIE,
                 viewer.language,

@@ -26,7 +26,7 @@ from console.site.asking import NotThere, Page, Site, Viewer
 from console.site.auditor_routes import PlaceInPath, ReleaseInPath
 from console.site.guard import Guard
 from console.site.public_address import is_our_host
-from console.site.rendering import says
+from tasks.records.page.language import language
 from tasks.records.page.style import PALETTE
 
 _STATIC: Final = Path(__file__).parent / "static"
@@ -161,7 +161,7 @@ def _add_accounts(app: FastAPI, site: Site, answering: PageRoutes) -> None:
     @app.get("/api/account")
     def account(request: Request, name: TextQuery, before: NumberQuery | None = None) -> Response:
         def make(viewer: Viewer) -> Page:
-            return accounts.account_page(site, viewer, name, before=before, says=says(viewer.language))
+            return accounts.account_page(site, viewer, name, before=before, says=language(viewer.language).text)
 
         return answering.page(request, make)
 

@@ -15,6 +15,7 @@ from console.site.folders import Folders, Kept
 from console.site.public_address import PublicAddress
 from console.site.tables import Preview
 from privacy.ledger.view import LedgerView
+from tasks.records.page.language import Code
 from tasks.storage.workspace.settings import Workspace
 
 PAGE: Final = 50
@@ -33,7 +34,7 @@ class Viewer:
         auditor: the auditor's name; None for everybody else.
     """
 
-    language: str
+    language: Code
     auditor: str | None
 
 

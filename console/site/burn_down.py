@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Final
 
-from markupsafe import Markup
-
 from console.site.folders import Kept
 from privacy.ledger.terms import AccountState
 from privacy.ledger.view import Claimed, LedgerView
@@ -86,7 +84,7 @@ def burn_down(
     runs_out: str | None,
     words: Mapping[str, str],
     now: datetime,
-) -> Markup | None:
+) -> svg.Drawing | None:
     """Draw what is left of an account, from its first charge to now, and on to the run that will be refused.
 
     Args:
@@ -96,7 +94,7 @@ def burn_down(
         words: "label", "now" and "out": what the picture says.
         now: the time.
     Returns:
-        Markup: an SVG; None while nothing was charged.
+        Drawing: an SVG; None while nothing was charged.
     """
     if not steps:
         return None

@@ -7,7 +7,7 @@ the publisher as they are.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -16,29 +16,17 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from console.site import words_en, words_ja
 from console.site.asking import Page, Site, Viewer
 from privacy.ledger.entries import KINDS
 from privacy.ledger.journal.signing import key_id
 from tasks.records.page.language import language
 
-TEXTS: Final[Mapping[str, Mapping[str, str]]] = {"en": words_en.TEXTS, "ja": words_ja.TEXTS}
-LANGUAGES: Final = (("en", "English"), ("ja", "日本語"))
+LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "ja": "日本語"}
 _NAV: Final = (("releases", "/"), ("accounts", "/accounts"), ("journal", "/journal"), ("checkpoints", "/checkpoints"))
 _SECTIONS: Final = {"accounts": "accounts", "account": "accounts", "journal": "journal", "entry": "journal"} | {
     "checkpoints": "checkpoints",
     **dict.fromkeys(("releases", "release", "version", "record", "tables", "files", "verify", "compare"), "releases"),
 }
-
-
-def says(language: str) -> Callable[..., str]:
-    """Return how a text is looked up and filled in."""
-    texts = TEXTS[language]
-
-    def say(key: str, /, **values: object) -> str:
-        return texts[key].format(**values) if values else texts[key]
-
-    return say
 
 
 def render(site: Site, viewer: Viewer, page: Page, *, path: str, query: Mapping[str, str]) -> str:
@@ -50,7 +38,7 @@ def render(site: Site, viewer: Viewer, page: Page, *, path: str, query: Mapping[
         page: what to tell.
         path, query: the address, for the links to the other language.
     """
-    auditors = site.auditors
+    auditors, lang = site.auditors, language(viewer.language)
     drawn: str = (
         _environment()
         .get_template(f"{page.template}.html.j2")
@@ -58,10 +46,10 @@ def render(site: Site, viewer: Viewer, page: Page, *, path: str, query: Mapping[
             p=page.told,
             drawn=page.drawn,
             page=page,
-            t=says(viewer.language),
-            say=language("ja" if viewer.language == "ja" else "en").say,
+            t=lang.text,
+            say=lang.say,
             lang=viewer.language,
-            languages=LANGUAGES,
+            languages=LANGUAGES.items(),
             in_language=lambda code: link(path, **{**query, "lang": code}),
             nav=_NAV,
             section=_SECTIONS.get(page.template),

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from contracts.contract.column import Column
+from contracts.message import message
 from contracts.reading.scalars import Problem
 
 Formulas = Literal["accepted", "neutralised"]
@@ -24,11 +25,13 @@ _SPLIT: Final = re.compile(rf";\s*[{re.escape(''.join(_FIRST))}]")
 """Where `;` separates cells, as in much of Europe, what stands after it is a cell of its own; no quote helps that."""
 _PLAIN_NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?(?: ?%)?")
 _STATED: Final = {
-    None: "no category or name of a column in CSV files is one that a spreadsheet takes for a formula",
-    "accepted": "CSV files may have labels that a spreadsheet takes for formulas (formulas: accepted)",
+    None: message("no category or name of a column in CSV files is one that a spreadsheet takes for a formula"),
+    "accepted": message("CSV files may have labels that a spreadsheet takes for formulas (formulas: accepted)"),
     "neutralised": (
-        "in CSV files a label that a spreadsheet takes for a formula, or that begins with a single quote, has a "
-        "single quote in front (formulas: neutralised); in all other files it has none"
+        message(
+            "in CSV files a label that a spreadsheet takes for a formula, or that begins with a single quote, has a "
+            "single quote in front (formulas: neutralised); in all other files it has none"
+        )
     ),
 }
 

@@ -26,6 +26,7 @@ from contracts.domains.statements import (
     ValueKind,
 )
 from contracts.domains.value_sql import STRICTLY, day_sql, literal, number_sql
+from contracts.message import message
 from contracts.reading.scalars import Days, Problem, Text, parse_day, read_day, refuse
 
 if TYPE_CHECKING:
@@ -193,7 +194,8 @@ class DateDomain(OrderedDomain):
     @property
     def extent(self) -> str:
         """The bounds, and the length of a period."""
-        return f"{self.bounds[0]} to {self.bounds[1]} by {self.granularity}"
+        first, last = self.bounds
+        return message("{first} to {last} by {period}", first=first, last=last, period=message(self.granularity))
 
     def _bin_changes(self, older: Self) -> Iterator[Change]:
         if older.granularity != self.granularity:

@@ -21,6 +21,7 @@ from contracts.domains.domain_terms import NULL_LABEL, Frozen, NullPolicy, Prove
 from contracts.domains.notation import DayNotation, NumberNotation
 from contracts.domains.statements import Change, CheckKind, DecodedKind, DomainAdvice, Parameter, ValueKind
 from contracts.domains.value_sql import code_type
+from contracts.message import message
 from contracts.reading.scalars import Problem, Text, as_tuple, refuse
 
 if TYPE_CHECKING:
@@ -241,7 +242,9 @@ class DeclaredDomain(Frozen):
     @property
     def misfit_rule(self) -> str:
         """Say in a phrase what becomes of a value outside the domain."""
-        return "treated as null" if self.rest_label is None else f"counted as {self.rest_label}"
+        if self.rest_label is None:
+            return message("treated as null")
+        return message("counted as {value}", value=self.rest_label)
 
     @abstractmethod
     def changes(self, older: Self) -> Iterator[Change]:

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from contracts.domains.domain import DeclaredDomain, DomainCheck
 from contracts.domains.statements import CELLS_CHANGED, NESTED, Change, CheckKind, DecodedKind, Parameter
 from contracts.domains.value_sql import absent_sql
+from contracts.message import message
 from contracts.reading.scalars import Problem, parse_whole, refuse
 
 MOST_PLACES: Final = 2**14
@@ -122,12 +123,19 @@ class ImageDomain(DeclaredDomain):
     @property
     def extent(self) -> str:
         """The size, and the number of levels."""
-        return f"pictures of {self.height} x {self.width} places of {self.levels} levels"
+        return message(
+            "pictures of {height} x {width} places of {levels} levels",
+            height=self.height,
+            width=self.width,
+            levels=self.levels,
+        )
 
     @property
     def misfit_rule(self) -> str:
         """Levels are clipped."""
-        return "levels clipped; what is no level, and every place of a picture of another size, treated as null"
+        return message(
+            "levels clipped; what is no level, and every place of a picture of another size, treated as null"
+        )
 
     def changes(self, older: Self) -> Iterator[Change]:
         """Compare size and levels."""

@@ -24,6 +24,7 @@ from contracts.domains.statements import (
     shortly,
 )
 from contracts.domains.value_sql import STRICTLY, absent_sql, enumeration, literal, number_sql, text_sql
+from contracts.message import message
 from contracts.reading.scalars import Label, Problem, as_items, as_tuple, nearest, refuse, show
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ class ListedDomain(DeclaredDomain):
     @property
     def extent(self) -> str:
         """The number of categories."""
-        return f"{len(self.categories)} categories"
+        return message("{number} categories", number=len(self.categories))
 
     def changes(self, older: Self) -> Iterator[Change]:
         """Compare categories: which there are, and in which order; and `other`."""

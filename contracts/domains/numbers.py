@@ -25,6 +25,7 @@ from contracts.domains.value_sql import (
     literal,
     written_number_sql,
 )
+from contracts.message import message
 from contracts.reading.scalars import BoundPair, Problem, Text, Wholes, parse_bound, parse_whole, read_number
 
 if TYPE_CHECKING:
@@ -173,7 +174,8 @@ class NumberDomain(OrderedDomain):
     @property
     def extent(self) -> str:
         """The bounds, and the number of bins."""
-        return f"{self.bounds[0]} to {self.bounds[1]} in {len(self.bins)} bins"
+        low, high = self.bounds
+        return message("{low} to {high} in {bins} bins", low=low, high=high, bins=len(self.bins))
 
     def _bin_changes(self, older: Self) -> Iterator[Change]:
         if older.bins != self.bins:

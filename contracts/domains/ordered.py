@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from contracts.domains.domain import DeclaredDomain, DomainCheck
 from contracts.domains.statements import NUMBER_KINDS, VALUES_MOVED, Change, CheckKind, ValueKind
 from contracts.domains.value_sql import absent_sql, literal
+from contracts.message import message
 
 if TYPE_CHECKING:
     from contracts.domains.portable_cell import PortableCell
@@ -164,7 +165,7 @@ class OrderedDomain(DeclaredDomain):
     @property
     def misfit_rule(self) -> str:
         """Values are clipped."""
-        return "clipped to the bounds; unreadable ones treated as null"
+        return message("clipped to the bounds; unreadable ones treated as null")
 
     def changes(self, older: Self) -> Iterator[Change]:
         """Compare the bounds, then the bins."""

@@ -13,6 +13,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Final, NamedTuple
 
+from contracts.message import message
 from privacy.accounting.amounts import ATTO, PICO, loss_up
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
@@ -87,7 +88,7 @@ def largest_posterior(prior: Fraction, factor: Decimal) -> str:
     odds = _EXACT.multiply(_EXACT.divide(Decimal(prior.numerator), Decimal(prior.denominator)), factor)
     missing = _EXACT.divide(against, _EXACT.add(odds, against))
     if missing < _CERTAIN:
-        return "almost 100 %"
+        return message("almost 100 %")
     if missing < Decimal("0.01"):
         short = Context(prec=2, rounding=ROUND_FLOOR).plus(100 * missing)
         return f"{100 - short:f} %"
@@ -110,7 +111,7 @@ def smallest_posterior(prior: Fraction, factor: Decimal) -> str:
     against = _EXACT.multiply(_EXACT.divide(Decimal((1 - prior).numerator), Decimal(prior.denominator)), factor)
     left = _EXACT.divide(odds, _EXACT.add(odds, against))
     if left < _CERTAIN:
-        return "almost 0 %"
+        return message("almost 0 %")
     return f"{Context(prec=4, rounding=ROUND_FLOOR).plus(100 * left).normalize():f} %"
 
 

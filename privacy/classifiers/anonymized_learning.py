@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from contracts.message import message
 from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, WeightsAndBias, layers_of
 from privacy.classifiers.perturbation_options import (
     PerturbationOptions,
@@ -43,7 +44,7 @@ from privacy.grant.queries.parameters import ParameterQuery
 from privacy.learning.errors import CannotTrain
 from privacy.learning.perturbed import DeltaTraining
 
-SAYS: Final = (
+SAYS: Final = message(
     "anonymized learning: noise on the clamped change of every weight in every batch; the epsilon of one parameter "
     "bounds that parameter alone"
 )

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, ValidationError
 
+from contracts.message import message
 from privacy.arrays import Unsigned
 from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, WeightsAndBias, layers_of
 from privacy.classifiers.perturbation_options import NetworkOptions
@@ -40,7 +41,7 @@ from privacy.learning.feed_forward import initial_vector, train_plainly
 from privacy.learning.layout import RowLayout
 from privacy.marginals.seeds import PostProcessingSeed
 
-SAYS: Final = (
+SAYS: Final = message(
     "anonymizing first: a generator measures the table with noise, and an ordinary training sees its made-up rows "
     "alone; epsilon and delta bound all weights together"
 )

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from contracts.message import message
 from privacy.classifiers.classifier_model import (
     ClassifierModel,
     ParameterRange,
@@ -44,7 +45,7 @@ from privacy.learning.optimizer import Adam
 from privacy.learning.plan import MOST_BATCH, Schedule, check_batch
 from privacy.learning.trained import unpacked
 
-SAYS: Final = (
+SAYS: Final = message(
     "DP-SGD: each step adds Gaussian noise to the sum of clipped gradients of a Poisson sample; epsilon and delta "
     "bound all weights together"
 )

@@ -9,11 +9,12 @@ from typing import Any, Final
 import numpy as np
 
 from contracts.contract.contract import Contract
+from contracts.message import message
 from contracts.release.classifier import ModelProduct
 from privacy.classifiers.classifier_model import FORMAT, ParameterRange
 from privacy.learning.layout import ColumnLayout, RowLayout, row_layout
 
-DROWNED: Final = (
+DROWNED: Final = message(
     "Its noise is expected to drown its parameters: what it tells of a row is mostly chance (publish_noise: true)"
 )
 """First line of a model card, and a note of the record."""

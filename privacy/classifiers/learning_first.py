@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from contracts.message import message
 from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, WeightsAndBias, layers_of
 from privacy.classifiers.perturbation_options import (
     PerturbationOptions,
@@ -41,7 +42,7 @@ from privacy.grant.queries.parameters import ParameterQuery
 from privacy.learning.errors import CannotTrain
 from privacy.learning.perturbed import STEPS, ParameterRelease
 
-SAYS: Final = (
+SAYS: Final = message(
     "learning first: trained without noise, every weight clamped, noise added to each, and clamped again; the "
     "epsilon of one parameter bounds that parameter alone"
 )

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from contracts.contract.impossible_cells import Clique
+from contracts.message import message
 from privacy.generators.generator import CountsSource, FitProgress, Fitted, Model, OutOfTime, SynthesisTask
 from privacy.generators.models import PublishedModel
 from privacy.generators.options import Options
@@ -89,9 +90,12 @@ class Fitting:
     def stopped(self) -> str:
         """Return the note on a fit that was ended by its time limit."""
         used = float(self.spending.spent / self.spending.whole)
-        return (
-            f"stopped by the time limit after {len(self.measurements)} measurements and {len(self.selections)} "
-            f"choices; {1 - used:.0%} of the charge was not used"
+        return message(
+            "stopped by the time limit after {measurements} measurements and {choices} choices; {share} of the "
+            "charge was not used",
+            measurements=len(self.measurements),
+            choices=len(self.selections),
+            share=f"{1 - used:.0%}",
         )
 
     def look_up(self, cliques: Sequence[Clique]) -> None:

@@ -22,6 +22,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from contracts.contract.impossible_cells import Clique
+from contracts.message import message
 from privacy.generators.fitting import Fitting, Stopwatch
 from privacy.generators.generator import (
     CountsSource,
@@ -93,7 +94,17 @@ class MaximumSpanningTree:
             fitting.refuse_late("pairs")
             fitting.measure(pair, part)
         missing = len(stages.chosen) - len(pairs)
-        notes = [f"the model's cap left no pair for {missing} of the {len(stages.chosen)} edges"] if missing else []
+        notes = (
+            [
+                message(
+                    "the model's cap left no pair for {missing} of the {edges} edges",
+                    missing=missing,
+                    edges=len(stages.chosen),
+                )
+            ]
+            if missing
+            else []
+        )
         return fitting.final(notes=notes)
 
 

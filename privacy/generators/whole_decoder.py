@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.message import message
 from privacy.arrays import Floats
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import SynthesisTask
@@ -37,7 +38,7 @@ def whole_decoder(layers: DecoderLayers) -> tuple[WholeNetwork, tuple[str, ...]]
         limits = (weights, most), (biases, 2.0**26)
         clipped |= any(bool((np.abs(values) > limit).any()) for values, limit in limits)
         kept.append(tuple(np.clip(values.astype(np.float64), -limit, limit) for values, limit in limits))
-    notes = ("weights of the decoder were too large for whole numbers, and were clipped",) if clipped else ()
+    notes = (message("weights of the decoder were too large for whole numbers, and were clipped"),) if clipped else ()
     return whole_layers([(weights, biases) for weights, biases in kept]), notes
 
 

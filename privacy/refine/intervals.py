@@ -26,14 +26,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.message import message
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Numbers
 from privacy.marginals.uncertainty import half_width
 from privacy.refine.chunks import over_chunks
 
 CONFIDENCE: Final = 0.95
-_BY_NOISE: Final = "the noise alone: the noisy count plus or minus what 95 % of its noise reaches"
-_BY_TESTS: Final = (
+_BY_NOISE: Final = message("the noise alone: the noisy count plus or minus what 95 % of its noise reaches")
+_BY_TESTS: Final = message(
     "inverted tests of the noisy count under its declared noise, widened to hold the refined count: whatever the "
     "exact count of a cell is, its interval holds it in at least 95 % of draws"
 )
@@ -113,8 +114,12 @@ def refined_intervals(
 
 def told_interval(method: str, *, consistent: bool = False) -> str:
     """Say how the intervals of a table refined by that method were made, as the record tells it."""
-    noise = f"{_BY_NOISE}, widened to hold the published count" if consistent else _BY_NOISE
-    return f"95 %, from {noise if method == 'none' else _BY_TESTS}. Measured: benchmarks/results/intervals.json"
+    noise = message("{how}, widened to hold the published count", how=_BY_NOISE) if consistent else _BY_NOISE
+    return message(
+        "95 %, from {how}. Measured: {file}",
+        how=noise if method == "none" else _BY_TESTS,
+        file="benchmarks/results/intervals.json",
+    )
 
 
 @dataclass(frozen=True)

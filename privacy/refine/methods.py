@@ -15,6 +15,7 @@ from typing import Any, Literal, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.message import message
 from contracts.reading.scalars import plain_decimal
 from contracts.release.lambda_reference import LambdaReference
 from contracts.release.tables.product import AUTO, Refine
@@ -30,7 +31,7 @@ from privacy.refine.simplex import project_simplex
 from privacy.refine.spatial import spatial_bayes
 
 Method = Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy"]
-NO_NEIGHBOURS = "The cells around a cell did not tell it apart; each cell was refined by itself."
+NO_NEIGHBOURS = message("The cells around a cell did not tell it apart; each cell was refined by itself.")
 """Where counts are far larger than their noise, the regression on the neighbours may have no solution."""
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import ImpossibleCells
+from contracts.message import message
 from contracts.reading.scalars import plain_decimal
 from contracts.release.tables.product import AUTO, Refine
 from privacy.accounting.events import DiscreteLaplace
@@ -34,11 +35,11 @@ from privacy.refine.tables import ALL_ZERO, NO_SUM, Chosen
 
 SPARSE_METHODS: Final = ("none", "simplex", "negative_l2")
 SparseMethod = Literal["none", "simplex", "negative_l2"]
-RESTRICTED: Final = (
+RESTRICTED: Final = message(
     "Cells that are not listed were held at zero: the total is larger than what lies above the lowest threshold that "
     "may be drawn, and was reached by raising the listed cells."
 )
-NOTHING_LISTED: Final = "No cell reached the threshold, so every cell is zero and the total is not kept."
+NOTHING_LISTED: Final = message("No cell reached the threshold, so every cell is zero and the total is not kept.")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.message import message
 from contracts.release.lambda_reference import LambdaReference
 from contracts.release.tables.product import AUTO, Refine
 from privacy.accounting.events import CountNoise
@@ -23,8 +24,8 @@ from privacy.refine.intervals import Intervals, noise_intervals, refined_interva
 from privacy.refine.methods import CellEvidence, Estimate, Method, estimate
 from privacy.refine.total import NoisySum, kept_total
 
-NO_SUM = "The noisy total was below zero and was set to zero."
-ALL_ZERO = "The total is zero, so every cell is zero and nothing was left to choose."
+NO_SUM = message("The noisy total was below zero and was set to zero.")
+ALL_ZERO = message("The total is zero, so every cell is zero and nothing was left to choose.")
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.message import message
 from contracts.release.tables.product import CONSISTENT_METHODS, Refine
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats, Numbers
@@ -30,7 +31,7 @@ from privacy.refine.rounding import round_to_total
 from privacy.refine.simplex import project_simplex
 from privacy.refine.tables import NO_SUM, Refined
 
-TOTAL_OF_ALL: Final = (
+TOTAL_OF_ALL: Final = message(
     "The total is the average of the measured total and of all tables' sums, weighted by their noise."
 )
 

@@ -4,42 +4,51 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from contracts.message import message
 from contracts.release.tables.product import AUTO, TablesProduct
 from privacy.table_plans.plan import TablesPlan
 
-WHOLE: Final = "no narrower than about a whole unit: every draw may depend on every column"
-PRESENCE: Final = "a unit is in the table"
-ROWS: Final = "the rows of a unit are these and no others"
-ANY_COLUMN: Final = "any column"
-OF_A_COLUMN: Final = (
-    "of somebody of whom everything else in the encoded table is known, what the release adds about this column: "
-    "only draws that count the column tell of it, and another value moves at most {rows} of each from one cell to "
-    "another. What other columns suggest about it is bounded by "
+WHOLE: Final = message("no narrower than about a whole unit: every draw may depend on every column")
+PRESENCE: Final = message("a unit is in the table")
+ROWS: Final = message("the rows of a unit are these and no others")
+ANY_COLUMN: Final = message("any column")
+WHOLE_TWICE: Final = message(
+    "no narrower than about a whole unit: every draw may depend on every column. Of somebody known to be in the "
+    "table "
+    "that is twice the epsilon of the release: another row counts as one unit removed and another added"
 )
-OF_PRESENT: Final = (
-    "twice the epsilon of the release, and whether somebody is in the table at all by that epsilon itself. Another "
-    "value counts as one unit removed and another added: so it may exceed the loss about presence"
-)
-OF_REPLACED: Final = "the epsilon of the release alone"
-WHOLE_TWICE: Final = (
-    ". Of somebody known to be in the table that is twice the epsilon of the release: another row counts as one "
-    "unit removed and another added"
-)
-OF_A_PERIOD: Final = "rows of one period"
-LEAST: Final = (
+OF_A_PERIOD: Final = message("rows of one period")
+LEAST: Final = message(
     "least expected error, from public parameters alone: the root mean square over all cells before refinement, each "
     "counted with its table's weight"
 )
-NAMED: Final = "the spec"
+NAMED: Final = message("the spec")
 
 
 def meaning(adjacency: str, rows_per_unit: int, *, synthetic: bool) -> str:
     """Say what a bound about one column is about, under a relation."""
     present = adjacency == "add_remove"
     if synthetic:
-        return WHOLE + (WHOLE_TWICE if present else "")
-    rows = "one row" if rows_per_unit == 1 else f"{rows_per_unit} rows"
-    return OF_A_COLUMN.format(rows=rows) + (OF_PRESENT if present else OF_REPLACED)
+        return WHOLE_TWICE if present else WHOLE
+    rows = message("one row") if rows_per_unit == 1 else message("{rows} rows", rows=rows_per_unit)
+    if present:
+        return message(
+            "of somebody of whom everything else in the encoded table is known, what the release adds about this "
+            "column: only draws that count the column tell of it, and another value moves at most {rows} of each "
+            "from "
+            "one cell to another. What other columns suggest about it is bounded by twice the epsilon of the "
+            "release, "
+            "and whether somebody is in the table at all by that epsilon itself. Another value counts as one unit "
+            "removed and another added: so it may exceed the loss about presence",
+            rows=rows,
+        )
+    return message(
+        "of somebody of whom everything else in the encoded table is known, what the release adds about this column: "
+        "only draws that count the column tell of it, and another value moves at most {rows} of each from one cell "
+        "to "
+        "another. What other columns suggest about it is bounded by the epsilon of the release alone",
+        rows=rows,
+    )
 
 
 def mechanism_choice(product: TablesProduct, plan: TablesPlan) -> dict[str, Any]:

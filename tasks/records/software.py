@@ -20,7 +20,7 @@ from tasks.storage.workspace.settings import container_digest
 
 LAYERS = ("console", "flows", "tasks", "privacy", "contracts")
 _PUBLISH = re.compile(r"extra == ['\"]publish['\"]")
-_SOURCE_SUFFIXES = {".py", ".j2", ".css", ".json"}
+_SOURCE_SUFFIXES = {".py", ".j2", ".css", ".json", ".mo"}
 
 
 @dataclass(frozen=True)

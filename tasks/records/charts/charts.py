@@ -7,9 +7,10 @@ from itertools import accumulate, pairwise
 from math import exp, log10
 
 import numpy as np
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from numpy.typing import NDArray
 
+from contracts.message import message
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.arrays import Numbers
 from tasks.records.charts import drawing as svg
@@ -57,7 +58,7 @@ def budget_bar(parts: Sequence[tuple[str, float]]) -> Markup:
     return svg.strip("budget", "".join(drawn))
 
 
-def noise_curve(event: DiscreteLaplace | DiscreteGaussian, half_width: int) -> Markup:
+def noise_curve(event: DiscreteLaplace | DiscreteGaussian, half_width: int) -> svg.Drawing:
     """Draw the shape of the noise, the part inside plus or minus `half_width` filled."""
     reach = max(3, round(1.9 * half_width))
     points = np.linspace(-reach, reach, 65)
@@ -65,7 +66,9 @@ def noise_curve(event: DiscreteLaplace | DiscreteGaussian, half_width: int) -> M
     inside = [(x, y) for x, y in zip(points, heights, strict=True) if abs(x) <= half_width]
     curve = svg.line(zip(points, heights, strict=True), (-reach, reach))
     area = svg.line(inside, (-reach, reach)) + f"V1000H{svg.place(inside[0][0], (-reach, reach))}Z"
-    label = f"Shape of the noise: 95 % of it lies between minus {half_width} and plus {half_width}."
+    label = message(
+        "Shape of the noise: 95 % of it lies between minus {low} and plus {high}.", low=half_width, high=half_width
+    )
     plot = svg.plot(f'<path class="area" d="{area}"/><path class="curve" d="{curve}"/>', (2, 4, 96, 74))
     ends = [(-half_width, f"−{half_width:,}"), (half_width, f"+{half_width:,}")] if half_width else []
     marks = [(0, "0"), *ends]
@@ -73,7 +76,7 @@ def noise_curve(event: DiscreteLaplace | DiscreteGaussian, half_width: int) -> M
     return svg.figure("noise", label, plot + texts)
 
 
-def heat_map(values: Numbers, label: str) -> Markup:
+def heat_map(values: Numbers, label: str) -> svg.Drawing:
     """Draw a two-way table as coloured cells, darker for larger; one path for each level."""
     rows, columns = values.shape
     levels = heat_levels(values)
@@ -83,7 +86,8 @@ def heat_map(values: Numbers, label: str) -> Markup:
         paths.append(f'<path class="h{level}" d="{cells}"/>' if cells else "")
     view = f'viewBox="0 0 {columns} {rows}" preserveAspectRatio="none"'
     frame = f'<rect class="frame" x="0" y="0" width="{columns}" height="{rows}"/>'
-    return Markup(f'<svg class="heat" role="img" aria-label="{escape(label)}" {view}>{frame}{"".join(paths)}</svg>')
+    template = f'<svg class="heat" role="img" aria-label="{{0}}" {view}>{frame}{"".join(paths)}</svg>'
+    return svg.Drawing(template, (label,))
 
 
 def heat_levels(values: Numbers) -> NDArray[np.int64]:
@@ -95,14 +99,14 @@ def heat_levels(values: Numbers) -> NDArray[np.int64]:
     return np.ceil(HEAT_LEVELS * root - 1e-9).astype(np.int64)
 
 
-def rank_plot(values: Numbers, half_width: int) -> Markup:
+def rank_plot(values: Numbers, half_width: int) -> svg.Drawing | None:
     """Draw the positive released values from the largest to the smallest, both axes logarithmic.
 
     The band at the bottom is where a value is smaller than the reach of its noise.
     """
     positive = np.sort(values[values > 0].reshape(-1))[::-1].astype(np.float64)
     if positive.size == 0:
-        return Markup("")
+        return None
     places = np.unique(np.geomspace(1, positive.size, _RANK_POINTS).round().astype(np.int64))
     across = (0.0, max(1.0, log10(positive.size)))
     top = max(1.0, float(np.ceil(log10(positive[0]) + 0.05)))
@@ -110,12 +114,18 @@ def rank_plot(values: Numbers, half_width: int) -> Markup:
     line = svg.line(((log10(place), log10(positive[place - 1])) for place in places), across, up)
     band = 1000 - svg.place(log10(max(half_width, 1)), up)
     plot = f'<rect class="band" x="0" y="{band}" width="1000" height="{1000 - band}"/>' + _grid(across, up)
-    texts = _ticks(across, up) + svg.text(13.5, 5 + 0.082 * min(band + 70, 980), f"below ±{half_width:,}", "start")
-    label = (
-        f"Released counts by rank: {positive.size:,} positive cells, the largest {positive[0]:,.0f}; "
-        f"{int((positive > half_width).sum()):,} are larger than the 95 % reach of their noise, {half_width:,}."
+    texts = _ticks(across, up) + svg.text(13.5, 5 + 0.082 * min(band + 70, 980), "{3}", "start")
+    label = message(
+        "Released counts by rank: {cells} positive cells, the largest {largest}; {larger} are larger than the 95 % "
+        "reach of their noise, {width}.",
+        cells=f"{positive.size:,}",
+        largest=f"{positive[0]:,.0f}",
+        larger=f"{int((positive > half_width).sum()):,}",
+        width=f"{half_width:,}",
     )
-    return svg.figure("rank", label, svg.plot(plot + f'<path class="curve" d="{line}"/>', (12, 5, 86, 82)) + texts)
+    below = message("below ±{width}", width=f"{half_width:,}")
+    content = svg.plot(plot + f'<path class="curve" d="{line}"/>', (12, 5, 86, 82)) + texts
+    return svg.figure("rank", label, content, message("rank"), message("count"), below)
 
 
 def _grid(across: tuple[float, float], up: tuple[float, float]) -> str:
@@ -129,7 +139,7 @@ def _ticks(across: tuple[float, float], up: tuple[float, float]) -> str:
     beside = [
         svg.text(11, 5 + 0.082 * (1000 - svg.place(y, up)) + 1.5, svg.short(10**y), "end") for y in svg.decades(up)
     ]
-    names = svg.text(98, 99.5, "rank", "end", "axis") + svg.text(12, 3.5, "count", "start", "axis")
+    names = svg.text(98, 99.5, "{1}", "end", "axis") + svg.text(12, 3.5, "{2}", "start", "axis")
     return "".join(below + beside) + names
 
 

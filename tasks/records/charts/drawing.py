@@ -7,9 +7,31 @@ percent. A chart that stands beside its numbers is hidden from screen readers; o
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup, escape
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure with words, which each language writes into it.
+
+    Args:
+        template: SVG, with a numbered slot in braces for each of the words.
+        words: its description, and texts in it.
+    """
+
+    template: str
+    words: tuple[str, ...]
+
+    def __html__(self) -> str:
+        """Return it in English."""
+        return Markup(self.template).format(*self.words)
+
+    def __str__(self) -> str:
+        """Return it in English."""
+        return self.__html__()
 
 
 def decades(span: tuple[float, float]) -> list[float]:
@@ -58,6 +80,6 @@ def text(x: float, y: float, text: str, anchor: str, name: str = "tick") -> str:
     return f'<text class="{name}" x="{x:.4g}%" y="{y:.4g}%" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def figure(name: str, label: str, content: str) -> Markup:
-    """Wrap a chart that stands alone, with its description."""
-    return Markup(f'<svg class="{name}" role="img" aria-label="{escape(label)}">{content}</svg>')
+def figure(name: str, label: str, content: str, *words: str) -> Drawing:
+    """Wrap a chart that stands alone, with its description; further words fill the slots {1}, {2} of its content."""
+    return Drawing(f'<svg class="{name}" role="img" aria-label="{{0}}">{content}</svg>', (label, *words))

@@ -7,9 +7,9 @@ from math import ceil, floor, log10
 from typing import Final
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
+from contracts.message import joined, message
 from privacy.arrays import Numbers
 from tasks.records.charts import drawing as svg
 
@@ -42,7 +42,7 @@ class Mark:
 class ErrorPlot:
     """The drawing, and its marks for the words beside it."""
 
-    drawing: Markup
+    drawing: svg.Drawing
     marks: tuple[Mark, ...]
 
 
@@ -68,8 +68,11 @@ def error_plot(values: Numbers, half_width: int) -> ErrorPlot | None:
         f'<path class="drop" d="{"".join(_drop(mark, across, up) for mark in marks)}"/>'
         f'<path class="curve" d="{svg.line(ends, across, up)}"/>'
     )
-    texts = _ticks(across, up) + "".join(_dot(mark, across, up) for mark in marks)
-    return ErrorPlot(svg.figure("errors", _label(half_width, marks), svg.plot(content, _BOX) + texts), marks)
+    texts = _ticks(across, up) + "".join(_dot(mark, place, across, up) for place, mark in enumerate(marks, 3))
+    sizes = [message("±{percent} % at {size}", percent=mark.percent, size=f"{mark.size:,g}") for mark in marks]
+    axes = message("size of the cell"), message("95 % of the noise, relative")
+    label, drawn = _label(half_width, marks), svg.plot(content, _BOX) + texts
+    return ErrorPlot(svg.figure("errors", label, drawn, *axes, *sizes), marks)
 
 
 def _mark(positive: NDArray[np.float64], half_width: int, percent: int) -> Mark:
@@ -78,8 +81,20 @@ def _mark(positive: NDArray[np.float64], half_width: int, percent: int) -> Mark:
 
 
 def _label(half_width: int, marks: tuple[Mark, ...]) -> str:
-    passed = ", ".join(f"{mark.percent} % at {mark.size:,g} ({mark.cells:,} cells are as large)" for mark in marks)
-    return f"Relative error against cell size: the noise reaches {half_width:,} in 95 % of draws, which is {passed}."
+    passed = joined(
+        message(
+            "{percent} % at {size} ({cells} cells are as large)",
+            percent=mark.percent,
+            size=f"{mark.size:,g}",
+            cells=f"{mark.cells:,}",
+        )
+        for mark in marks
+    )
+    return message(
+        "Relative error against cell size: the noise reaches {width} in 95 % of draws, which is {marks}.",
+        width=f"{half_width:,}",
+        marks=passed,
+    )
 
 
 def _bars(positive: NDArray[np.float64], across: tuple[float, float]) -> str:
@@ -105,11 +120,11 @@ def _drop(mark: Mark, across: tuple[float, float], up: tuple[float, float]) -> s
     return f"M0 {y}H{x}V1000"
 
 
-def _dot(mark: Mark, across: tuple[float, float], up: tuple[float, float]) -> str:
-    """Mark a point of the line, with its size beside it."""
+def _dot(mark: Mark, slot: int, across: tuple[float, float], up: tuple[float, float]) -> str:
+    """Mark a point of the line, with its size beside it, in a slot of the drawing's words."""
     x = _BOX[0] + _BOX[2] * svg.place(log10(mark.size), across) / 1000
     y = _BOX[1] + _BOX[3] * (1 - svg.place(log10(mark.percent), up) / 1000)
-    dot, words = f'<circle cx="{x:.4g}%" cy="{y:.4g}%" r="4"/>', f"±{mark.percent} % at {mark.size:,g}"
+    dot, words = f'<circle cx="{x:.4g}%" cy="{y:.4g}%" r="4"/>', f"{{{slot}}}"
     if x > _LAST_WITH_ROOM:
         return dot + svg.text(x - 1.5, y + 5.5, words, "end", "mark")
     return dot + svg.text(x + 1.5, y - 1.5, words, "start", "mark")
@@ -125,7 +140,5 @@ def _ticks(across: tuple[float, float], up: tuple[float, float]) -> str:
         svg.text(left - 1, top + height * (1 - svg.place(y, up) / 1000) + 1.5, f"{10**y:g} %", "end")
         for y in svg.decades(up)
     ]
-    names = svg.text(98, 98.5, "size of the cell", "end", "axis") + svg.text(
-        left, 3.5, "95 % of the noise, relative", "start", "axis"
-    )
+    names = svg.text(98, 98.5, "{1}", "end", "axis") + svg.text(left, 3.5, "{2}", "start", "axis")
     return "".join(below + beside) + names

@@ -19,6 +19,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from contracts.message import message
 from privacy.arrays import Numbers
 from tasks.records.charts import drawing as svg
 
@@ -81,9 +82,19 @@ def draw_map(values: Numbers, up: MapAxis, right: MapAxis, *, side: int) -> Map:
     largest = max(float(sums.max()), 10.0)
     picture = address(png(shades(sums, largest)[::-1], palette()))
     legend = address(png(np.arange(1, LEVELS + 1, dtype=np.uint8)[None, :], palette()))
+    counted = {
+        "up": up.name,
+        "right": right.name,
+        "above": f"{int((sums > 0).sum()):,}",
+        "all": f"{sums.size:,}",
+        "largest": f"{float(sums.max()):,.0f}",
+    }
     label = (
-        f"Map of {up.name} by {right.name}: {int((sums > 0).sum()):,} of {sums.size:,} "
-        f"{'cells' if block == 1 else 'squares'} are above zero, the largest {float(sums.max()):,.0f}."
+        message("Map of {up} by {right}: {above} of {all} cells are above zero, the largest {largest}.", **counted)
+        if block == 1
+        else message(
+            "Map of {up} by {right}: {above} of {all} squares are above zero, the largest {largest}.", **counted
+        )
     )
     return Map(picture, sums.shape[1], sums.shape[0], up, right, block, label, legend, _ticks(largest))
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
+from contracts.message import message
 from tasks.records.charts import charts
+from tasks.records.charts.drawing import Drawing
 
 MOST_NUMBERS: Final = 12
 MOST_NAMES: Final = 40
@@ -35,7 +36,7 @@ class PairMap:
     """
 
     rows: list[tuple[str, list[PairCell]]]
-    picture: Markup | None
+    picture: Drawing | None
 
 
 def pair_map(
@@ -55,7 +56,11 @@ def pair_map(
     rows = []
     for place, name in enumerate(names):
         cells = [
-            PairCell(text if len(names) <= MOST_NUMBERS else "", f"{name} × {other}: {text or 'none'}", int(level))
+            PairCell(
+                text if len(names) <= MOST_NUMBERS else "",
+                message("{one} × {other}: {noise}", one=name, other=other, noise=text or message("none")),
+                int(level),
+            )
             for other, text, level in zip(names, texts[place], levels[place], strict=True)
         ]
         rows.append((name, cells))

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import yaml
 
+from contracts.message import Message
 from tasks.records.page.words import further, loss_unit, subject
 from tasks.records.public_text import bullets, plain, public_values, said, sentence, told
 from tasks.records.values import Values
@@ -309,3 +310,4 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _text)
+_Dumper.add_multi_representer(Message, _text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from contracts.message import message
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.classifiers.trainer import trainer
 from privacy.generators.rows import seed_text
@@ -26,17 +27,23 @@ from tasks.records.groups.noise import NOISE
 from tasks.records.groups.unprotected import UNPROTECTED
 
 USES: Final = (
-    "Classify rows of which the columns of product.columns but the label are known, encoded as "
-    "model/inputs.json says.",
-    "Test it on rows of your own before you rely on it: how good it is on the confidential rows is not published.",
-    "Do not decide about a person by it alone: it says what is usual for people like that, and may be wrong.",
-    "Do not read more into a single weight than its noise leaves: the smallest ones are mostly noise.",
+    message(
+        "Classify rows of which the columns of product.columns but the label are known, encoded as model/inputs.json "
+        "says."
+    ),
+    message(
+        "Test it on rows of your own before you rely on it: how good it is on the confidential rows is not published."
+    ),
+    message(
+        "Do not decide about a person by it alone: it says what is usual for people like that, and may be wrong."
+    ),
+    message("Do not read more into a single weight than its noise leaves: the smallest ones are mostly noise."),
 )
-KNOWN_BIAS: Final = (
+KNOWN_BIAS: Final = message(
     "noise and clipping pull the model to what is common: it errs more on small groups than on large ones, and by "
     "more than a model without noise would"
 )
-ATTACKS: Final = (
+ATTACKS: Final = message(
     "not published: attacks by whoever has the rows (membership, by loss and by shadow models) are private scores, "
     "for auditors only; what no attacker can exceed follows from guarantee.epsilon and guarantee.delta"
 )
@@ -47,8 +54,8 @@ def network(run: Run) -> dict[str, Any]:
     model = run.facts.trained[1].model
     return {
         "widths": list(model.widths),
-        "activation": "max(0, x) between the layers, softmax after the last",
-        "loss": "cross entropy",
+        "activation": message("max(0, x) between the layers, softmax after the last"),
+        "loss": message("cross entropy"),
         "parameters": model.parameters,
     }
 
@@ -61,7 +68,7 @@ def guarantees(run: Run) -> dict[str, Any]:
         "joint": {
             "epsilon": pico_to_text(request.epsilon),
             "delta": atto_to_text(request.delta),
-            "bounds": "all weights and biases together; this is what the account is charged",
+            "bounds": message("all weights and biases together; this is what the account is charged"),
         },
         "per_parameter": {
             "epsilon": NONE if alone is None else alone,
@@ -90,18 +97,20 @@ def seed(run: Run) -> str:
 
 def model_mechanism_choice(run: Run) -> dict[str, Any]:
     """Say who chose what is noisy, and how much."""
-    return {"by": f"the trainer {run.facts.trained[0].by}, within the charge"}
+    return {"by": message("the trainer {trainer}, within the charge", trainer=run.facts.trained[0].by)}
 
 
 def row_count(run: Run) -> str:
     """Say that no number of rows is published."""
-    return "none: no rows are published; a number of rows that stands in product.options was declared by the spec"
+    return message(
+        "none: no rows are published; a number of rows that stands in product.options was declared by the spec"
+    )
 
 
 def partitioning(run: Run) -> str:
     """Say how the files are split."""
     files = sum(file.role not in ("weights", "inputs", "card") for file in run.files)
-    return f"none: all weights in one file; {files} files of what was measured or trained"
+    return message("none: all weights in one file; {files} files of what was measured or trained", files=files)
 
 
 MODEL: Final = FieldGroup(

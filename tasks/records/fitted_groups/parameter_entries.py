@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from contracts.message import message
 from privacy.accounting.amounts import pico_to_text
 from privacy.accounting.events import DiscreteGaussian
 from privacy.grant.measurement import ParameterMeasurement
@@ -11,8 +12,8 @@ from privacy.learning.perturbed import STEPS, DeltaTraining
 from tasks.records.facts import RunFacts
 from tasks.records.files.parameter_files import parameter_path, parameters_part
 
-PARAMETERS: Final = "noisy parameters"
-CHANGES: Final = "a training on noisy changes of parameters"
+PARAMETERS: Final = message("noisy parameters")
+CHANGES: Final = message("a training on noisy changes of parameters")
 
 
 def of(facts: RunFacts) -> tuple[ParameterMeasurement, ...]:
@@ -82,5 +83,10 @@ def noise(each: ParameterMeasurement) -> str:
     """Say how much noise a parameter, or a change of one, gets."""
     if isinstance(each.event, DiscreteGaussian):
         spread = float(each.event.sigma_squared) ** 0.5 / STEPS
-        return f"discrete Gaussian, standard deviation {spread:.6g} times the range of the number"
-    return f"discrete Laplace, scale {1 / float(each.event.inverse_scale) / STEPS:.6g} times the range of the number"
+        return message(
+            "discrete Gaussian, standard deviation {spread} times the range of the number", spread=f"{spread:.6g}"
+        )
+    return message(
+        "discrete Laplace, scale {spread} times the range of the number",
+        spread=f"{1 / float(each.event.inverse_scale) / STEPS:.6g}",
+    )

@@ -5,21 +5,23 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any, Final
 
+from contracts.message import AND, joined, message
 from privacy.grant.measurement import SumMeasurement
 from privacy.learning.groups import Everyone, LabelCodes, NearestCentre, NormShells
 from privacy.learning.moments import Moments
 
+_MOST_COLUMNS: Final = 8
 _PARTS: Final = {
-    "counts": "the number of rows",
-    "sums": "the sum of their vectors",
-    "diagonal": "the sum of the squares of the vectors' entries",
-    "full": "the sum of the products of each two entries of a vector",
+    "counts": message("the number of rows"),
+    "sums": message("the sum of their vectors"),
+    "diagonal": message("the sum of the squares of the vectors' entries"),
+    "full": message("the sum of the products of each two entries of a vector"),
 }
 NUMBERS: Final = {
-    "counts": "a count [rows]",
-    "sums": "a sum of entries",
-    "diagonal": "a sum of squares",
-    "full": "a sum of products",
+    "counts": message("a count [rows]"),
+    "sums": message("a sum of entries"),
+    "diagonal": message("a sum of squares"),
+    "full": message("a sum of products"),
 }
 
 
@@ -32,34 +34,43 @@ def groups(statistic: Moments) -> str:
     """Say for which rows the sums are taken."""
     match statistic.groups:
         case Everyone():
-            return "all rows together"
+            return message("all rows together")
         case LabelCodes(column=column, count=count):
-            return f"each of the {count} cells of {column}"
+            return message("each of the {count} cells of {column}", count=count, column=column)
         case NearestCentre(count=count):
-            return f"the rows nearest to each of {count} released or public centres"
+            return message("the rows nearest to each of {count} released or public centres", count=count)
         case NormShells(count=count):
-            return f"the rows in each of {count} shells, by the norms of their vectors"
+            return message("the rows in each of {count} shells, by the norms of their vectors", count=count)
         case shared:
-            return f"each of {shared.count} components of a released or public mixture, rows shared out among them"
+            return message(
+                "each of {count} components of a released or public mixture, rows shared out among them",
+                count=shared.count,
+            )
 
 
 def vectors(statistic: Moments) -> str:
     """Say what a row's vector is, and how it is bounded."""
     embedded = statistic.embedding
-    columns = ", ".join(embedded.columns[:8]) + (", ..." if len(embedded.columns) > 8 else "")
-    centre = ", less a released or public centre" if embedded.centre.any() else ""
-    turned = "" if embedded.axes is None else f", on {embedded.dimension} released or public axes"
-    return (
-        f"{embedded.centre.size} entries in [0, 1] of {columns}{centre}{turned}; clipped to norm "
-        f"{float(embedded.bound):.6g}, in whole steps of norm / 2^{embedded.bits}"
+    more = ["..."] if len(embedded.columns) > _MOST_COLUMNS else []
+    centre = message(", less a released or public centre") if embedded.centre.any() else ""
+    turned = "" if embedded.axes is None else message(", on {axes} released or public axes", axes=embedded.dimension)
+    return message(
+        "{entries} entries in [0, 1] of {columns}{centre}{turned}; clipped to norm {norm}, in whole steps of norm / "
+        "2^{bits}",
+        entries=embedded.centre.size,
+        columns=joined([*embedded.columns[:_MOST_COLUMNS], *more]),
+        centre=centre,
+        turned=turned,
+        norm=f"{float(embedded.bound):.6g}",
+        bits=embedded.bits,
     )
 
 
 def what(statistic: Moments) -> str:
     """Say in one sentence what was added up."""
     added = [_PARTS[part] for part in statistic.parts]
-    listed = added[0] if len(added) == 1 else f"{', '.join(added[:-1])} and {added[-1]}"
-    return f"{listed}, for {groups(statistic)}"
+    sums = added[0] if len(added) == 1 else joined([joined(added[:-1]), added[-1]], AND)
+    return message("{sums}, for {rows}", sums=sums, rows=groups(statistic))
 
 
 def deviations(measurement: SumMeasurement) -> dict[str, float]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from contracts.message import message
 from privacy.generators.rows import seed_text
 from privacy.grant.measurement import Measurement, SumMeasurement
 from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, choice_entry, measurement_name
@@ -13,55 +14,70 @@ from tasks.records.fitted_groups import sum_entries as sums
 from tasks.records.fitted_groups import training_entries as trainings
 from tasks.records.groups.field import NONE, FieldGroup, Run, public
 
+if TYPE_CHECKING:
+    from contracts.contract.decoding import DecodedForm
+
 ROWS_FROM: Final = {
-    "estimated": "estimated from the noisy counts; the exact number stays unknown",
-    "public": "the contract's public total",
-    "declared": "the spec's own number, which says nothing about the data",
+    "estimated": message("estimated from the noisy counts; the exact number stays unknown"),
+    "public": message("the contract's public total"),
+    "declared": message("the spec's own number, which says nothing about the data"),
 }
-SAMPLING: Final = (
+SAMPLING: Final = message(
     "rows are sampled from the published model, put in random order and decoded by the published seed, all in whole "
     "numbers: sudare verify makes the same rows again"
 )
 DECODING: Final = {
-    "label": "the label of its cell",
-    "boolean": "true or false, as its cell says",
-    "integer": "a whole number drawn uniformly from its bin",
-    "number": "a number of {scale} decimals drawn uniformly from its bin",
-    "date": "a day drawn uniformly from its period",
-    "picture": "the levels of its places, row by row of the picture",
+    "label": message("the label of its cell"),
+    "boolean": message("true or false, as its cell says"),
+    "integer": message("a whole number drawn uniformly from its bin"),
+    "date": message("a day drawn uniformly from its period"),
+    "picture": message("the levels of its places, row by row of the picture"),
 }
-KNOWN_BIAS: Final = (
+KNOWN_BIAS: Final = message(
     "the model keeps what was measured and is as independent as possible otherwise: dependencies between columns "
     "that no measured marginal shows are lost, rare combinations are smoothed, and combinations without people may "
     "appear. Inside a bin all values are equally likely"
 )
-BIAS_OF_SUMS: Final = (
+BIAS_OF_SUMS: Final = message(
     "the model keeps the noisy sums over rows that were measured, and what was learned from them; what these do not "
     "show is lost, rare rows become more like common ones, and combinations without people may appear. Inside a bin "
     "all values are equally likely"
 )
-CONDITIONAL: Final = (
+CONDITIONAL: Final = message(
     "Further rows, under a condition too, come from the published model by sudare sample, at no cost: post-processing"
 )
 USES_OF_SUMS: Final = (
-    "Train and test models on the rows, explore, and develop programs; then ask the publisher for a release made for "
-    "the question.",
-    "Do not look for anybody in the rows: a row that resembles a person is chance.",
-    "Do not take confidence intervals or p-values from the rows as if they were a sample: the noise and the model's "
-    "gaps are not in them.",
-    "Do not count combinations in the rows: ask for a release of tables, or of rows that are fitted to marginals.",
+    message(
+        "Train and test models on the rows, explore, and develop programs; then ask the publisher for a release made "
+        "for the question."
+    ),
+    message("Do not look for anybody in the rows: a row that resembles a person is chance."),
+    message(
+        "Do not take confidence intervals or p-values from the rows as if they were a sample: the noise and the "
+        "model's gaps are not in them."
+    ),
+    message(
+        "Do not count combinations in the rows: ask for a release of tables, or of rows that are fitted to marginals."
+    ),
 )
 USES: Final = (
-    "Totals, shares and tables of the measured columns are as good as their noise.",
-    "Develop and test programs on the rows, and explore; then ask the publisher for a release made for the question.",
-    "Do not look for anybody in the rows: a row that resembles a person is chance.",
-    "Do not take confidence intervals or p-values from the rows as if they were a sample: the noise and the model's "
-    "gaps are not in them.",
-    "Do not count rare combinations in the rows: use the noisy counts in measurements/, which have intervals.",
+    message("Totals, shares and tables of the measured columns are as good as their noise."),
+    message(
+        "Develop and test programs on the rows, and explore; then ask the publisher for a release made for the "
+        "question."
+    ),
+    message("Do not look for anybody in the rows: a row that resembles a person is chance."),
+    message(
+        "Do not take confidence intervals or p-values from the rows as if they were a sample: the noise and the "
+        "model's gaps are not in them."
+    ),
+    message(
+        "Do not count rare combinations in the rows: use the noisy counts in measurements/, which have intervals."
+    ),
 )
 
 
-UTILITY: Final = "private, for auditors only; what is public of it is in the section utility"
+UTILITY: Final = message("private, for auditors only; what is public of it is in the section utility")
 
 
 def model(run: Run) -> dict[str, Any]:
@@ -100,7 +116,7 @@ def measured(run: Run) -> list[dict[str, Any]]:
 
 def _marginal(each: Measurement) -> dict[str, Any]:
     return {
-        "columns": " × ".join(each.clique) or "total",
+        "columns": " × ".join(each.clique) or message("total"),
         "cells": each.values.size,
         "deviation": f"{each.variance**0.5:.6g}",
     }
@@ -124,7 +140,13 @@ def decoding(run: Run) -> dict[str, str]:
 
     plan, _ = run.facts.synthetic
     forms = Decoder(run.facts.contract, plan.asked.domain.columns).forms
-    return {form.name: DECODING["label" if form.values else form.kind].format(scale=form.scale) for form in forms}
+    return {form.name: _decoded(form) for form in forms}
+
+
+def _decoded(form: DecodedForm) -> str:
+    if not form.values and form.kind == "number":
+        return message("a number of {scale} decimals drawn uniformly from its bin", scale=form.scale)
+    return DECODING["label" if form.values else form.kind]
 
 
 def learns_from_rows(run: Run) -> bool:
@@ -146,7 +168,10 @@ def uses(run: Run) -> list[str]:
 def constraints(run: Run) -> list[str] | str:
     """List what holds in every row: structural zeros and constraints on published columns."""
     plan, _ = run.facts.synthetic
-    held = [f"impossible cells of {' × '.join(clique)} do not occur" for clique in plan.asked.impossible]
+    held: list[str] = [
+        message("impossible cells of {names} do not occur", names=" × ".join(clique))
+        for clique in plan.asked.impossible
+    ]
     pairs = [each.less_or_equal for each in run.facts.contract.constraints]
     names = set(plan.asked.domain.columns)
     held += [f"{pair[0]} <= {pair[1]}" for pair in pairs if pair is not None and set(pair) <= names]

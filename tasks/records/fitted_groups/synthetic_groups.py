@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from contracts.message import AND, SEMICOLON, joined, message
 from privacy.accounting.amounts import pico_to_text
 from privacy.accounting.events import ZeroConcentrated
 from privacy.grant.measurement import Measurement, Selection, SumMeasurement
@@ -24,11 +25,14 @@ from tasks.records.groups.noise import NOISE, SAMPLERS
 from tasks.records.groups.unprotected import UNPROTECTED
 
 Drawn = Measurement | SumMeasurement | Selection
-PERTURBED: Final = {
-    parameters.PARAMETERS: "noise on every clamped weight and bias of a network that was trained without noise",
-    parameters.CHANGES: "noise on the clamped change of every weight and bias in every batch of a training",
+PERTURBED: Final[dict[str, str]] = {
+    parameters.PARAMETERS: message(
+        "noise on every clamped weight and bias of a network that was trained without noise"
+    ),
+    parameters.CHANGES: message("noise on the clamped change of every weight and bias in every batch of a training"),
 }
-CHOOSER: Final = "exponential mechanism on rational scores, sampled exactly, without floating point"
+TRAINING: Final = message("DP-SGD: Gaussian noise on clipped gradients of Poisson samples")
+CHOOSER: Final = message("exponential mechanism on rational scores, sampled exactly, without floating point")
 
 
 def draws(run: Run) -> list[dict[str, Any]]:
@@ -45,12 +49,12 @@ def _draw(body: Mapping[str, Any], account: str, each: Drawn) -> dict[str, Any]:
     told: dict[str, Any] = {"key": each.key, "what": "choice", "columns": list(columns), "event": body["event"]}
     if isinstance(each, SumMeasurement):
         told |= {
-            "what": "sums over rows",
+            "what": message("sums over rows"),
             "cells": each.values.size,
             "l2_sensitivity_squared": sum(move * move for move in each.event.moves),
             "noise": noise_words(each.event),
             "variance": each.variance,
-            "lattice": f"a row moves the sums by at most {each.statistic.move} units a part",
+            "lattice": message("a row moves the sums by at most {units} units a part", units=each.statistic.move),
         }
     elif isinstance(each, Measurement):
         moves = each.event.moves
@@ -72,9 +76,13 @@ def sensitivities(run: Run) -> list[dict[str, Any]]:
     moves = sorted({each.event.moves for each in made.fitted.measurements})
     norms = sorted({sum(part * part for part in each.event.moves) for each in made.fitted.sums})
     of_marginals = [{"l1": sum(map(abs, move)), "l2_squared": sum(part * part for part in move)} for move in moves]
-    of_sums = [{"of": "sums over rows, in lattice units", "l2_squared": norm} for norm in norms]
-    clipped = [{"of": "sums of gradients", "l2": float(each.plan.clipping_norm)} for each in made.fitted.trainings]
-    clamped = [{"of": "each parameter, in steps of its range", "l1": STEPS} for _ in parameters.of(run.facts)[:1]]
+    of_sums = [{"of": message("sums over rows, in lattice units"), "l2_squared": norm} for norm in norms]
+    clipped = [
+        {"of": message("sums of gradients"), "l2": float(each.plan.clipping_norm)} for each in made.fitted.trainings
+    ]
+    clamped = [
+        {"of": message("each parameter, in steps of its range"), "l1": STEPS} for _ in parameters.of(run.facts)[:1]
+    ]
     return of_marginals + of_sums + clipped + clamped
 
 
@@ -83,28 +91,36 @@ def conversion_words(run: Run) -> str:
     budgets = [event for event in run.facts.charge.request.events if isinstance(event, ZeroConcentrated)]
     if not budgets:
         return conversion(run)
-    return (
+    return message(
         "The draws were chosen one after the other within a zCDP budget that was fixed beforehand (a filter: "
-        f"Feldman, Zrnic 2021); the account is charged the budget, and its best order is converted by {CONVERSION}."
+        "{filter}); the account is charged the budget, and its best order is converted by {source}.",
+        filter="Feldman, Zrnic 2021",
+        source=CONVERSION,
     )
 
 
 def mechanism(run: Run) -> str:
     """Say how noise is added, and what is chosen privately."""
     made = run.facts.fit[1]
-    kinds = sorted({each.event.kind.replace("_", " ") for each in made.measured})
-    on = [*(["marginals"] if made.fitted.measurements else []), *(["sums over rows"] if made.fitted.sums else [])]
-    noise = f"{' and '.join(kinds)} noise on {' and '.join(on)}" if on else ""
+    perturbed = [PERTURBED[parameters.what(each)] for each in parameters.of(run.facts)]
+    if perturbed:
+        return perturbed[0]
+    kinds = [message(kind) for kind in sorted({each.event.kind.replace("_", " ") for each in made.measured})]
+    on = [
+        *([message("marginals")] if made.fitted.measurements else []),
+        *([message("sums over rows")] if made.fitted.sums else []),
+    ]
+    noise = message("{kinds} noise on {parts}", kinds=joined(kinds, AND), parts=joined(on, AND))
     if made.fitted.trainings:
-        noise += f"{', and ' if noise else ''}DP-SGD: Gaussian noise on clipped gradients of Poisson samples"
-    noise = next((PERTURBED[parameters.what(each)] for each in parameters.of(run.facts)), noise)
-    chosen = bool(made.fitted.selections)
-    return f"{noise}; which ones, chosen by the exponential mechanism" if chosen else noise
+        noise = message("{noise}, and {training}", noise=noise, training=TRAINING) if on else TRAINING
+    if made.fitted.selections:
+        return message("{noise}; which ones, chosen by the exponential mechanism", noise=noise)
+    return noise
 
 
 def mechanism_choice(run: Run) -> dict[str, Any]:
     """Say who chose the marginals and the noise."""
-    return {"by": f"the generator {run.facts.spec.synthetic_product.generator}, within the charge"}
+    return {"by": message("the generator {name}, within the charge", name=run.facts.spec.synthetic_product.generator)}
 
 
 def samplers(run: Run) -> list[str]:
@@ -126,15 +142,15 @@ def exact_total(run: Run) -> dict[str, Any] | str:
 def row_count_origin(run: Run) -> str:
     """Say where the number of rows comes from."""
     _, made = run.facts.synthetic
-    return f"{made.rows} rows: {ROWS_FROM[made.rows_from]}"
+    return message("{number} rows: {origin}", number=made.rows, origin=ROWS_FROM[made.rows_from])
 
 
 def partitioning(run: Run) -> str:
     """Say how the files are split."""
     _, made = run.facts.synthetic
     files, parts = len(made.measured) + len(made.fitted.trainings), sum(file.role == "part" for file in run.files)
-    whole = f"all rows in one file, each of {files} measurements in one of its own"
-    return f"{whole}; {in_parts(parts)}" if parts else f"none: {whole}"
+    whole = message("all rows in one file, each of {files} measurements in one of its own", files=files)
+    return joined([whole, in_parts(parts)], SEMICOLON) if parts else message("none: {files}", files=whole)
 
 
 def synthetic_groups(groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from contracts.message import message
 from privacy.accounting.amounts import pico_to_text
 from privacy.learning.learners import parameters_of
 from privacy.learning.trained import Trained
@@ -12,7 +13,7 @@ from tasks.records.facts import RunFacts
 from tasks.records.files.checkpoint_files import checkpoint_name, training_part
 from tasks.records.files.tidy_tables import MEASUREMENTS
 
-SAMPLER: Final = "Gaussian, drawn exactly and rounded to a lattice; Poisson samples of rows drawn exactly"
+SAMPLER: Final = message("Gaussian, drawn exactly and rounded to a lattice; Poisson samples of rows drawn exactly")
 
 
 def drawn(facts: RunFacts) -> Iterator[tuple[Trained, Mapping[str, Any]]]:
@@ -50,9 +51,9 @@ def entered(facts: RunFacts, account: str) -> list[dict[str, Any]]:
     return [
         {
             "key": body["key"],
-            "what": "interval of a training, lost and paid again"
+            "what": message("interval of a training, lost and paid again")
             if "/lost-" in body["key"]
-            else "interval of a training",
+            else message("interval of a training"),
             "columns": list(trained.layout.names),
             "event": body["event"],
             "cells": parameters_of(trained.learner),
@@ -71,9 +72,14 @@ def told(trained: Trained, number: int) -> dict[str, Any]:
         "cells": parameters_of(trained.learner),
         "deviation": f"{float(plan.standard_deviation):.6g}",
         "trained": (
-            f"{trained.learner.kind.replace('_', ' ')}: {plan.steps} steps, each on a sample in which every row is "
-            f"with probability {float(plan.sampling_probability):.6g}, the gradients of its rows clipped to norm "
-            f"{float(plan.clipping_norm):.6g}"
+            message(
+                "{kind}: {steps} steps, each on a sample in which every row is with probability {p}, the gradients "
+                "of its rows clipped to norm {norm}",
+                kind=trained.learner.kind.replace("_", " "),
+                steps=plan.steps,
+                p=f"{float(plan.sampling_probability):.6g}",
+                norm=f"{float(plan.clipping_norm):.6g}",
+            )
         ),
         "noise": noise(trained),
         "file": _file(trained, number),
@@ -83,7 +89,10 @@ def told(trained: Trained, number: int) -> dict[str, Any]:
 def noise(trained: Trained) -> str:
     """Say how much noise a step adds."""
     plan = trained.plan
-    return f"Gaussian, sigma {float(plan.noise_multiplier):.6g} clipping norms on every sum of gradients"
+    return message(
+        "Gaussian, sigma {sigma} clipping norms on every sum of gradients",
+        sigma=f"{float(plan.noise_multiplier):.6g}",
+    )
 
 
 def last_numbers(facts: RunFacts) -> list[tuple[Trained, int]]:

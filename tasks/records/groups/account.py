@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from contracts.message import message
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.ledger.terms import AccountState, Charge
@@ -50,8 +51,8 @@ def _draw(body: Mapping[str, Any], account: str, planned: PlannedDraw) -> dict[s
 def noise_words(event: DiscreteLaplace | DiscreteGaussian) -> str:
     """Name the distribution of the noise with its scale."""
     if isinstance(event, DiscreteLaplace):
-        return f"discrete Laplace, scale {float(1 / event.inverse_scale):.6g}"
-    return f"discrete Gaussian, sigma {float(event.sigma_squared) ** 0.5:.6g}"
+        return message("discrete Laplace, scale {scale}", scale=f"{float(1 / event.inverse_scale):.6g}")
+    return message("discrete Gaussian, sigma {sigma}", sigma=f"{float(event.sigma_squared) ** 0.5:.6g}")
 
 
 def account_epsilon(run: Run) -> dict[str, str]:
@@ -95,11 +96,13 @@ def _beside(state: AccountState, part: Mapping[str, int]) -> dict[str, str]:
 def refresh_rule(run: Run) -> str:
     """Say that no account is ever filled up again, and what another account of these people would be."""
     terms = run.facts.account.terms
-    return (
-        f"never: the cap of {terms.name} is for good, for all that is ever published of {terms.population} in "
-        f"{terms.block}. Other days have accounts of their own; an account whose days overlap these inherits what "
-        f"was "
-        "charged, and is charged too"
+    return message(
+        "never: the cap of {account} is for good, for all that is ever published of {population} in {block}. Other "
+        "days have accounts of their own; an account whose days overlap these inherits what was charged, and is "
+        "charged too",
+        account=terms.name,
+        population=terms.population,
+        block=terms.block,
     )
 
 

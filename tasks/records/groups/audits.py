@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from contracts.message import message
 from tasks.records.groups.field import FieldGroup, Run, public
 
-NO_RESULTS: Final = "no results are stored with this installation: `python -m benchmarks.privacy_games` writes them"
-NO_PROOF: Final = (
+NO_RESULTS: Final = message(
+    "no results are stored with this installation: `python -m benchmarks.privacy_games` writes them"
+)
+NO_PROOF: Final = message(
     "each lower bound holds with the stated confidence; one below the claim shows that these attacks, on these small "
     "domains, found nothing. A pass is not a proof: the guarantee rests on its derivation"
 )
@@ -45,8 +48,12 @@ def of_this_code(run: Run) -> str | None:
         return None
     found = str(stored.get("code_digest"))
     if found == running:
-        return f"yes: the digest of the audited sources is {found}"
-    return f"no: they were run on sources of digest {found}; those of this release have {running}"
+        return message("yes: the digest of the audited sources is {digest}", digest=found)
+    return message(
+        "no: they were run on sources of digest {found}; those of this release have {running}",
+        found=found,
+        running=running,
+    )
 
 
 AUDITS: Final = FieldGroup(

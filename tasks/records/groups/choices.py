@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contracts.message import message
 from tasks.records.groups.field import NONE, Run
 from tasks.records.groups.noise import chosen
 
-_PUBLIC = "public data"
+_PUBLIC = message("public data")
 _ACCOUNTED = "accounted"
 
 
@@ -18,13 +19,20 @@ def _of_tables(run: Run) -> list[dict[str, str]]:
     product = run.facts.spec.tables_product
     listed = []
     if product.mechanism == "auto":
-        found = f"{run.facts.tables_plan.mechanism}, of which less error is expected"
-        listed.append(_entry("mechanism", found, "the public parameters of contract and spec", _PUBLIC))
+        found = message("{noise}, of which less error is expected", noise=message(run.facts.tables_plan.mechanism))
+        listed.append(_entry("mechanism", found, message("the public parameters of contract and spec"), _PUBLIC))
     for table in run.facts.tables:
         if table.refined.chosen is not None:
             of = table.refined.chosen.of
             value = table.refined.method if of == "method" else str(table.refined.lambda_)
-            listed.append(_entry(f"{of} of {table.name}", value, chosen(run, table), _ACCOUNTED))
+            listed.append(
+                _entry(
+                    message("{setting} of {table}", setting=message(of), table=table.name),
+                    value,
+                    chosen(run, table),
+                    _ACCOUNTED,
+                )
+            )
     return listed
 
 
@@ -32,8 +40,10 @@ def _of_rows(run: Run) -> list[dict[str, str]]:
     made = run.facts.fit[1].fitted
     listed = []
     if made.selections:
-        text = f"{len(made.selections)} private choices, each a draw of its own that was paid for"
-        listed.append(_entry("what is measured", "see product.choices", text, _ACCOUNTED))
+        text = message(
+            "{number} private choices, each a draw of its own that was paid for", number=len(made.selections)
+        )
+        listed.append(_entry(message("what is measured"), message("see product.choices"), text, _ACCOUNTED))
     return listed
 
 

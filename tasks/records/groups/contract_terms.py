@@ -7,6 +7,7 @@ from typing import Any, Final
 from contracts.contract.contract import Column, Contract
 from contracts.contract.privacy_terms import Scope
 from contracts.domains.domain_terms import NOTATION_KEYS
+from contracts.message import SENTENCES, joined, message
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from tasks.records.groups.field import NONE, FieldGroup, Run, auditor, public
 from tasks.records.groups.release_identity import described
@@ -26,7 +27,9 @@ def _column(column: Column) -> dict[str, Any]:
         "domain": domain.kind,
         "cells": column.size,
         "values": domain.extent,
-        "nulls": f"counted as {domain.nulls.to}" if domain.nulls.to is not None else "a cell of their own",
+        "nulls": message("counted as {value}", value=domain.nulls.to)
+        if domain.nulls.to is not None
+        else message("a cell of their own"),
         "read_as_null": list(domain.missing) or NONE,
         **_notation(column),
         "misfits": domain.misfit_rule,
@@ -57,17 +60,22 @@ def orders(run: Run) -> list[str] | str:
 def dependencies(run: Run) -> list[str] | str:
     """List the functional dependencies that are declared; their mappings are in the contract under `replay`."""
     found = [each.determines for each in run.facts.contract.constraints]
-    return [f"{each.by} determines {each.column}" for each in found if each is not None] or NONE
+    return [
+        message("{one} determines {other}", one=each.by, other=each.column) for each in found if each is not None
+    ] or NONE
 
 
 def validation_leakage(run: Run) -> str:
     """Say what the public learns from validation: only that the gates held."""
     gates = [outcome.name for outcome in run.facts.outcomes if outcome.gate]
     others = len(run.facts.outcomes) - len(gates)
+    checks = message("Checks against the contract whose outcome is for auditors only: {number}.", number=others)
     shown = (
-        f"That the gates held ({', '.join(gates)}) shows in the release being there." if gates else "None is a gate."
+        message("That the gates held ({gates}) shows in the release being there.", gates=joined(gates))
+        if gates
+        else message("None is a gate.")
     )
-    return f"Checks against the contract whose outcome is for auditors only: {others}. {shown}"
+    return joined([checks, shown], SENTENCES)
 
 
 CONTRACT = FieldGroup(
@@ -113,26 +121,30 @@ def unit_phrase(contract: Contract) -> str:
     """Name one privacy unit: one row, or one id with its rows."""
     unit = contract.unit
     if unit.column is None:
-        return "one row"
-    bound = f"at most {unit.max_rows_per_unit} rows" if unit.max_rows_per_unit > 1 else "one row"
-    return f"one {unit.column} ({bound})"
+        return message("one row")
+    if unit.max_rows_per_unit == 1:
+        return message("one {unit} (one row)", unit=unit.column)
+    return message("one {unit} (at most {rows} rows)", unit=unit.column, rows=unit.max_rows_per_unit)
 
 
 def neighbours(run: Run) -> str:
     """Say which two tables must be hard to tell apart."""
-    contract = run.facts.contract
-    change = "left out or added" if contract.adjacency == "add_remove" else "replaced by any other"
-    return f"Two tables that are the same but for {unit_phrase(contract)}, {change}."
+    unit = unit_phrase(run.facts.contract)
+    if run.facts.contract.adjacency == "add_remove":
+        return message("Two tables that are the same but for {unit}, left out or added.", unit=unit)
+    return message("Two tables that are the same but for {unit}, replaced by any other.", unit=unit)
 
 
 def truncation(run: Run) -> str:
     """Say how the rows of a unit were bounded."""
     unit = run.facts.contract.unit
     if unit.column is None:
-        return "none: each row is a unit"
-    return (
-        f"at most {unit.max_rows_per_unit} rows of each {unit.column} are kept, chosen uniformly at random and "
-        "independently of other units, before anything is counted"
+        return message("none: each row is a unit")
+    return message(
+        "at most {rows} rows of each {unit} are kept, chosen uniformly at random and independently of other units, "
+        "before anything is counted",
+        rows=unit.max_rows_per_unit,
+        unit=unit.column,
     )
 
 
@@ -146,21 +158,33 @@ def sensitivities(run: Run) -> list[dict[str, Any]]:
 def group_privacy(run: Run) -> str:
     """Say what several units together are protected by, and somebody who is in several time blocks."""
     contract = run.facts.contract
-    unit = f"{unit_phrase(contract)}, in one time block"
+    unit = message("The guarantee is for {unit}, in one time block.", unit=unit_phrase(contract))
     blocks = (
-        "What somebody in several time blocks loses is bounded by the sum of what the accounts of those blocks allow."
+        message(
+            "What somebody in several time blocks loses is bounded by the sum of what the accounts of those blocks "
+            "allow."
+        )
         if contract.unit.scope == "block"
-        else "What somebody in several time blocks loses over all of them is bounded by an account whose block is "
-        "lifetime."
+        else message(
+            "What somebody in several time blocks loses over all of them is bounded by an account whose block is "
+            "lifetime."
+        )
     )
-    grows = "; delta grows to at most g * exp((g - 1) * epsilon) * delta" if run.facts.charge.request.delta else ""
-    return (
-        f"The guarantee is for {unit}. Somebody who stands behind g of them, or a group of g, is protected by "
-        f"g times the epsilon{grows}. {blocks}"
+    several = (
+        message(
+            "Somebody who stands behind g of them, or a group of g, is protected by g times the epsilon; delta grows "
+            "to at most g * exp((g - 1) * epsilon) * delta."
+        )
+        if run.facts.charge.request.delta
+        else message("Somebody who stands behind g of them, or a group of g, is protected by g times the epsilon.")
     )
+    return joined([unit, several, blocks], SENTENCES)
 
 
-SCOPE_WORDS: Final[dict[Scope, str]] = {"block": "within one time block", "lifetime": "over all time blocks"}
+SCOPE_WORDS: Final[dict[Scope, str]] = {
+    "block": message("within one time block"),
+    "lifetime": message("over all time blocks"),
+}
 """How people read the scope of a unit."""
 
 

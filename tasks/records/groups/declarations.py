@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from contracts.message import message
 from contracts.release.about import About, Publisher
 from tasks.records.groups.field import Field, Run
 
@@ -20,9 +21,14 @@ def declares(name: str, means: str, *, entry: str = "") -> Field:
     entry = entry or name
     if entry not in About.model_fields:
         raise ValueError(f"no declaration {entry!r}")
-    common = ", or for all releases in `[publisher]` of sudare.toml" if entry in Publisher.model_fields else ""
-    absent = f"not declared: only people know it; write `about: {{{entry}: ...}}` in the spec{common}"
-    return Field(name, means, "public", partial(_declared, entry), absent, declared=True)
+    absent = message("not declared: only people know it; write `about: {{{entry}: ...}}` in the spec", entry=entry)
+    if entry in Publisher.model_fields:
+        absent = message(
+            "not declared: only people know it; write `about: {{{entry}: ...}}` in the spec, or for all releases in "
+            "`[publisher]` of sudare.toml",
+            entry=entry,
+        )
+    return Field(name, message(means), "public", partial(_declared, entry), absent, declared=True)
 
 
 def _declared(entry: str, run: Run) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from contracts.contract.spreadsheet import stated
+from contracts.message import SEMICOLON, joined, message
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.groups.declarations import declares
 from tasks.records.groups.field import FieldGroup, Run, public
@@ -28,13 +29,17 @@ def _file(file: WrittenFile) -> dict[str, Any]:
 def partitioning(run: Run) -> str:
     """Say how many files hold how many draws, and how many hold parts of them."""
     draws, parts = {file.draw for file in run.files}, sum(file.role == "part" for file in run.files)
-    whole = f"{len(run.files) - parts} files for {len(draws)} draws, each with all rows of its draw"
-    return f"{whole}; {in_parts(parts)}" if parts else f"none: {whole}"
+    whole = message(
+        "{files} files for {draws} draws, each with all rows of its draw",
+        files=len(run.files) - parts,
+        draws=len(draws),
+    )
+    return joined([whole, in_parts(parts)], SEMICOLON) if parts else message("none: {files}", files=whole)
 
 
 def in_parts(parts: int) -> str:
     """Say what parts are."""
-    return f"the rows of the data files once more in parts, a row group each: {parts} files"
+    return message("the rows of the data files once more in parts, a row group each: {files} files", files=parts)
 
 
 def _formulas(run: Run) -> str:
@@ -45,14 +50,17 @@ def row_count_origin(run: Run) -> str:
     """Say which numbers of rows the declared domains fix, and which are released with the noisy counts."""
     draws = run.facts.tables_plan.draws
     cells = sum(draw.cells for draw in draws if draw.sparse is None)
-    fixed = f"fixed: one row a cell of the declared domains, {cells} over all draws"
     sparse = [draw.key.removeprefix("table:") for draw in draws if draw.sparse is not None]
     if not sparse:
-        return fixed
-    return (
-        f"{fixed.replace('all draws', 'all dense draws')}. Not fixed, but released: of the sparse tables "
-        f"({', '.join(sparse)}) the cells are listed whose noisy count reached the threshold, and refined ones above "
-        "0; how many they are is computed from the released noisy counts alone"
+        return message("fixed: one row a cell of the declared domains, {cells} over all draws", cells=cells)
+    return message(
+        "fixed: one row a cell of the declared domains, {cells} over all dense draws. Not fixed, but released: of "
+        "the "
+        "sparse tables ({names}) the cells are listed whose noisy count reached the threshold, and refined ones "
+        "above "
+        "0; how many they are is computed from the released noisy counts alone",
+        cells=cells,
+        names=joined(sparse),
     )
 
 
@@ -107,7 +115,9 @@ INTEGRITY = FieldGroup(
         public(
             "signatures",
             "Where the signatures are.",
-            lambda run: f"MANIFEST.json and PROOF.json of version {run.facts.version.number}",
+            lambda run: message(
+                "MANIFEST.json and PROOF.json of version {version}", version=run.facts.version.number
+            ),
         ),
         public(
             "verify_command",

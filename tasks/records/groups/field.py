@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+from contracts.message import message
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.model.auditor_statements import WITHHELD
 
-NOT_AVAILABLE = "not available"
-NONE = "none"
+NOT_AVAILABLE = message("not available")
+NONE: Final = message("none")
 __all__ = [
     "NONE",
     "NOT_AVAILABLE",
@@ -81,12 +82,12 @@ class FieldGroup:
 
 def public(name: str, means: str, fill: Fill, *, absent: str = "") -> Field:
     """Make a field that everybody may read."""
-    return Field(name, means, "public", fill, absent)
+    return Field(name, message(means), "public", fill, message(absent))
 
 
 def auditor(name: str, means: str, fill: Fill, *, absent: str = "") -> Field:
     """Make a field that stays in the workspace, for auditors."""
-    return Field(name, means, "auditor", fill, absent)
+    return Field(name, message(means), "auditor", fill, message(absent))
 
 
 def no_source(run: Run) -> None:
@@ -95,4 +96,4 @@ def no_source(run: Run) -> None:
 
 def unsourced(name: str, means: str, why: str) -> Field:
     """Make a field that the audit field list asks for and that no part of a run can know."""
-    return Field(name, means, "public", no_source, why)
+    return Field(name, message(means), "public", no_source, message(why))

@@ -6,6 +6,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from math import isfinite
 from typing import Any
 
+from contracts.message import SENTENCES, joined, message
 from privacy.accounting.amounts import PICO, atto_to_text, pico_to_text
 from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.ledger.terms import ChargeRequest
@@ -13,32 +14,48 @@ from tasks.records.groups.declarations import declares
 from tasks.records.groups.field import FieldGroup, Run, public
 from tasks.records.groups.posterior_words import LEARNABLE
 
-CONVERSION = "Canonne, Kamath, Steinke 2020, Proposition 12"
-OF_ONE_VERSION = (
+CONVERSION = message("Canonne, Kamath, Steinke 2020, Proposition 12")
+OF_ONE_VERSION = message(
     "This is of what one version says, given that it is made. That a spec gets another version tells that the "
     "encoded table changed since the one before, exactly and outside of epsilon."
-)
-OF_A_SCHEDULE = (
-    "That this version is made does not depend on the rows, gates apart. It was due on {due}, and is charged and "
-    "made whatever the rows are. So the bound is of the version and of its being there, and the account's cap is "
-    "that of all dates together."
 )
 _ACCOUNTANTS = ("sudare", "dp-accounting")
 
 
 def variant(request: ChargeRequest) -> str:
     """Name the kind of guarantee that the charge claims."""
-    return "pure differential privacy" if request.delta == 0 else "approximate differential privacy"
+    return message("pure differential privacy") if request.delta == 0 else message("approximate differential privacy")
 
 
 def definition(run: Run) -> str:
     """Write the guarantee as an inequality, with its numbers, and say whether it is of one version or a schedule."""
     request = run.facts.charge.request
-    slack = f" + {atto_to_text(request.delta)}" if request.delta else ""
-    bound = f"P[T gives S] <= exp({pico_to_text(request.epsilon)}) P[T' gives S]{slack}"
-    due = run.facts.spec.due
-    of_what = OF_ONE_VERSION if due is None else OF_A_SCHEDULE.format(due=due)
-    return f"For neighbours T and T' and any set S of possible releases: {bound}. {of_what}"
+    epsilon, delta, due = pico_to_text(request.epsilon), atto_to_text(request.delta), run.facts.spec.due
+    bound = (
+        message(
+            "For neighbours T and T' and any set S of possible releases: "
+            "P[T gives S] <= exp({epsilon}) P[T' gives S] + {delta}.",
+            epsilon=epsilon,
+            delta=delta,
+        )
+        if request.delta
+        else message(
+            "For neighbours T and T' and any set S of possible releases: P[T gives S] <= exp({epsilon}) P[T' gives "
+            "S].",
+            epsilon=epsilon,
+        )
+    )
+    return joined([bound, OF_ONE_VERSION if due is None else of_a_schedule(due)], SENTENCES)
+
+
+def of_a_schedule(due: str) -> str:
+    """Say that the bound holds of a version on a schedule and of its being there."""
+    return message(
+        "That this version is made does not depend on the rows, gates apart. It was due on {due}, and is charged and "
+        "made whatever the rows are. So the bound is of the version and of its being there, and the account's cap is "
+        "that of all dates together.",
+        due=due,
+    )
 
 
 def odds_factor(epsilon: int) -> str:
@@ -56,23 +73,28 @@ def conversion(run: Run) -> str:
     """Say by which theorem the claimed epsilon follows from the events."""
     request = run.facts.charge.request
     if request.delta == 0:
-        return "Basic composition: the pure losses of the draws add up."
+        return message("Basic composition: the pure losses of the draws add up.")
     if run.facts.claim_source == "pld":
-        return (
-            "Privacy loss distributions of the draws, fixed beforehand, are composed; discrete Gaussian noise "
-            "counts as continuous noise of a variance less by 4. The account is charged the draws' Rényi losses."
+        return message(
+            "Privacy loss distributions of the draws, fixed beforehand, are composed; discrete Gaussian noise counts "
+            "as continuous noise of a variance less by 4. The account is charged the draws' Rényi losses."
         )
-    return f"Rényi losses of the draws, fixed beforehand, add up; the best order is converted by {CONVERSION}."
+    return message(
+        "Rényi losses of the draws, fixed beforehand, add up; the best order is converted by {source}.",
+        source=CONVERSION,
+    )
 
 
 def account_rule(calculus: Calculus) -> str:
     """Say in which loss the account adds up, and why its cap holds for charges chosen adaptively."""
     if isinstance(calculus, RenyiCalculus):
-        return (
-            f"Rényi losses of the fixed order {calculus.order} add up; a charge is admitted while their sum stays "
-            f"within the cap, which converts to the account's epsilon at its delta by {CONVERSION}."
+        return message(
+            "Rényi losses of the fixed order {order} add up; a charge is admitted while their sum stays within the "
+            "cap, which converts to the account's epsilon at its delta by {source}.",
+            order=calculus.order,
+            source=CONVERSION,
         )
-    return "Pure losses add up; a charge is admitted while their sum stays within the cap."
+    return message("Pure losses add up; a charge is admitted while their sum stays within the cap.")
 
 
 def native(run: Run) -> dict[str, Any]:
@@ -89,7 +111,10 @@ def second_accountant(run: Run) -> dict[str, Any] | None:
         return None
     version = run.facts.software.packages.get("dp-accounting", "unknown")
     epsilon = run.facts.pld_epsilon if isfinite(run.facts.pld_epsilon) else "infinite"
-    return {"epsilon": epsilon, "method": f"privacy loss distributions, dp-accounting {version}"}
+    return {
+        "epsilon": epsilon,
+        "method": message("privacy loss distributions, dp-accounting {version}", version=version),
+    }
 
 
 def accountants(run: Run) -> dict[str, str]:

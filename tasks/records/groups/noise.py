@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import ImpossibleCells
+from contracts.message import SENTENCES, joined, message
 from privacy.marginals.suppression import told_rule
 from privacy.refine.intervals import told_interval
 from privacy.refine.total import total_kind as total_kind_of
@@ -20,85 +21,106 @@ from tasks.records.outputs import ReleasedSparseTable, ReleasedTable
 from tasks.records.sentences import mechanism_choice
 
 SAMPLERS = {
-    "discrete_laplace": "discrete Laplace on the integers, sampled exactly, without floating point",
-    "discrete_laplace_vector": "discrete Laplace on the integers, sampled exactly, without floating point",
-    "discrete_gaussian": "discrete Gaussian on the integers, sampled exactly, without floating point",
+    "discrete_laplace": message("discrete Laplace on the integers, sampled exactly, without floating point"),
+    "discrete_laplace_vector": message("discrete Laplace on the integers, sampled exactly, without floating point"),
+    "discrete_gaussian": message("discrete Gaussian on the integers, sampled exactly, without floating point"),
+}
+MECHANISMS = {
+    "laplace": message("laplace mechanism on marginals"),
+    "gaussian": message("gaussian mechanism on marginals"),
 }
 ENTROPY = {
-    "csprng": "AES-256 in counter mode under keys from the operating system's CSPRNG; keys are never stored",
-    "seeded": "a seeded generator: for tests, never published",
+    "csprng": message("AES-256 in counter mode under keys from the operating system's CSPRNG; keys are never stored"),
+    "seeded": message("a seeded generator: for tests, never published"),
 }
-KEPT = "likely zeros set to zero, and projection of the others, keeping the total"
+KEPT = message("likely zeros set to zero, and projection of the others, keeping the total")
 BIAS: dict[str, tuple[str, list[str]]] = {
     "none": (
-        "none: each count is unbiased, and may be negative; tables do not add up to the same total",
+        message("none: each count is unbiased, and may be negative; tables do not add up to the same total"),
         [],
     ),
     "simplex": (
-        "no count is negative and the total is kept: the same amount is taken off every cell (or added), and what is "
-        "then below zero becomes zero. Small cells are pulled to zero; empty ones may keep some noise",
-        ["projection onto the non-negative tables with the total"],
+        message(
+            "no count is negative and the total is kept: the same amount is taken off every cell (or added), and "
+            "what is then below zero becomes zero. Small cells are pulled to zero; empty ones may keep some noise"
+        ),
+        [message("projection onto the non-negative tables with the total")],
     ),
     "negative_l2": (
-        "no count is negative and the total is kept: more is taken off every cell than by plain projection, and what "
-        "stays positive is scaled up by 1 / (1 - lambda). Small cells become zero; large ones are pulled up",
-        ["projection with negative l2 regularisation, keeping the total"],
+        message(
+            "no count is negative and the total is kept: more is taken off every cell than by plain projection, and "
+            "what stays positive is scaled up by 1 / (1 - lambda). Small cells become zero; large ones are pulled up"
+        ),
+        [message("projection with negative l2 regularisation, keeping the total")],
     ),
     "empirical_bayes": (
-        "no count is negative and the total is kept: each count is drawn towards those counts that the table's noisy "
-        "values make likely, and becomes zero where zero is likely. Cells unlike the others, small ones above all, "
-        "are pulled to the others",
-        ["posterior mean under a prior that is estimated from the table's noisy values", KEPT],
+        message(
+            "no count is negative and the total is kept: each count is drawn towards those counts that the table's "
+            "noisy values make likely, and becomes zero where zero is likely. Cells unlike the others, small ones "
+            "above all, are pulled to the others"
+        ),
+        [message("posterior mean under a prior that is estimated from the table's noisy values"), KEPT],
     ),
     "neighbourhood": (
-        "no count is negative and the total is kept: each count is drawn towards what the cells around it in the "
-        "ordered columns suggest, and becomes zero where zero is likely. Lone peaks and sharp edges are smoothed",
-        ["posterior mean given the noisy values of the cell and of the cells around it", KEPT],
+        message(
+            "no count is negative and the total is kept: each count is drawn towards what the cells around it in the "
+            "ordered columns suggest, and becomes zero where zero is likely. Lone peaks and sharp edges are smoothed"
+        ),
+        [message("posterior mean given the noisy values of the cell and of the cells around it"), KEPT],
     ),
 }
-AGREED: Final = "weighted least squares over all tables: margins that tables share agree"
+AGREED: Final = message("weighted least squares over all tables: margins that tables share agree")
 CONSISTENT_BIAS: dict[str, tuple[str, list[str]]] = {
     "none": (
-        "none: each count is unbiased, and may be negative; margins that tables share are the same in all of them",
+        message(
+            "none: each count is unbiased, and may be negative; margins that tables share are the same in all of them"
+        ),
         [AGREED],
     ),
     "simplex": (
-        "no count is negative, all tables have the same total, and margins that they share agree up to the "
-        "disagreement that is stated. Small cells are pulled to zero; empty ones may keep some noise",
-        [AGREED, "the nearest such tables without a negative cell"],
+        message(
+            "no count is negative, all tables have the same total, and margins that they share agree up to the "
+            "disagreement that is stated. Small cells are pulled to zero; empty ones may keep some noise"
+        ),
+        [AGREED, message("the nearest such tables without a negative cell")],
     ),
 }
 BIAS["hierarchy"] = (
-    "no count is negative and all resolutions add up: what a count and the sums above and below it say is weighted "
-    "by its noise, and the total comes down level by level. In families of small counts the small ones are pulled "
-    "to zero; whole numbers move counts by less than 1 within a family",
+    message(
+        "no count is negative and all resolutions add up: what a count and the sums above and below it say is "
+        "weighted by its noise, and the total comes down level by level. In families of small counts the small ones "
+        "are pulled to zero; whole numbers move counts by less than 1 within a family"
+    ),
     [
-        "weighted least squares, so that every count is the sum of the finer counts below it",
-        "projection of each family onto the non-negative counts that add up to the count above, from the top down",
+        message("weighted least squares, so that every count is the sum of the finer counts below it"),
+        message(
+            "projection of each family onto the non-negative counts that add up to the count above, from the top down"
+        ),
     ],
 )
-SELECTED = "Listed noisy counts are too high on average: they are listed because their noise was high"
+SELECTED = message("Listed noisy counts are too high on average: they are listed because their noise was high.")
 SPARSE_BIAS: dict[bool, str] = {
-    True: f"{SELECTED}. Whoever reads absent cells as 0 loses what small cells hold",
-    False: f"{SELECTED}. The refined ones are those of the whole noisy table",
+    True: joined([SELECTED, message("Whoever reads absent cells as 0 loses what small cells hold")], SENTENCES),
+    False: joined([SELECTED, message("The refined ones are those of the whole noisy table")], SENTENCES),
 }
 """Of a sparse table, by whether it was left unrefined."""
-SUPPRESSED: Final = "noisy counts below the threshold suppressed, before they were written down"
-CENSORED_BIAS: Final = (
+SUPPRESSED: Final = message("noisy counts below the threshold suppressed, before they were written down")
+CENSORED_BIAS: Final = message(
     "counts are published only where they came out high enough: a published count lies above the exact one on "
     "average, by what `minimum_frequency` states; no count is negative"
 )
 CHOICE: dict[tuple[str, str], str] = {
-    ("lambda", "auto"): "lambda has the least error that is expected from the noisy values (parametric bootstrap)",
+    ("lambda", "auto"): message(
+        "lambda has the least error that is expected from the noisy values (parametric bootstrap)"
+    ),
     (
         "lambda",
         "sparsity",
-    ): "lambda leaves the share of nonzero cells that the spec asks for, in the refined noisy values",
-    ("method", "auto"): "the method has the least error that is expected from the noisy values, of those listed",
+    ): message("lambda leaves the share of nonzero cells that the spec asks for, in the refined noisy values"),
+    ("method", "auto"): message(
+        "the method has the least error that is expected from the noisy values, of those listed"
+    ),
 }
-CHOICE["lambda", "reference"] = "lambda has the least error that this noise would make on the counts of"
-FREE_BEFORE = "only what was published and paid for before was read, so that this costs nothing"
-FREE = "only noisy values were read, so that this is post-processing and costs nothing"
 
 
 def samplers(run: Run) -> list[str]:
@@ -120,9 +142,11 @@ def timing_policy(run: Run) -> str:
     """Say what the journal tells of when noise was drawn, and that the duration of draws is not hidden."""
     times = sorted({hour(entry.at) for entry in run.facts.entries if entry.kind == "noise_drawn"})
     drawn = sum(entry.kind == "noise_drawn" for entry in run.facts.entries)
-    return (
-        f"the journal tells of {drawn} draws only in which hour each was made ({', '.join(times)}). How long a draw "
-        "takes is not hidden from whoever can watch the machine: samplers are exact, and not constant in time"
+    return message(
+        "the journal tells of {number} draws only in which hour each was made ({hours}). How long a draw takes is "
+        "not hidden from whoever can watch the machine: samplers are exact, and not constant in time",
+        number=drawn,
+        hours=joined(times),
     )
 
 
@@ -133,7 +157,7 @@ NOISE = FieldGroup(
         public(
             "mechanism",
             "How noise is added.",
-            lambda run: f"{run.facts.tables_plan.mechanism} mechanism on marginals",
+            lambda run: MECHANISMS[run.facts.tables_plan.mechanism],
         ),
         public("mechanism_choice", "Who chose it, and the error that is expected of each kind of noise.", choice),
         public("samplers", "How the noise is sampled.", samplers),
@@ -158,12 +182,12 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
     bias, estimate = (CONSISTENT_BIAS if consistent else BIAS)[refined.method]
     if isinstance(table, ReleasedSparseTable):
         more = SPARSE_BIAS[refined.method == "none"]
-        bias = more if refined.method == "none" else f"{bias}. {more}"
+        bias = more if refined.method == "none" else message("{bias}. {more}", bias=bias, more=more)
     gone = suppressed_cells(table)
     impossible = ImpossibleCells.of(run.facts.contract, table.columns)
-    zeros = [f"{_counted(impossible)} declared impossible set to zero"] if impossible.some else []
+    zeros = [_zeroed(impossible)] if impossible.some else []
     zeros += [SUPPRESSED] if gone is not None else []
-    rounding = ["whole numbers by largest remainder"] if integers and refined.method != "none" else []
+    rounding = [message("whole numbers by largest remainder")] if integers and refined.method != "none" else []
     return {
         "table": table.name,
         "steps": [*zeros, *estimate, *rounding] or NONE,
@@ -191,10 +215,18 @@ def chosen(run: Run, table: ReleasedTable) -> str:
     made, earlier = table.refined.chosen, run.facts.earlier_version
     if made is None:
         return NONE
-    how = CHOICE[made.of, made.by]
     if earlier is None:
-        return f"{how}: {FREE}"
-    return f"{how} {earlier.release} v{earlier.number} (MANIFEST.json {earlier.manifest}): {FREE_BEFORE}"
+        return message(
+            "{how}: only noisy values were read, so that this is post-processing and costs nothing",
+            how=CHOICE[made.of, made.by],
+        )
+    return message(
+        "lambda has the least error that this noise would make on the counts of {release} v{number} "
+        "(MANIFEST.json {digest}): only what was published and paid for before was read, so that this costs nothing",
+        release=earlier.release,
+        number=earlier.number,
+        digest=earlier.manifest,
+    )
 
 
 def minimum_frequency(run: Run, table: ReleasedTable) -> dict[str, Any] | None:
@@ -256,19 +288,26 @@ def listed(run: Run, table: ReleasedTable) -> dict[str, Any]:
         "threshold": noisy.threshold,
         "listed_noisy": int(noisy.codes.size),
         "listed_refined": int(table.refined.codes.size),
-        "absent_noisy": f"the noisy count is below {noisy.threshold}",
-        "absent_refined": "the refined count is 0",
+        "absent_noisy": message("the noisy count is below {threshold}", threshold=noisy.threshold),
+        "absent_refined": message("the refined count is 0"),
         "absent_interval": [0, table.refined.absent_upper],
         "threshold_rule": (
-            f"the first threshold, {first}, follows from the number of cells and the noise; it was lowered, down to "
-            f"{least} at most, as far as the cells above it did not tell how much has to be taken off every cell"
+            message(
+                "the first threshold, {first}, follows from the number of cells and the noise; it was lowered, down "
+                "to {least} at most, as far as the cells above it did not tell how much has to be taken off every "
+                "cell",
+                first=first,
+                least=least,
+            )
         ),
     }
     return {"form": "sparse", "listed": cells}
 
 
-def _counted(impossible: ImpossibleCells) -> str:
-    return "all cells" if impossible.count is None else f"{impossible.count} cells"
+def _zeroed(impossible: ImpossibleCells) -> str:
+    if impossible.count is None:
+        return message("all cells declared impossible set to zero")
+    return message("{number} cells declared impossible set to zero", number=impossible.count)
 
 
 def estimated_rmse(table: ReleasedTable) -> dict[str, str]:
@@ -302,17 +341,26 @@ def suppression(run: Run) -> str:
     """Compare the published rows with the cells of the declared domains."""
     rows = {file.draw: file.rows for file in run.files if file.role == "data" and file.form == "dense"}
     cells = sum(run.facts.tables_plan.draw(key).cells for key in rows)
-    dense = f"{cells - sum(rows.values()) or NONE}: {sum(rows.values())} rows for {cells} cells"
+    left_out = cells - sum(rows.values()) or NONE
+    dense = message(
+        "{left_out}: {rows} rows for {cells} cells", left_out=left_out, rows=sum(rows.values()), cells=cells
+    )
     gone = [hidden for table in run.facts.tables if (hidden := suppressed_cells(table)) is not None]
     if gone:
-        below = "the minimum-frequency rule: their noisy count is below the threshold of the table"
-        return f"{sum(int(each.sum()) for each in gone)} of {cells} cells, by {below}; they have rows without a count"
+        return message(
+            "{hidden} of {cells} cells, by the minimum-frequency rule: their noisy count is below the threshold of "
+            "the table; they have rows without a count",
+            hidden=sum(int(each.sum()) for each in gone),
+            cells=cells,
+        )
     sparse = [table.name for table in run.facts.tables if isinstance(table, ReleasedSparseTable)]
     if not sparse:
         return dense
-    return (
-        f"{dense if rows else NONE}; sparse tables ({', '.join(sparse)}) list noisy counts from their threshold on, "
-        "and the refined ones above 0: no cell is left out for its true count"
+    return message(
+        "{dense}; sparse tables ({names}) list noisy counts from their threshold on, and the refined ones above 0: "
+        "no cell is left out for its true count",
+        dense=dense if rows else NONE,
+        names=joined(sparse),
     )
 
 

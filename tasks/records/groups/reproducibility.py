@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from contracts.message import SENTENCES, joined, message
 from tasks.records.groups.field import FieldGroup, Run, public
-
-DRAWN: Final = (
-    "drawn from the operating system's CSPRNG; its keys are never stored, so that nobody can take it off again"
-)
 
 
 def reproducible(run: Run) -> list[dict[str, str]]:
@@ -17,29 +14,49 @@ def reproducible(run: Run) -> list[dict[str, str]]:
         return [_line(*each) for each in [*weights(run), *_always(run)]]
     if run.facts.synthesis is None:
         made = [
-            (table.name, f"the noisy counts of {table.measurement.key}", "byte for byte")
+            (table.name, message("the noisy counts of {key}", key=table.measurement.key), message("byte for byte"))
             for table in run.facts.tables
         ]
         return [_line(*each) for each in [*made, *_always(run)]]
     _, synthesis = run.facts.synthetic
-    rows = (f"{synthesis.rows} rows", "the published model and seed", "byte for byte")
-    fitted = ("the model", "the noisy measurements and choices", "within a stated tolerance (verify --deep)")
-    trained = ("the trained network", "nothing: the rows and the noise would be needed", "not at all")
+    rows = (message("{n} rows", n=synthesis.rows), message("the published model and seed"), message("byte for byte"))
+    fitted = (
+        message("the model"),
+        message("the noisy measurements and choices"),
+        message("within a stated tolerance (verify --deep)"),
+    )
+    trained = (
+        message("the trained network"),
+        message("nothing: the rows and the noise would be needed"),
+        message("not at all"),
+    )
     return [_line(*each) for each in [rows, trained if synthesis.fitted.trainings else fitted, *_always(run)]]
 
 
 def weights(run: Run) -> list[tuple[str, str, str]]:
     """Say from what the weights of a model follow."""
     made = run.facts.trained[1]
-    parameters = f"{made.model.parameters} weights and biases"
+    parameters = message("{parameters} weights and biases", parameters=made.model.parameters)
     if made.seed is None:
-        return [(parameters, "the published noisy values", "byte for byte")]
-    return [(parameters, "the noisy measurements and the seed", "within a stated tolerance (verify --deep)")]
+        return [(parameters, message("the published noisy values"), message("byte for byte"))]
+    return [
+        (
+            parameters,
+            message("the noisy measurements and the seed"),
+            message("within a stated tolerance (verify --deep)"),
+        )
+    ]
 
 
 def _always(run: Run) -> list[tuple[str, str, str]]:
     draws = sum(entry.kind == "noise_drawn" for entry in run.facts.entries)
-    return [("the privacy loss", f"the events of {draws} draws", "to the last unit, rounded against the spender")]
+    return [
+        (
+            message("the privacy loss"),
+            message("the events of {n} draws", n=draws),
+            message("to the last unit, rounded against the spender"),
+        )
+    ]
 
 
 def _line(what: str, source: str, exactly: str) -> dict[str, str]:
@@ -49,13 +66,21 @@ def _line(what: str, source: str, exactly: str) -> dict[str, str]:
 def not_reproducible(run: Run) -> list[str]:
     """List what nobody can make again, on purpose."""
     draws = sum(entry.kind == "noise_drawn" for entry in run.facts.entries)
-    listed = [f"the noise of {draws} draws: {DRAWN}"]
+    listed: list[str] = [
+        message(
+            "the noise of {n} draws: drawn from the operating system's CSPRNG; its keys are never stored, so that "
+            "nobody can take it off again",
+            n=draws,
+        )
+    ]
     trainings = () if run.facts.of_tables else run.facts.fit[1].fitted.trainings
     for trained in trainings:
         listed.append(
-            f"the training {trained.key}: its samples of rows and its noise are not kept, so it cannot be "
-            f"retrained byte for "
-            "byte; its last checkpoint is published"
+            message(
+                "the training {key}: its samples of rows and its noise are not kept, so it cannot be retrained byte "
+                "for byte; its last checkpoint is published",
+                key=trained.key,
+            )
         )
     return listed
 
@@ -88,34 +113,36 @@ def items(run: Run) -> dict[str, Any]:
     contract = run.facts.contract
     if run.facts.of_tables:
         names = {name for table in run.facts.tables for name in table.columns}
-        form = "noisy counts by these items; no record of a person"
+        form = message("noisy counts by these items; no record of a person")
     elif run.facts.classifier is not None:
         names = set(run.facts.trained[0].asked.domain.columns)
-        form = "the weights of a classifier of these items; no record of a person"
+        form = message("the weights of a classifier of these items; no record of a person")
     else:
         names = set(run.facts.synthetic[0].asked.domain.columns)
-        form = "made-up records with these items; none is a person's"
+        form = message("made-up records with these items; none is a person's")
     return {
         "items": [column.description or column.name for column in contract.columns if column.name in names],
         "form": form,
-        "way": f"files: {', '.join(run.facts.spec.publish.formats)}",
-        "note": "no legal opinion: whether these are anonymously processed information or statistics is for lawyers",
+        "way": message("files: {formats}", formats=joined(run.facts.spec.publish.formats)),
+        "note": message(
+            "no legal opinion: whether these are anonymously processed information or statistics is for lawyers"
+        ),
     }
 
 
 def correction(run: Run) -> str:
     """Say how an error is corrected, and whom to write to."""
-    contact = run.facts.about.contact
-    told = (
-        "to the contact in accountability.contact"
-        if contact is not None
-        else "to the publisher; no contact is declared"
+    address = (
+        message("write to the publisher; no contact is declared.")
+        if run.facts.about.contact is None
+        else message("write to the contact in accountability.contact.")
     )
-    return (
-        f"write {told}. A published file never changes: a correction is a new version of {run.facts.spec.release} "
-        f"that "
-        "supersedes this one; the loss of this one stays charged"
+    new = message(
+        "A published file never changes: a correction is a new version of {release} that supersedes this one; the "
+        "loss of this one stays charged",
+        release=run.facts.spec.release,
     )
+    return joined([address, new], SENTENCES)
 
 
 NOTICES: Final = FieldGroup(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from contracts.message import message
 from privacy.grant.draw_replay import LOST
 from tasks.records.groups.choices import chosen_settings
 from tasks.records.groups.contract_terms import truncation
@@ -13,7 +14,7 @@ from tasks.records.groups.release_identity import hour
 from tasks.records.sentences import OF_A_PERIOD
 from tasks.storage.sources.gate_words import delivered, readable
 
-LOOK: Final = (
+LOOK: Final = message(
     "the share of the rows of each column that do not fit the contract, are clipped or missing, shown to the "
     "operator alone"
 )
@@ -43,15 +44,15 @@ def fixed_gates(run: Run) -> list[str]:
     source, contract = run.facts.spec.source, run.facts.contract
     gates = [*readable(source), *delivered(contract)]
     if run.facts.spec.block is not None and source.by is None:
-        gates.append("the rows are not those of another period of this release")
+        gates.append(message("the rows are not those of another period of this release"))
     if source.by is not None:
-        gates.append(f"the column {source.by} tells days")
+        gates.append(message("the column {name} tells days", name=source.by))
     if source.select is not None:
-        gates.append(f"the select could be evaluated to its end: {source.select}")
+        gates.append(message("the select could be evaluated to its end: {select}", select=source.select))
     return gates
 
 
-NEW_VERSION: Final = (
+NEW_VERSION: Final = message(
     "that there is a new version: a run of the same spec and contract on an unchanged table makes none, so a new "
     "version of a spec tells that the encoded table changed"
 )
@@ -61,30 +62,49 @@ def run_time_facts(run: Run) -> list[str]:
     """List what the run shows about its own course."""
     entries = run.facts.entries
     limited = not run.facts.of_tables and getattr(run.facts.fit[0].options, "time_limit", None)
-    far = ["how far the fit came within its time limit, by the clock"] if limited else []
+    far = [message("how far the fit came within its time limit, by the clock")] if limited else []
     drawn = [entry.body["key"] for entry in entries if entry.kind == "noise_drawn"]
     lost = sum(f"/{LOST}-" in key for key in drawn)
-    again = [f"that {lost} interval(s) of a training were interrupted, and made again"] if lost else []
+    again = (
+        [message("that {number} interval(s) of a training were interrupted, and made again", number=lost)]
+        if lost
+        else []
+    )
     return [
         *far,
         *again,
-        "that the operator let the release go on, who could see what share of the rows of each column does not fit "
-        "the contract; a command without a terminal stops above a share unless that is accepted beforehand",
-        f"that the measurements were complete in the hour {hour(run.facts.finished)}",
+        message(
+            "that the operator let the release go on, who could see what share of the rows of each column does not "
+            "fit the contract; a command without a terminal stops above a share unless that is accepted beforehand"
+        ),
+        message("that the measurements were complete in the hour {hour}", hour=hour(run.facts.finished)),
         *([NEW_VERSION] if run.facts.spec.due is None else []),
-        f"the times of {len(entries)} journal entries in PROOF.json, to the hour, from {hour(entries[0].at)} on",
+        message(
+            "the times of {number} journal entries in PROOF.json, to the hour, from {hour} on",
+            number=len(entries),
+            hour=hour(entries[0].at),
+        ),
     ]
 
 
 def quantities(run: Run) -> list[str]:
     """List every quantity that depends on the data and is published without noise, in words."""
     totals = run.facts.contract.invariants
-    listed = [f"the total {total.value}, declared public ({total.reference})" for total in totals]
-    listed += [f"that {gate} (always checked)" for gate in fixed_gates(run)]
-    listed += [f"that the check {gate} held (a gate of the contract)" for gate in run.facts.contract.gates]
+    listed = [
+        message("the total {total}, declared public ({reference})", total=total.value, reference=total.reference)
+        for total in totals
+    ]
+    listed += [message("that {gate} (always checked)", gate=gate) for gate in fixed_gates(run)]
+    listed += [
+        message("that the check {gate} held (a gate of the contract)", gate=gate) for gate in run.facts.contract.gates
+    ]
     stopped = run.facts.gate_failures
     if stopped:
-        listed.append(f"that gates had stopped {stopped} runs of this account before; each is in the journal")
+        listed.append(
+            message(
+                "that gates had stopped {number} runs of this account before; each is in the journal", number=stopped
+            )
+        )
     return listed + run_time_facts(run)
 
 
@@ -106,18 +126,28 @@ UNPROTECTED = FieldGroup(
 def steps(run: Run) -> list[dict[str, str]]:
     """List what happened to the rows before they were counted, and how that is accounted for."""
     source, contract = run.facts.spec.source, run.facts.contract
-    listed = [] if source.select is None else [("row-wise select", source.select, "each row by itself")]
+    alone = message("each row by itself")
+    listed: list[tuple[str, str, str]] = []
+    if source.select is not None:
+        listed.append((message("row-wise select"), source.select, alone))
     if types := source.select_types(contract)[0]:
         fixed = ", ".join(f"{name}: {kind}" for name, kind in types.items())
-        listed.append(("fixed types of the columns that the select uses", fixed, "each row by itself"))
+        listed.append((message("fixed types of the columns that the select uses"), fixed, alone))
     if source.by is not None:
-        listed.append((OF_A_PERIOD, f"{source.by} in {run.facts.spec.block}", "each row by itself"))
+        listed.append(
+            (OF_A_PERIOD, message("{column} in {period}", column=source.by, period=run.facts.spec.block), alone)
+        )
     if contract.unit.column is not None:
-        bound = f"the sensitivities are those of {contract.unit.max_rows_per_unit} rows"
-        listed.append(("contribution bounding", truncation(run), bound))
-    encoding = f"contract {contract.id} {contract.version}, {len(contract.columns)} columns"
-    listed.append(("encoding to declared domains", encoding, "each row by itself"))
-    listed.append(("look before the charge", LOOK, "unaccounted"))
+        bound = message("the sensitivities are those of {rows} rows", rows=contract.unit.max_rows_per_unit)
+        listed.append((message("contribution bounding"), truncation(run), bound))
+    encoding = message(
+        "contract {contract} {version}, {number} columns",
+        contract=contract.id,
+        version=contract.version,
+        number=len(contract.columns),
+    )
+    listed.append((message("encoding to declared domains"), encoding, alone))
+    listed.append((message("look before the charge"), LOOK, "unaccounted"))
     return [dict(zip(("step", "what", "accounted"), step, strict=True)) for step in listed]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import sqrt
 from typing import Any, Final
 
+from contracts.message import message
 from privacy.evaluation.against_noisy import distance
 from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.marginals.uncertainty import half_width, mean_absolute, variance
@@ -14,8 +15,7 @@ from tasks.records.groups.field import NONE, FieldGroup, Run, auditor, public
 from tasks.records.groups.noise import suppressed_cells
 from tasks.records.outputs import DenseTable
 
-ON_REQUEST: Final = "computed on request by `sudare evaluate`, from the rows; pays nothing, and is for auditors only"
-SPARSE: Final = "not given for a sparse table: cells that are not listed have no noisy count"
+SPARSE: Final = message("not given for a sparse table: cells that are not listed have no noisy count")
 
 
 def measured(run: Run) -> Iterator[Measurement | SparseMeasurement]:
@@ -71,12 +71,24 @@ def _of_rows(run: Run) -> Iterator[dict[str, Any]]:
 
 def computed_on(run: Run) -> list[dict[str, str]]:
     """Say of each metric what it was computed on, and what it cost."""
-    rows = "the model's expected counts" if run.facts.synthesis is not None else "refined counts"
+    compared = (
+        message("refined counts and the noisy ones, both released")
+        if run.facts.synthesis is None
+        else message("the model's expected counts and the noisy ones, both released")
+    )
     draws = len(list(measured(run)))
     return [
-        {"metric": "expected_error", "computed_on": f"the declared noise of {draws} draws; no data", "cost": "none"},
-        {"metric": "error_against_noisy", "computed_on": f"{rows} and the noisy ones, both released", "cost": "none"},
-        {"metric": "scores_on_real_rows", "computed_on": "the confidential rows", "cost": "internal only"},
+        {
+            "metric": "expected_error",
+            "computed_on": message("the declared noise of {n} draws; no data", n=draws),
+            "cost": "none",
+        },
+        {"metric": "error_against_noisy", "computed_on": compared, "cost": "none"},
+        {
+            "metric": "scores_on_real_rows",
+            "computed_on": message("the confidential rows"),
+            "cost": message("internal only"),
+        },
     ]
 
 
@@ -94,7 +106,12 @@ UTILITY: Final = FieldGroup(
         auditor(
             "scores_on_real_rows",
             "How close the release is to the confidential rows.",
-            lambda run: f"{ON_REQUEST}; not when the record of {run.facts.spec.release} was written",
+            lambda run: message(
+                "computed on request by `sudare evaluate`, from the rows; pays nothing, and is for auditors only; "
+                "not "
+                "when the record of {release} was written",
+                release=run.facts.spec.release,
+            ),
         ),
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from contracts.message import joined, message
 from contracts.release.about import Handling
 from tasks.records.groups.contract_terms import truncation
 from tasks.records.groups.field import Run
@@ -12,59 +13,65 @@ from tasks.records.hazards.hazard import TABLES, Hazard
 
 def _domains(run: Run) -> str:
     kinds = [column.domain.provenance.kind for column in run.facts.contract.columns]
-    parts = [f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds))]
-    return (
-        f"domains come from the contract, with their provenance ({', '.join(parts)}); none is learned from the rows"
+    parts = [message("{number} {kind}", number=kinds.count(kind), kind=message(kind)) for kind in sorted(set(kinds))]
+    return message(
+        "domains come from the contract, with their provenance ({kinds}); none is learned from the rows",
+        kinds=joined(parts),
     )
 
 
 def _gates(run: Run) -> str:
     gates = run.facts.contract.gates
-    named = f"declared gates: {', '.join(gates)}" if gates else "no gate is declared"
-    return (
-        f"{named}; what does not fit is clipped or mapped. That gates held is listed as unprotected, and stays exact"
+    return message(
+        "{gates}; what does not fit is clipped or mapped. That gates held is listed as unprotected, and stays exact",
+        gates=message("declared gates: {names}", names=joined(gates)) if gates else message("no gate is declared"),
     )
 
 
 def _explored(run: Run) -> str:
-    return (
-        f"{_declared_access(run)}; before each charge the run shows the operator alone how the rows fit the contract"
+    return message(
+        "{stated}; before each charge the run shows the operator alone how the rows fit the contract",
+        stated=_declared_access(run),
     )
 
 
 def _declared_access(run: Run) -> str:
     stated = run.facts.about.exploratory_access
     if stated is None:
-        return (
+        return message(
             "not declared: whoever looked at the rows, or chose columns and tables by them, is known to the "
             "publisher only"
         )
     if isinstance(stated, Handling):
-        return f"declared: {stated.what} ({stated.accounted})"
-    return "none, as the publisher declares"
+        return message("declared: {what} ({how})", what=stated.what, how=message(stated.accounted))
+    return message("none, as the publisher declares")
 
 
 def _select(run: Run) -> str:
     select = run.facts.spec.source.select
     if select is None:
-        return "no select: the rows are those of the source"
-    return (
+        return message("no select: the rows are those of the source")
+    return message(
         "the select maps and filters rows one by one, checked on its parsed tree: no join, aggregate, window or limit"
     )
 
 
 def _thresholds(run: Run) -> str:
     rule = run.facts.spec.tables_product.minimum_frequency
-    fixed = "no threshold is set" if rule is None else f"k = {rule.k} and t = {rule.t} are written in the spec"
+    fixed = (
+        message("no threshold is set")
+        if rule is None
+        else message("k = {k} and t = {t} are written in the spec", k=rule.k, t=rule.t)
+    )
     stated = run.facts.about.tuned_on_data
     told = (
-        "not declared"
+        message("not declared")
         if stated is None
-        else "declared: none"
+        else message("declared: none")
         if stated == "none"
-        else f"declared: {stated.accounted}"
+        else message("declared: {what}", what=message(stated.accounted))
     )
-    return f"{fixed}; whether any was tuned on the data: {told}"
+    return message("{fixed}; whether any was tuned on the data: {told}", fixed=fixed, told=told)
 
 
 HAZARDS: Final = (
@@ -72,9 +79,9 @@ HAZARDS: Final = (
     Hazard("validation that stops, or lets pass, by the data", _gates, limit=True),
     Hazard(
         "failing values, counts of failures or error texts given out",
-        lambda run: (
-            f"of {len(run.facts.outcomes)} checks only pass or fail is kept, for auditors; a message names a "
-            f"field, never a value"
+        lambda run: message(
+            "of {number} checks only pass or fail is kept, for auditors; a message names a field, never a value",
+            number=len(run.facts.outcomes),
         ),
     ),
     Hazard("rows of one person that are not bounded, or bounded by looking at others", truncation),
@@ -83,28 +90,29 @@ HAZARDS: Final = (
     Hazard("people who explored the rows before the release was designed", _explored, limit=True),
     Hazard(
         "populations that overlap and are accounted apart",
-        lambda run: (
-            f"declared: {run.facts.account.terms.population}, {run.facts.account.terms.block}. That no other "
-            f"population "
-            "shares these people stands on the publisher's word (limit 6)"
+        lambda run: message(
+            "declared: {population}, {block}. That no other population shares these people stands on the publisher's "
+            "word (limit 6)",
+            population=run.facts.account.terms.population,
+            block=message(run.facts.account.terms.block),
         ),
         limit=True,
     ),
     Hazard(
         "periods that are missing or named wrongly",
-        lambda run: (
-            f"the source is bound to its days for good; this release is of {run.facts.account.terms.block}. "
-            f"Whether a "
-            "series has gaps is not checked"
+        lambda run: message(
+            "the source is bound to its days for good; this release is of {block}. Whether a series has gaps is not "
+            "checked",
+            block=run.facts.account.terms.block,
         ),
         limit=True,
     ),
     Hazard(
         "what is declared public is not",
-        lambda run: (
-            f"domains, structural zeros, {len(run.facts.contract.invariants)} total(s) and their references are "
-            f"taken on the "
-            "owner's word (limit 3)"
+        lambda run: message(
+            "domains, structural zeros, {number} total(s) and their references are taken on the owner's word (limit "
+            "3)",
+            number=len(run.facts.contract.invariants),
         ),
         limit=True,
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from contracts.message import joined, message, plural
 from privacy.accounting.calculus import RenyiCalculus
 from tasks.records.groups.contract_terms import unit_phrase
 from tasks.records.groups.field import Run
@@ -13,17 +14,24 @@ from tasks.records.hazards.hazard import CHOICES, TRAININGS, Hazard, draws, made
 def _adaptive(run: Run) -> str:
     calculus = run.facts.account.terms.calculus
     loss = (
-        f"Rényi losses of the fixed order {calculus.order}" if isinstance(calculus, RenyiCalculus) else "pure losses"
+        message("Rényi losses of the fixed order {order}", order=calculus.order)
+        if isinstance(calculus, RenyiCalculus)
+        else message("pure losses")
     )
-    return f"the account adds up {loss}, for which a filter is sound; privacy loss distributions are never enforced"
+    return message(
+        "the account adds up {loss}, for which a filter is sound; privacy loss distributions are never enforced",
+        loss=loss,
+    )
 
 
 def _unit(run: Run) -> str:
     request = run.facts.charge.request
-    return (
-        f"the contract declares one unit ({unit_phrase(run.facts.contract)}) and one relation "
-        f"({request.adjacency}) for "
-        f"the whole release; the sensitivity of each of {draws(run)} draws is derived from them by the grant"
+    return message(
+        "the contract declares one unit ({unit}) and one relation ({relation}) for the whole release; the "
+        "sensitivity of each of {draws} draws is derived from them by the grant",
+        unit=unit_phrase(run.facts.contract),
+        relation=message(request.adjacency),
+        draws=draws(run),
     )
 
 
@@ -32,40 +40,53 @@ def _order(run: Run) -> str:
         next(entry.sequence for entry in run.facts.entries if entry.kind == kind)
         for kind in ("charge_reserved", "noise_drawn")
     )
-    return (
-        f"the charge is entry {reserved} of the journal and durable before the first draw, entry {first}; an "
-        f"opened charge "
-        "is never given back"
+    return message(
+        "the charge is entry {reserved} of the journal and durable before the first draw, entry {first}; an opened "
+        "charge is never given back",
+        reserved=reserved,
+        first=first,
     )
 
 
 def _retries(run: Run) -> str:
     opened = sum(entry.kind == "grant_opened" for entry in run.facts.entries)
-    one = "snapshot" if run.facts.spec.due is None else "due date"
-    return (
-        f"one run for one spec and {one} ({run.facts.run_key[:12]}…), opened {opened} time; what was drawn is "
-        f"written "
-        "down with its event and replayed, never drawn again"
+    return plural(
+        "one run for one spec and {one} ({run}…), opened {number} time; what was drawn is written down with its "
+        "event "
+        "and replayed, never drawn again",
+        "one run for one spec and {one} ({run}…), opened {number} times; what was drawn is written down with its "
+        "event and replayed, never drawn again",
+        opened,
+        one=message("snapshot") if run.facts.spec.due is None else message("due date"),
+        run=run.facts.run_key[:12],
+        number=opened,
     )
 
 
 def _accounts(run: Run) -> str:
     names = [run.facts.account.terms.name, *(state.terms.name for state in run.facts.beside)]
-    return (
-        f"the source is bound to {run.facts.account.terms.population}; every account of these people whose days "
-        f"it touches "
-        f"is charged, in one transaction: {', '.join(names)}"
+    return message(
+        "the source is bound to {population}; every account of these people whose days it touches is charged, in "
+        "one transaction: {names}",
+        population=run.facts.account.terms.population,
+        names=joined(names),
     )
 
 
 def _searched(run: Run) -> str:
     stated = run.facts.about.hyperparameter_search
-    told = "not declared" if stated is None else "none, as declared" if stated == "none" else stated.accounted
-    return (
-        "what the run chose is in preprocessing.chosen_by_the_run, with what it read for that. What people "
-        "tried beforehand, "
-        "no run "
-        f"can know: {told}"
+    told = (
+        message("not declared")
+        if stated is None
+        else message("none, as declared")
+        if stated == "none"
+        else message(stated.accounted)
+    )
+    return message(
+        "what the run chose is in preprocessing.chosen_by_the_run, with what it read for that. What people tried "
+        "beforehand, no "
+        "run can know: {told}",
+        told=told,
     )
 
 
@@ -73,10 +94,9 @@ HAZARDS: Final = (
     Hazard("neighbour relations or units mixed between parts of a release", _unit),
     Hazard(
         "sensitivity of one row, where a person has several",
-        lambda run: (
-            f"scaled to {run.facts.charge.request.rows_per_unit} row(s) of a unit; further ones are dropped "
-            f"before anything "
-            "is counted"
+        lambda run: message(
+            "scaled to {rows} row(s) of a unit; further ones are dropped before anything is counted",
+            rows=run.facts.charge.request.rows_per_unit,
         ),
     ),
     Hazard("filters that are unsound for draws chosen adaptively", _adaptive),
@@ -93,17 +113,20 @@ HAZARDS: Final = (
     Hazard("a run that is started twice, or retried, draws twice", _retries),
     Hazard(
         "gaps between time blocks, by which a release is charged to nobody",
-        lambda run: (
-            f"blocks are half-open days; this release was charged to {1 + len(run.facts.beside)} account(s) that "
-            f"cover all "
-            "days of its source, else it is refused"
+        lambda run: message(
+            "blocks are half-open days; this release was charged to {number} account(s) that cover all days of its "
+            "source, else it is refused",
+            number=1 + len(run.facts.beside),
         ),
     ),
     Hazard("a budget that belongs to a name, a view or a user instead of people", _accounts),
     Hazard("settings tuned on the data, unaccounted", _searched, limit=True),
     Hazard(
         "events stated by the caller instead of the draw: a step, batch or clipping that is not in the account",
-        lambda run: f"the grant writes each of {draws(run)} values down with its event, before anyone sees the value",
+        lambda run: message(
+            "the grant writes each of {draws} values down with its event, before anyone sees the value",
+            draws=draws(run),
+        ),
     ),
     Hazard(
         "a selection whose scores are exact, or whose budget counts other measurements than were made",
@@ -114,7 +137,9 @@ HAZARDS: Final = (
     ),
     Hazard(
         "the Gaussian sensitivity of add_remove under replacement of a row",
-        lambda run: f"derived for {run.facts.charge.request.adjacency}: see unit.sensitivity",
+        lambda run: message(
+            "derived for {relation}: see unit.sensitivity", relation=message(run.facts.charge.request.adjacency)
+        ),
         concerns=made_by("aim", "mst"),
     ),
     Hazard(
@@ -130,7 +155,9 @@ HAZARDS: Final = (
     ),
     Hazard(
         "one unit is protected, not a group",
-        lambda run: f"g units together have g times the loss; the unit here is {unit_phrase(run.facts.contract)}",
+        lambda run: message(
+            "g units together have g times the loss; the unit here is {unit}", unit=unit_phrase(run.facts.contract)
+        ),
         limit=True,
     ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from contracts.message import OR, joined, message
 from tasks.records.groups.field import Run
 
 HazardStatus = Literal["met", "limit", "not applicable"]
@@ -32,7 +33,7 @@ class Hazard:
         """Return the line of the checklist."""
         if self.concerns is not None and not self.concerns[0](run):
             return _line(self.hazard, "not applicable", self.concerns[1])
-        how = self.how if isinstance(self.how, str) else self.how(run)
+        how = message(self.how) if isinstance(self.how, str) else self.how(run)
         return _line(self.hazard, "limit" if self.limit else "met", how)
 
 
@@ -42,7 +43,7 @@ def checklist(hazards: Iterable[Hazard], run: Run) -> list[dict[str, str]]:
 
 
 def _line(hazard: str, status: HazardStatus, how: str) -> dict[str, str]:
-    return {"hazard": hazard, "status": status, "how": how}
+    return {"hazard": message(hazard), "status": status, "how": how}
 
 
 def kinds(run: Run) -> frozenset[str]:
@@ -62,18 +63,23 @@ def generator(run: Run) -> str | None:
 
 def made_by(*names: str) -> Concern:
     """Concern the releases of some generators."""
-    return lambda run: generator(run) in names, f"this release is not made by {' or '.join(names)}"
+    return lambda run: generator(run) in names, message(
+        "this release is not made by {names}", names=joined(names, OR)
+    )
 
 
 NOISE_ON_COUNTS: Final[Concern] = (
     lambda run: bool(kinds(run) & {"discrete_laplace", "discrete_laplace_vector", "discrete_gaussian"}),
-    "no count or sum was measured",
+    message("no count or sum was measured"),
 )
-TRAININGS: Final[Concern] = (lambda run: "poisson_sampled_gaussian" in kinds(run), "nothing was trained on the rows")
-CHOICES: Final[Concern] = (lambda run: "exponential_mechanism" in kinds(run), "nothing was chosen privately")
+TRAININGS: Final[Concern] = (
+    lambda run: "poisson_sampled_gaussian" in kinds(run),
+    message("nothing was trained on the rows"),
+)
+CHOICES: Final[Concern] = (lambda run: "exponential_mechanism" in kinds(run), message("nothing was chosen privately"))
 SUMS: Final[Concern] = (
     lambda run: not run.facts.of_tables and bool(run.facts.fit[1].fitted.sums),
-    "no sums of vectors over rows were measured",
+    message("no sums of vectors over rows were measured"),
 )
-TABLES: Final[Concern] = (lambda run: run.facts.of_tables, "no table of counts is published")
-ROWS: Final[Concern] = (lambda run: run.facts.synthesis is not None, "no synthetic rows are published")
+TABLES: Final[Concern] = (lambda run: run.facts.of_tables, message("no table of counts is published"))
+ROWS: Final[Concern] = (lambda run: run.facts.synthesis is not None, message("no synthetic rows are published"))

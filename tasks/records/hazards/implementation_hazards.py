@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from contracts.message import SEMICOLON, joined, message
 from tasks.records.groups.field import Run
 from tasks.records.groups.noise import ENTROPY, SAMPLERS
 from tasks.records.hazards.hazard import (
@@ -21,34 +22,39 @@ from tasks.records.hazards.hazard import (
 
 def _samplers(run: Run) -> str:
     names = [SAMPLERS[kind] for kind in sorted(kinds(run)) if kind in SAMPLERS]
-    return f"noise on counts and lattice sums is a whole number: {'; '.join(names)}"
+    return message(
+        "noise on counts and lattice sums is a whole number: {samplers}", samplers=joined(names, SEMICOLON)
+    )
 
 
 def _entropy(run: Run) -> str:
     drawn = run.facts.charge.security
-    return "unknown" if drawn is None else ENTROPY[drawn]
+    return message("unknown") if drawn is None else ENTROPY[drawn]
 
 
 def _one_by_one(run: Run) -> str:
     cells = sum(draw.cells for draw in run.facts.tables_plan.draws) if run.facts.of_tables else None
-    whole = f"all {cells} cells" if cells is not None else "all cells"
-    return (
-        f"{whole} of the declared domains get a value of noise of their own, empty ones too; the digest covers each"
+    return message(
+        "{cells} of the declared domains get a value of noise of their own, empty ones too; the digest covers each",
+        cells=message("all cells") if cells is None else message("all {number} cells", number=cells),
     )
 
 
 def _suppressed(run: Run) -> str:
     rule = run.facts.spec.tables_product.minimum_frequency
     if rule is None:
-        return "no count is left out for being small; a sparse table lists by noisy counts alone"
-    return (
-        f"noisy counts below {rule.k} + {rule.t} are suppressed, by the noisy count, before anything is written down"
+        return message("no count is left out for being small; a sparse table lists by noisy counts alone")
+    return message(
+        "noisy counts below {k} + {t} are suppressed, by the noisy count, before anything is written down",
+        k=rule.k,
+        t=rule.t,
     )
 
 
 def _rows_from(run: Run) -> str:
-    return (
-        f"the number of rows is {run.facts.synthetic[1].rows_from}: never the exact one, unless it is declared public"
+    return message(
+        "the number of rows is {origin}: never the exact one, unless it is declared public",
+        origin=message(run.facts.synthetic[1].rows_from),
     )
 
 
@@ -77,10 +83,10 @@ HAZARDS: Final = (
     ),
     Hazard(
         "bounds that are lost when a column is defined anew",
-        lambda run: (
-            f"domains of {len(run.facts.contract.columns)} columns are applied last, after any select, by the "
-            f"encoding "
-            "that the counts are taken of"
+        lambda run: message(
+            "domains of {number} columns are applied last, after any select, by the encoding that the counts are "
+            "taken of",
+            number=len(run.facts.contract.columns),
         ),
     ),
     Hazard("noise from a generator that is seeded, guessable or replayed", _entropy),
@@ -115,8 +121,9 @@ HAZARDS: Final = (
     ),
     Hazard(
         "the code that ran is another than the one that was reviewed",
-        lambda run: (
-            f"its digest is {run.facts.software.code}; whoever reviews, compares. The operator is trusted (limit 7)"
+        lambda run: message(
+            "its digest is {digest}; whoever reviews, compares. The operator is trusted (limit 7)",
+            digest=run.facts.software.code,
         ),
         limit=True,
     ),

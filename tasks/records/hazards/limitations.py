@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from contracts.message import message
 from contracts.release.spec_checks import large_delta
 from tasks.records.groups.declarations import declares
 from tasks.records.groups.field import NONE, FieldGroup, Run, public
@@ -123,30 +124,33 @@ LIMITS: Final = (
         lambda run: False,  # what federations release has a check of its own, and no record
     ),
 )
-LARGE_DELTA: Final = (
+LARGE_DELTA: Final = message(
     "delta is large: such a guarantee allows whole rows of a few people to be published, and the publisher accepts "
     "that (large_delta: accepted)"
 )
 OUT_OF_SCOPE: Final = (
-    "what holds for many people: to learn that is the purpose, and it may be used about one of them",
-    "whoever can watch the machine, its files or its clock while a release is made",
-    "whoever has the publisher's signing key, or can change the code that runs",
-    "publications of the same people that do not go through this ledger",
-    "errors, gaps and bias of the source, and of how its rows were collected",
+    message("what holds for many people: to learn that is the purpose, and it may be used about one of them"),
+    message("whoever can watch the machine, its files or its clock while a release is made"),
+    message("whoever has the publisher's signing key, or can change the code that runs"),
+    message("publications of the same people that do not go through this ledger"),
+    message("errors, gaps and bias of the source, and of how its rows were collected"),
 )
 
 
 def known_limits(run: Run) -> list[dict[str, Any]]:
     """List the known limits that concern this run."""
     return [
-        {"number": limit.number, "title": limit.title, "says": limit.says} for limit in LIMITS if limit.concerns(run)
+        {"number": limit.number, "title": message(limit.title), "says": message(limit.says)}
+        for limit in LIMITS
+        if limit.concerns(run)
     ]
 
 
 def out_of_scope(run: Run) -> list[str]:
     """List what the guarantee does not speak of."""
-    people = (
-        f"whoever knows more than one unit's worth: groups of {run.facts.contract.unit.column or 'row'}s lose more"
+    people = message(
+        "whoever knows more than one unit's worth: groups of {unit}s lose more",
+        unit=run.facts.contract.unit.column or message("row"),
     )
     return [*OUT_OF_SCOPE, people]
 
@@ -154,25 +158,27 @@ def out_of_scope(run: Run) -> list[str]:
 def quality_warnings(run: Run) -> list[str] | str:
     """List what users must mind: the contract's limitations, notes of refinement or generator, suppression."""
     stated = run.facts.contract.description.get("limitations")
-    listed = [] if stated is None else [f"the contract: {stated}"]
+    listed: list[str] = [] if stated is None else [message("the contract: {text}", text=stated)]
     if large_delta(run.facts.spec, run.facts.contract) is not None:
         listed.append(LARGE_DELTA)
     for table in run.facts.tables:
-        listed += [f"{table.name}: {note}" for note in table.refined.notes]
+        listed += [message("{table}: {note}", table=table.name, note=note) for note in table.refined.notes]
     if run.facts.synthesis is not None:
         return [
             *listed,
             *run.facts.synthesis.fitted.notes,
-            "rows are made up: see product.known_bias and product.uses",
+            message("rows are made up: see product.known_bias and product.uses"),
         ]
     if run.facts.classifier is not None:
         return [
             *listed,
             *run.facts.classifier.fitted.notes,
-            "what a model says of one person may be wrong: see product.uses",
+            message("what a model says of one person may be wrong: see product.uses"),
         ]
     if run.facts.spec.tables_product.minimum_frequency is not None:
-        listed.append("published counts lie above the exact ones on average: small noisy ones are suppressed")
+        listed.append(
+            message("published counts lie above the exact ones on average: small noisy ones are suppressed")
+        )
     return listed or NONE
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from contracts.message import message
 from tasks.records.groups.field import Run
 from tasks.records.hazards.hazard import Hazard
 
 
 def _public_fields(run: Run) -> str:
     entries = run.facts.entries
-    return (
-        f"this record and {len(entries)} journal entries hold no exact count and no noise seed; the entries name "
-        f"the rows by "
-        "a keyed mark alone"
+    return message(
+        "this record and {entries} journal entries hold no exact count and no noise seed; the entries name the rows "
+        "by a keyed mark alone",
+        entries=len(entries),
     )
 
 
@@ -33,11 +34,13 @@ HAZARDS: Final = (
     Hazard("seeds, noise or exact counts in the audit trail", _public_fields),
     Hazard(
         "a plain hash of a small table, which can be guessed",
-        lambda run: f"the mark {run.facts.charge.request.snapshot_hash[:12]}… is keyed, and salted with the spec",
+        lambda run: message(
+            "the mark {mark}… is keyed, and salted with the spec", mark=run.facts.charge.request.snapshot_hash[:12]
+        ),
     ),
     Hazard(
         "times that tell how long rows took",
-        lambda _: (
+        lambda _: message(
             "journal, proof and files tell to the hour when this was charged, drawn and published; seconds are for "
             "auditors. Who watches the machine, the site, the store or the orchestrator meanwhile sees how long it "
             "takes, and a run of hours shows how many (limit 1)"
@@ -46,10 +49,10 @@ HAZARDS: Final = (
     ),
     Hazard(
         "half a release, a changed file, a version that was never published",
-        lambda run: (
-            f"{len(run.files)} data files are covered by a signed manifest; the journal proves this publication; "
-            f"sudare "
-            "verify checks both"
+        lambda run: message(
+            "{files} data files are covered by a signed manifest; the journal proves this publication; sudare "
+            "verify checks both",
+            files=len(run.files),
         ),
     ),
     Hazard(
@@ -64,10 +67,10 @@ HAZARDS: Final = (
     ),
     Hazard(
         "a ledger restored from an older copy",
-        lambda run: (
-            f"the proof of this version holds the journal up to entry {run.facts.entries[-1].sequence} and "
-            f"beyond; draws that "
-            "were never published are not found (limit 8)"
+        lambda run: message(
+            "the proof of this version holds the journal up to entry {entry} and beyond; draws that were never "
+            "published are not found (limit 8)",
+            entry=run.facts.entries[-1].sequence,
         ),
         limit=True,
     ),

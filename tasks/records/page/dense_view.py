@@ -12,8 +12,10 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from contracts.contract.contract import NULL_LABEL, Contract
+from contracts.message import joined, message
 from contracts.release.tables.levels import level_name
 from tasks.records.charts import charts
+from tasks.records.charts.drawing import Drawing
 from tasks.records.charts.error_plot import ErrorPlot, error_plot
 from tasks.records.charts.heat_map import Map, MapAxis, draw_map
 from tasks.records.page.published_tables import PublishedCounts, PublishedTable
@@ -125,14 +127,14 @@ class TableView:
     cells: str
     draw: dict[str, Any]
     processed: dict[str, Any]
-    noise: Markup
+    noise: Drawing | None
     facts: list[tuple[str, str]]
     bars: list[BarRow]
     all_bars: bool
     heat: Heat | None
-    drawn_heat: Markup | None
+    drawn_heat: Drawing | None
     map: Map | None
-    rank: Markup
+    rank: Drawing | None
     errors: ErrorPlot | None
     sizes: list[SizeRow]
     files: list[str]
@@ -163,14 +165,16 @@ def dense_view(
         cells=_cells(contract, table),
         draw=table.draw,
         processed=table.processed,
-        noise=charts.noise_curve(table.event, width) if share.curves else Markup(""),
+        noise=charts.noise_curve(table.event, width) if share.curves else None,
         facts=_facts(table, contract),
         bars=_bars(contract, table, most) if heat is None else [],
         all_bars=few,
         heat=heat,
-        drawn_heat=charts.heat_map(counts, f"Refined counts of {table.name}") if sketch else None,
+        drawn_heat=charts.heat_map(counts, message("Refined counts of {table}", table=table.name))
+        if sketch
+        else None,
         map=picture,
-        rank=charts.rank_plot(counts, width) if share.curves and not few and heat is None else Markup(""),
+        rank=charts.rank_plot(counts, width) if share.curves and not few and heat is None else None,
         errors=error_plot(counts, width) if share.curves else None,
         sizes=size_rows(counts, width, suppressed=below(table)) if counts.size > 12 else [],
         files=[path for path in files if belongs(path, table)],
@@ -191,30 +195,30 @@ def belongs(path: str, table: PublishedTable) -> bool:
 
 def _cells(contract: Contract, table: PublishedCounts) -> str:
     """Say what the cells are."""
-    total = f"{table.counts.size:,} cells"
     if len(table.columns) == 1:
-        return f"{total}, one for each value of {table.columns[0]}"
-    return f"{total}: every combination of " + ", ".join(
-        f"{name} ({contract.column(name).size})" for name in table.columns
-    )
+        return message(
+            "{number} cells, one for each value of {name}", number=f"{table.counts.size:,}", name=table.columns[0]
+        )
+    sizes = joined(f"{name} ({contract.column(name).size})" for name in table.columns)
+    return message("{number} cells: every combination of {names}", number=f"{table.counts.size:,}", names=sizes)
 
 
 def _facts(table: PublishedCounts, contract: Contract) -> list[tuple[str, str]]:
     """Count what is released: cells that are zero, larger than their noise, declared impossible."""
     refined = table.counts
     clear = int((refined > table.half_width).sum())
-    found = [
-        ("sum of all cells", written(refined.sum())),
-        ("cells above the reach of their noise", f"{clear:,}"),
+    found: list[tuple[str, str]] = [
+        (message("Sum of all cells"), written(refined.sum())),
+        (message("Cells above the reach of their noise"), f"{clear:,}"),
     ]
     if table.suppressed is None:
-        found.append(("cells at zero", f"{int((refined == 0).sum()):,}"))
+        found.append((message("Cells at zero"), f"{int((refined == 0).sum()):,}"))
     else:
-        found[0] = ("sum of the published cells", written(refined.sum()))
+        found[0] = (message("Sum of the published cells"), written(refined.sum()))
         found += suppression_facts(table)
     negative, impossible = int((refined < 0).sum()), int(contract.impossible(table.columns).sum())
-    found += [("cells below zero", f"{negative:,}")] if negative else []
-    return found + ([("cells declared impossible", f"{impossible:,}")] if impossible else [])
+    found += [(message("Cells below zero"), f"{negative:,}")] if negative else []
+    return found + ([(message("Cells declared impossible"), f"{impossible:,}")] if impossible else [])
 
 
 def _bars(contract: Contract, table: PublishedCounts, most: int) -> list[BarRow]:
@@ -241,7 +245,12 @@ def _bars(contract: Contract, table: PublishedCounts, most: int) -> list[BarRow]
 def bar_row(label: str, count: float, ends: tuple[int, int, int], scale: tuple[float, float]) -> BarRow:
     """Draw one cell: its refined count, and lower end, noisy count and upper end of its interval."""
     low, _, high = ends
-    return BarRow(label, written(count), f"{written(low)} to {written(high)}", charts.count_bar(count, ends, scale))
+    return BarRow(
+        label,
+        written(count),
+        message("{low} to {high}", low=written(low), high=written(high)),
+        charts.count_bar(count, ends, scale),
+    )
 
 
 def _label(contract: Contract, table: PublishedCounts, cell: int) -> str:
@@ -310,12 +319,20 @@ def size_rows(refined: NDArray[Any], half_width: int, *, absent: int = 0, suppre
     counts = [int(((flat >= low) & (flat < high)).sum()) for low, high in pairwise(edges)]
     small, whole = int((flat < 1).sum()) + absent, bool(np.issubdtype(flat.dtype, np.integer))
     largest = max([*counts, small])
-    name = f"suppressed ({suppressed}) or 0" if suppressed else "below 1"
+    name = (
+        message("suppressed ({threshold}) or 0", threshold=suppressed)
+        if suppressed
+        else message("below {threshold}", threshold=1)
+    )
     rows = [SizeRow(name, f"{small:,}", charts.share_bar(small, largest), "–")] if small else []
     smallest = next((place for place, count in enumerate(counts) if count), len(counts))
     for (low, high), count in list(zip(pairwise(edges), counts, strict=True))[smallest:]:
-        error = f"{relative_error(half_width, low)} to {relative_error(half_width, high)}"
-        sizes = f"{low:,} to {high - 1:,}" if whole else f"{low:,} to <{high:,}"
+        error = message("{low} to {high}", low=relative_error(half_width, low), high=relative_error(half_width, high))
+        sizes = (
+            message("{low} to {high}", low=f"{low:,}", high=f"{high - 1:,}")
+            if whole
+            else message("{low} to <{high}", low=f"{low:,}", high=f"{high:,}")
+        )
         rows.append(SizeRow(sizes, f"{count:,}", charts.share_bar(count, largest), error))
     return rows
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
+from contracts.message import message
 from tasks.records.page.language import Language
 from tasks.records.page.words import at_most
 from tasks.records.values import Values
@@ -105,7 +106,11 @@ def _made(values: Values, lang: Language) -> list[Box]:
         kind = lang.plain(str(values["product.model"]["kind"]).replace("_", " "))
         return list(_column(1, "made", [(str(values["product.generator"]), kind, "")], lang))
     boxes = [
-        (table["table"], lang.plain("as measured" if table["method"] == "none" else table["method"]), table["table"])
+        (
+            table["table"],
+            lang.plain(message("as measured") if table["method"] == "none" else table["method"]),
+            table["table"],
+        )
         for table in tables
     ]
     return list(_column(1, "made", boxes, lang))

@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from contracts.contract.contract import Contract
+from contracts.message import Message, message
 from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.charts import charts
 from tasks.records.groups.field import NONE, NOT_AVAILABLE, WITHHELD
@@ -106,6 +107,7 @@ def render_page(
         v=values,
         lang=lang,
         t=lang.text,
+        tn=lang.texts,
         say=lang.say,
         drawn=lang.drawn,
         auditor=auditor,
@@ -185,8 +187,12 @@ def _expected_from(replay: dict[str, Any]) -> str:
     """Say what the expected errors of refined tables were estimated from."""
     earlier = replay.get("reference")
     if earlier is None:
-        return "estimated from the noisy counts"
-    return f"what this noise would err on the counts of {earlier['release']} v{earlier['version']}"
+        return message("estimated from the noisy counts")
+    return message(
+        "what this noise would err on the counts of {release} v{number}",
+        release=earlier["release"],
+        number=earlier["version"],
+    )
 
 
 def _summed(one: str, other: str) -> str:
@@ -233,5 +239,7 @@ def uniform(value: object) -> bool:
 
 def clipped(text: object) -> str:
     """Cut a long text; the whole of it is in record.json."""
+    if isinstance(text, Message):
+        return text
     whole = str(text)
     return whole if len(whole) <= LONGEST_TEXT else whole[:LONGEST_TEXT] + " … (whole in record.json)"

@@ -7,10 +7,13 @@ it may end, and so on. Read from the left, each slot then takes the least (or th
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Final
 
 NUMBER: Final = re.compile(r"[-−±+\d.,×%<>e/ ]+")
@@ -78,3 +81,83 @@ def sentence(source: str, to: str) -> TranslatedSentence:
     """Read a sentence with slots."""
     parts = SLOT.split(source)
     return TranslatedSentence(tuple(parts[::3]), tuple(zip(parts[1::3], parts[2::3], strict=True)), to)
+
+
+LONGEST: Final = 4000
+"""Longer texts are a publisher's own: no sentence of ours is as long."""
+MOST_PIECES: Final = 60
+_ENDS: Final = re.compile(r"(?<=[.;:]) (?=\S)")
+
+
+@dataclass(frozen=True)
+class WrittenSentences:
+    """Sentences that are read from a record, as texts.
+
+    Args:
+        sentences: English sentences with slots, and their translations.
+        spend: takes note of work, in terms, before it is done; it may raise, and so bound it.
+    """
+
+    sentences: tuple[tuple[str, str], ...]
+    spend: Callable[[int], None]
+
+    @cached_property
+    def _exact(self) -> dict[str, str]:
+        return {source: to for source, to in self.sentences if not SLOT.search(source)}
+
+    @cached_property
+    def _patterns(self) -> tuple[TranslatedSentence, ...]:
+        """The sentences with slots, those that say most first."""
+        slotted = [pair for pair in self.sentences if SLOT.search(pair[0])]
+        return tuple(sentence(*pair) for pair in sorted(slotted, key=lambda pair: -len(SLOT.sub("", pair[0]))))
+
+    @cached_property
+    def _by_letter(self) -> dict[str, tuple[TranslatedSentence, ...]]:
+        """The sentences that a text may be, by its first letter; under no letter those that begin with a slot."""
+        letters = {form.texts[0][:1] for form in self._patterns} | {""}
+        return {
+            letter: tuple(form for form in self._patterns if form.texts[0][:1] in ("", letter)) for letter in letters
+        }
+
+    def plain(self, text: str) -> str:
+        """Translate a text as far as its sentences are ours."""
+        return "".join(part for part, _ in self.parts(text))
+
+    def parts(self, text: str) -> list[tuple[str, bool]]:
+        """Translate a text, whole or sentence by sentence: parts, and whether each was translated."""
+        if len(text) > LONGEST:
+            return [(text, False)]
+        whole = self.translate(text)
+        if whole is not None:
+            return [(whole, True)]
+        pieces = _ENDS.split(text)
+        if not 1 < len(pieces) <= MOST_PIECES:
+            return [(text, False)]
+        for cut in range(len(pieces) - 1, 0, -1):
+            first = self.translate(" ".join(pieces[:cut]))
+            if first is not None:
+                return [(first, True), *self.parts(" ".join(pieces[cut:]))]
+        return [(f"{pieces[0]} ", False), *self.parts(" ".join(pieces[1:]))]
+
+    def translate(self, text: str) -> str | None:
+        """Translate one sentence; None where none of the catalogue fits."""
+        if text in self._exact:
+            return self._exact[text]
+        likely = self._by_letter.get(text[:1], self._by_letter[""])
+        self.spend(len(likely))
+        for form in likely:
+            if not text.startswith(form.texts[0]):
+                continue
+            self.spend(len(text) * len(form.texts))
+            filled = form.match(text)
+            if filled is None or any(self.translate(filled[name]) is None for name in form.clauses):
+                continue
+            return form.to.format(**{name: self.plain(value) for name, value in filled.items()})
+        return None
+
+
+@cache
+def written_sentences(code: str, spend: Callable[[int], None]) -> WrittenSentences:
+    """Read the sentences of a language."""
+    pairs = json.loads(Path(__file__).with_name(f"sentences.{code}.json").read_text(encoding="utf-8"))
+    return WrittenSentences(tuple((source, to) for source, to in pairs), spend)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import digit
 from contracts.contract.contract import Contract
+from contracts.message import joined, message
 from privacy.accounting.events import DiscreteLaplace
 from privacy.refine.sparse_depth import expected_false_hits
 from tasks.records.charts import charts
@@ -39,13 +39,13 @@ def sparse_view(
         cells=_cells(contract, table),
         draw=table.draw,
         processed=table.processed,
-        noise=charts.noise_curve(table.event, width) if share.curves else Markup(""),
+        noise=charts.noise_curve(table.event, width) if share.curves else None,
         facts=_facts(table, absent),
         bars=_bars(contract, table, min(share.bars, LARGEST_CELLS)),
         all_bars=False,
         heat=None,
         drawn_heat=None,
-        rank=charts.rank_plot(counts, width) if share.curves else Markup(""),
+        rank=charts.rank_plot(counts, width) if share.curves else None,
         map=None,
         errors=error_plot(counts, width) if share.curves else None,
         sizes=size_rows(counts, width, absent=absent),
@@ -55,24 +55,33 @@ def sparse_view(
 
 def _cells(contract: Contract, table: PublishedList) -> str:
     """Say what the cells are, which are listed, and how many of them noise alone would list."""
-    domain = ", ".join(f"{name} ({contract.column(name).size})" for name in table.columns)
+    domain = joined(f"{name} ({contract.column(name).size})" for name in table.columns)
     if not isinstance(table.event, DiscreteLaplace):
         raise TypeError(f"table {table.name}: sparse tables have discrete Laplace noise")
     empty = expected_false_hits(table.cells, table.event.inverse_scale, table.threshold)
-    return (
-        f"{table.cells:,} cells. The table is sparse. The noisy counts from {table.threshold:,} on are listed, "
-        f"{table.noisy.size:,} cells; were all cells empty, noise alone would list about {round(empty):,}. "
-        f"Every other cell reads below {table.threshold:,}. The refined counts above 0 are listed, "
-        f"{table.codes.size:,} cells; the others are 0. The cells are every combination of {domain}"
+    return message(
+        "{cells} cells. The table is sparse. The noisy counts from {threshold} on are listed, {listed} cells; were "
+        "all cells empty, noise alone would list about {empty}. Every other cell reads below {below}. The refined "
+        "counts above 0 are listed, {refined} cells; the others are 0. The cells are every combination of {names}",
+        cells=f"{table.cells:,}",
+        threshold=f"{table.threshold:,}",
+        listed=f"{table.noisy.size:,}",
+        empty=f"{round(empty):,}",
+        below=f"{table.threshold:,}",
+        refined=f"{table.codes.size:,}",
+        names=domain,
     )
 
 
 def _facts(table: PublishedList, absent: int) -> list[tuple[str, str]]:
     return [
-        ("sum of all cells", written(table.counts.sum())),
-        ("cells above the reach of their noise", f"{int((table.counts > table.half_width).sum()):,}"),
-        ("cells at zero", f"{absent:,}"),
-        ("interval of a cell whose noisy count is not listed", f"0 to {table.absent_upper:,}"),
+        (message("Sum of all cells"), written(table.counts.sum())),
+        (message("Cells above the reach of their noise"), f"{int((table.counts > table.half_width).sum()):,}"),
+        (message("Cells at zero"), f"{absent:,}"),
+        (
+            message("Interval of a cell whose noisy count is not listed"),
+            message("{low} to {high}", low=0, high=f"{table.absent_upper:,}"),
+        ),
     ]
 
 

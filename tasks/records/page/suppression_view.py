@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from contracts.message import message
 from tasks.records.page.published_tables import PublishedCounts
 
 
 def below(table: PublishedCounts) -> str:
     """Write what is known of a suppressed cell; empty without a minimum-frequency rule."""
-    return "" if table.suppressed is None else f"below {_rule(table)['threshold']:,}"
+    return (
+        "" if table.suppressed is None else message("below {threshold}", threshold=f"{_rule(table)['threshold']:,}")
+    )
 
 
 def suppression_facts(table: PublishedCounts) -> list[tuple[str, str]]:
@@ -18,10 +21,10 @@ def suppression_facts(table: PublishedCounts) -> list[tuple[str, str]]:
         return []
     rule = _rule(table)
     return [
-        (f"cells suppressed, {below(table)}", f"{int(table.suppressed.sum()):,}"),
+        (message("Cells suppressed, {threshold}", threshold=below(table)), f"{int(table.suppressed.sum()):,}"),
         (
-            f"probability that a cell whose exact count is below {rule['k']} is published",
-            f"at most {rule['published_although_below_k']}",
+            message("Probability that a cell whose exact count is below {k} is published", k=rule["k"]),
+            message("at most {chance}", chance=rule["published_although_below_k"]),
         ),
     ]
 

@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from contracts.contract.contract import Contract
+from contracts.message import AND, joined, message, plural
 from tasks.records.charts import charts
 from tasks.records.charts.contact_sheet import ContactSheet, contact_sheets
 from tasks.records.charts.pair_map import PairMap, pair_map
@@ -130,10 +131,13 @@ def _measured_row(each: Mapping[str, Any], draw: Mapping[str, Any], largest: flo
 
 def _counted(marginals: Sequence[Any], sums: Sequence[Any], trainings: Sequence[Any]) -> str:
     """Say how many marginals, sums over rows and trainings there are."""
-    kinds = [("marginal", marginals), ("sum over rows", sums), ("training", trainings)]
-    many = {"marginal": "marginals", "sum over rows": "sums over rows", "training": "trainings"}
-    parts = [f"{len(each)} {name if len(each) == 1 else many[name]}" for name, each in kinds if each]
-    return " and ".join(parts) or "nothing"
+    counts = [
+        plural("{number} marginal", "{number} marginals", len(marginals), number=len(marginals)),
+        plural("{number} sum over rows", "{number} sums over rows", len(sums), number=len(sums)),
+        plural("{number} training", "{number} trainings", len(trainings), number=len(trainings)),
+    ]
+    kinds = [count for count, of in zip(counts, (marginals, sums, trainings), strict=True) if of]
+    return joined(kinds, AND) if kinds else message("nothing")
 
 
 def _training_row(each: Mapping[str, Any], draws: Mapping[str, Any]) -> TrainingRow:
@@ -143,7 +147,9 @@ def _training_row(each: Mapping[str, Any], draws: Mapping[str, Any]) -> Training
 
 
 def _sum_row(each: Mapping[str, Any]) -> SumRow:
-    noise = [(NUMBERS[part], f"{float(deviation):.3g}") for part, deviation in each["deviation"].items()]
+    noise: list[tuple[str, str]] = [
+        (NUMBERS[part], f"{float(deviation):.3g}") for part, deviation in each["deviation"].items()
+    ]
     return SumRow(each["sums"], each["vectors"], f"{each['cells']:,}", noise, each["file"])
 
 
@@ -160,4 +166,4 @@ def _meetings(names: Sequence[str], measured: Sequence[tuple[list[str], float]])
                     least[one, other] = min(least[one, other], deviation)
     darkness = np.where(np.isfinite(least), 1.0 / np.maximum(least, 1e-9), 0.0)
     texts = [[f"{noise:.2g}" if np.isfinite(noise) else "" for noise in row] for row in least]
-    return pair_map(names, darkness, texts, "Which columns were measured together; darker for less noise.")
+    return pair_map(names, darkness, texts, message("Which columns were measured together; darker for less noise."))

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from markupsafe import Markup
 
+from contracts.message import joined, message
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import calculus_from_json
 from privacy.accounting.posterior import largest_posterior, odds_bound, smallest_posterior
@@ -80,13 +81,17 @@ def question(values: Values) -> str:
     """Say what an attacker wants to find out under the release's neighbour relation."""
     unit = values["unit.unit"]
     if values["unit.adjacency"] == "add_remove":
-        return f"whether {unit} is in it at all"
-    return f"what it says about {unit}"
+        return message("whether {unit} is in it at all", unit=unit)
+    return message("what it says about {unit}", unit=unit)
 
 
 def protected(values: Values) -> str:
     """Say in a few words what about a unit is protected."""
-    return "whether it is in the data" if values["unit.adjacency"] == "add_remove" else "what the data say about it"
+    return (
+        message("whether it is in the data")
+        if values["unit.adjacency"] == "add_remove"
+        else message("what the data say about it")
+    )
 
 
 def largest_attribute(values: Values) -> Largest:
@@ -99,7 +104,7 @@ def largest_attribute(values: Values) -> Largest:
 
 def subject(values: Values) -> str:
     """Name whom the accounts protect: one unit, and over which of its data."""
-    return f"{values['unit.unit']}, {SCOPE_WORDS[values['unit.scope']]}"
+    return joined([values["unit.unit"], SCOPE_WORDS[values["unit.scope"]]])
 
 
 def brief(amount: str, *, up: bool) -> str:
@@ -123,7 +128,11 @@ def at_most(amount: str) -> str:
 def loss_unit(values: Values) -> str:
     """Name the unit of the account's amounts."""
     calculus = values["guarantee.native_loss"]["calculus"]
-    return "pure ε" if calculus["kind"] == "pure" else f"Rényi loss of order {calculus['order']}"
+    return (
+        message("pure ε")
+        if calculus["kind"] == "pure"
+        else message("Rényi loss of order {order}", order=calculus["order"])
+    )
 
 
 def further(values: Values) -> dict[str, str | None]:

@@ -5,41 +5,49 @@ from __future__ import annotations
 from typing import Final
 
 from contracts.contract.contract import Contract
+from contracts.message import joined, message
 from contracts.release.source import Format, Source
 
 READABLE: dict[Format, str] = {
-    "csv": "the file is CSV in UTF-8, well-formed to its last row",
-    "parquet": "the Parquet file can be read to its last row",
-    "duckdb": "the DuckDB table can be read to its last row",
-    "sqlite": "the SQLite table can be read to its last row and holds text in UTF-8 and no binary data",
-    "postgresql": "the PostgreSQL table can be read to its last row and holds text in UTF-8",
+    "csv": message("the file is CSV in UTF-8, well-formed to its last row"),
+    "parquet": message("the Parquet file can be read to its last row"),
+    "duckdb": message("the DuckDB table can be read to its last row"),
+    "sqlite": message("the SQLite table can be read to its last row and holds text in UTF-8 and no binary data"),
+    "postgresql": message("the PostgreSQL table can be read to its last row and holds text in UTF-8"),
 }
 READABLE_FILES: dict[str, str] = {
-    "csv": "the files are CSV in UTF-8, well-formed to their last rows",
-    "parquet": "the Parquet files can be read to their last rows",
+    "csv": message("the files are CSV in UTF-8, well-formed to their last rows"),
+    "parquet": message("the Parquet files can be read to their last rows"),
 }
 
 
-TYPED: Final = "no column is stored as a type of which the contract reads no value"
-ALIKE: Final = (
+TYPED: Final = message("no column is stored as a type of which the contract reads no value")
+ALIKE: Final = message(
     "the files have the same columns, the same fields in records, and a time zone in all timestamps or in none"
 )
-ONCE: Final = "no two files of a partition have the same bytes"
+ONCE: Final = message("no two files of a partition have the same bytes")
 
 
 def delivered(contract: Contract) -> list[str]:
     """List the gates that every table of a contract is held to, whatever its source."""
-    gates = [f"the columns are {', '.join(contract.source_columns)}, each once", "the source has at least one row"]
-    return gates if contract.unit.column is None else [*gates, f"every row has a {contract.unit.column}"]
+    gates: list[str] = [
+        message("the columns are {names}, each once", names=joined(contract.source_columns)),
+        message("the source has at least one row"),
+    ]
+    return (
+        gates
+        if contract.unit.column is None
+        else [*gates, message("every row has a {name}", name=contract.unit.column)]
+    )
 
 
 def readable_somehow() -> list[str]:
     """List the gates that the form of a source is, for a source whose form is not told."""
     return [
-        "the source is of its form and can be read to its last row",
-        f"{TYPED}, where its form has types",
-        f"{ALIKE}, and {ONCE}, where it is a folder",
-        "its select, where it has one, could be evaluated to its end",
+        message("the source is of its form and can be read to its last row"),
+        message("{gate}, where its form has types", gate=TYPED),
+        message("{first}, and {second}, where it is a folder", first=ALIKE, second=ONCE),
+        message("its select, where it has one, could be evaluated to its end"),
     ]
 
 

@@ -14,7 +14,7 @@ from console.main import execute
 from console.serve import make_site
 from console.site.app import make_app
 from console.site.asking import Site
-from console.site.words_ja import TEXTS
+from tasks.records.page.language import language
 from tests.console.conftest import ADULT
 from tests.console.site.conftest import Shown, copied
 
@@ -97,7 +97,7 @@ def test_units_of_the_calculus_are_folded_away(client: TestClient, language: str
 def test_an_account_that_is_closed_or_holds_laplace_noise_only_says_so(client: TestClient) -> None:
     assert "an account of δ 0 holds Laplace noise only" in _page(client, "pure")[0]
     assert _page(client, "shut")[0].count("The account is closed.") == 2
-    assert TEXTS["account.laplace_only"] in _page(client, "pure", "ja")[0]
+    assert language("ja").text("account.laplace_only") in _page(client, "pure", "ja")[0]
     assert client.get("/accounts", params={"lang": "en"}).text.count("The account is closed.") == 1
 
 

@@ -1,4 +1,4 @@
-"""The page in Japanese: whole catalogues, sentences with slots, and no English but names and people's own words."""
+"""The page in Japanese: sentences of ours with what fills them, and no English but names and people's own words."""
 
 from __future__ import annotations
 
@@ -9,23 +9,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from markupsafe import Markup
 
-from console.site import words_ja
-from privacy.classifiers.trainer import trainer
-from privacy.generators.registry import TRAINERS
-from tasks.records.fitted_groups import synthesis_groups as synthesis
-from tasks.records.fitted_groups.classifier_groups import KNOWN_BIAS, USES, model_groups
-from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
-from tasks.records.groups import noise as making
-from tasks.records.hazards import data_hazards as hazards_of_data
-from tasks.records.hazards import guarantee_hazards as hazards_of_guarantee
-from tasks.records.hazards import implementation_hazards as hazards_of_implementation
-from tasks.records.hazards import limitations as limits
-from tasks.records.hazards import pipeline_hazards as hazards_of_pipeline
-from tasks.records.page.language import LANGUAGES, Language, language
-from tasks.records.record import GROUPS
-from tasks.storage.sources import gate_words as gates
+from contracts.message import joined, message, plural
+from tasks.records.charts.drawing import Drawing
+from tasks.records.page.language import Language, language
+from tests.catalogues import catalogue
 from tests.tasks.verification.forgery import Json, load
 from tests.worlds.classifiers import anonymized_learning, dp_sgd, learning_first
 from tests.worlds.hierarchies import nested
@@ -34,12 +22,6 @@ from tests.worlds.synthetic_rows import aim, gaussians
 from tests.worlds.versions import Version, Worlds
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
-SLOT = re.compile(r"\{(\w+)[#+!]?\}")
-FIELDS = {
-    f"{group.name}.{field.name}": (group, field)
-    for group in (*GROUPS, *synthetic_groups(GROUPS), *model_groups(GROUPS))
-    for field in group.fields
-}
 OWN_WORDS = (
     "identity.title",
     "source.population",
@@ -75,107 +57,43 @@ def others(worlds: Worlds) -> dict[str, Version]:
     return {name: worlds.published(scenario()) for name, scenario in made.items()}
 
 
-def test_all_languages_have_the_same_texts_with_the_same_slots() -> None:
-    """A text that one language lacks, or that says less, would leave a hole in its page."""
-    english = language("en").texts
-    for code in LANGUAGES:
-        texts = language(code).texts
-        assert set(texts) == set(english)
-        for key, text in texts.items():
-            assert set(SLOT.findall(text)) == set(SLOT.findall(english[key])), key
-            assert re.findall(r'href="[^"]*"', text) == re.findall(r'href="[^"]*"', english[key]), key
-
-
-def test_every_field_has_a_japanese_name_and_meaning(ja: Language) -> None:
-    assert set(FIELDS) == set(ja.fields)
-    for path, (name, means) in ja.fields.items():
-        assert name, path
-        assert not means.isascii(), path
-
-
-def test_every_group_and_every_reason_is_translated(ja: Language) -> None:
-    for path, (group, field) in FIELDS.items():
-        assert ja.translate(group.title) is not None, group.title
-        assert not field.absent or 'lang="en"' not in ja.say(field.absent), path
-
-
-def written_texts() -> list[str]:
-    """Sentences without slots that our modules write into records, whether or not a run of these tests does."""
-    layers = (hazards_of_data, hazards_of_guarantee, hazards_of_implementation, hazards_of_pipeline)
-    hazards = [hazard for layer in layers for hazard in layer.HAZARDS]
-    biases = [*making.BIAS.values(), *making.CONSISTENT_BIAS.values()]
-    return [
-        *(hazard.hazard for hazard in hazards),
-        *(hazard.how for hazard in hazards if isinstance(hazard.how, str)),
-        *(hazard.concerns[1] for hazard in hazards if hazard.concerns is not None),
-        *(text for limit in limits.LIMITS for text in (limit.title, limit.says)),
-        *limits.OUT_OF_SCOPE,
-        *making.SAMPLERS.values(),
-        *making.ENTROPY.values(),
-        *(text for bias, steps in biases for text in (bias, *steps)),
-        *making.SPARSE_BIAS.values(),
-        *making.CHOICE.values(),
-        *synthesis.ROWS_FROM.values(),
-        *(text for name, text in synthesis.DECODING.items() if name != "number"),
-        *USES,
-        KNOWN_BIAS,
-        *(each.says for each in map(trainer, TRAINERS.names)),
-        *synthesis.USES,
-        *synthesis.USES_OF_SUMS,
-        *(synthesis.SAMPLING, synthesis.KNOWN_BIAS, synthesis.BIAS_OF_SUMS, synthesis.CONDITIONAL),
-    ]
-
-
-def test_what_our_modules_write_is_translated(ja: Language) -> None:
-    """Also what no run of these tests comes to write: hazards that do not concern them, other methods."""
-    texts = written_texts()
-    assert len(texts) > 120
-    assert [text for text in texts if 'lang="en"' in ja.say(text)] == []
-
-
-def test_sentences_have_the_same_slots_on_both_sides(ja: Language) -> None:
-    assert len({source for source, _ in ja.sentences}) == len(ja.sentences)
-    for source, to in ja.sentences:
-        assert set(SLOT.findall(source)) == set(SLOT.findall(to)), source
-        assert not to.isascii() or to == source, source
+ROWS = message("one {unit} (at most {rows} rows)", unit="worker", rows=3)
 
 
 @pytest.mark.parametrize(
-    ("english", "japanese"),
+    ("said", "japanese"),
     [
-        ("one worker (at most 3 rows), over all time blocks", "worker 1単位（最大3行）、全期間を通して"),
-        ("12 cells, one for each value of age", "12セル（age の値ごとに1つ）"),
-        ("that every row has a worker (always checked)", "すべての行に worker があること（常に検査）"),
-        ("10 to 99", "10 ～ 99"),
+        (joined([ROWS, message("over all time blocks")]), "worker 1単位（最大3行）、全期間を通して"),
+        (
+            message("{number} cells, one for each value of {name}", number=12, name="age"),
+            "12セル（age の値ごとに1つ）",
+        ),
+        (
+            message("that {gate} (always checked)", gate=message("every row has a {name}", name="worker")),
+            "すべての行に worker があること（常に検査）",
+        ),
+        (message("{low} to {high}", low="10", high="99"), "10 ～ 99"),
+        (plural("{number} marginal", "{number} marginals", 2, number=2), "2個の周辺表"),
+        (message("none"), "なし"),
         ("none", "なし"),
         ("guild-2020", "guild-2020"),
     ],
 )
-def test_sentences_are_translated_with_what_fills_them(ja: Language, english: str, japanese: str) -> None:
-    assert ja.say(english) == japanese
+def test_sentences_are_translated_with_what_fills_them(ja: Language, said: str, japanese: str) -> None:
+    assert ja.say(said) == ja.plain(said) == japanese
 
 
-def test_a_publisher_s_words_are_not_cut_where_they_hold_words_of_a_sentence(ja: Language) -> None:
-    """The example's people are "in the UCI Adult extract": the block is what follows the last "in"."""
+def test_a_publisher_s_words_are_neither_cut_nor_translated_where_they_hold_words_of_ours(ja: Language) -> None:
+    """The example's people are "in the UCI Adult extract", and commas between names are the page's."""
     people = "people in X in 1994"
-    said = ja.plain(
-        f"never: the cap of a is for good, for all that is ever published of {people} in 2026-Q4. Other days have "
-        "accounts of their own; an account whose days overlap these inherits what was charged, and is charged too"
+    bound = message(
+        "the source is bound to {population}; every account of these people whose days it touches is charged, in "
+        "one transaction: {names}",
+        population=people,
+        names=joined(["wage", "age"]),
     )
-    assert f"2026-Q4 の{people}について" in said
-    bound = "every account of these people whose days it touches is charged, in one transaction: a"
-    assert f"{people}, 2026に結び付けられ" in ja.plain(f"the source is bound to {people}, 2026; {bound}")
-
-
-def test_every_gate_of_every_form_of_source_is_translated(ja: Language) -> None:
-    """A clause of ours without a translation takes the whole sentence with it: no half of a sentence is Japanese."""
-    once = gates.readable_somehow()
-    every = [*gates.READABLE.values(), *gates.READABLE_FILES.values(), gates.TYPED, gates.ALIKE, gates.ONCE, *once]
-    assert len(every) > 10
-    for gate in every:
-        assert 'lang="en"' not in ja.say(f"that {gate} (always checked)"), gate
-    mangled = ja.plain("that no snark is a boojum (always checked)")
-    assert mangled == "that no snark is a boojum (always checked)"
+    assert f"{people}に結び付けられ" in ja.plain(bound)
+    assert ja.plain(bound).endswith("wage、age")
 
 
 def test_one_word_has_one_translation(ja: Language) -> None:
@@ -184,8 +102,8 @@ def test_one_word_has_one_translation(ja: Language) -> None:
     rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines() if line[:2] == "| "]
     terms = [(row[0], row[2], [word for word in row[3].split("、") if word]) for row in rows[1:] if row[2]]
     assert len(terms) > 12
-    written = [*ja.texts.values(), *ja.keys.values(), *(to for _, to in ja.sentences), *words_ja.TEXTS.values()]
-    written += [text for pair in ja.fields.values() for text in pair]
+    written = [form for entry in catalogue("ja") for form in ([entry.string] if entry.id else [])]
+    written = [form for told in written for form in ([told] if isinstance(told, str) else told)]
     for english, used, others in terms:
         assert any(used in text for text in written), english
         for word in others:
@@ -193,27 +111,34 @@ def test_one_word_has_one_translation(ja: Language) -> None:
 
 
 def test_what_nobody_translated_is_marked_as_english(ja: Language) -> None:
-    """A publisher's words stay as they are; sentences around them are translated; nothing is lost."""
+    """A publisher's words stay as they are, in sentences of ours too; nothing is lost."""
     assert ja.say("wages of the masons") == '<span lang="en">wages of the masons</span>'
-    mixed = ja.say("each row by itself")
-    assert mixed == "各行を個別に処理"
-    said = ja.say("the contract: Trades are as reported.")
-    assert said == "契約：Trades are as reported."
+    assert ja.say(message("each row by itself")) == "各行を個別に処理"
+    said = ja.say(message("the contract: {text}", text="Trades are as reported."))
+    assert said == '契約：<span lang="en">Trades are as reported.</span>'
     assert ja.say("石工の賃金") == "石工の賃金"
 
 
+def test_a_sentence_that_no_catalogue_has_is_in_english(ja: Language) -> None:
+    """As a record of later code would have one: its parameters are in the page's language all the same."""
+    assert ja.plain(message("no snark is a {kind}", kind=message("none"))) == "no snark is a なし"
+    with pytest.raises(LookupError):
+        ja.text("no.such.text")
+
+
 def test_values_are_escaped_in_every_language(ja: Language) -> None:
-    """Neither a slot nor an untranslated value can bring in markup."""
-    hostile = "<script>alert(1)</script>"
+    """Neither a parameter nor an untranslated value can bring in markup, nor a slot of its own."""
+    hostile = "<script>{name}</script>"
     for lang in (ja, language("en")):
-        for text in (hostile, f"every row has a {hostile}", f"some words and {hostile}"):
+        for text in (hostile, message("every row has a {name}", name=hostile), f"some words and {hostile}"):
             assert "<script" not in lang.say(text)
-        assert "<script" not in lang.text("footer", version=hostile, run="r")
-        assert "<script" not in lang.drawn(Markup('<text aria-label="&lt;script&gt;">&lt;script&gt;</text>'))
+            assert "{name}" in lang.say(text)
+        assert "<script" not in lang.text("footer", version=hostile, run=message("{parts}", parts=hostile))
+        assert "<script" not in lang.drawn(Drawing('<svg aria-label="{0}">{1}</svg>', (hostile, hostile)))
 
 
 def test_english_stays_as_the_record_has_it() -> None:
-    """In its own language a record is shown section for section."""
+    """In its own language a record is shown letter for letter."""
     text = "at most 3 rows of each worker are kept; <b>"
     assert language("en").say(text) == "at most 3 rows of each worker are kept; &lt;b&gt;"
 

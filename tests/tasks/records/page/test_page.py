@@ -131,7 +131,7 @@ def test_a_rank_plot_tells_what_it_shows() -> None:
     svg = str(charts.rank_plot(np.array([0, 5, 100, 2000, -3]), 9))
     assert "4 positive" not in svg
     assert "3 positive cells, the largest 2,000; 2 are larger than the 95 % reach of their noise, 9" in svg
-    assert charts.rank_plot(np.array([0, -1]), 9) == ""
+    assert charts.rank_plot(np.array([0, -1]), 9) is None
 
 
 def test_a_heat_map_without_numbers_draws_each_positive_cell_once() -> None:

@@ -1,0 +1,86 @@
+"""A sentence of ours: its English text, with the template and the parameters that other languages are filled from.
+
+A message is a text, and reads as English wherever a text is expected. Its template is its id in the catalogues of
+messages. A parameter is a message, several of them, a number, or somebody's own words, which no language changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+
+class Message(str):
+    """A text in English that knows what it was filled from.
+
+    Args:
+        template: English, with slots in braces where there are parameters; the id in the catalogues.
+        parameters: what fills the slots.
+        many: the template for other numbers than one, where they differ.
+        number: which of the two forms is taken.
+    """
+
+    __slots__ = ("many", "number", "parameters", "template")
+    template: str
+    parameters: dict[str, Any]
+    many: str | None
+    number: int
+
+    def __new__(
+        cls, template: str, parameters: dict[str, Any] | None = None, many: str | None = None, number: int = 1
+    ) -> Message:
+        """Fill the template in English."""
+        form = template if many is None or number == 1 else many
+        words = {name: english(value) for name, value in (parameters or {}).items()}
+        message = super().__new__(cls, form.format(**words) if words else form)
+        message.template, message.parameters = template, parameters or {}
+        message.many, message.number = many, number
+        return message
+
+    def __reduce__(self) -> tuple[type[Message], tuple[Any, ...]]:
+        """Pickle what the text is filled from."""
+        return Message, (self.template, self.parameters, self.many, self.number)
+
+
+@dataclass(frozen=True)
+class JoinedTexts:
+    """Several texts as one parameter.
+
+    Args:
+        parts: the texts.
+        separator: what stands between two of them; a language may have another.
+    """
+
+    parts: tuple[str, ...]
+    separator: Message
+
+
+def message(template: str, /, **parameters: Any) -> Message:
+    """Write a sentence; without parameters the template is the sentence, braces and all, or one already."""
+    return template if isinstance(template, Message) else Message(template, parameters)
+
+
+def plural(one: str, many: str, number: int, /, **parameters: Any) -> Message:
+    """Write a sentence in the form that its number asks for."""
+    return Message(one, parameters, many, number)
+
+
+def joined(parts: Iterable[str], separator: Message | None = None) -> Message:
+    """Join texts into one; commas stand between them, unless another separator does."""
+    return message("{parts}", parts=JoinedTexts(tuple(parts), COMMA if separator is None else separator))
+
+
+def english(parameter: Any) -> str:
+    """Write a parameter in English."""
+    if isinstance(parameter, JoinedTexts):
+        return str(parameter.separator).join(str(part) for part in parameter.parts)
+    return str(parameter)
+
+
+COMMA: Final = message(", ")
+SEMICOLON: Final = message("; ")
+AND: Final = message(" and ")
+OR: Final = message(" or ")
+SENTENCES: Final = message(" ")
+"""Between two sentences."""

@@ -1,0 +1,46 @@
+"""A message is its English text, and keeps the template and the parameters for other languages."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+
+from contracts.message import AND, SENTENCES, JoinedTexts, Message, joined, message, plural
+
+
+def test_a_message_is_a_text_in_english() -> None:
+    """It is equal to it, hashes like it, and JSON writes it so."""
+    said = message("{number} cells of {table}", number=3, table="age")
+    assert said == "3 cells of age"
+    assert {said: 1}["3 cells of age"] == 1
+    assert json.dumps([said]) == '["3 cells of age"]'
+    assert type(str(said)) is str
+
+
+def test_it_keeps_its_template_and_its_parameters_when_it_is_copied() -> None:
+    said = message("{inner}, twice", inner=message("once"))
+    copy = pickle.loads(pickle.dumps(said))
+    assert isinstance(copy, Message)
+    assert (copy, copy.template, copy.parameters) == (said, "{inner}, twice", {"inner": "once"})
+    assert isinstance(copy.parameters["inner"], Message)
+
+
+def test_braces_are_slots_only_where_there_are_parameters() -> None:
+    assert message("write `{usage: ...}`") == "write `{usage: ...}`"
+    assert message("write `{{{entry}: ...}}`", entry="usage") == "write `{usage: ...}`"
+    assert message("{name}", name="{name}") == "{name}"
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows")])
+def test_a_plural_takes_the_form_of_its_number(number: int, text: str) -> None:
+    assert plural("{n} row", "{n} rows", number, n=number) == text
+
+
+def test_joined_texts_keep_their_parts() -> None:
+    one, other = message("one"), "two"
+    assert joined([one, other]) == "one, two"
+    assert joined([one, other], AND) == "one and two"
+    assert joined([message("It is."), message("It was.")], SENTENCES) == "It is. It was."
+    assert joined([one, other]).parameters["parts"] == JoinedTexts(("one", "two"), message(", "))
