@@ -61,6 +61,18 @@ class _Book:
             asked.key, number, event, asked.clique, values, values_digest(values), "csprng", asked.about, listing
         )
 
+    def sent(
+        self,
+        asked: AskedDraw,
+        private: Sequence[Any],
+        read: Callable[[], Any],
+        make: Callable[[Any], DrawnValues],
+        *,
+        receipt: Any,
+    ) -> Draw:
+        """Read and draw what leaves once; nobody counts how often."""
+        return self.drawn(asked, private, read, make)
+
 
 class UnrecordedGrant(Grant):
     """A grant without a ledger.
