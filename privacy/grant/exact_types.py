@@ -115,10 +115,15 @@ def _rebuilt_rule(name: str, rule: MinimumFrequency) -> MinimumFrequency:
 
 def _check_own(name: str, value: Any) -> None:
     """Refuse an entry of an object's own dictionary that is neither a field nor what a cached property has left."""
-    known = {each.name for each in fields(value)}
+    known = _fields(cast(Hashable, type(value)))
     for entry in getattr(value, "__dict__", {}):
         if entry not in known and not isinstance(getattr(type(value), entry, None), cached_property):
             raise ValueError(f"{name} must keep its fields alone, and not {entry!r} besides")
+
+
+@cache
+def _fields(kind: Any) -> frozenset[str]:
+    return frozenset(each.name for each in fields(kind))
 
 
 @cache
@@ -128,6 +133,7 @@ def _declared(kind: Any) -> Mapping[str, tuple[Any, ...]]:
     return {each.name: _alternatives(hints[each.name]) for each in fields(kind) if each.init}
 
 
+@cache
 def _alternatives(declared: Any) -> tuple[Any, ...]:
     """Return the types that a declaration allows."""
     if get_origin(declared) in (Union, UnionType):
@@ -135,6 +141,7 @@ def _alternatives(declared: Any) -> tuple[Any, ...]:
     return (declared,)
 
 
+@cache
 def _class_of(declared: Any) -> Any:
     """Return the class that a value of a declared type has."""
     if get_origin(declared) is Literal:

@@ -16,6 +16,7 @@ from privacy.generators.generator import CannotGenerate, no_seed
 from privacy.generators.schedule import SigmaSchedule
 from privacy.generators.spending import Spending
 from privacy.grant.grant import open_grant
+from privacy.grant.queries.choice import ChoiceQuery
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.triangulation import model_size
 from tests.privacy.generators.small_table import DOMAIN, CountedTable, asked, error, start, table
@@ -84,13 +85,14 @@ def test_the_score_is_the_papers(sqlite_place: Place) -> None:
 
     run = start(sqlite_place, Aim(), asked(), rounds=8)
     grant = open_grant(run.ledger, run.run_key)
-    choose = grant.select
+    real = grant.draw
 
-    def select(candidates, *, epsilon, key):  # type: ignore[no-untyped-def]
-        seen.append({each.clique: each.score for each in candidates})
-        return choose(candidates, epsilon=epsilon, key=key)
+    def draw(query, **named):  # type: ignore[no-untyped-def]
+        if isinstance(query, ChoiceQuery):
+            seen.append({each.clique: each.score for each in query.candidates})
+        return real(query, **named)
 
-    grant.select = select  # type: ignore[method-assign]
+    grant.draw = draw  # type: ignore[method-assign]
     fitted = run.generator.fit(
         run.asked, run.options, run.plan, Watching(table(500)), grant, lambda *_: None, no_seed
     )
