@@ -28,7 +28,7 @@ from flows.outcome import Outcome, outcome_of
 from flows.periods.clock import check_due, check_over, today
 from flows.periods.publications import attempt_noted, settled
 from flows.prepare import check_contract_of, engine_failures_entered, gates_entered, intake
-from flows.request import Request, as_charged, read_request
+from flows.request import Request, as_charged, check_recorded, read_request
 from privacy.ledger.errors import LedgerConflict
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
@@ -89,6 +89,7 @@ def release(
     switch_telemetry_off()
     workspace = Workspace.open(Path(workspace_path))
     request = read_request(Path(spec_path), workspace, period, due)
+    check_recorded(request)
     check_capacity(request, workspace)
     name = run_name(request.spec.release, request.spec.run_digest)
     with hold(workspace.runs, name, keep_snapshot=keep_snapshot) as run:

@@ -11,8 +11,9 @@ from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.periods.time_blocks import TimeBlock, time_block
-from contracts.reading.scalars import Problem
+from contracts.reading.scalars import Problem, listed
 from contracts.release.address import is_address
+from contracts.release.product_kinds import BUILT_IN
 from contracts.release.spec import ReleaseSpec, load_spec
 from contracts.release.spec_checks import check_spec
 from privacy.ledger.errors import LedgerRefusal
@@ -88,6 +89,18 @@ def planned_request(spec: ReleaseSpec, contract: Contract, workspace: Workspace 
     payers = None if workspace is None else partial(_payers, workspace, contract)
     understood, plan = product_kind(spec.product.kind).plan(spec, contract, payers)
     return Request(understood, contract, plan)
+
+
+def check_recorded(request: Request) -> None:
+    """Refuse a kind of product for which no record is written: it would be charged, and never published.
+
+    Raises:
+        SpecRefused: the kind is a package's; those can be planned alone.
+    """
+    kind = request.spec.product.kind
+    if kind not in BUILT_IN:
+        problem = Problem(f"kind {kind}, which has no audit record", listed(tuple(BUILT_IN)), "plan it only")
+        raise SpecRefused([request.spec.finding(("product", "kind"), problem)])
 
 
 def as_charged(request: Request, charge: Charge | None) -> Request:

@@ -37,6 +37,11 @@ class ModelProduct(ProductSpec):
         return each_once(columns, least="at least two columns")
 
     @property
+    def target(self) -> str:
+        """The label."""
+        return self.label
+
+    @property
     def rows_about(self) -> object:
         """About how many rows there are, where an option declares it."""
         return self.options.get("rows_about")

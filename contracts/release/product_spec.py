@@ -32,6 +32,11 @@ class ProductSpec(Frozen):
         return None
 
     @property
+    def target(self) -> str | None:
+        """The column that it tells from others, if there is one."""
+        return None
+
+    @property
     def reference(self) -> LambdaReference | None:
         """The earlier version that is read for it, if there is one."""
         return None

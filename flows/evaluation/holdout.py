@@ -11,7 +11,8 @@ from datetime import datetime
 from pathlib import Path
 
 from contracts.errors import Finding, SpecRefused
-from flows.evaluation.version_evaluation import Real, file_source, private_snapshot, rows_of
+from flows.evaluation.product_evaluations import rows_of
+from flows.evaluation.version_evaluation import Real, file_source, private_snapshot
 from tasks.evaluate import check_target, evaluate
 from tasks.evaluation.public_rows import (
     DeclaredPublic,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import listed, nearest
-from contracts.release.spec import ModelProduct
+from contracts.release.product_spec import ProductSpec
 from flows.evaluation.attack_target import Attacked, adapted, attacked_release, columns_of, refuse_rows_of
 from flows.evaluation.version_evaluation import Real, file_source, private_snapshot
 from flows.request import planned_request
@@ -197,7 +197,7 @@ def attack_seen(
 def _kinds(asked: AttackRequest, attacked: Attacked, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the attacks that are made; refuse one that does not fit, or a column that cannot be guessed."""
     product = attacked.spec.product
-    fitting = [kind for kind in KINDS if kind != "inversion" or isinstance(product, ModelProduct)]
+    fitting = [kind for kind in KINDS if kind != "inversion" or product.target is not None]
     if asked.attack not in (ALL, *KINDS):
         allowed, remedy = listed((*KINDS, ALL)), nearest(asked.attack, [*KINDS, ALL])
         raise SpecRefused([Finding("the command", "--attack", repr(asked.attack), allowed, remedy)])
@@ -211,10 +211,10 @@ def _kinds(asked: AttackRequest, attacked: Attacked, names: tuple[str, ...]) -> 
 
 
 def _check_attribute(
-    asked: AttackRequest, kinds: tuple[str, ...], product: Any, names: tuple[str, ...], contract: Contract
+    asked: AttackRequest, kinds: tuple[str, ...], product: ProductSpec, names: tuple[str, ...], contract: Contract
 ) -> None:
     """Refuse an attribute that is none of the columns, the label, too large, or not asked for."""
-    label = product.label if isinstance(product, ModelProduct) else None
+    label = product.target
     guessable = tuple(name for name in names if name != label and 2 <= contract.column(name).size <= MOST_VALUES)
     if "attribute_inference" not in kinds:
         if asked.attribute is not None:

@@ -1,4 +1,4 @@
-"""Evaluation of a version, synthetic or of tables: read its record, take in the real rows, compare, write privately.
+"""Evaluation of a version: take in the real rows, and compare as its kind of product does.
 
 No Prefect: no orchestrator hears of it.
 """
@@ -10,31 +10,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
 from pydantic import ValidationError
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import listed
+from contracts.release.product_kinds import product_kinds
 from contracts.release.source import SUFFIXES, Source
 from contracts.release.spec import load_spec
 from privacy.evaluation.model_scores import PrivateModelScores
 from privacy.evaluation.scores import PrivateScores
 from privacy.evaluation.table_errors import PrivateTableErrors
 from privacy.private_table import PrivateTable
-from tasks.evaluate import check_target, evaluate
-from tasks.evaluation.classifier_scores import evaluate_model, published_classifier
-from tasks.evaluation.private_files import write_scores
 from tasks.evaluation.score_files import ScoreFiles
-from tasks.evaluation.table_scores import evaluate_tables
 from tasks.ingest import ingest
-from tasks.products.version_records import (
-    is_of_tables,
-    kind_of,
-    published_model_record,
-    published_record,
-    published_tables_record,
-)
+from tasks.products.version_records import kind_of
 from tasks.storage.sources.days import SourceDays, days_of
 from tasks.storage.workspace.run_folder import hold
 from tasks.storage.workspace.settings import Workspace, blocks_of
@@ -60,6 +52,14 @@ class Real:
 
     source: Source
     days: SourceDays | None = None
+
+
+class EvaluateProduct(Protocol):
+    """Compares a version of one kind with real rows; arguments and refusals as of `evaluate_version`."""
+
+    def __call__(  # noqa: D102
+        self, path: Path, real: Real, *, others: Path | None, target: str | None, workspace: Workspace, at: datetime
+    ) -> Evaluation: ...
 
 
 def evaluate_version(
@@ -88,56 +88,20 @@ def evaluate_version(
         SudareError: the version, the source or the target cannot be used, or the scores not be written.
     Privacy: nothing is drawn, charged or released; what is found stays in the workspace's private folder.
     """
-    path, kind, real = open_version(folder), kind_of(open_version(folder)), real_rows(against, period)
-    if others is not None and kind != "model":
-        found, allowed = "rows that were not trained on", "none: this version is not of a model"
-        raise SpecRefused([Finding("the command", "--others", found, allowed, "leave it out")])
-    if kind == "model":
-        return _evaluate_model(path, real, others, target=target, workspace=workspace, at=at)
-    if is_of_tables(path):
-        return _evaluate_tables(path, real, target=target, workspace=workspace, at=at)
-    record, meaning = published_record(path)
-    check_target(meaning.names, target)
-    made = rows_of(path, record.replay.rows.data, record.release)
-    with private_snapshot(real, meaning.contract, workspace) as table:
-        scores = evaluate(
-            table,
-            made,
-            meaning.contract,
-            columns=meaning.names,
-            target=target,
-            memory_limit=workspace.memory_limit,
-        )
-    files = write_scores(scores, workspace, release=record.release, version=record.version, at=at)
-    return Evaluation(record.release, record.version, meaning.names, scores, files)
+    path, real = open_version(folder), real_rows(against, period)
+    kind = kind_of(path)
+    parts = product_kinds().get("tables" if kind is None else kind)
+    if parts is None or parts.evaluation is None:
+        found, allowed = f"a version of kind {kind!r}", listed(tuple(product_kinds()))
+        raise SpecRefused([Finding(str(path), "version", found, allowed)])
+    compare: EvaluateProduct = parts.load("evaluation")
+    return compare(path, real, others=others, target=target, workspace=workspace, at=at)
 
 
-def _evaluate_tables(path: Path, real: Real, *, target: str | None, workspace: Workspace, at: datetime) -> Evaluation:
-    """Compare a version of tables; arguments as for `evaluate_version`."""
-    if target is not None:
-        found, allowed = "a target of a version of tables", "a target of a synthetic version: tables have no rows"
-        raise SpecRefused([Finding("the command", "--target", found, allowed, "leave it out")])
-    record, meaning = published_tables_record(path)
-    with private_snapshot(real, meaning.contract, workspace) as table:
-        errors = evaluate_tables(table, path, meaning, memory_limit=workspace.memory_limit)
-    files = write_scores(errors, workspace, release=record.release, version=record.version, at=at)
-    names = tuple(dict.fromkeys(name for spec in meaning.tables for name in spec.columns))
-    return Evaluation(record.release, record.version, names, errors, files)
-
-
-def _evaluate_model(
-    path: Path, real: Real, others: Path | None, *, target: str | None, workspace: Workspace, at: datetime
-) -> Evaluation:
-    """Score a model on confidential rows; arguments as for `evaluate_version`."""
-    if target is not None:
-        found, allowed = "a target of a version of a model", "none: a model has its label"
-        raise SpecRefused([Finding("the command", "--target", found, allowed, "leave it out")])
-    record, meaning = published_model_record(path)
-    model = published_classifier(path, record, meaning)
-    with private_snapshot(real, meaning.contract, workspace) as table:
-        scores = evaluate_model(table, model, meaning, others=others, memory_limit=workspace.memory_limit)
-    files = write_scores(scores, workspace, release=record.release, version=record.version, at=at)
-    return Evaluation(record.release, record.version, meaning.names, scores, files)
+def refuse_option(option: str, value: object, found: str, allowed: str) -> None:
+    """Refuse an option that does not fit the kind of product, where it is given."""
+    if value is not None:
+        raise SpecRefused([Finding("the command", option, found, allowed, "leave it out")])
 
 
 @contextmanager
@@ -182,13 +146,3 @@ def file_source(path: Path, *, option: str, remedy: str) -> Source:
     except ValidationError:
         found = Finding("the command", option, f"the file {path.name!r}", listed(tuple(SUFFIXES)), remedy)
         raise SpecRefused([found]) from None
-
-
-def rows_of(path: Path, name: str, release: str) -> Path:
-    """Return the file with the made-up rows; a record that names another file is refused."""
-    made = path / name
-    odd = "/" in release or made.is_symlink() or made.parent.is_symlink()
-    if odd or name != f"data/{release}.parquet" or not made.is_file():
-        remedy = "sudare verify says what is wrong with this version"
-        raise SpecRefused([Finding(str(path), "the rows", "no file of rows", f"data/{release}.parquet", remedy)])
-    return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from contracts.errors import Finding
-from contracts.release.product_kinds import product_kinds
+from contracts.release.product_kinds import BUILT_IN
 from tasks.records.model.version_statements import read_statement
 from tasks.verification.product_checks import ProductChecks
 
@@ -20,8 +20,8 @@ def read_record(value: Any, *, where: str, manifest_name: str) -> tuple[ProductC
     Returns:
         tuple: the checks of the version; None where the record could not be read; and what is wrong with it.
     """
-    kinds, kind = product_kinds(), _kind(value)
-    checks = kinds[kind if isinstance(kind, str) and kind in kinds else "tables"].load("checks")
+    kind = _kind(value)
+    checks = BUILT_IN[kind if isinstance(kind, str) and kind in BUILT_IN else "tables"].load("checks")
     record, wrong = read_statement(checks.statement, value, where=where)
     return None if record is None else checks(record, where, manifest_name), wrong
 

@@ -70,6 +70,7 @@ class RunFacts:
         entries: the run's journal entries so far: the charge, the opening, every draw.
         total: the measured total, where one was drawn.
         estimated_total: the average of all tables' sums, where tables keep that.
+        measurements: what was drawn for tables, in order.
         tables: the refined tables with their measurements; none of a synthetic release.
         synthesis: what a synthetic release's generator made; None for others.
         outcomes: outcome of each expectation.
@@ -98,6 +99,7 @@ class RunFacts:
     entries: tuple[Entry, ...]
     total: Measurement | None
     estimated_total: NoisySum | None
+    measurements: tuple[Measurement | SparseMeasurement, ...]
     tables: tuple[ReleasedTable, ...]
     synthesis: Synthesis | None
     outcomes: tuple[CheckOutcome, ...]

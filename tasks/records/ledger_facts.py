@@ -65,6 +65,7 @@ def gather(
             if isinstance(plan, TablesPlan)
             else None
         ),
+        measurements=made.measurements,
         tables=made.tables,
         synthesis=made.synthesis,
         outcomes=outcomes,

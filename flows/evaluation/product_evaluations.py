@@ -1,0 +1,70 @@
+"""How versions of the built-in kinds of product are compared with real rows; all that is found is private."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from contracts.errors import Finding, SpecRefused
+from flows.evaluation.version_evaluation import Evaluation, Real, private_snapshot, refuse_option
+from tasks.evaluate import check_target, evaluate
+from tasks.evaluation.classifier_scores import evaluate_model, published_classifier
+from tasks.evaluation.private_files import write_scores
+from tasks.evaluation.table_scores import evaluate_tables
+from tasks.products.version_records import published_model_record, published_record, published_tables_record
+from tasks.storage.workspace.settings import Workspace
+
+_NOT_OF_A_MODEL = "rows that were not trained on", "none: this version is not of a model"
+
+
+def evaluate_rows(
+    path: Path, real: Real, *, others: Path | None, target: str | None, workspace: Workspace, at: datetime
+) -> Evaluation:
+    """Compare synthetic rows; as `evaluate_version`."""
+    refuse_option("--others", others, *_NOT_OF_A_MODEL)
+    record, meaning = published_record(path)
+    check_target(meaning.names, target)
+    made = rows_of(path, record.replay.rows.data, record.release)
+    limit = workspace.memory_limit
+    with private_snapshot(real, meaning.contract, workspace) as table:
+        scores = evaluate(table, made, meaning.contract, columns=meaning.names, target=target, memory_limit=limit)
+    files = write_scores(scores, workspace, release=record.release, version=record.version, at=at)
+    return Evaluation(record.release, record.version, meaning.names, scores, files)
+
+
+def evaluate_table_version(
+    path: Path, real: Real, *, others: Path | None, target: str | None, workspace: Workspace, at: datetime
+) -> Evaluation:
+    """Compare tables; as `evaluate_version`."""
+    refuse_option("--others", others, *_NOT_OF_A_MODEL)
+    allowed = "a target of a synthetic version: tables have no rows"
+    refuse_option("--target", target, "a target of a version of tables", allowed)
+    record, meaning = published_tables_record(path)
+    with private_snapshot(real, meaning.contract, workspace) as table:
+        errors = evaluate_tables(table, path, meaning, memory_limit=workspace.memory_limit)
+    files = write_scores(errors, workspace, release=record.release, version=record.version, at=at)
+    names = tuple(dict.fromkeys(name for spec in meaning.tables for name in spec.columns))
+    return Evaluation(record.release, record.version, names, errors, files)
+
+
+def evaluate_classifier(
+    path: Path, real: Real, *, others: Path | None, target: str | None, workspace: Workspace, at: datetime
+) -> Evaluation:
+    """Score a classifier; as `evaluate_version`."""
+    refuse_option("--target", target, "a target of a version of a model", "none: a model has its label")
+    record, meaning = published_model_record(path)
+    model = published_classifier(path, record, meaning)
+    with private_snapshot(real, meaning.contract, workspace) as table:
+        scores = evaluate_model(table, model, meaning, others=others, memory_limit=workspace.memory_limit)
+    files = write_scores(scores, workspace, release=record.release, version=record.version, at=at)
+    return Evaluation(record.release, record.version, meaning.names, scores, files)
+
+
+def rows_of(path: Path, name: str, release: str) -> Path:
+    """Return the file with the made-up rows; a record that names another file is refused."""
+    made = path / name
+    odd = "/" in release or made.is_symlink() or made.parent.is_symlink()
+    if odd or name != f"data/{release}.parquet" or not made.is_file():
+        remedy = "sudare verify says what is wrong with this version"
+        raise SpecRefused([Finding(str(path), "the rows", "no file of rows", f"data/{release}.parquet", remedy)])
+    return made
