@@ -59,7 +59,7 @@ def release_plainly(
     from privacy.ledger.terms import VersionEntry
     from tasks.charge import charge
     from tasks.products.charge_request import run_key
-    from tasks.products.product_kind import Making, product_kind
+    from tasks.products.product_kind import Making, making_of
     from tasks.publish import publish
     from tasks.records.auditor_copy import AuditorCopies
     from tasks.records.ledger_facts import gather
@@ -83,7 +83,7 @@ def release_plainly(
         outcomes = validate(table, contract, folder=run.path, memory_limit=workspace.memory_limit)
         grant = charge(ledger, spec_, contract, plan, table)
         making, made = Making(grant, spec_, plan, table, contract, run.path, key), None
-        for step in product_kind(spec_.product.kind).steps:
+        for step in making_of(spec_.product.kind).steps:
             made = step.make(making, made)
 
         signer = Signer(workspace.signing_seed())

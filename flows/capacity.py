@@ -25,7 +25,7 @@ from flows.request import Request
 from privacy.generators.latent_options import TrainingOptions
 from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
-from tasks.products.product_kind import Needs, product_kind
+from tasks.products.product_kind import Needs, planning_of
 from tasks.storage.workspace.settings import Workspace
 
 _MEGABYTE: Final = 2**20
@@ -113,7 +113,7 @@ def _disk(request: Request, workspace: Workspace | None) -> Iterator[tuple[Field
 
 
 def _needs(request: Request) -> Needs:
-    return product_kind(request.spec.product.kind).needs(request.plan)
+    return planning_of(request.spec.product.kind).needs(request.plan)
 
 
 def memory_megabytes() -> float:

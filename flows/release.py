@@ -39,7 +39,7 @@ from tasks import publish as publishing
 from tasks import report as reporting
 from tasks import validate as validating
 from tasks.products.charge_request import run_key
-from tasks.products.product_kind import Making, product_kind
+from tasks.products.product_kind import Making, making_of
 from tasks.products.tables.reference_version import earlier_version
 from tasks.publish import Publication, published
 from tasks.records.auditor_copy import AuditorCopies
@@ -165,7 +165,7 @@ def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger
     with engine_failures_entered(ledger, key):
         making = Making(grant, spec, plan, table, contract, run.path, key, earlier)
         made: Any = None
-        for each in product_kind(spec.product.kind).steps:
+        for each in making_of(spec.product.kind).steps:
             made = steps.as_task(each.make, name=each.name)(run, making, made)
 
     def write(folder: Path, version: VersionEntry) -> None:

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
@@ -19,9 +20,11 @@ from contracts.release.spec_checks import check_spec
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.terms import AccountState, Charge
 from tasks.products.charge_request import request_for
-from tasks.products.product_kind import product_kind
-from tasks.records.outputs import Plan
+from tasks.products.product_kind import planning_of
 from tasks.storage.workspace.settings import Workspace
+
+if TYPE_CHECKING:
+    from tasks.records.outputs import Plan
 
 NO_ROWS = Problem("an engine for a product that may read rows", "an engine for kind: tables", "drop it")
 
@@ -87,7 +90,7 @@ def read_request(
 def planned_request(spec: ReleaseSpec, contract: Contract, workspace: Workspace | None = None) -> Request:
     """Plan a release whose spec fits its contract; arguments and refusals as for `read_request`."""
     payers = None if workspace is None else partial(_payers, workspace, contract)
-    understood, plan = product_kind(spec.product.kind).plan(spec, contract, payers)
+    understood, plan = planning_of(spec.product.kind).plan(spec, contract, payers)
     return Request(understood, contract, plan)
 
 
@@ -110,7 +113,7 @@ def as_charged(request: Request, charge: Charge | None) -> Request:
     """
     if charge is None:
         return request
-    kind, noise = product_kind(request.spec.product.kind), charge.request.noise_epsilon
+    kind, noise = planning_of(request.spec.product.kind), charge.request.noise_epsilon
     understood, plan = kind.planned_again(request.spec, request.contract, request.plan, noise)
     return Request(understood, request.contract, plan)
 

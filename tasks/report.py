@@ -9,7 +9,7 @@ from typing import Any
 
 from contracts.canonical import readable_json
 from contracts.errors import StoreUnwritable
-from tasks.products.product_kind import product_kind
+from tasks.products.product_kind import making_of
 from tasks.records.auditor_copy import AuditorCopies, write_private
 from tasks.records.descriptions.croissant import croissant
 from tasks.records.descriptions.description_files import descriptions
@@ -67,4 +67,4 @@ def write_files(facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
         "sudare_contract_digest": facts.contract.digest,
         "sudare_spec_digest": facts.spec.digest,
     }
-    return product_kind(facts.spec.product.kind).write_files(facts, folder, marks=marks)
+    return making_of(facts.spec.product.kind).write_files(facts, folder, marks=marks)

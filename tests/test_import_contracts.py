@@ -168,6 +168,7 @@ RANDOM: Final = frozenset(
         "privacy/noise/random_bytes.py",
         "tasks/evaluation/predictors.py",
         "tasks/evaluation/propensity_tree.py",
+        "tasks/evaluation/seen_products.py",
         "tasks/evaluation/shadow_releases.py",
         "tasks/evaluation/yardstick_scores.py",
         "tasks/products/post_processing_seed.py",

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, Literal
 
 GROUP: Final = "sudare.products"
-Part = Literal["spec", "check", "making", "checks", "view", "evaluation"]
+Part = Literal["spec", "check", "planning", "making", "checks", "view", "evaluation", "shadow"]
 
 
 @dataclass(frozen=True)
@@ -18,19 +18,24 @@ class ProductParts:
     Args:
         spec: the model of a spec's `product:`, a `ProductSpec`.
         check: lists what in a spec does not fit its contract: a function of both that returns findings.
-        making: how it is planned, made, written and shown, a `ProductKind` (`tasks.products.product_kind`).
+        planning: how it is planned, a `ProductPlanning` (`tasks.products.product_kind`).
+        making: how it is made and written, a `ProductMaking` (`tasks.products.product_kind`).
         view: what the console shows, a `ProductView` (`console.products.product_view`).
         checks: what a verification asks of its record, `ProductChecks` (`tasks.verification.product_checks`).
         evaluation: how a version is compared with real rows, an `EvaluateProduct`
             (`flows.evaluation.version_evaluation`); None where that is not offered.
+        shadow: what an attacker sees of a release, made of public rows (`tasks.evaluation.shadow_releases`); None
+            where no attack is offered.
     """
 
     spec: str
     check: str
+    planning: str
     making: str
     view: str
     checks: str | None = None
     evaluation: str | None = None
+    shadow: str | None = None
 
     def load(self, part: Part) -> Any:
         """Return a part; only its own modules are loaded."""
@@ -41,25 +46,31 @@ BUILT_IN: Final = {
     "tables": ProductParts(
         spec="contracts.release.tables.product:TablesProduct",
         check="contracts.release.table_rules:tables_findings",
-        making="tasks.products.tables.making:TablesKind",
+        planning="tasks.products.tables.planning:TablesPlanning",
+        making="tasks.products.tables.making:TablesMaking",
         checks="tasks.products.tables.checks.table_checks:TablesChecks",
         evaluation="flows.evaluation.product_evaluations:evaluate_table_version",
+        shadow="tasks.evaluation.seen_products:seen_tables",
         view="console.products.tables:TablesProductView",
     ),
     "synthetic": ProductParts(
         spec="contracts.release.synthetic:SyntheticProduct",
         check="contracts.release.fitted_rules:synthetic_findings",
-        making="tasks.products.synthetic.making:SyntheticKind",
+        planning="tasks.products.synthetic.planning:SyntheticPlanning",
+        making="tasks.products.synthetic.making:SyntheticMaking",
         checks="tasks.products.synthetic.row_checks:SyntheticChecks",
         evaluation="flows.evaluation.product_evaluations:evaluate_rows",
+        shadow="tasks.evaluation.seen_products:seen_rows",
         view="console.products.synthetic:SyntheticProductView",
     ),
     "model": ProductParts(
         spec="contracts.release.classifier:ModelProduct",
         check="contracts.release.fitted_rules:classifier_findings",
-        making="tasks.products.classifier.making:ClassifierKind",
+        planning="tasks.products.classifier.planning:ClassifierPlanning",
+        making="tasks.products.classifier.making:ClassifierMaking",
         checks="tasks.products.classifier.weight_checks:ModelChecks",
         evaluation="flows.evaluation.product_evaluations:evaluate_classifier",
+        shadow="tasks.evaluation.seen_products:seen_classifier",
         view="console.products.classifier:ClassifierProductView",
     ),
 }

@@ -12,13 +12,14 @@ from typing import Any, Final
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import Finding, SpecRefused
+from contracts.release.product_kinds import product_kinds
 from contracts.release.source import Source
 from contracts.release.spec import ChargeTerms, Publish, ReleaseSpec, load_spec
 from contracts.release.spec_checks import check_spec
 from privacy.private_table import PrivateTable
 from tasks.evaluation.public_rows import published_files, refuse_own_rows
 from tasks.products.charge_request import mark_of, run_key
-from tasks.products.product_kind import product_kind
+from tasks.products.product_kind import planning_of
 from tasks.products.version_records import (
     RECORD,
     kind_of,
@@ -85,6 +86,9 @@ def columns_of(attacked: Attacked) -> tuple[str, ...]:
     """Return the columns of the rows; refuse what shadow releases are not made of."""
     contract, product = attacked.contract, attacked.spec.product
     names = product.names(contract)
+    if product_kinds()[product.kind].shadow is None:
+        found, allowed = f"a release of kind {product.kind}", "a kind of which shadow releases are made"
+        raise SpecRefused([Finding("the attack", "product.kind", found, allowed)])
     pictures = contract.pictures(names)
     if pictures:
         found, allowed = f"{pictures[0]!r}, a column of pictures", "columns of single values"
@@ -123,7 +127,7 @@ def adapted(attacked: Attacked, rows: int) -> tuple[ReleaseSpec, Contract, tuple
         total = contract.total.model_copy(update={"value": rows})
         contract = contract.model_copy(update={"invariants": (total, *others)})
         said.append(f"total {rows}")
-    adapted_options = product_kind(spec.product.kind).adapted_options(spec, rows)
+    adapted_options = planning_of(spec.product.kind).adapted_options(spec, rows)
     if adapted_options is not None:
         spec, said = spec.with_options(adapted_options[0]), [*said, *adapted_options[1]]
     return spec, contract, tuple(said)

@@ -24,37 +24,26 @@ from contracts.contract.contract import Contract
 from contracts.domains.value_sql import identifier, literal
 from contracts.errors import Finding, Refused
 from contracts.periods.time_blocks import LIFETIME, time_block
-from contracts.release.classifier import ModelProduct
+from contracts.release.product_kinds import product_kinds
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus, best_order
-from privacy.classifiers.trainer import trainer
-from privacy.evaluation.seen_releases import Seen, SeenModel, SeenRows, SeenTable, SeenTables
+from privacy.evaluation.seen_releases import Seen
 from privacy.evaluation.shadow_attacks import Trials
-from privacy.generators.generator import Generator
-from privacy.generators.registry import generator
-from privacy.generators.release_plan import FittedPlan
 from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
-from privacy.marginals.seeds import PostProcessingSeed
 from privacy.private_table import PrivateTable, snapshot_mark
-from privacy.snapshots.snapshot_counts import SnapshotCounts
-from privacy.snapshots.snapshot_source import SnapshotSource
-from privacy.table_plans.plan import TablesPlan
 from tasks.products.charge_request import request_for
-from tasks.products.synthetic.synthesis import rows_of
-from tasks.products.tables.table_measurement import measure_counts
-from tasks.products.tables.table_refinement import refine
-from tasks.records.outputs import DenseTable, Plan
+from tasks.records.outputs import Plan
 from tasks.storage.duckdb_session import attempt, connect, trouble
 from tasks.storage.progress import Bar, quietly, step
 
 LEAST_RELEASES: Final = 4
-MOST_SAMPLED: Final = 4_096
-"""Synthetic rows that an attacker looks at, where the spec writes more."""
 RowNumbers = NDArray[np.int64]
 OnProgress = Callable[[float, str], None]
+LookAtProduct = Callable[[ReleaseSpec, Contract, Any, Grant, PrivateTable, OnProgress], Seen]
+"""From spec, contract and plan, a grant, a snapshot and what moves the bar, to a release as an attacker sees it."""
 Make = Callable[[int, RowNumbers, OnProgress], Seen]
 """From a number, the places of rows in the snapshot, and what moves the bar, to a release as it is seen."""
 
@@ -119,38 +108,8 @@ class Shadows:
 
     def _seen(self, grant: Grant, part: PrivateTable, advance: OnProgress) -> Seen:
         """Make the product, and return what is published of it."""
-        plan, contract = self.plan, self.contract
-        if isinstance(plan, TablesPlan):
-            return self._seen_tables(grant, plan, part)
-        if not isinstance(plan, FittedPlan):
-            raise TypeError(f"shadow releases of kind {self.spec.product.kind} are not made")
-        counts = SnapshotSource(part, contract)
-        seed = PostProcessingSeed(secrets.randbits(128))
-        if isinstance(self.spec.product, ModelProduct):
-            made = trainer(plan.by).fit(plan.asked, plan.options, plan.made, counts, grant, advance, lambda: seed)
-            label = self.spec.product.label
-            return SeenModel(made.model, self.spec.product.names(contract).index(label))
-        made_by: Generator[Any] = generator(plan.by)
-        model = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, advance, lambda: seed).model
-        rows, _ = rows_of(self.spec.synthetic_product, contract, model)
-        return SeenRows(model.sample(max(1, min(rows, MOST_SAMPLED)), seed=seed.value))
-
-    def _seen_tables(self, grant: Grant, plan: TablesPlan, part: PrivateTable) -> SeenTables:
-        """Measure and refine; of sparse tables nothing is looked at."""
-        product, names = self.spec.tables_product, tuple(column.name for column in self.contract.columns)
-        measured = measure_counts(grant, plan, SnapshotCounts(part, self.contract))
-        tables = refine(product, plan, self.contract, measured)
-        return SeenTables(
-            tuple(
-                SeenTable(
-                    tuple(names.index(name) for name in table.columns),
-                    np.nan_to_num(np.asarray(table.refined.values, np.float64)),
-                    table.measurement.variance,
-                )
-                for table in tables
-                if isinstance(table, DenseTable)
-            )
-        )
+        look: LookAtProduct = product_kinds()[self.spec.product.kind].load("shadow")
+        return look(self.spec, self.contract, self.plan, grant, part, advance)
 
 
 @contextmanager

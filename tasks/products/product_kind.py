@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel
 
@@ -24,14 +24,16 @@ from contracts.contract.contract import Contract
 from contracts.reading.scalars import FieldPath
 from contracts.release.product_kinds import product_kinds
 from contracts.release.spec import ReleaseSpec
-from privacy.grant.grant import Grant
-from privacy.ledger.terms import AccountState
-from privacy.private_table import PrivateTable
-from tasks.records.facts import RunFacts
-from tasks.records.files.tidy_tables import WrittenFile
-from tasks.records.outputs import EarlierVersion, Plan
 
-Payers = Callable[[ReleaseSpec, Plan], tuple[AccountState, ...]]
+if TYPE_CHECKING:  # a plan loads neither the grant nor what writes files
+    from privacy.grant.grant import Grant
+    from privacy.ledger.terms import AccountState
+    from privacy.private_table import PrivateTable
+    from tasks.records.facts import RunFacts
+    from tasks.records.files.tidy_tables import WrittenFile
+    from tasks.records.outputs import EarlierVersion, Plan
+
+Payers = Callable[[ReleaseSpec, "Plan"], "tuple[AccountState, ...]"]
 """Finds the accounts that would pay for a plan; none where the charge will be refused, later and in words."""
 
 
@@ -90,10 +92,8 @@ class MakingStep:
     make: Callable[[Making, Any], Any]
 
 
-class ProductKind(Protocol):
-    """A kind of product, as a release of it is planned, made and written."""
-
-    steps: tuple[MakingStep, ...]
+class ProductPlanning(Protocol):
+    """A kind of product, as a release of it is planned; loads nothing that draws or writes."""
 
     def plan(self, spec: ReleaseSpec, contract: Contract, payers: Payers | None) -> tuple[ReleaseSpec, Plan]:
         """Plan a release without data.
@@ -125,6 +125,16 @@ class ProductKind(Protocol):
         """Say what a machine must have."""
         ...
 
+    def adapted_options(self, spec: ReleaseSpec, rows: int) -> tuple[dict[str, Any], list[str]] | None:
+        """Return the options for a shadow release of so many rows, and what was changed; None without options."""
+        ...
+
+
+class ProductMaking(Protocol):
+    """A kind of product, as a release of it is made and written."""
+
+    steps: tuple[MakingStep, ...]
+
     def write_files(self, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:
         """Write data and measurements.
 
@@ -135,12 +145,14 @@ class ProductKind(Protocol):
         """
         ...
 
-    def adapted_options(self, spec: ReleaseSpec, rows: int) -> tuple[dict[str, Any], list[str]] | None:
-        """Return the options for a shadow release of so many rows, and what was changed; None without options."""
-        ...
+
+def planning_of(kind: str) -> ProductPlanning:
+    """Return how a kind is planned; only its own module is loaded."""
+    planning: ProductPlanning = product_kinds()[kind].load("planning")()
+    return planning
 
 
-def product_kind(name: str) -> ProductKind:
-    """Return the kind of that name; only its own module is loaded."""
-    kind: ProductKind = product_kinds()[name].load("making")()
-    return kind
+def making_of(kind: str) -> ProductMaking:
+    """Return how a kind is made and written; only its own module is loaded."""
+    making: ProductMaking = product_kinds()[kind].load("making")()
+    return making

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from pydantic import BaseModel
-
-from contracts.contract.contract import Contract
-from contracts.release.spec import ReleaseSpec
-from privacy.generators.generator import Generator, SynthesisTask
-from privacy.generators.registry import generator
-from privacy.generators.release_plan import FittedPlan, plan_synthetic
-from tasks.products.fitted_kind import FittedKind
 from tasks.products.product_kind import Making, MakingStep
 from tasks.products.synthetic.synthesis import synthesize
 from tasks.records.facts import Outputs, RunFacts
@@ -27,20 +19,10 @@ def _synthesized(making: Making, _before: None) -> Outputs:
     return Outputs(synthesis=synthesize(making.grant, product, *terms))
 
 
-class SyntheticKind(FittedKind):
+class SyntheticMaking:
     """Synthetic rows."""
 
     steps: ClassVar[tuple[MakingStep, ...]] = (MakingStep("synthesize", _synthesized),)
-
-    def fitter(self, spec: ReleaseSpec) -> Generator[Any]:
-        """Return the generator."""
-        return generator(spec.synthetic_product.generator)
-
-    def fit_plan(
-        self, spec: ReleaseSpec, contract: Contract, options: BaseModel, **terms: Any
-    ) -> FittedPlan[SynthesisTask]:
-        """Let the generator plan."""
-        return plan_synthetic(spec.synthetic_product, contract, options, **terms)
 
     def write_files(self, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:
         """Write rows, model, and what was drawn."""

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from contracts.contract.column import Cells
-from contracts.contract.contract import Contract
-from contracts.release.spec import ReleaseSpec
 from contracts.release.tables.levels import level_name
-from contracts.release.tables.product import AUTO
-from privacy.accounting.calculus import PureCalculus
 from privacy.grant.measurement import Measurement, SparseMeasurement
-from privacy.table_plans.plan import TOTAL_KEY, TablesPlan, plan_tables
-from tasks.products.product_kind import Making, MakingStep, Needs, Payers
+from privacy.table_plans.plan import TOTAL_KEY
+from tasks.products.product_kind import Making, MakingStep
 from tasks.products.tables.table_measurement import measure
 from tasks.products.tables.table_refinement import refine
 from tasks.records.facts import Outputs, RunFacts
 from tasks.records.files.row_group_parts import write_parts
 from tasks.records.files.tidy_tables import WrittenFile, write_data, write_listed, write_measurement
-from tasks.records.outputs import Plan, TableMeasurement
-
-_MEGABYTE = 2**20
-_BYTES_PER_CELL = 50
-"""In memory; on disk a fifth of it."""
+from tasks.records.outputs import TableMeasurement
 
 
 def _measured(making: Making, _before: None) -> tuple[TableMeasurement, ...]:
@@ -36,31 +28,10 @@ def _refined(making: Making, drawn: tuple[TableMeasurement, ...]) -> Outputs:
     return Outputs(drawn, refine(product, making.plan, making.contract, drawn, making.earlier))
 
 
-class TablesKind:
+class TablesMaking:
     """Tables of counts."""
 
     steps: ClassVar[tuple[MakingStep, ...]] = (MakingStep("measure", _measured), MakingStep("refine", _refined))
-
-    def plan(self, spec: ReleaseSpec, contract: Contract, payers: Payers | None) -> tuple[ReleaseSpec, TablesPlan]:
-        """Plan the marginals; `mechanism: auto` takes Gaussian noise only where no pure account would pay."""
-        plan = plan_tables(spec, contract)
-        if spec.tables_product.mechanism == AUTO and plan.mechanism == "gaussian" and payers is not None:
-            accounts = payers(spec, plan_tables(spec, contract, pure_account=True))
-            pure = any(isinstance(state.terms.calculus, PureCalculus) for state in accounts)
-            plan = plan_tables(spec, contract, pure_account=pure)
-        return spec, plan
-
-    def planned_again(
-        self, spec: ReleaseSpec, contract: Contract, plan: Plan, noise_epsilon: int | None
-    ) -> tuple[ReleaseSpec, Plan]:
-        """Return the plan as it is: what the accounts have left decides nothing of it."""
-        return spec, plan
-
-    def needs(self, plan: TablesPlan) -> Needs:
-        """Memory and disk of all cells; a sparse table's are not known beforehand."""
-        sparse = any(draw.sparse is not None for draw in plan.draws)
-        megabytes = 0.0 if sparse else plan.cells * _BYTES_PER_CELL / _MEGABYTE
-        return Needs(megabytes, megabytes / 5, ("product",))
 
     def write_files(self, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:
         """Write the tables in their order, then what was measured, the measured total last."""
@@ -88,7 +59,3 @@ class TablesKind:
             else:
                 files.append(write_measurement(measurement, name, width, cells, folder, marks=marks))
         return tuple(files)
-
-    def adapted_options(self, spec: ReleaseSpec, rows: int) -> tuple[dict[str, Any], list[str]] | None:
-        """Tables have no options."""
-        return None

@@ -5,6 +5,7 @@ from contracts.release.product_kinds import ProductParts
 ROW_COUNTS = ProductParts(
     spec="row_counts.spec:RowCountsProduct",
     check="row_counts.making:findings",
+    planning="row_counts.making:RowCountsKind",
     making="row_counts.making:RowCountsKind",
     view="row_counts.making:RowCountsView",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -19,14 +19,16 @@ from privacy.generators.generator import CannotGenerate, Fitter
 from privacy.generators.release_plan import FittedPlan
 from privacy.generators.spending import TOO_SMALL
 from tasks.products.product_kind import Needs, Payers
-from tasks.records.outputs import Plan
+
+if TYPE_CHECKING:
+    from tasks.records.outputs import Plan
 
 OPTIONS = ("product", "options")
 _OF_THE_CHARGE = re.compile(r"\b(epsilon|noise_multiplier) is ")
 _PLACES = ("product.generator", "product.trainer", "charge.epsilon", "charge.delta")
 
 
-class FittedKind:
+class FittedPlanning:
     """What synthetic rows and classifiers have in common: options of a generator or trainer, which plans."""
 
     def fitter(self, spec: ReleaseSpec) -> Fitter[Any, Any, Any]:

@@ -1,0 +1,27 @@
+"""Classifiers, as a release of one is planned: its trainer plans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from contracts.contract.contract import Contract
+from contracts.release.spec import ReleaseSpec
+from privacy.classifiers.trainer import ClassificationTask, Trainer, plan_classifier, trainer
+from privacy.generators.release_plan import FittedPlan
+from tasks.products.fitted_planning import FittedPlanning
+
+
+class ClassifierPlanning(FittedPlanning):
+    """Classifiers."""
+
+    def fitter(self, spec: ReleaseSpec) -> Trainer[Any]:
+        """Return the trainer."""
+        return trainer(spec.model_product.trainer)
+
+    def fit_plan(
+        self, spec: ReleaseSpec, contract: Contract, options: BaseModel, **terms: Any
+    ) -> FittedPlan[ClassificationTask]:
+        """Let the trainer plan."""
+        return plan_classifier(spec.model_product, contract, options, **terms)
