@@ -331,7 +331,7 @@ def test_a_bent_model_whose_distance_is_not_restated_is_caught_without_deep(vers
     before = load(version.folder / "record.json")["groups"]["utility"]
     bend_model(version.folder)
     resample(version.folder)
-    edit(version.folder / "record.json", lambda record: record["groups"].update(L=before))
+    edit(version.folder / "record.json", lambda record: record["groups"].update(utility=before))
     forge(version)
     report = verify(version.folder, public_key=version.key)
     assert broken(report) == {9}, report.findings
