@@ -16,7 +16,8 @@ from contracts.errors import Finding, Refused, SpecRefused, SudareError
 from contracts.periods.period import Period, read_periods
 from contracts.release.spec import pattern_of
 from flows.periods.clock import today
-from flows.periods.states import MISSING, standings
+from flows.periods.period_state import may_run
+from flows.periods.states import standings
 from flows.prefect_runs.prefect_server import PrefectServer
 from tasks.storage.workspace.settings import Workspace
 
@@ -84,8 +85,7 @@ def granularity_of(spec: Path) -> Any:
 def missing(spec: Path, where: Workspace, periods: tuple[Period, ...], *, supersede: bool) -> list[Period]:
     """Return the periods that are over and not published; with `supersede` all that are over."""
     found = standings(spec, periods, where, today=today(), foresee=False)
-    again = ("published", "withdrawn") if supersede else ()
-    return [each.period for each in found if each.state in (*MISSING, *again)]
+    return [each.period for each in found if may_run(each.state, supersede=supersede)]
 
 
 def _one(

@@ -13,6 +13,7 @@ from console.options import AsJson, At, Spec, workspace_at
 from console.render import answer, table
 from contracts.periods.period import Period, last_complete, period_of, read_periods
 from flows.periods.clock import today
+from flows.periods.period_state import PeriodState
 from flows.periods.states import PeriodStanding, first_published, standings
 
 
@@ -44,7 +45,7 @@ def gaps(
     where = workspace_at(workspace)
     chosen = _chosen(spec, periods, where)
     found = standings(spec, chosen, where, today=today())
-    shown = [each for each in found if everything or each.state not in ("published", "not over")]
+    shown = [each for each in found if everything or each.state not in (PeriodState.PUBLISHED, PeriodState.NOT_OVER)]
     payload = {"periods": [_object(each, private=private) for each in shown], "looked_at": len(found)}
     answer(payload, lambda console: _print(console, payload, private=private), as_json=as_json)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -60,14 +61,15 @@ def run(
         sudare run visits.yaml --backfill 2024Q1..2025Q4
     """
     where = workspace_at(workspace)
+    options = RunOptions(
+        spec, period, supersede, keep_snapshot, early, due, accept_misfits=accept_misfits, may_ask=not as_json
+    )
     if backfill is not None:
         # the states of periods, with DuckDB: a run without them starts its Prefect server earlier
         from console.backfill import backfill as run_missing
 
-        options = RunOptions(spec, None, supersede, keep_snapshot, early, due, accept_misfits, may_ask=not as_json)
-        run_missing(options, where, backfill, as_json=as_json)
+        run_missing(replace(options, period=None), where, backfill, as_json=as_json)
         return
-    options = RunOptions(spec, period, supersede, keep_snapshot, early, due, accept_misfits, may_ask=not as_json)
     with running(where) as (prefect, stop):
         outcome = make_release(options, where, prefect, stop)
     payload = outcome.to_json()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -15,8 +14,9 @@ import typer
 from console.errors import Interrupted
 from console.progress import paused, shown
 from contracts.errors import GateBroken, SudareError
+from flows.order import OperatorDecision, ReleaseOrder
 from flows.prefect_runs.prefect_server import PrefectServer, prefect_server
-from tasks.storage.workspace.run_folder import CHARGE_STATES, RunFolder, hold, run_name, sheltered
+from tasks.storage.workspace.run_folder import CHARGE_STATES, RunFolder
 from tasks.storage.workspace.settings import Workspace
 
 # What makes a release is imported inside the functions: it takes seconds and loads while the Prefect server starts,
@@ -53,26 +53,14 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class RunOptions(ReleaseOrder):
     """Options of a release on the command line.
 
     Args:
-        spec: the release spec.
-        period: which period.
-        supersede: whether what is published gets another version if rows or spec have changed.
-        keep_snapshot: whether the private snapshot outlives the run.
-        early: whether a period is released that is not over.
-        due: the date that the run is due on.
         accept_misfits: whether it is accepted beforehand that rows do not fit the contract.
-        may_ask: whether a person at the terminal may be options.
+        may_ask: whether a person at the terminal may be asked.
     """
 
-    spec: Path
-    period: str | None = None
-    supersede: bool = False
-    keep_snapshot: bool = False
-    early: bool = False
-    due: str | None = None
     accept_misfits: bool = False
     may_ask: bool = False
 
@@ -89,98 +77,87 @@ def running(where: Workspace) -> Iterator[tuple[PrefectServer, Stop]]:
         raise
 
 
+@dataclass(frozen=True)
+class Operator:
+    """Conducts a run for a person at a terminal, who is shown how the rows fit before anybody else hears of it.
+
+    Args:
+        options: what is wanted.
+        where: the workspace.
+        prefect: the server, which may still be starting.
+        stop: says whether the command was stopped.
+    """
+
+    options: RunOptions
+    where: Workspace
+    prefect: PrefectServer
+    stop: Stop
+
+    def decide(self, run: RunFolder, request: Request) -> OperatorDecision:
+        """Take the data in and have the operator accept how they fit.
+
+        Raises:
+            OperatorDecides: nobody accepted it.
+            SecondVersion: it would be a second version, and nobody wants it.
+        """
+        from console.check import accepted
+        from flows.misfit_report import before_charge
+        from flows.periods.publications import SecondVersion
+        from tasks.validation.misfits_page import page_file
+
+        options = self.options
+        try:
+            table, supersede = _taken_in(request, options, self.where, run)
+        except SecondVersion:
+            raise
+        except SudareError as refusal:
+            return OperatorDecision(options.supersede, refusal=refusal)
+        found = before_charge(run, request, self.where, table)
+        if found is not None:
+            with paused():
+                accepted(
+                    found,
+                    share=self.where.asks_above,
+                    spec=options.spec,
+                    page=page_file(run.path),
+                    accept=options.accept_misfits,
+                    may_ask=options.may_ask,
+                )
+        return OperatorDecision(supersede, table, page_written=found is not None)
+
+    def carry_out(self, decision: OperatorDecision, steps: Callable[[], Outcome]) -> Outcome:
+        """Carry the steps out as a flow run of their own, on a server that answers by now.
+
+        Why a source was refused is shown by a server that people look at; for one of our own no run is made of it.
+        """
+        from flows.release import in_prefect
+
+        if decision.refusal is not None and self.prefect.embedded:
+            raise decision.refusal
+        self.prefect.wait()
+        with self.prefect.connected():
+            return in_prefect(replace(self.options, supersede=decision.supersede), self.where, steps)
+
+    def explained(self, error: BaseException, run: RunFolder, request: Request) -> BaseException:
+        """Return an error with a note that says how the charge stands, in the words for the operator."""
+        if self.stop.asked:
+            return Interrupted(f"{request.spec.release} was interrupted: {CHARGE_STATES[run.charge]}")
+        if isinstance(error, GateBroken) and run.refusal is not None:
+            error = run.refusal  # what came back through Prefect says less
+        error.add_note(f"charge: {CHARGE_STATES[run.charge]}")
+        return error
+
+
 def make_release(options: RunOptions, where: Workspace, prefect: PrefectServer, stop: Stop) -> Outcome:
-    """Read what is asked for, hold the run's folder, and run the flow.
+    """Make one release for a person at a terminal.
 
     Raises:
         SudareError: with a note that says how the charge stands.
         Interrupted: somebody stopped the command.
     """
-    from flows.capacity import check_capacity
-    from flows.request import read_request
+    from flows import entrance
 
-    request = read_request(options.spec, where, options.period, options.due)
-    check_capacity(request, where)
-    name = run_name(request.spec.release, request.spec.run_digest)
-    with hold(where.runs, name, keep_snapshot=options.keep_snapshot) as folder:
-        try:
-            return sheltered(lambda: _flow(request, options, where, prefect, folder), lambda: folder.error_log)
-        except (KeyboardInterrupt, SudareError) as error:
-            if not stop.asked and isinstance(error, GateBroken) and folder.refusal is not None:
-                error = folder.refusal  # what came back through Prefect says less
-            if not stop.asked:
-                error.add_note(f"charge: {CHARGE_STATES[folder.charge]}")
-                raise error from None
-            raise Interrupted(f"{request.spec.release} was interrupted: {CHARGE_STATES[folder.charge]}") from None
-
-
-def _flow(
-    request: Request, options: RunOptions, where: Workspace, prefect: PrefectServer, folder: RunFolder
-) -> Outcome:
-    """Take the data in, show the operator how they fit, and run the flow; a server of our own starts meanwhile.
-
-    Prefect and lineage collectors hear of the run when the operator has let it go on: that a person stopped it
-    because of its rows is told to nobody.
-    """
-    from flows.lineage_events import lineage_of
-    from flows.periods.clock import check_due, check_over, today
-    from flows.periods.publications import attempt_noted, settled
-    from flows.release import release
-
-    day = None if options.early else today()
-    check_due(request, day, supersede=options.supersede)
-    standing = settled(request, where, folder, supersede=options.supersede)
-    if standing is not None:
-        return standing
-    check_over(request, day)
-    with attempt_noted(request, where, folder):
-        supersede = _let_in(request, options, where, folder)
-        with lineage_of(request, where) as tell:
-            if folder.unread is not None and prefect.embedded:
-                raise folder.unread
-            prefect.wait()
-            with prefect.connected():
-                period, keep, due = request.spec.block, folder.keep_snapshot, request.spec.due
-                outcome = release(
-                    str(request.spec.path), str(where.root), keep, period, supersede, early=options.early, due=due
-                )
-            tell(Path(outcome.folder))
-            return outcome
-
-
-def _let_in(request: Request, options: RunOptions, where: Workspace, folder: RunFolder) -> bool:
-    """Take the data in and have the operator accept how they fit; the folder learns why they cannot be taken in.
-
-    Returns:
-        Whether what is published may get another version: asked for in the command, or now.
-    Raises:
-        OperatorDecides: nobody accepted it.
-        SecondVersion: it would be a second version, and nobody wants it.
-    """
-    from console.check import accepted
-    from flows.misfit_report import before_charge
-    from flows.periods.publications import SecondVersion
-    from tasks.validation.misfits_page import page_file
-
-    try:
-        table, supersede = _taken_in(request, options, where, folder)
-    except SecondVersion:
-        raise
-    except SudareError as refusal:
-        folder.unread = refusal
-        return options.supersede
-    found = before_charge(folder, request, where, table)
-    if found is not None:
-        with paused():
-            accepted(
-                found,
-                share=where.asks_above,
-                spec=options.spec,
-                page=page_file(folder.path),
-                accept=options.accept_misfits,
-                may_ask=options.may_ask,
-            )
-    return supersede
+    return entrance.make_release(options, where, Operator(options, where, prefect, stop))
 
 
 def _taken_in(

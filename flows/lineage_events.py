@@ -1,10 +1,9 @@
-"""Tell lineage collectors that a run starts, and how it ends. A run is told of once, wherever in it that begins."""
+"""Tell lineage collectors that a run starts, and how it ends."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,7 +19,6 @@ from tasks.storage.workspace.settings import Workspace
 
 _PUBLIC: Final = (BudgetExceeded, LedgerRefusal, SpecRefused)
 _ANY_OTHER: Final = "refused"
-_told: ContextVar[bool] = ContextVar("lineage_told", default=False)
 
 
 @contextmanager
@@ -37,12 +35,11 @@ def lineage_of(request: Request, workspace: Workspace) -> Iterator[Callable[[Pat
     """
     target = workspace.lineage
     published: list[Path] = []
-    if _told.get() or not target.wanted:
+    if not target.wanted:
         yield published.append
         return
     spec, contract = request.spec, request.contract
     run = RunIdentity(str(uuid4()), target.namespace, f"urn:sudare:{_version()}", spec, contract, target.source_path)
-    token = _told.set(True)
     try:
         send(target, start_event(run, datetime.now(UTC)))
         yield published.append
@@ -50,8 +47,6 @@ def lineage_of(request: Request, workspace: Workspace) -> Iterator[Callable[[Pat
     except BaseException as error:
         send(target, fail_event(run, datetime.now(UTC), _word_for(error)))
         raise
-    finally:
-        _told.reset(token)
 
 
 def _word_for(error: BaseException) -> str:

@@ -36,7 +36,7 @@ def checked(run: RunFolder, request: Request, workspace: Workspace) -> Misfits:
 
         settings = workspace.spark
         table = ingest_in_engine(source, contract, folder=run.path, key=key, settings=settings, held=run.lock)
-        run.engine = table.engine
+        run.close_with(table.engine)
     else:
         limit, days = workspace.memory_limit, days_of(request.spec)
         table = ingest(source, contract, folder=run.path, key=key, memory_limit=limit, days=days)
@@ -61,5 +61,4 @@ def looked(run: RunFolder, request: Request, workspace: Workspace, table: Privat
     """Count how the rows fit, and write the private page."""
     found = misfits(table, request.contract, folder=run.path, memory_limit=workspace.memory_limit)
     write_misfits(found, release=request.spec.release, share=workspace.asks_above, folder=run.path)
-    run.looked = True
     return found

@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Thread
 
 from contracts.errors import GateBroken
+from flows.order import OperatorDecision
 from flows.periods.deliveries import check_delivery
 from flows.periods.publications import check_wanted
 from flows.periods.unfinished_charges import check_snapshot_kept, check_unspent, goes_on, kept_snapshot
@@ -26,12 +27,12 @@ from tasks.validate import warm
 
 
 def intake(run: RunFolder, request: Request, workspace: Workspace, *, supersede: bool = False) -> PrivateTable:
-    """Ingest, unless this process has made the run's snapshot already.
+    """Ask the ledger, then ingest.
 
     Great Expectations takes seconds to load: it is loaded meanwhile, unless the release looks published already.
 
     Args:
-        run: the run's folder, held by this process; learns the snapshot.
+        run: the run's folder, held by this process.
         request: what is asked for.
         workspace: gives the ledger, the snapshot key and the memory limit.
         supersede: whether a period or a release may be charged a second time.
@@ -43,31 +44,38 @@ def intake(run: RunFolder, request: Request, workspace: Workspace, *, supersede:
             version, and nobody asked for another.
         SudareError: as `tasks.ingest`.
     """
-    if run.unread is not None:
-        raise run.unread
-    if run.table is None:
-        # Not a daemon: a process that ends while libraries are being loaded in it is aborted by them.
-        loading = Thread(target=warm, name="warm")
-        in_engine = request.spec.source.engine is not None
-        if not _published_before(run, request, workspace) and not in_engine:
-            loading.start()
-        with closing(workspace.open_ledger()) as ledger, gates_entered(ledger, request):
-            kept = kept_snapshot(ledger, run, request, workspace)
-            if kept is None and request.spec.source.engine is None:
-                check_snapshot_kept(ledger, run, request, request.store(workspace))
-            if kept is None and not supersede:
-                check_unspent(ledger, run, request, workspace)
-                check_wanted(ledger, request, workspace)
-            table = _taken_in(run, ledger, request, workspace) if kept is None else kept
-            if not supersede:
-                check_unspent(ledger, run, request, workspace, table)
-                check_wanted(ledger, request, workspace, table)
-            check_delivery(ledger, request.spec, table)
-            run.table = table
-        if loading.ident is not None:
-            with step("warm"):
-                loading.join()
-    return run.table
+    # Not a daemon: a process that ends while libraries are being loaded in it is aborted by them.
+    loading = Thread(target=warm, name="warm")
+    in_engine = request.spec.source.engine is not None
+    if not _published_before(run, request, workspace) and not in_engine:
+        loading.start()
+    with closing(workspace.open_ledger()) as ledger, gates_entered(ledger, request):
+        kept = kept_snapshot(ledger, run, request, workspace)
+        if kept is None and request.spec.source.engine is None:
+            check_snapshot_kept(ledger, run, request, request.store(workspace))
+        if kept is None and not supersede:
+            check_unspent(ledger, run, request, workspace)
+            check_wanted(ledger, request, workspace)
+        table = _taken_in(run, ledger, request, workspace) if kept is None else kept
+        if not supersede:
+            check_unspent(ledger, run, request, workspace, table)
+            check_wanted(ledger, request, workspace, table)
+        check_delivery(ledger, request.spec, table)
+    if loading.ident is not None:
+        with step("warm"):
+            loading.join()
+    return table
+
+
+def source_rows(decision: OperatorDecision, run: RunFolder, request: Request, workspace: Workspace) -> PrivateTable:
+    """Return the rows that were taken in before Prefect heard of the run, or take them in now.
+
+    Raises:
+        SudareError: as `intake`; what was refused before is refused here, in a step that Prefect shows.
+    """
+    if decision.refusal is not None:
+        raise decision.refusal
+    return decision.table or intake(run, request, workspace, supersede=decision.supersede)
 
 
 def _taken_in(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspace) -> PrivateTable:
@@ -105,7 +113,7 @@ def _staged(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspa
     table = ingest_in_engine(
         source, contract, folder=run.path, key=key, settings=settings, held=held, goes_on=charged
     )
-    run.engine = table.engine
+    run.close_with(table.engine)
     if not goes_on(ledger, request, table, store):
         check_snapshot_kept(ledger, run, request, store)
     return table

@@ -13,7 +13,8 @@ from contracts.periods.period import Period
 from contracts.release.address import S3Address
 from contracts.release.source import Source
 from contracts.release.spec import load_spec
-from flows.periods.states import MISSING, PeriodStanding, standings
+from flows.periods.period_state import PeriodState, may_run
+from flows.periods.states import PeriodStanding, standings
 from tasks.storage.workspace.run_folder import LOST
 from tasks.storage.workspace.settings import Workspace
 
@@ -48,7 +49,7 @@ def arrived(
         StoreRefuses, StoreAway: the store does not let us in, or does not answer.
     """
     found = standings(spec, periods, workspace, today=today, foresee=False)
-    ready = ((each, _ready(spec, each, quiet)) for each in found if each.state in MISSING)
+    ready = ((each, _ready(spec, each, quiet)) for each in found if may_run(each.state))
     secret = workspace.snapshot_key()
     return [Arrival(each.period, _key(each, written, secret)) for each, written in ready if written is not None]
 
@@ -59,7 +60,7 @@ def _ready(spec: Path, standing: PeriodStanding, quiet: timedelta) -> datetime |
     A charged run goes on, whatever became of its files: since when it was tried.
     """
     attempt = standing.attempt
-    if standing.state == "charged" and (attempt is None or attempt.charge != LOST):
+    if standing.state is PeriodState.CHARGED and (attempt is None or attempt.charge != LOST):
         return datetime.min.replace(tzinfo=UTC)
     written = _written(spec, load_spec(spec, str(standing.period)).source)
     if written is None or datetime.now(UTC) - written < quiet:

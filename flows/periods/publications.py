@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from contextvars import ContextVar
 
 from contracts.errors import Finding, Refused
 from flows.outcome import Outcome, outcome_of
 from flows.periods.clock import check_own_date
-from flows.periods.unfinished_charges import left_charges, unfinished
+from flows.periods.period_state import may_run, state_by_ledger
+from flows.periods.unfinished_charges import left_charges
 from flows.request import Request
 from privacy.accounting.amounts import pico_to_text
 from privacy.ledger.errors import LedgerRefusal
@@ -22,8 +22,6 @@ from tasks.storage.sinks.copies import copy_published
 from tasks.storage.workspace.attempts import BEGUN, PUBLISHED, note_attempt
 from tasks.storage.workspace.run_folder import RunFolder
 from tasks.storage.workspace.settings import Workspace
-
-_noted: ContextVar[bool] = ContextVar("attempt_noted", default=False)
 
 
 class PeriodWithdrawn(Refused):
@@ -60,14 +58,14 @@ def settled(request: Request, workspace: Workspace, run: RunFolder, *, supersede
         done = None if key is None else _standing(ledger, key, request, workspace, run)
         if done is not None or of_its_rows:
             return done
-        versions = ledger.versions(spec.release)
-        standing = [version for version in versions if version.status == "published"]
-        entered = [version for version in versions if version.status != "allocated"]
-        if unfinished(ledger, request, workspace) or not entered:
+        state, newest = state_by_ledger(ledger, request, workspace)
+        if may_run(state):
             return None
-        if not standing:
+        entered = [version for version in ledger.versions(spec.release) if version.status != "allocated"]
+        if newest is None:
             raise _withdrawn(request, entered[-1])
-        return _standing(ledger, standing[-1].run_key, request, workspace, run)
+        [standing] = [version for version in entered if version.number == newest]
+        return _standing(ledger, standing.run_key, request, workspace, run)
 
 
 def _standing(ledger: Ledger, run_key: str, request: Request, workspace: Workspace, run: RunFolder) -> Outcome | None:
@@ -135,12 +133,11 @@ def _withdrawn(request: Request, version: VersionEntry) -> PeriodWithdrawn:
 
 @contextmanager
 def attempt_noted(request: Request, workspace: Workspace, run: RunFolder) -> Iterator[None]:
-    """Keep a private note of how the attempt at a period ends; the outermost block of a process writes it."""
-    if request.spec.block is None or _noted.get():
+    """Keep a private note of how the attempt at a period ends."""
+    if request.spec.block is None:
         yield
         return
     folder, release = workspace.attempts, request.spec.release
-    token = _noted.set(True)
     try:
         note_attempt(folder, release, BEGUN, error=None, charge=None)
         yield
@@ -149,5 +146,3 @@ def attempt_noted(request: Request, workspace: Workspace, run: RunFolder) -> Ite
         told = run.refusal if run.refusal is not None else error
         note_attempt(folder, release, type(told).__name__, error=told, charge=run.charge)
         raise
-    finally:
-        _noted.reset(token)

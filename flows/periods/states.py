@@ -11,12 +11,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from contracts.domains.calendar_periods import Granularity
 from contracts.errors import Refused
 from contracts.periods.period import Period, period_in, period_of
-from flows.periods.unfinished_charges import unfinished
+from flows.periods.period_state import WORDS, PeriodState, state_by_ledger
 from flows.request import Request, read_request
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
@@ -25,19 +25,6 @@ from tasks.storage.workspace.attempts import BEGUN, PUBLISHED, Attempt, last_att
 from tasks.storage.workspace.run_folder import is_held, run_name
 from tasks.storage.workspace.settings import Workspace
 
-PeriodState = Literal["published", "withdrawn", "charged", "running", "refused", "missing", "not over"]
-MISSING: Final = ("charged", "refused", "missing")
-"""The states of periods that a backfill runs; refused ones are tried, since a cap may have been opened meanwhile."""
-_WORDS: Final[dict[PeriodState, str]] = {
-    "published": "published",
-    "withdrawn": "published and withdrawn; --supersede makes another version",
-    "charged": "charged and not published: an attempt was interrupted; the next run goes on with its snapshot and "
-    "pays nothing more",
-    "running": "a run of it is going on",
-    "refused": "not published; the ledger refuses it as it stands",
-    "missing": "not published",
-    "not over": "its last day is not over",
-}
 _KINDS: Final = {
     "BudgetExceeded": "the ledger refused the charge",
     "LedgerRefusal": "the ledger refused the charge",
@@ -72,7 +59,8 @@ class PeriodStanding:
     @property
     def told(self) -> str:
         """The state in words; public."""
-        words = f"{_WORDS[self.state]} v{self.version}" if self.state == "published" else _WORDS[self.state]
+        published = self.state is PeriodState.PUBLISHED
+        words = f"{WORDS[self.state]} v{self.version}" if published else WORDS[self.state]
         return f"{words}: {self.refusal}" if self.refusal else words
 
     @property
@@ -122,26 +110,14 @@ def _standing(
 ) -> PeriodStanding:
     request = read_request(spec, workspace, str(period))
     release = request.spec.release
-    state, version = _by_the_ledger(ledger, request, workspace)
-    if state == "missing" and period.block.ends > today.toordinal():
-        state = "not over"
-    refusal = _refusal(ledger, request) if state == "missing" and foresee else None
+    state, version = state_by_ledger(ledger, request, workspace)
+    if is_held(workspace.runs, run_name(release, request.spec.run_digest)):
+        state = PeriodState.RUNNING
+    if state is PeriodState.MISSING and period.block.ends > today.toordinal():
+        state = PeriodState.NOT_OVER
+    refusal = _refusal(ledger, request) if state is PeriodState.MISSING and foresee else None
     attempt = last_attempt(workspace.attempts, release)
-    return PeriodStanding(period, release, "refused" if refusal else state, version, refusal, attempt)
-
-
-def _by_the_ledger(ledger: Ledger, request: Request, workspace: Workspace) -> tuple[PeriodState, int | None]:
-    versions = ledger.versions(request.spec.release)
-    known = [version.number for version in versions if version.status == "published"]
-    newest = known[-1] if known else None
-    if is_held(workspace.runs, run_name(request.spec.release, request.spec.run_digest)):
-        return "running", newest
-    if unfinished(ledger, request, workspace):
-        return "charged", newest
-    if newest is not None:
-        return "published", newest
-    withdrawn = any(version.status == "withdrawn" for version in versions)
-    return ("withdrawn" if withdrawn else "missing"), None
+    return PeriodStanding(period, release, PeriodState.REFUSED if refusal else state, version, refusal, attempt)
 
 
 def _refusal(ledger: Ledger, request: Request) -> str | None:

@@ -21,9 +21,11 @@ from contracts.errors import SudareError
 from contracts.periods.period import last_complete
 from contracts.periods.redraw import ON_SCHEDULE
 from contracts.release.spec import pattern_of, redraw_of
+from flows.entrance import make_release
+from flows.order import ReleaseOrder
 from flows.outcome import Outcome
 from flows.periods.clock import today
-from flows.release import release
+from flows.release import Unattended
 from privacy.ledger.errors import LedgerConflict, LedgerUnavailable, SchemaUnknown
 from tasks.storage.credentials import CredentialsAway
 from tasks.storage.object_store import StoreAway
@@ -59,8 +61,8 @@ def scheduled_release(
         timezone: of the cron; by its days a period is over. UTC without it.
         due: the date that the run is due on, where it is not that of the schedule.
     Raises:
-        SudareError: as `flows.release`; the message holds no value out of a row.
-    Privacy: as `flows.release`.
+        SudareError: as `flows.entrance`; the message holds no value out of a row.
+    Privacy: as `flows.entrance`.
     """
     switch_telemetry_off()
     workspace = Workspace.open(Path(workspace_path))
@@ -68,17 +70,8 @@ def scheduled_release(
     chosen = due_period(Path(spec_path), at, timezone) if period is None else period
     date = due_date(Path(spec_path), at, timezone) if due is None else due
     with alive(workspace.live, str(flow_run.id)), _end_noted(workspace.live, str(flow_run.id)) as published:
-        outcome = patiently(
-            lambda: release.fn(
-                spec_path,
-                workspace_path,
-                period=chosen,
-                supersede=supersede,
-                early=early,
-                timezone=timezone,
-                due=date,
-            )
-        )
+        order = ReleaseOrder(Path(spec_path), chosen, supersede=supersede, early=early, timezone=timezone, due=date)
+        outcome = patiently(lambda: make_release(order, workspace, Unattended(order)))
         done = "was published already" if outcome.repeated else "is published"
         published.append(f"{outcome.release} v{outcome.version} {done}")
     get_run_logger().info(published[-1])

@@ -12,7 +12,7 @@ from contracts.errors import ContractRefused
 from flows.prepare import check_contract_of, intake
 from flows.request import read_request
 from tasks.contract_succession import last_published_contract
-from tasks.storage.workspace.run_folder import hold, run_name
+from tasks.storage.workspace.run_folder import SNAPSHOT_STEM, hold, run_name
 from tests.console.conftest import Place, Typed, make_place, place, shared, typed
 
 __all__ = ["make_place", "place", "shared", "typed"]
@@ -91,7 +91,7 @@ def test_the_run_stops_before_the_data_are_read_and_nothing_is_charged(published
     with hold(published.workspace.runs, run_name("kept", request.spec.digest), keep_snapshot=False) as run:
         with pytest.raises(ContractRefused):
             intake(run, request, published.workspace)
-        assert run.table is None
+        assert not list(run.path.glob(f"{SNAPSHOT_STEM}*"))
     said = published.run("run", str(published.adult / "kept.yaml"))
     assert said.code == 2
     assert "columns.sex.values" in said.err

@@ -12,7 +12,7 @@ import os
 import shutil
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,6 @@ from time import sleep
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from contracts.errors import Finding, GateBroken, Refused, SudareError
-from privacy.private_table import PrivateTable
 
 ERROR_LOG = "error.private.log"
 SNAPSHOT_STEM = "snapshot"
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from privacy.ledger.ledger import Ledger
 
 ResultT = TypeVar("ResultT")
-
-_held: dict[Path, RunFolder] = {}
 
 
 class RunBusy(Refused):
@@ -68,32 +65,26 @@ class RunFolder:
     Args:
         path: the folder, mode 0700.
         keep_snapshot: whether the snapshot outlives the run.
-        table: the snapshot, once this process has made or found it.
         run_key: key of the run, once its snapshot is known.
         charge: status of the run's charge in the ledger when the steps ended, or of one that an earlier attempt left;
             None for no charge.
         published: whether the version is published.
         refusal: the gate that stopped the run, in the words for whoever ran it.
-        engine: counts the snapshot where it is; None for one that is counted here. It ends with the run.
         of_period: whether the release is one of a period; which of its gates broke is not told to Prefect.
+        resources: what ends with the run.
         began: when this process took the folder (ISO 8601, UTC, to the second); private.
-        unread: why the source could not be taken in, where that was tried before Prefect was told of the run.
-        looked: whether this process has counted how the snapshot fits the contract, and written the private page.
         lock: descriptor that holds the folder, also for a process that is started with it and outlives this one.
     """
 
     path: Path
     keep_snapshot: bool = False
-    table: PrivateTable | None = None
     run_key: str | None = None
     charge: str | None = None
     published: bool = False
     refusal: GateBroken | None = None
-    engine: CountingEngine | None = None
     of_period: bool = False
     began: str = field(default_factory=now_to_the_second)
-    unread: SudareError | None = None
-    looked: bool = False
+    resources: ExitStack = field(default_factory=ExitStack)
     lock: int | None = None
 
     @property
@@ -105,6 +96,11 @@ class RunFolder:
     def resumable(self) -> bool:
         """Whether the run goes on only on the same snapshot: it is charged and not published."""
         return self.charge not in (None, "returned", LOST) and not self.published
+
+    def close_with(self, engine: CountingEngine | None) -> None:
+        """End with the run the engine that counts its snapshot; None where it is counted here."""
+        if engine is not None:
+            self.resources.callback(engine.close)
 
     @contextmanager
     def charge_seen(self, ledger: Ledger) -> Iterator[None]:
@@ -137,35 +133,31 @@ def run_name(release: str, run_digest: str) -> str:
 
 
 @contextmanager
-def hold(runs: Path, name: str, *, keep_snapshot: bool) -> Iterator[RunFolder]:
-    """Hold the folder of a run inside the block; inside a block of the same process, share it.
+def hold(runs: Path, name: str, *, keep_snapshot: bool, of_period: bool = False) -> Iterator[RunFolder]:
+    """Hold the folder of a run inside the block.
 
     Args:
         runs: the workspace's folder of runs.
         name: see `run_name`.
         keep_snapshot: whether the snapshot outlives the run.
+        of_period: whether the release is one of a period.
     Yields:
         RunFolder: made when it is missing.
     Raises:
-        RunBusy: another process holds it.
+        RunBusy: a process holds it, this one or another.
     """
     path = runs / name
-    if path in _held:
-        yield _held[path]
-        return
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = _lock(path)
-    folder = _held[path] = RunFolder(path, keep_snapshot, lock=descriptor)
+    folder = RunFolder(path, keep_snapshot, of_period=of_period, lock=descriptor)
     try:
         yield folder
     finally:
         try:
-            if folder.engine is not None:
-                folder.engine.close()
+            folder.resources.close()
             if not (keep_snapshot or folder.resumable):
                 _discard_snapshot(path)
         finally:
-            del _held[path]
             os.close(descriptor)
 
 

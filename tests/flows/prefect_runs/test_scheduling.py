@@ -24,13 +24,15 @@ from benchmarks._periodic_place import SPEC, Periodic, make_periodic
 from console.main import execute
 from contracts.errors import SpecRefused
 from contracts.periods.period import period_of, read_periods
+from flows.entrance import make_release
+from flows.order import ReleaseOrder
 from flows.periods.arrivals import arrived
 from flows.periods.clock import PeriodNotOver, check_over, today
 from flows.prefect_runs.deployment import queue_of
 from flows.prefect_runs.lost_runs import MOST_ATTEMPTS, is_lost
 from flows.prefect_runs.scheduled_release import due_period
 from flows.prefect_runs.worker import how_it_ended, is_outage, not_held
-from flows.release import release
+from flows.release import Unattended
 from flows.request import read_request
 from tasks.storage.workspace.attempts import note_attempt
 from tasks.storage.workspace.keys import write_secret
@@ -83,8 +85,9 @@ def test_a_period_that_is_not_over_is_not_released(place: Periodic, capfd: pytes
     following = str(period_of(today(), "quarter"))
     assert execute(["run", str(place.spec), "--period", following, "--workspace", str(place.workspace.root)]) == 2
     assert "a period that is over" in capfd.readouterr().err
+    order = ReleaseOrder(place.spec, following)
     with disable_run_logger(), pytest.raises(PeriodNotOver):
-        release.fn(str(place.spec), str(place.workspace.root), period=following)
+        make_release(order, place.workspace, Unattended(order))
     told = ["--period", following, "--early", "--workspace", str(place.workspace.root)]
     assert execute(["run", str(place.spec), *told]) == 4
     assert f"budget open visits-{following}" in capfd.readouterr().err

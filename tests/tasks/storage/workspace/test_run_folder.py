@@ -39,16 +39,16 @@ def test_a_second_process_is_told_who_holds_the_run_and_death_lets_go(tmp_path: 
             assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
 
 
-def test_inside_one_process_the_folder_is_shared(tmp_path: Path) -> None:
-    """The flow finds the folder that its command holds; only the outer block cleans and lets go."""
+def test_inside_one_process_the_folder_is_held_once(tmp_path: Path) -> None:
+    """A second block of the same process is refused like another process, and cleans nothing."""
     with hold(tmp_path, "r", keep_snapshot=False) as outer:
         (outer.path / SNAPSHOT).write_text("rows")
         (outer.path / PARTIAL).write_text("rows")
         (outer.path / f"{PARTIAL}.wal").write_text("rows")
         (outer.path / SPILL).mkdir()
         (outer.path / SPILL / "rows").write_text("rows")
-        with hold(tmp_path, "r", keep_snapshot=False) as inner:
-            assert inner is outer
+        with pytest.raises(RunBusy), hold(tmp_path, "r", keep_snapshot=False):
+            raise AssertionError("two runs of one spec")
         assert (outer.path / SNAPSHOT).exists()
     assert [path.name for path in outer.path.iterdir()] == ["lock"]
 
