@@ -84,7 +84,6 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
             "key": "console.federation:key",
             "run": "console.federation:run",
             "site": "console.federation:site",
-            "check": "console.federation:check",
         },
     ),
 }

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from console.errors import VerificationFailed
 from console.options import AsJson, At, workspace_at
 from console.render import answer, print_facts
 from console.running import Stop
@@ -18,9 +17,6 @@ from contracts.errors import Finding, SpecRefused
 from contracts.release.federation_spec import load_federation, load_site
 from flows.prefect_runs.prefect_server import prefect_server
 from privacy.accounting.amounts import pico_to_text
-from privacy.federation.counting import CountingPlan
-from privacy.federation.phases import PhasedPlan
-from privacy.federation.plan import FederatedPlan
 from tasks.federation.flower_processes import Certificates
 from tasks.federation.site_keys import key_file, site_key
 from tasks.storage.workspace.settings import federation_environment
@@ -41,27 +37,29 @@ def plan(federation: FederationArgument, as_json: AsJson = False) -> None:
         sudare federation plan federation.yaml
     """
     # the plans and the ledger, which take half a second: not for `key`
-    from tasks.federation import federation_words as words
-    from tasks.federation.federation_run import understood
+    from contracts.contract.odcs import load_contract
+    from tasks.products.across.federation import understood
+    from tasks.records.across import words
+    from tasks.records.across.execution_group import noise as noise_of
 
     spec = load_federation(federation)
-    known = understood(spec, spec.contract)
-    person, record = (
-        known.request(events, run_key="", account="", source="", snapshot_hash="").epsilon
-        for events in (known.plan.person_events, known.plan.record_events)
-    )
-    noise = _noise(known.plan)
+    contract = load_contract(spec.contract)
+    known = understood(spec, contract, where=str(spec.path))
+    noise = noise_of(known.plan.to_json())
     payload: dict[str, Any] = {
         "federation": spec.federation,
         "sites": list(known.plan.sites),
         "rounds": known.plan.rounds,
         "noise": noise,
-        "person": words.person(known),
-        "record": words.record(known),
-        "epsilon_person": pico_to_text(person),
-        "epsilon_record": pico_to_text(record),
+        "person": words.person(spec, contract),
+        "record": words.record(contract),
+        "epsilon_person": pico_to_text(known.person_epsilon),
+        "epsilon_record": pico_to_text(known.record_epsilon),
         "delta": str(spec.charge.delta),
-        "trust": words.words(known),
+        "trust": words.trusted(spec, contract),
+        "unprotected": words.unprotected(contract),
+        "spec_digest": spec.digest,
+        "contract_digest": contract.digest,
     }
 
     def people(console: Console) -> None:
@@ -83,6 +81,9 @@ def plan(federation: FederationArgument, as_json: AsJson = False) -> None:
                 ),
                 ("noise", noise),
                 ("trust", "\n".join(payload["trust"])),
+                ("not protected", "\n".join(payload["unprotected"])),
+                ("digest of the spec", spec.digest),
+                ("of the contract", contract.digest),
             ],
         )
 
@@ -144,7 +145,7 @@ def run(
     from flows.federation.federated_run import SiteNetwork
     from flows.federation.federated_run import federation as federate
 
-    keyed = bool(load_federation(federation).keys)
+    keyed = bool(load_federation(federation).site_keys)
     certificates = _certificates(host, ca, certificate, key, closed=link_is_closed, keyed=keyed)
     where = workspace_at(workspace)
     network = SiteNetwork(federation_environment(), host, port, certificates, joining, answering, between)
@@ -153,31 +154,21 @@ def run(
         prefect.wait()
         with prefect.connected():
             released = federate(federation, where, network, told=lambda text: quiet.print(text, style="dim"))
-    payload = {
-        "folder": str(released.folder),
-        "rounds": released.rounds,
-        "left_out": released.left_out,
-        "lost": released.lost,
-        "epsilon": released.epsilon,
-        "delta": released.delta,
-        "public_key_file": str(where.public_key_file),
-    }
+    version, lost = released.version, released.lost
+    payload = {**version.to_json(), "rounds": released.rounds, "left_out": released.left_out, "lost": lost}
     missing = ", ".join(f"{name} in {times} rounds" for name, times in released.left_out.items()) or "nobody"
 
     def people(console: Console) -> None:
-        console.print(f"{released.rounds} rounds were summed")
+        console.print(f"{version.release} version {version.version}: {released.rounds} rounds were summed")
         print_facts(
             console,
             [
-                ("release", str(released.folder)),
-                ("for people", str(released.folder / "federation.html")),
-                ("cost", f"ε = {released.epsilon} at δ = {released.delta}"),
+                ("version", version.folder),
+                ("for people", f"{version.folder}/record.html"),
+                ("cost", f"ε = {version.epsilon} at δ = {version.delta}"),
                 ("left out", missing),
-                ("lost", f"{released.lost} attempts, paid"),
-                (
-                    "check it",
-                    f"sudare federation check {released.folder} {federation} --key {payload['public_key_file']}",
-                ),
+                ("lost", f"{lost} attempts, paid"),
+                ("check it", f"sudare verify {version.folder} --key {version.public_key_file}"),
             ],
         )
 
@@ -209,7 +200,7 @@ def site(
     from console.check import site_accepted
     from flows.federation.federated_run import site as joining
 
-    keyed = bool(load_site(site_file)[1].keys)
+    keyed = bool(load_site(site_file)[1].site_keys)
     certificates = _certificates(link.rpartition(":")[0], ca, None, None, closed=link_is_closed, keyed=keyed)
     where, quiet = workspace_at(workspace), Console(stderr=True)
     environment = federation_environment()
@@ -229,41 +220,6 @@ def site(
         while True:
             node.check()
             time.sleep(1)
-
-
-def check(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="What was released.")],
-    federation: FederationArgument,
-    key: Annotated[Path, typer.Option(metavar="FILE", help="The coordinator's public key.")],
-    as_json: AsJson = False,
-) -> None:
-    """Check a released federation offline: signature, plan, epsilon, and weights from the noisy sums.
-
-    Examples:
-
-        sudare federation check models/adult-income federation.yaml --key signing.pub
-    """
-    # as in `run`
-    from tasks.federation.federation_release import check_released, page_told
-    from tasks.federation.federation_run import understood
-
-    spec = load_federation(federation)
-    known = understood(spec, spec.contract)
-    findings = check_released(folder, known, public_key=key.read_text(encoding="ascii").strip())
-    if findings:
-        raise VerificationFailed(findings)
-    payload = {"folder": str(folder), "holds": True, "page": page_told(folder)}
-    answer(payload, lambda console: console.print(f"{folder} holds; {payload['page']}"), as_json=as_json)
-
-
-def _noise(plan: FederatedPlan | CountingPlan | PhasedPlan) -> str:
-    """Say how much noise the accounting counts on."""
-    if isinstance(plan, PhasedPlan):
-        sums = " ".join(f"{float(2 * each.rho) ** -0.5:.3g}" for each in plan.sums.sums)
-        return f"{sums} times a person's bound, sum after sum; then {_noise(plan.training)}"
-    if isinstance(plan, FederatedPlan):
-        return f"{float(plan.training.noise_multiplier):.4g} times the clipping norm, every round"
-    return f"standard deviation {float(plan.sigma_squared) ** 0.5:.4g} rows a cell, every table"
 
 
 def _certificates(

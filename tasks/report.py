@@ -65,6 +65,9 @@ def write_files(facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
         "sudare_release": facts.version.release,
         "sudare_version": str(facts.version.number),
         "sudare_contract_digest": facts.contract.digest,
-        "sudare_spec_digest": facts.spec.digest,
+        "sudare_spec_digest": facts.charge.request.spec_digest,
     }
+    if facts.write is not None:
+        made: tuple[WrittenFile, ...] = facts.write(folder, marks)
+        return made
     return making_of(facts.spec.product.kind).write_files(facts, folder, marks=marks)

@@ -14,29 +14,28 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    SerializerFunctionWrapHandler,
     ValidationError,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
 from contracts import canonical
-from contracts.contract.contract import Contract
-from contracts.contract.spreadsheet import Formulas, formula_problem
+from contracts.contract.spreadsheet import Formulas
 from contracts.domains.domain_terms import Frozen
-from contracts.errors import Finding, SpecRefused
+from contracts.errors import SpecRefused
 from contracts.reading.scalars import Amount, Flag, Label, Problem, Whole, as_tuple, listed, nearest, refuse, show
 from contracts.reading.validation_errors import from_problem, from_validation
 from contracts.reading.yaml_lines import Document, located
+from contracts.release.about import About
+from contracts.release.classifier import ModelProduct
 from contracts.release.source import FilePath, Source, WrittenPath
 from contracts.release.spec import ChargeTerms
-from contracts.release.synthetic import ALL, MOST_ROWS, ColumnChoice, SyntheticProduct, synthetic_problems
+from contracts.release.synthetic import ALL, MOST_ROWS, ColumnChoice, SyntheticProduct
+from contracts.release.tables.product import TablesProduct
 
 ListedClique = Annotated[tuple[Label, ...], BeforeValidator(as_tuple)]
 Hidden = Annotated[tuple[Whole, ...], BeforeValidator(as_tuple)]
 MOST_SITES = 64
-MOST_CELLS = 10**7
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -64,12 +63,6 @@ class Member(Frozen):
             allowed = "ecdsa-sha2-nistp384 and a key in base64"
             refuse([Problem("another text", allowed, "write what sudare federation key prints")])
         return key
-
-    @model_serializer(mode="wrap")
-    def _without_no_key(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out a key that is not there, so that a spec without keys has the digest that it had before keys."""
-        written: dict[str, Any] = write(self)
-        return {name: value for name, value in written.items() if name != "key" or value is not None}
 
 
 def _is_key(text: str) -> bool:
@@ -159,11 +152,10 @@ class TrustTerms(Frozen):
     sites_per_person: Positive
 
 
-class FederationFile(Frozen):
-    """A federation spec as it stands in its file."""
+class FederationTerms(Frozen):
+    """What all parties of a federation agree on; `digest` is of all of it."""
 
     federation: Label
-    contract: FilePath
     charge: ChargeTerms
     sites: Annotated[tuple[Member, ...], BeforeValidator(as_tuple)]
     learner: LearnerTerms | None = None
@@ -172,13 +164,6 @@ class FederationFile(Frozen):
     generator: GeneratorTerms | None = None
     trust: TrustTerms
     formulas: Formulas | None = None
-    publish: WrittenPath
-
-    @model_serializer(mode="wrap")
-    def _without_a_generator(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out a generator that there is not, so that specs without one keep their digests."""
-        written: dict[str, Any] = handler(self)
-        return {name: value for name, value in written.items() if name != "generator" or value is not None}
 
     @field_validator("federation")
     @classmethod
@@ -189,7 +174,7 @@ class FederationFile(Frozen):
         return name
 
     @model_validator(mode="after")
-    def _sites_differ(self) -> FederationFile:
+    def _sites_differ(self) -> FederationTerms:
         names = [site.name for site in self.sites]
         if len(set(names)) < len(names) or not 1 <= len(names) <= MOST_SITES:
             refuse([Problem(f"{len(names)} sites", f"1 to {MOST_SITES}, each name once", at=("sites",))])
@@ -206,6 +191,67 @@ class FederationFile(Frozen):
             refuse([Problem("delta 0", "a delta above 0", "give it a small positive value", at=("charge", "delta"))])
         return self
 
+    @property
+    def statement(self) -> dict[str, Any]:
+        """The terms as JSON values, from which `FederationTerms.model_validate` reads them again."""
+        return self.model_dump(mode="json", include=set(FederationTerms.model_fields))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the terms."""
+        return canonical.digest(self.statement)
+
+    @property
+    def site_keys(self) -> dict[str, str]:
+        """The public key of each site; empty where sites have none."""
+        return {site.name: site.key for site in self.sites if site.key is not None}
+
+    @property
+    def counted(self) -> TablesTerms | None:
+        """The tables that are counted, published or for rows that are made of them; None where none are.
+
+        Raises:
+            ValidationError: a generator that counts has other options than cliques.
+        """
+        return self.tables if self.generator is None else self.generator.tables
+
+    @property
+    def product(self) -> TablesProduct | SyntheticProduct | ModelProduct:
+        """The same product as a release of one place names it.
+
+        Raises:
+            ValidationError: tables that no release publishes.
+        """
+        if self.tables is not None:
+            tables = [{"columns": clique} for clique in self.tables.cliques]
+            refine = {"method": "none", "integers": False}
+            told = {"kind": "tables", "mechanism": "gaussian", "tables": tables, "refine": refine}
+            return TablesProduct.model_validate(told)
+        if self.generator is not None:
+            declared = min(MOST_ROWS, sum(site.rows_about for site in self.sites))
+            terms, rows = self.generator, self.generator.rows or declared
+            return terms.product.model_copy(update={"options": terms.options, "rows": rows})
+        if self.learner is None:
+            raise TypeError(f"federation {self.federation} makes nothing")
+        options = self.learner.model_dump(mode="json", exclude={"label", "columns"})
+        columns: ColumnChoice = ALL if self.learner.columns is None else self.learner.columns
+        return ModelProduct(
+            kind="model",
+            trainer="dp_sgd",
+            label=self.learner.label,
+            columns=columns,
+            numbers="scaled",
+            options=options,
+        )
+
+
+class FederationFile(FederationTerms):
+    """A federation spec as it stands in its file: the terms, and what is each party's own."""
+
+    contract: FilePath
+    publish: WrittenPath
+    about: About = About()
+
 
 class FederationSpec(FederationFile):
     """A federation spec with the file that it was read from.
@@ -215,19 +261,6 @@ class FederationSpec(FederationFile):
     """
 
     path: Path
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 (hex) of what all parties must agree on: all but where the contract lies and results go."""
-        content = self.model_dump(mode="json", exclude={"path", "contract", "publish"})
-        if self.charge.large_delta is None:  # specs without it keep their digests
-            del content["charge"]["large_delta"]
-        return canonical.digest(content)
-
-    @property
-    def keys(self) -> dict[str, str]:
-        """The public key of each site; empty where sites have none."""
-        return {site.name: site.key for site in self.sites if site.key is not None}
 
 
 class SiteFile(Frozen):
@@ -265,92 +298,6 @@ def load_site(path: Path) -> tuple[SiteFile, FederationSpec]:
         problem = Problem(show(site.site), listed(names), nearest(site.site, names))
         raise SpecRefused([from_problem(document, ("site",), problem)])
     return site, federation
-
-
-def check_federation(spec: FederationSpec, contract: Contract) -> list[Finding]:
-    """List what in a federation spec does not fit its contract; empty means that it fits."""
-    without = [site.name for site in spec.sites if site.key is None]
-    if spec.keys and without:
-        found = f"no key for {', '.join(without)}"
-        return [Finding(str(spec.path), "sites", found, "a key for every site, or for none")]
-    if contract.total is not None:
-        found, allowed = (
-            "a declared total (`invariants`)",
-            "no total: nothing says whose it is, a site's or that of all",
-        )
-        remedy = "take the total out of the contract of the federation, at every party"
-        return [Finding(str(spec.path), "contract", found, allowed, remedy)]
-    formulas = None if spec.learner is not None else formula_problem(contract.columns, spec.formulas)
-    if formulas is not None:
-        return [Finding(str(spec.path), "formulas", formulas.found, formulas.allowed, formulas.remedy)]
-    if spec.tables is not None:
-        return _table_findings(spec.path, "tables.cliques", spec.tables, contract)
-    if spec.generator is not None:
-        return _generator_findings(spec.path, spec.generator, contract)
-    if spec.learner is None:
-        return []
-    names, findings = [column.name for column in contract.columns], []
-    given = spec.learner.columns or tuple(names)
-    for column in (*given, spec.learner.label):
-        if column not in given or column not in names:
-            allowed = listed(list(given) if column in names else names)
-            findings.append(Finding(str(spec.path), "learner", f"the column {column!r}", allowed))
-    return [*findings, *_relation_findings(spec.path, contract)]
-
-
-def _relation_findings(path: Path, contract: Contract) -> list[Finding]:
-    """Rows are sampled by coins, which is accounted for under one relation only."""
-    terms = (contract.adjacency, contract.unit.max_rows_per_unit)
-    if terms == ("add_remove", 1):
-        return []
-    found = f"adjacency {terms[0]}, up to {terms[1]} rows a unit"
-    return [Finding(str(path), "contract", found, "add_remove, one row a unit: rows are sampled")]
-
-
-def _generator_findings(path: Path, terms: GeneratorTerms, contract: Contract) -> list[Finding]:
-    """Columns are single values that can be published, and options are those that a federation may give."""
-    problems = [
-        Finding(str(path), ".".join(("generator", *map(str, at))), problem.found, problem.allowed, problem.remedy)
-        for at, problem in synthetic_problems(terms.product, contract)
-    ]
-    if problems:
-        return problems
-    pictures = contract.pictures(terms.product.names(contract))
-    if pictures:
-        allowed = "columns of single values: rows are written as CSV"
-        problems.append(Finding(str(path), "generator.columns", f"{pictures[0]!r} holds pictures", allowed))
-    try:
-        tables = terms.tables
-    except ValidationError as error:
-        wrong = ", ".join(".".join(map(str, each["loc"])) for each in error.errors(include_url=False))
-        allowed = "cliques alone: lists of columns"
-        return [*problems, Finding(str(path), "generator.options", f"something else in {wrong}", allowed)]
-    if tables is None:
-        return [*problems, *_relation_findings(path, contract)]
-    problems += _table_findings(path, "generator.options.cliques", tables, contract)
-    outside = {name for clique in tables.cliques for name in clique} - set(terms.product.names(contract))
-    if outside and not problems:
-        found, allowed = f"the column {min(outside)!r}", "columns of the rows that are made"
-        problems.append(Finding(str(path), "generator.options.cliques", found, allowed))
-    return problems
-
-
-def _table_findings(path: Path, where: str, tables: TablesTerms, contract: Contract) -> list[Finding]:
-    """Tables name columns that have cells, each once, and are not too large to be sent."""
-    names = [column.name for column in contract.columns if column.name not in contract.pictures()]
-    findings = []
-    for place, clique in enumerate(tables.cliques):
-        at = f"{where}[{place}]"
-        unknown = [name for name in clique if name not in names]
-        findings += [Finding(str(path), at, f"the column {name!r}", listed(names)) for name in unknown]
-        if not clique or len(set(clique)) < len(clique):
-            findings.append(Finding(str(path), at, "no columns, or one of them twice", "columns, each once"))
-        elif not unknown and contract.cells(clique) > MOST_CELLS:
-            found = f"{contract.cells(clique)} cells"
-            findings.append(Finding(str(path), at, found, f"at most {MOST_CELLS}", "take fewer columns"))
-    if not tables.cliques or len({*tables.cliques}) < len(tables.cliques):
-        findings.append(Finding(str(path), where, "no tables, or one of them twice", "tables, each once"))
-    return findings
 
 
 def _parsed(path: Path, model: type[Any]) -> tuple[Document, Any]:

@@ -1,4 +1,4 @@
-"""The federated flow: sites join → ε from the coordinator's ledger → rounds over Flower → model and signed account.
+"""The federated flow: sites join → ε from the coordinator's ledger → rounds over Flower → an ordinary version.
 
 The coordinator sees no row. Each site runs `site` beside its own workspace; on one machine or on many, the code is
 the same.
@@ -15,23 +15,25 @@ from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from contracts.contract.odcs import load_contract
 from contracts.release.federation_spec import load_federation, load_site
 from contracts.release.source import source_name
+from flows.federation.federated_version import FederatedOutcome, federated_outcome, publish_across
 from flows.federation.flower_sites import FlowerSites
-from flows.federation.site import DRAWS, Look, SiteService, joined
+from flows.federation.site import Look, SiteService, joined
 from privacy.coordination.coordinator import Attempts, count_across, train_across
 from privacy.coordination.phased_rounds import run_phases
 from privacy.federation.counting import CountingPlan
 from privacy.federation.rounds import AttemptLost, Call, Collected, RoundSum, Sites
 from privacy.grant.grant import open_grant
 from privacy.learning.execution import Execution
-from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
-from tasks.federation.federation_release import FederatedOutputs, Released, released_before, write_released
-from tasks.federation.federation_run import Federation, understood
 from tasks.federation.flower_processes import Certificates, FlowerEngine, Lasting
 from tasks.federation.site_keys import key_of
 from tasks.federation.sockets import answering, awaited
+from tasks.products.across.federation import DRAWS, Federation, understood
+from tasks.publish import published
+from tasks.storage.workspace.run_folder import now_to_the_second
 from tasks.storage.workspace.settings import Workspace
 
 STARTING_SECONDS: Final = 120.0
@@ -62,7 +64,7 @@ class SiteNetwork:
     between: float
 
 
-def federation(spec_path: Path, workspace: Workspace, network: SiteNetwork, *, told: OnMessage) -> Released:
+def federation(spec_path: Path, workspace: Workspace, network: SiteNetwork, *, told: OnMessage) -> FederatedOutcome:
     """Coordinate as a flow that Prefect knows: its state, and in its log how far it is; within `connected()`.
 
     Sites are no flows: what they do hangs on their own rows, and is nobody's to see but theirs.
@@ -74,7 +76,7 @@ def federation(spec_path: Path, workspace: Workspace, network: SiteNetwork, *, t
     from prefect.logging import get_run_logger
 
     @flow(name="federation", retries=0, persist_result=False, log_prints=False, validate_parameters=False)
-    def run(spec_path: str, workspace_path: str) -> Released:
+    def run(spec_path: str, workspace_path: str) -> FederatedOutcome:
         log = get_run_logger()
 
         def both(text: str) -> None:
@@ -86,8 +88,8 @@ def federation(spec_path: Path, workspace: Workspace, network: SiteNetwork, *, t
     return run(str(spec_path), str(workspace.root))
 
 
-def coordinate(spec_path: Path, workspace: Workspace, network: SiteNetwork, *, told: OnMessage) -> Released:
-    """Train across the sites of a federation, or resume, and write what is released; once, as one spec is one run.
+def coordinate(spec_path: Path, workspace: Workspace, network: SiteNetwork, *, told: OnMessage) -> FederatedOutcome:
+    """Train, count or sum across the sites of a federation, or resume, and publish; once, as one spec is one run.
 
     Args:
         spec_path: the federation spec.
@@ -95,34 +97,38 @@ def coordinate(spec_path: Path, workspace: Workspace, network: SiteNetwork, *, t
         network: how the parties reach each other.
         told: told how far it is.
     Returns:
-        Released: where the model is, and what took part.
+        FederatedOutcome: where the version is, and who took part.
     Raises:
-        ReleaseStands: where it is published lies what must not be written over; nothing was asked of any site.
+        StoreUnwritable: another workspace's version is there, or the store cannot be written.
         SitesMissing: fewer sites joined than a round needs; nothing was asked of any.
         LedgerRefusal: the coordinator's account does not hold it, or more attempts were lost than the reserve holds.
         EngineMissing, EngineFailed: Flower is not there, or ended by itself.
     Privacy: `FederatedPlan.person_events`, charged before round 1; each site pays from its own account.
     """
     spec = load_federation(spec_path)
-    known = understood(spec, spec.contract)
-    folder, signer = workspace.root / spec.publish / spec.federation, Signer(workspace.signing_seed())
-    before = released_before(folder, known, signer.public_key)
-    if before is not None:
-        told("it was released before: nothing is asked of any site")
-        return before
+    known = understood(spec, load_contract(spec.contract), where=str(spec.path))
+    store = workspace.root / spec.publish
+    with closing(workspace.open_ledger()) as ledger:
+        before = published(ledger, known.run_key, store)
+        if before is not None:
+            told("it was released before: nothing is asked of any site")
+            return federated_outcome(before, ledger, workspace, repeated=True)
+    began = now_to_the_second()
     with over_flower(known, workspace, network) as sites:
         told("waiting for the sites to join")
         for site_name, why in sites.join(seconds=network.joining).items():
             told(f"site {site_name} does not take part: {why}")
         with closing(workspace.open_ledger()) as ledger:
-            made = work(known, ledger, sites, between=network.between, told=told)
-            return write_released(folder, known, made, ledger, signer)
+            rounds = work(known, ledger, sites, source=source_name(spec.path), between=network.between, told=told)
+            publication = publish_across(known, spec, rounds, ledger, workspace, began=began)
+            return federated_outcome(publication, ledger, workspace, repeated=False)
 
 
-def work(known: Federation, ledger: Ledger, sites: Sites, *, between: float, told: OnMessage) -> FederatedOutputs:
-    """Charge the coordinator's account, and sum, train or count round after round."""
-    plan, source = known.plan, source_name(known.spec.path)
-    account, mark = known.spec.charge.account, known.spec.digest
+def work(
+    known: Federation, ledger: Ledger, sites: Sites, *, source: str, between: float, told: OnMessage
+) -> tuple[RoundSum, ...]:
+    """Charge the coordinator's account, and sum, train or count round after round; return the sums."""
+    plan, account, mark = known.plan, known.spec.charge.account, known.spec.digest
     ledger.reserve(
         known.request(plan.person_events, run_key=known.run_key, account=account, source=source, snapshot_hash=mark)
     )
@@ -141,18 +147,18 @@ def work(known: Federation, ledger: Ledger, sites: Sites, *, between: float, tol
     grant = open_grant(ledger, known.run_key)
     if isinstance(plan, CountingPlan):
         shapes = [known.shape(clique) for clique in plan.cliques]
-        return FederatedOutputs(count_across(grant, heard, shapes, plan=plan, key=DRAWS, attempts=attempts))
+        return count_across(grant, heard, shapes, plan=plan, key=DRAWS, attempts=attempts)
     if known.generated is not None:
         phased, execution = known.generated, Execution("cpu")
         sums, trained = run_phases(
             grant, heard, phased, plan=phased.plan, key=DRAWS, execution=execution, attempts=attempts
         )
-        return FederatedOutputs((*sums, *trained.rounds), trained)
+        return (*sums, *trained.rounds)
     layout, learner, training = known.training
     model = train_across(
         grant, heard, learner, layout, plan=training, key=DRAWS, execution=Execution("cpu"), attempts=attempts
     )
-    return FederatedOutputs(model.rounds, model)
+    return model.rounds
 
 
 class Heard:
@@ -180,7 +186,7 @@ def over_flower(known: Federation, workspace: Workspace, network: SiteNetwork) -
     link = f"{network.host}:{network.port}"
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="sudare-")))
-        keys = known.spec.keys
+        keys = known.spec.site_keys
         linked = stack.enter_context(engine.link(network.port, network.certificates, host=network.host, keys=keys))
         address = folder / "coordinator"
         app = stack.enter_context(engine.app(address, link, network.certificates))

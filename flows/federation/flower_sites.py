@@ -13,9 +13,9 @@ from contracts.errors import Finding, Refused
 from flows.federation.site import OTHER_CONTRACT, OTHER_PLAN, REASONS
 from privacy.federation.in_process import FAILED, NO_ANSWER
 from privacy.federation.rounds import Call, Collected
-from tasks.federation.federation_run import Federation
 from tasks.federation.flower_processes import Running
 from tasks.federation.wire_format import packed, unpacked
+from tasks.products.across.federation import Federation
 
 MORE_SECONDS: Final = 120.0
 """What the app may take beyond the time that sites have."""
@@ -134,4 +134,4 @@ def _missing(federation: Federation, absent: Mapping[str, str]) -> SitesMissing:
         Finding(f"site {name}", "join", why, "a site that joins", _REMEDIES.get(why, ""))
         for name, why in absent.items()
     ]
-    return SitesMissing([Finding(str(federation.spec.path), "sites", found, allowed), *others])
+    return SitesMissing([Finding(federation.where, "sites", found, allowed), *others])

@@ -18,6 +18,7 @@ import numpy as np
 
 from contracts.canonical import digest
 from contracts.contract.check_terms import checks
+from contracts.contract.odcs import load_contract
 from contracts.errors import GateBroken, SudareError
 from contracts.release.federation_spec import FederationSpec, SiteFile
 from privacy.coordination.phased_rounds import contribute_phase
@@ -34,9 +35,9 @@ from privacy.ledger.errors import LedgerRefusal
 from privacy.private_table import PrivateTable, snapshot_mark
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.snapshots.snapshot_rows import SnapshotRows
-from tasks.federation.federation_run import Federation, understood
 from tasks.federation.wire_format import packed, unpacked
 from tasks.ingest import ingest
+from tasks.products.across.federation import DRAWS, Federation, understood
 from tasks.storage.workspace.run_folder import hold, run_name
 from tasks.storage.workspace.settings import Workspace, blocks_of
 from tasks.validation.misfits import Misfits, misfits
@@ -44,7 +45,6 @@ from tasks.validation.misfits_page import write_misfits
 
 logger = logging.getLogger(__name__)
 
-DRAWS: Final = "fed"
 OTHER_SPEC = "its federation spec says something else"
 OTHER_CONTRACT = "its contract is another"
 OTHER_PLAN = "its plan is another: the same version of Sudare is needed"
@@ -121,7 +121,7 @@ def joined(
         SudareError: as ingest raises it.
     Privacy: from here on the site's charge is spent, whatever happens.
     """
-    known = understood(spec, site.contract)
+    known = understood(spec, load_contract(site.contract), where=str(spec.path))
     with hold(workspace.runs, run_name(spec.federation, spec.digest), keep_snapshot=True) as folder:
         with closing(workspace.open_ledger()) as ledger:
             name, events = site.source.name, known.plan.record_events

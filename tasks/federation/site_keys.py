@@ -57,7 +57,7 @@ def key_of(mine: SiteFile, spec: FederationSpec, workspace: Workspace) -> Path |
     Raises:
         SpecRefused: this workspace has none, or another.
     """
-    named = spec.keys.get(mine.site)
+    named = spec.site_keys.get(mine.site)
     if named is None:
         return None
     path = key_file(workspace, spec.federation, mine.site)

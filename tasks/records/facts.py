@@ -18,7 +18,8 @@ from privacy.ledger.entries import Entry
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
 from privacy.refine.total import NoisySum
 from privacy.table_plans.plan import TablesPlan
-from tasks.records.outputs import EarlierVersion, Plan, ReleasedTable, Synthesis, TrainedClassifier
+from tasks.records.model.across_statements import ExecutionStatement
+from tasks.records.outputs import EarlierVersion, Plan, ReleasedTable, Synthesis, TrainedClassifier, WriteFiles
 from tasks.records.software import Software
 
 
@@ -86,6 +87,8 @@ class RunFacts:
         flow_run: the orchestrator's ids of the flow run and its deployment; for auditors.
         classifier: what the trainer of a release of a model made; None for others.
         attempt: when the attempt that publishes began, and had measured; to the second, for auditors.
+        execution: how it was made across sites; None where it was made in one place.
+        write: writes the files of a release across sites.
     """
 
     run_key: str
@@ -115,11 +118,13 @@ class RunFacts:
     flow_run: dict[str, str] | None = None
     classifier: TrainedClassifier | None = None
     attempt: tuple[str, str] | None = None
+    execution: ExecutionStatement | None = None
+    write: WriteFiles | None = None
 
     @property
     def of_tables(self) -> bool:
-        """Whether tables of counts are published, and not what was fitted."""
-        return self.synthesis is None and self.classifier is None
+        """Whether tables of counts are published that were measured in one place, and not what was fitted."""
+        return self.synthesis is None and self.classifier is None and self.execution is None
 
     @property
     def claim_source(self) -> str:

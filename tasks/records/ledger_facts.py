@@ -18,7 +18,8 @@ from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
 from privacy.table_plans.plan import TOTAL_KEY, TablesPlan
 from tasks.records.facts import CheckOutcome, Outputs, RunFacts, reservation
-from tasks.records.outputs import EarlierVersion, Plan
+from tasks.records.model.across_statements import ExecutionStatement
+from tasks.records.outputs import EarlierVersion, Plan, WriteFiles
 from tasks.records.software import Software
 from tasks.records.totals import totals_of
 
@@ -36,6 +37,8 @@ def gather(
     about: About | None = None,
     flow_run: dict[str, str] | None = None,
     attempt: tuple[str, str] | None = None,
+    execution: ExecutionStatement | None = None,
+    write: WriteFiles | None = None,
 ) -> RunFacts:
     """Collect what the ledger and the steps know about a run.
 
@@ -81,6 +84,8 @@ def gather(
         flow_run=flow_run,
         classifier=made.classifier,
         attempt=attempt,
+        execution=execution,
+        write=write,
     )
 
 

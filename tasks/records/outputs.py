@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.accounting.events import PrivacyEvent
 from privacy.grant.measurement import (
     Measurement,
     ParameterMeasurement,
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from privacy.marginals.seeds import PostProcessingSeed
     from privacy.refine.sparse_tables import RefinedCells
     from privacy.refine.tables import Refined
+
+WriteFiles = Callable[[Path, Mapping[str, str]], Any]
+"""Writes the data files of a version into a folder, with marks of where they come from; returns what it wrote."""
 
 EarlierCounts = Mapping[str, NDArray[np.int64]]
 
@@ -117,6 +122,31 @@ class ReleasedSparseTable:
 ReleasedTable = DenseTable | ReleasedSparseTable
 TableMeasurement = Measurement | SparseMeasurement
 RowsFrom = Literal["estimated", "public", "declared"]
+
+
+@dataclass(frozen=True)
+class AcrossPlan:
+    """What a release across sites draws, as its coordinator is charged.
+
+    Args:
+        events: of every round, and of the reserve; what a person loses at all sites together.
+        epsilon: of all of them, at `delta` [10^-12].
+        delta: [10^-18].
+    """
+
+    events: tuple[PrivacyEvent, ...]
+    epsilon: int
+    delta: int
+
+    @property
+    def public_total(self) -> None:
+        """No total is declared: nothing says whose it would be."""
+        return None
+
+    @property
+    def noise_epsilon(self) -> None:
+        """The noise is planned for the spec's own epsilon."""
+        return None
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from tasks.records.across.across_groups import across_groups
 from tasks.records.fitted_groups.classifier_groups import model_groups
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
 from tasks.records.groups.field import FieldGroup
 
+ACROSS: Final = "across"
+"""The kind of a record that says how a release was made across sites, whatever its product is."""
+
 
 def groups_of(kind: str, groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
-    """Return the groups of a record: those of tables, unless rows or a model are published.
+    """Return the groups of a record: those of tables, unless rows or a model are published, or sites took part.
 
     Args:
-        kind: the kind of the product.
+        kind: the kind of the product, or `ACROSS`.
         groups: the groups of tables.
     """
+    if kind == ACROSS:
+        return across_groups(groups)
     if kind == "model":
         return model_groups(groups)
     return synthetic_groups(groups) if kind == "synthetic" else groups

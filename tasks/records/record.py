@@ -18,7 +18,7 @@ from tasks.records.groups.unprotected import PREPROCESSING, UNPROTECTED
 from tasks.records.groups.utility import UTILITY
 from tasks.records.hazards.limitations import LIMITATIONS
 from tasks.records.model.auditor_statements import COMMITMENT, withheld
-from tasks.records.product_groups import groups_of
+from tasks.records.product_groups import ACROSS, groups_of
 from tasks.records.replay_block import replay
 
 RECORD_SCHEMA = "sudare-record/1"
@@ -56,7 +56,8 @@ def build_record(run: Run) -> RecordJson:
         Record: the full record, for auditors; `public_copy` makes the published one.
     Privacy: auditor-only fields hold private facts; no exact count is among them.
     """
-    groups = groups_of(run.facts.spec.product.kind, GROUPS)
+    kind = run.facts.spec.product.kind if run.facts.execution is None else ACROSS
+    groups = groups_of(kind, GROUPS)
     values = {group.name: {field.name: field.fill(run) for field in group.fields} for group in groups}
     return {
         "schema": RECORD_SCHEMA,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from contracts.contract.spreadsheet import Formulas
+from tasks.records.across.across_groups import across_groups
+from tasks.records.across.execution_group import EXECUTION
 from tasks.records.fitted_groups.classifier_groups import model_groups
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
 from tasks.records.groups.field import Field, FieldGroup
@@ -30,11 +32,14 @@ def record_schema() -> dict[str, Any]:
                 "schema": {"const": RECORD_SCHEMA},
                 "release": _TEXT,
                 "version": {"type": "integer", "minimum": 1},
-                "groups": _object({group.name: _either(group) for group in GROUPS}),
+                "groups": _object(
+                    {**{group.name: _either(group) for group in GROUPS}, EXECUTION.name: _group(EXECUTION)},
+                    optional=(EXECUTION.name,),
+                ),
                 "not_available": {**_NAMES, "uniqueItems": True},
                 "declared": {**_NAMES, "uniqueItems": True},
                 COMMITMENT: _HEX,
-                "replay": {"anyOf": [_replay(_of_tables()), _replay(_of_rows()), _replay(_of_model())]},
+                "replay": {"anyOf": [_replay(each()) for each in (_of_tables, _of_rows, _of_model, _across_sites)]},
             },
             optional=(COMMITMENT,),
         ),
@@ -48,7 +53,11 @@ def _object(properties: dict[str, Any], *, optional: tuple[str, ...] = ()) -> di
 
 def _either(group: FieldGroup) -> dict[str, Any]:
     """Describe a group, and beside it those that rows or a model have in its place, where fields differ."""
-    others = (each for each in (*synthetic_groups(GROUPS), *model_groups(GROUPS)) if each.name == group.name)
+    others = (
+        each
+        for each in (*synthetic_groups(GROUPS), *model_groups(GROUPS), *across_groups(GROUPS))
+        if each.name == group.name
+    )
     forms: list[dict[str, Any]] = []
     for each in (group, *others):
         forms += [] if _group(each) in forms else [_group(each)]
@@ -138,6 +147,26 @@ def _of_model() -> dict[str, Any]:
         "seed": {"anyOf": [_SEED, {"type": "null"}]},
         "notes": _NAMES,
     }
+
+
+def _across_sites() -> dict[str, Any]:
+    """Describe what only a release across sites states: its draws, and how it was made."""
+    present = {"type": "array", "items": {"type": "boolean"}, "minItems": 1}
+    summed = _object({"key": _TEXT, "present": present, "length": {"type": "integer", "minimum": 1}})
+    sampled = {"noise_multiplier": _RATIONAL, "sampling_probability": _RATIONAL, "steps": _COUNT}
+    draw = _draw()
+    round_of = _object({"kind": {"const": "poisson_sampled_gaussian"}, **sampled})
+    event = {"anyOf": [*draw["properties"]["event"]["anyOf"], round_of]}
+    draws = {**draw, "properties": {**draw["properties"], "coarsening": {"type": "null"}, "event": event}}
+    execution = {
+        "kind": {"const": "across_sites"},
+        "spec": {"type": "object", "description": "What all parties agreed on; its digest is spec_digest."},
+        "plan": {"type": "object", "description": "What follows from it and from the contract."},
+        "record_epsilon": _COUNT,
+        "rounds": {"type": "array", "items": summed},
+        "notes": _NAMES,
+    }
+    return {"draws": {"type": "array", "items": draws}, "execution": _object(execution)}
 
 
 def _fitted_draws() -> dict[str, Any]:

@@ -12,6 +12,7 @@ from privacy.arrays import Numbers
 from privacy.ledger.draw_files import listing_digest
 from privacy.ledger.terms import Charge
 from privacy.refine.sparse import SparseTable as NoisyList
+from tasks.records.across.across_replay_block import across_part
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import DATA, MEASUREMENTS
 from tasks.records.fitted_groups.classifier_replay_block import model_part
@@ -31,7 +32,7 @@ def replay(run: Run) -> dict[str, Any]:
     return {
         "contract": facts.contract.model_dump(mode="json"),
         "contract_digest": facts.contract.digest,
-        "spec_digest": facts.spec.digest,
+        "spec_digest": facts.charge.request.spec_digest,
         "charge": {
             "account": facts.spec.charge.account,
             "epsilon": str(facts.spec.charge.epsilon),
@@ -55,6 +56,8 @@ def replay(run: Run) -> dict[str, Any]:
 
 def _of_the_product(run: Run) -> dict[str, Any]:
     """Return the part that only this kind of product has."""
+    if run.facts.execution is not None:
+        return across_part(run, run.facts.execution)
     if run.facts.classifier is not None:
         return model_part(run)
     return synthetic_part(run) if run.facts.synthesis is not None else _tables_part(run)

@@ -14,8 +14,9 @@ from typing import Any, Final
 from contracts.canonical import canonical_json
 from contracts.errors import Finding
 from tasks.records.groups.field import NOT_AVAILABLE, WITHHELD, Field, FieldGroup, Run
+from tasks.records.model.across_statements import AcrossRecord
 from tasks.records.model.version_statements import Proof, RecordTerms
-from tasks.records.product_groups import groups_of
+from tasks.records.product_groups import ACROSS, groups_of
 from tasks.records.record import GROUPS, stated_field
 from tasks.records.strict_json import shown
 from tasks.verification.published_run import Unpublished, published_run
@@ -35,7 +36,8 @@ def check_fields(record: RecordTerms, proof: Proof, *, where: str) -> tuple[list
         tuple: the findings, and the names of the fields that are the publisher's word ("accountability.curator").
     """
     run, findings, word = published_run(record, proof), [], []
-    groups = groups_of(record.replay.product["kind"], GROUPS)
+    kind = ACROSS if isinstance(record, AcrossRecord) else record.replay.product["kind"]
+    groups = groups_of(kind, GROUPS)
     expected = {group.name: {field.name for field in group.fields} for group in groups}
     found = {section: set(group.fields) for section, group in record.groups.items()}
     if found != expected:

@@ -72,7 +72,8 @@ def published_run(record: RecordTerms, proof: Proof) -> Run:
     reserved = next(entry.body for entry in reversed(entries) if entry.kind == "charge_reserved")
     published = next(each.entry.body for each in proof.entries if each.entry.kind == "version_published")
     accounts = _accounts(proof, entries, reserved["account"])
-    kind = replay.product["kind"]
+    kind, execution = replay.product["kind"], getattr(replay, "execution", None)
+    in_tables = kind == "tables" and execution is None
     known: dict[str, Any] = {
         "run_key": reserved["run_key"],
         "spec": _spec(record, kind),
@@ -88,10 +89,11 @@ def published_run(record: RecordTerms, proof: Proof) -> Run:
         "finished": entries[-1].at,
         "software": _software(),
         "about": Published(contact=_declared_contact(record)),
-        "of_tables": kind == "tables",
+        "of_tables": in_tables,
+        "execution": execution,
         **({"classifier": None} if kind != "model" else {}),
         **({"synthesis": None} if kind != "synthetic" else {}),
-        **(_planned(record, contract, accounts, reserved) if kind == "tables" else {}),
+        **(_planned(record, contract, accounts, reserved) if in_tables else {}),
     }
     return cast(Run, Published(facts=Published(**known)))
 

@@ -23,6 +23,8 @@ def check_expected_errors(record: RecordTerms, *, where: str) -> list[Finding]:
     Formulas: discrete Laplace of inverse scale t: E|x| = 1 / sinh t, sqrt(E x^2) = 1 / (sqrt 2 sinh(t / 2)); discrete
     Gaussian: the sums over the support, or those of the continuous one where sigma^2 is above 4096.
     """
+    if getattr(record.replay, "execution", None) is not None:
+        return []  # sums over sites have the noise of the sites that answered
     told, findings = entries(record, "expected_error"), []
     marginal = {draw.key: draw for draw in record.replay.draws if _size(draw) is not None}
     if set(told) != set(marginal):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tasks.federation.federation_page import PAGE
 from tests.console.conftest import Typed
-from tests.tasks.federation.test_federation_sites import released
-from tests.worlds.federations import FEDERATION, a_site
+from tests.worlds.federated_runs import released
+from tests.worlds.federations import FEDERATION, TABLES, a_site
 
 
 def test_a_site_makes_its_key_once_and_prints_the_line_of_the_spec(tmp_path: Path, typed: Typed) -> None:
@@ -23,24 +22,16 @@ def test_a_site_makes_its_key_once_and_prints_the_line_of_the_spec(tmp_path: Pat
     assert (half.code, "no key for east, south" in half.err) == (2, True)
 
 
-def test_a_release_is_checked_by_its_own_command_and_verify_says_which(tmp_path: Path, typed: Typed) -> None:
-    _, _, workspace, _ = released(tmp_path, FEDERATION)
-    folder, spec, key = tmp_path / "m", tmp_path / "c" / "federation.yaml", str(workspace.public_key_file)
-    checked = ("federation", "check", str(folder), str(spec), "--key", key)
-    held, told = typed(*checked), typed(*checked, "--json").json
-    assert (held.code, told["holds"]) == (0, True)
-    assert told["page"] == "page: byte for byte what this code makes of federation.json"
-    assert told["page"] in held.out.replace("\n", " ")
-    refused = typed("verify", str(folder), "--key", key)
-    assert refused.code == 2
-    assert "found:   the release of a federation" in refused.err
-    assert f"sudare federation check {folder} FEDERATION.yaml --key FILE" in refused.err.replace("\n", "")
-    page = folder / PAGE
-    page.write_bytes(page.read_bytes().replace(b"Not protected", b"Protected"))
-    failed = typed(*checked)
-    assert (failed.code, PAGE in failed.err) == (5, True)
-    (tmp_path / "other.pub").write_text("0" * 64)
-    other = typed(*checked[:-1], str(tmp_path / "other.pub"))
-    assert (other.code, "not of the key that was given" in other.err) == (5, True)
-    (folder / "federation.json").write_text(json.dumps([]))
-    assert typed(*checked).code == 5
+def test_a_version_of_a_federation_is_verified_and_listed_like_any_other(tmp_path: Path, typed: Typed) -> None:
+    run = released(tmp_path, TABLES)
+    folder, key = str(run.folder), str(run.workspace.public_key_file)
+    held = typed("verify", folder, "--key", key)
+    assert held.code == 0, held.out + held.err
+    listed = typed("releases", "list", "--json", at=run.workspace).json
+    assert "long-stays" in json.dumps(listed)
+    spec = str(run.workspace.root / "federation.yaml")
+    planned = typed("federation", "plan", spec, "--json").json
+    assert planned["spec_digest"] == run.known.spec.digest
+    assert planned["epsilon_person"] == run.outcome.version.epsilon
+    assert any("domain" in each or "source" in each for each in planned["unprotected"])
+    assert typed("federation", "check", folder).code == 2

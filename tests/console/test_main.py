@@ -152,7 +152,6 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "contract register",
         "deploy",
         "evaluate",
-        "federation check",
         "federation key",
         "federation plan",
         "federation run",

@@ -79,6 +79,7 @@ _ROLES = {
     "statistics": "What was added up in each sum over rows.",
     "checkpoint": "The last checkpoint of a training, as it was drawn.",
     "parameters": "Noisy parameters of a network as they were drawn, or the last checkpoint of them.",
+    "rounds": "The noisy sum over sites of each round, as it was drawn.",
     "choices": "Private choices as they were made.",
     "model": "The fitted model, in whole numbers.",
     "weights": "Weights and biases of the classifier, as safetensors.",
@@ -182,7 +183,7 @@ def _file(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
 def _records(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
     name, rows = file.path.removesuffix(".parquet"), synthetic and file.role == DATA
     by_role = {"model": _OF_ARRAYS, "statistics": _OF_ARRAYS, "sums": _OF_SUMS, "checkpoint": _OF_CHECKPOINTS}
-    by_role |= {"parameters": _OF_PARAMETERS}
+    by_role |= {"parameters": _OF_PARAMETERS, "rounds": _OF_ARRAYS}
     meanings = {} if rows else by_role.get(file.role, _MEANINGS)
     otherwise = "Synthetic value." if rows else "Label of the cell."
     records, source = _id(name, f"records-{number}"), _id(file.path, f"file-{number}")
@@ -205,7 +206,7 @@ def _records(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
 
 def _rows(file: WrittenFile) -> str:
     """Say what the rows are."""
-    if file.role in ("model", "statistics", "sums", "checkpoint", "parameters"):
+    if file.role in ("model", "statistics", "sums", "checkpoint", "parameters", "rounds"):
         return f"{file.rows} rows, one a number."
     if file.form == "dense":
         return f"{file.rows} rows, one a cell of the declared domain."

@@ -52,6 +52,7 @@ Role = Literal[
     "statistics",
     "checkpoint",
     "parameters",
+    "rounds",
     "choices",
     "model",
     "weights",

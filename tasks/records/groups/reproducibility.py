@@ -63,16 +63,19 @@ def _line(what: str, source: str, exactly: str) -> dict[str, str]:
     return {"what": what, "from": source, "exactly": exactly}
 
 
+def noise_gone(run: Run) -> str:
+    """Say that nobody can make the noise again."""
+    draws = sum(entry.kind == "noise_drawn" for entry in run.facts.entries)
+    return message(
+        "the noise of {n} draws: drawn from the operating system's CSPRNG; its keys are never stored, so that "
+        "nobody can take it off again",
+        n=draws,
+    )
+
+
 def not_reproducible(run: Run) -> list[str]:
     """List what nobody can make again, on purpose."""
-    draws = sum(entry.kind == "noise_drawn" for entry in run.facts.entries)
-    listed: list[str] = [
-        message(
-            "the noise of {n} draws: drawn from the operating system's CSPRNG; its keys are never stored, so that "
-            "nobody can take it off again",
-            n=draws,
-        )
-    ]
+    listed: list[str] = [noise_gone(run)]
     trainings = () if run.facts.of_tables else run.facts.fit[1].fitted.trainings
     for trained in trainings:
         listed.append(

@@ -121,7 +121,7 @@ LIMITS: Final = (
         20,
         "Federations",
         "Who may see a site's contribution is declared, and no code can check who looked, or who reached the link.",
-        lambda run: False,  # what federations release has a check of its own, and no record
+        lambda run: run.facts.execution is not None,
     ),
 )
 LARGE_DELTA: Final = message(

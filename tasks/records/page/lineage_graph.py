@@ -99,6 +99,9 @@ def _draws(values: Values, lang: Language) -> list[Box]:
 def _made(values: Values, lang: Language) -> list[Box]:
     """What was made of the noisy values: each table, or the one model of them all."""
     tables = values.get("product.tables")
+    if "product.made" in values:
+        sites = lang.plain(f"{len(values['execution.sites'])} sites")
+        return list(_column(1, "made", [(lang.plain(values["product.made"]), sites, "")], lang))
     if "product.network" in values:
         parameters = lang.text("lineage.parameters", number=f"{values['product.network']['parameters']:,}").unescape()
         return list(_column(1, "made", [(str(values["product.trainer"]), parameters, "")], lang))
@@ -118,8 +121,9 @@ def _made(values: Values, lang: Language) -> list[Box]:
 
 def _files(values: Values, lang: Language) -> list[Box]:
     """The data files of the version, or its weights; measurements, CSV copies and parts stand in the record."""
-    if "product.network" in values:
-        return list(_column(2, "file", [(values["product.files"][0], "safetensors", "")], lang))
+    weights = [name for name in values.get("product.files", ()) if name.endswith(".safetensors")]
+    if weights:
+        return list(_column(2, "file", [(weights[0], "safetensors", "")], lang))
     files = [
         file for file in values["output.files"] if file["path"].startswith("data/") and file["path"].count("/") == 1
     ]

@@ -28,7 +28,7 @@ from tasks.records.page.published_tables import ReadFile
 from tasks.records.page.style import style
 from tasks.records.page.synthetic_view import SyntheticView, synthetic_view
 from tasks.records.page.table_views import table_views
-from tasks.records.product_groups import groups_of
+from tasks.records.product_groups import ACROSS, groups_of
 from tasks.records.public_text import public_values
 from tasks.records.record import GROUPS
 
@@ -46,7 +46,7 @@ class Views:
     """The tables and pictures of a version, prepared once for the pages of all languages.
 
     Args:
-        kind: the kind of the product.
+        kind: the kind of the product, or `ACROSS`.
         tables: the tables of counts.
         synthetic: the synthetic rows; None where there are none.
     """
@@ -65,7 +65,8 @@ def prepare(record: dict[str, Any], read: ReadFile) -> Views:
     Privacy: reads published files only.
     """
     values, replay = public_values(record), record["replay"]
-    kind, contract = replay["product"]["kind"], Contract.model_validate(replay["contract"])
+    contract = Contract.model_validate(replay["contract"])
+    kind = replay["product"]["kind"] if "execution" not in replay else ACROSS
     return Views(
         kind,
         table_views(replay, values, contract, read) if kind == "tables" else [],
@@ -131,6 +132,7 @@ def render_page(
         tables=views.tables,
         synthetic=views.synthetic,
         model=views.kind == "model",
+        across=views.kind == ACROSS,
         groups=groups_of(views.kind, GROUPS),
         confidence=round(100 * CONFIDENCE),
         digest=_digest,

@@ -32,7 +32,9 @@ _KIND_OF: Final = {"laplace": "discrete_laplace", "gaussian": "discrete_gaussian
 _UNDERSTATED: Final = "the stated loss does not follow from the contract: do not rely on the claimed guarantee"
 
 
-def check_draws(replay: ReplayTerms, run: JournalledRun, *, where: str, whole: bool = True) -> list[Finding]:
+def check_draws(
+    replay: ReplayTerms, run: JournalledRun, *, where: str, whole: bool = True, reserved: bool = False
+) -> list[Finding]:
     """Check that record, journal and charge agree on what was drawn.
 
     Args:
@@ -41,6 +43,7 @@ def check_draws(replay: ReplayTerms, run: JournalledRun, *, where: str, whole: b
         where: the record's file name.
         whole: all planned draws must have been made; else some may be missing (a fit that ran out of time, or a model
             whose cap left nothing to choose); those that were made have the planned order.
+        reserved: some of the planned draws are a reserve beside a budget, which may not have been needed.
     """
     planned, budget = split(run.charge.events)
     counts = [("replay.draws", len(replay.draws), len(run.draws))]
@@ -48,7 +51,7 @@ def check_draws(replay: ReplayTerms, run: JournalledRun, *, where: str, whole: b
         counts.append(("replay.draws", len(replay.draws), len(planned)))
     findings = list(differences(counts[:1], where=where, allowed="the number of draws in the journal"))
     findings += differences(counts[1:], where=where, allowed="the number of events that the charge planned")
-    findings += check_budget(run.charge.events, [draw.event for draw in run.draws], where=where)
+    findings += check_budget(run.charge.events, [draw.event for draw in run.draws], where=where, reserved=reserved)
     for place, (draw, entered) in enumerate(zip(replay.draws, run.draws, strict=False)):
         at = f"replay.draws[{place}]"
         pairs = [

@@ -63,10 +63,6 @@ def _folder(folder: Path, path: Path) -> SpecRefused:
         )
     if (path / "sudare.toml").is_file():
         return no_version(folder, "a workspace", f"name a version in it: {_name(folder / 'releases')}/RELEASE/vN")
-    if (path / "federation.json").is_file():
-        command = f"sudare federation check {_name(folder)} FEDERATION.yaml --key FILE"
-        remedy = f"check it: {command}, with the parties' spec and contract"
-        return no_version(folder, "the release of a federation", remedy)
     if not entries:
         return no_version(folder, "an empty folder", f"{_REMEDY}; if it is a copy, nothing of it arrived yet")
     if path.name in ("data", "measurements") and (path.parent / MANIFEST).is_file():

@@ -105,7 +105,7 @@ def _check_taken(
     _, budget = split(run.charge.events)
     out = set(chosen(run.charge.events, [draw.event for draw in draws])) if budget else set()
     together = sum(draw.costs.get(account.name, 0) for place, draw in enumerate(draws) if place not in out)
-    missing = [] if whole or budget else undrawn(run.charge.events, [draw.event for draw in draws])
+    missing = [] if whole else undrawn(run.charge.events, [draw.event for draw in draws])
     unmade = [*missing, *([] if budget is None else [budget])]
     if unmade:
         together, wrong = _with_undrawn(account, part, together, unmade, where)

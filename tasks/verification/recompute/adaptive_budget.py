@@ -59,13 +59,16 @@ def undrawn(planned: Sequence[EventJson], drawn: Sequence[EventJson]) -> list[Ev
     return rest
 
 
-def check_budget(planned: Sequence[EventJson], drawn: Sequence[EventJson], *, where: str) -> list[Finding]:
+def check_budget(
+    planned: Sequence[EventJson], drawn: Sequence[EventJson], *, where: str, reserved: bool = False
+) -> list[Finding]:
     """Check that what was drawn beyond the planned draws keeps within the budget.
 
     Args:
         planned: the charge's events.
         drawn: the events of the draws, in order.
         where: the file that they stand in.
+        reserved: some of the planned draws are a reserve, which may not have been needed.
     Returns:
         list[Finding]: empty when it holds, and when there is no budget.
     """
@@ -74,7 +77,7 @@ def check_budget(planned: Sequence[EventJson], drawn: Sequence[EventJson], *, wh
         return []
     rest = [drawn[place] for place in chosen(planned, drawn)]
     missing = len(draws) - (len(drawn) - len(rest))
-    if missing:
+    if missing and not reserved:
         found = f"{missing} of the planned draws not made"
         return [Finding(where, "draws", found, f"all {len(draws)} that the charge planned", _OVERDRAWN)]
     try:

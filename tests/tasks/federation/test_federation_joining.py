@@ -22,7 +22,7 @@ from privacy.federation import summing_plan
 from tasks.federation import sockets
 from tasks.federation.wire_format import packed, unpacked
 from tasks.validation.misfits import ColumnMisfits, Misfits
-from tests.tasks.federation.test_federation_sites import known_of
+from tests.worlds.federated_runs import known_of
 from tests.worlds.federations import GENERATOR, a_coordinator, a_site, drawn, ledger_of
 
 

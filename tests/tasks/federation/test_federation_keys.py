@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import ssl
 import subprocess
 import time
@@ -13,19 +12,20 @@ from typing import Any
 
 import pytest
 
+from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.release.federation_spec import load_federation, load_site
 from flows.federation import federated_run as federated
 from flows.federation.federated_run import SiteNetwork, coordinate
 from flows.federation.flower_sites import OTHER_NAME
 from flows.federation.site import SiteService, joined
-from tasks.federation.federation_run import understood
-from tasks.federation.federation_words import words
 from tasks.federation.flower_processes import OWN_APP, Certificates, FlowerEngine, FlowerFailed, Lasting, free_port
 from tasks.federation.site_keys import key_file, key_of, site_key
 from tasks.federation.sockets import answering
+from tasks.records.across.words import trusted
 from tasks.storage.workspace.settings import Workspace, federation_environment
 from tests.tasks.federation.certificates import loopback_certificates
+from tests.worlds.federated_runs import known_of
 from tests.worlds.federations import FEDERATION, SITES, TRUSTING, a_coordinator, a_site, drawn
 
 PLAINLY = FEDERATION.replace(*TRUSTING)
@@ -49,18 +49,17 @@ def test_a_key_is_made_once_is_secret_and_is_the_one_that_the_spec_names(tmp_pat
     file = key_of(mine, spec, workspace)
     assert file is not None
     assert file.stat().st_mode & 0o777 == 0o600
-    assert site_key(workspace, spec.federation, "north") == spec.keys["north"]
-    assert spec.keys["north"] not in (spec.keys["east"], spec.keys["south"])
+    assert site_key(workspace, spec.federation, "north") == spec.site_keys["north"]
+    assert spec.site_keys["north"] not in (spec.site_keys["east"], spec.site_keys["south"])
     file.write_bytes(key_file(sites["east"][1], spec.federation, "east").read_bytes())
     with pytest.raises(SpecRefused, match="another key"):
         key_of(mine, spec, workspace)
     file.unlink()
     with pytest.raises(SpecRefused, match="no key"):
         key_of(mine, spec, workspace)
-    assert any("by its key" in said for said in words(understood(spec, mine.contract)))
+    assert any("by its key" in said for said in trusted(spec, load_contract(mine.contract)))
     without = load_federation(a_coordinator(tmp_path / "c", federation=PLAINLY)[0])
-    assert "key" not in json.dumps(without.model_dump(mode="json", include={"sites"}))
-    assert (without.keys, without.digest == spec.digest) == ({}, False)
+    assert (without.site_keys, without.digest == spec.digest) == ({}, False)
 
 
 @pytest.mark.parametrize(
@@ -73,11 +72,11 @@ def test_a_key_is_made_once_is_secret_and_is_the_one_that_the_spec_names(tmp_pat
 )
 def test_keys_that_cannot_be_followed_are_refused(tmp_path: Path, given: str, words_of_it: str) -> None:
     sites, federation = keyed(tmp_path)
-    keys = load_site(sites["north"][0])[1].keys
+    keys = load_site(sites["north"][0])[1].site_keys
     other = federation.replace(f"key: {keys['north']}, ", given.format(**keys) + (", " if given else ""))
     spec_path = a_coordinator(tmp_path / "c", federation=other)[0]
     with pytest.raises(SpecRefused, match=words_of_it):
-        understood(load_federation(spec_path), spec_path.parent / "wards.odcs.yaml")
+        known_of(spec_path)
 
 
 def test_strangers_are_turned_away_and_a_key_is_good_for_its_own_site_alone(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
-"""Rows of P3GM across sites: what is charged before the first sum, what is released, what the check makes again."""
+"""Rows across sites: what is charged before the first sum, what is published, what the check makes again."""
 
 from __future__ import annotations
 
-import hashlib
 import json
+from collections.abc import Callable
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -13,20 +13,17 @@ import numpy as np
 import pytest
 
 from contracts.errors import SpecRefused, SudareError
-from contracts.release.federation_spec import load_federation, load_site
+from contracts.release.federation_spec import load_site
 from flows.federation.site import SiteService, joined
 from privacy.federation.phases import PhasedPlan
 from privacy.generators.models import FORBIDDEN
-from privacy.ledger.journal.signing import Signer
-from tasks.federation.federation_release import check_released
-from tasks.federation.federation_run import Federation, understood
-from tasks.federation.generator_outputs import ARRAYS, MODEL, ROWS, SAMPLED
-from tasks.federation.statement_checks import draw_digest, sum_read
 from tasks.federation.wire_format import packed, unpacked
 from tasks.records.files.array_file import write_arrays
 from tasks.storage.workspace.settings import Workspace
 from tasks.verification.files.array_reader import read_arrays
-from tests.tasks.federation.test_federation_sites import known_of, otherwise, released, sign
+from tasks.verify import verify
+from tests.tasks.verification.forgery import as_forged, forge
+from tests.worlds.federated_runs import FederatedRun, known_of, released
 from tests.worlds.federations import (
     CONTRACT,
     GENERATOR,
@@ -39,109 +36,70 @@ from tests.worlds.federations import (
     ledger_of,
 )
 
+Array = np.ndarray[Any, Any]
 
-def test_rows_are_released_and_made_again_from_the_sums(tmp_path: Path) -> None:
-    release, known, workspace, told = released(tmp_path, GENERATOR)
-    plan = known.plan
+
+def forged_arrays(run: FederatedRun, to: Path, name: str, change: Callable[[Array], Array]) -> set[str]:
+    """What is found when a coordinator signs a model of which one array is another."""
+    copy = as_forged(run.version.copy(to))
+    path = copy.folder / "model" / "arrays.parquet"
+    shapes = json.loads((copy.folder / "model" / "model.json").read_bytes())["shapes"]
+    arrays = read_arrays(path.read_bytes(), shapes)
+    name = name or next(iter(arrays))
+    write_arrays({**arrays, name: change(arrays[name].copy())}, path, marks={})
+    forge(copy)
+    findings = verify(copy.folder, public_key=copy.key).findings
+    return {each.field for each in findings if each.where == "model/arrays.parquet"} - {"the bytes"}
+
+
+def first(value: int | None) -> Callable[[Array], Array]:
+    """Change the first number of an array: to a forbidden cell, or by so many units."""
+
+    def change(array: Array) -> Array:
+        array.flat[0] = FORBIDDEN if value is None else array.flat[0] - value
+        return array
+
+    return change
+
+
+def test_rows_of_p3gm_are_charged_for_both_phases_and_published(tmp_path: Path) -> None:
+    run = released(tmp_path, GENERATOR)
+    plan = run.known.plan
     assert isinstance(plan, PhasedPlan)
-    assert told == [f"round {number} of {plan.rounds}" for number in range(1, plan.rounds + 1)]
-    assert 19 < float(release.epsilon) <= 20
-    key = workspace.public_key_file.read_text().strip()
-    assert check_released(tmp_path / "m", known, public_key=key) == []
-    lines = (tmp_path / "m" / ROWS).read_text().splitlines()
+    assert run.told == [f"round {number} of {plan.rounds}" for number in range(1, plan.rounds + 1)]
+    assert 19 < float(run.outcome.version.epsilon) <= 20
+    lines = (run.folder / "data" / "long-stays.csv").read_text().splitlines()
     assert (lines[0], len(lines)) == ("age,ward,long", 501)
     assert {line.split(",")[1] for line in lines[1:]} <= {"A", "B", "C"}
-    assert json.loads((tmp_path / "m" / SAMPLED).read_text())["rows"] == 500
-    account = json.loads((tmp_path / "m" / "federation.json").read_bytes())
-    assert [each["event"]["kind"] for each in account["cost"]["events"]][-2:] == [
-        "zero_concentrated",
-        "poisson_sampled_gaussian",
-    ]
-    assert len(drawn(workspace)) == plan.rounds
+    with closing(ledger_of(run.workspace)) as ledger:
+        charge = ledger.charge(run.known.run_key)
+    assert charge is not None
+    kinds = list(dict.fromkeys(event.kind for event in charge.request.events))
+    assert kinds == ["discrete_gaussian", "zero_concentrated", "poisson_sampled_gaussian"]
+    assert len(drawn(run.workspace)) == plan.rounds
     for name in SITES:
         site = Workspace.open(tmp_path / name)
         assert [key.split("/")[1] for key in drawn(site)] == ["sums"] * plan.sums.rounds + ["training"] * 2
-    assert "cost.events" in otherwise(
-        tmp_path / "m", ("cost", "events"), account["cost"]["events"][:1], known, workspace
-    )
-
-
-def test_a_forged_model_other_rows_and_other_sums_are_found(tmp_path: Path) -> None:
-    """Each signed again by the coordinator; the noisy sums of either phase lead to another model."""
-    _, known, workspace, _ = released(tmp_path, GENERATOR)
-    folder, sums = tmp_path / "m", known.plan.sums.rounds  # type: ignore[union-attr]
-    shapes = json.loads((folder / MODEL).read_bytes())["shapes"]
-    arrays = read_arrays((folder / ARRAYS).read_bytes(), shapes)
-
-    def model(**changed: Any) -> bytes:
-        write_arrays({**arrays, **changed}, tmp_path / "arrays", marks={})
-        return (tmp_path / "arrays").read_bytes()
-
-    def moved(number: int) -> bytes:
-        path = folder / f"round-{number:05d}.npy"
-        np.save(tmp_path / "other.npy", np.load(path) * 2)
-        return (tmp_path / "other.npy").read_bytes()
-
-    rows = (folder / ROWS).read_bytes()
-    other_seed = json.loads((folder / SAMPLED).read_bytes()) | {"seed": "0" * 32}
-    forgeries = {
-        ROWS: rows.replace(b"yes", b"no", 1),
-        SAMPLED: json.dumps(other_seed).encode(),
-        ARRAYS: model(**{"latent-means": arrays["latent-means"] + 400}),
-        "round-00000.npy": moved(0),
-        f"round-{sums:05d}.npy": moved(sums),
-    }
-    np.save(tmp_path / "fewer.npy", np.load(folder / f"round-{sums:05d}.npy")[:-1])
-    for name in ("round-00000.npy", f"round-{sums:05d}.npy"):
-        assert found(folder, name, (tmp_path / "fewer.npy").read_bytes(), known, workspace) == {folder.name}
-    wanted = {ROWS: {ROWS}, SAMPLED: {SAMPLED}, ARRAYS: {ARRAYS, ROWS}}
-    for name, data in forgeries.items():
-        assert found(folder, name, data, known, workspace) >= wanted.get(name, {ARRAYS}), name
-    assert found(folder, ARRAYS, model(), known, workspace) == set()
-
-
-def found(folder: Path, name: str, data: bytes, known: Federation, workspace: Workspace) -> set[str]:
-    """The files that are found wrong when a coordinator signs another one; it is put back."""
-    kept = {each: (folder / each).read_bytes() for each in (name, "federation.json", "federation.sig")}
-    account = json.loads(kept["federation.json"])
-    (folder / name).write_bytes(data)
-    account["files"][name] = hashlib.sha256(data).hexdigest()
-    if name.endswith(".npy"):
-        told = account["rounds"][int(name[6:11])]
-        told["sha256"] = draw_digest(told["present"], sum_read(data))
-    sign(folder, account, workspace)
-    key = Signer(workspace.signing_seed()).public_key
-    findings = check_released(folder, known, public_key=key)
-    for each, held in kept.items():
-        (folder / each).write_bytes(held)
-    return {Path(finding.where).name for finding in findings}
+    moved = forged_arrays(run, tmp_path / "moved", "latent-means", lambda array: array + 400)
+    assert "latent-means" in moved
+    assert forged_arrays(run, tmp_path / "near", "latent-means", lambda array: array + 1) == set()
 
 
 def test_rows_are_made_of_tables_that_are_counted_over_all_sites(tmp_path: Path) -> None:
-    """600 rows, long where age is above 50: with the noise of epsilon 8 the rows keep that, and the check agrees.
+    """600 rows, long where age is above 50: with the noise of epsilon 8 the rows keep that.
 
-    Tables that were counted otherwise lead to another model; so do a potential and a forbidden cell that are changed.
+    A potential and a forbidden cell that are changed are found.
     """
-    release, known, workspace, told = released(tmp_path, MARGINALS)
-    folder, key = tmp_path / "m", workspace.public_key_file.read_text().strip()
-    assert told == ["round 1 of 2", "round 2 of 2"]
-    assert float(release.epsilon) <= 8
-    assert check_released(folder, known, public_key=key) == []
-    lines = [line.split(",") for line in (folder / ROWS).read_text().splitlines()]
+    run = released(tmp_path, MARGINALS)
+    assert run.told == ["round 1 of 2", "round 2 of 2"]
+    assert float(run.outcome.version.epsilon) <= 8
+    lines = [line.split(",") for line in (run.folder / "data" / "long-stays.csv").read_text().splitlines()]
     assert (lines[0], len(lines)) == (["age", "ward", "long"], 601)
-    agree = sum((int(age) >= 50) == (long == "yes") for age, _, long in lines[1:])
+    agree = sum((float(age) >= 50) == (long == "yes") for age, _, long in lines[1:])
     assert agree > 500
     assert {ward for _, ward, _ in lines[1:]} == {"A", "B", "C"}
-    np.save(tmp_path / "other.npy", np.load(folder / "round-00000.npy")[::-1])
-    assert found(folder, "round-00000.npy", (tmp_path / "other.npy").read_bytes(), known, workspace) >= {ARRAYS}
-    shapes = json.loads((folder / MODEL).read_bytes())["shapes"]
-    arrays = read_arrays((folder / ARRAYS).read_bytes(), shapes)
-    name = next(iter(arrays))
-    for change in (2**18, None):
-        other = arrays[name].copy()
-        other.flat[0] = FORBIDDEN if change is None else other.flat[0] - change
-        write_arrays({**arrays, name: other}, tmp_path / "arrays", marks={})
-        assert ARRAYS in found(folder, ARRAYS, (tmp_path / "arrays").read_bytes(), known, workspace)
+    for number, value in enumerate((2**18, None)):
+        assert forged_arrays(run, tmp_path / f"copy-{number}", "", first(value))
 
 
 @pytest.mark.parametrize(
@@ -208,4 +166,4 @@ def test_replace_one_is_refused(tmp_path: Path) -> None:
     exchanged = CONTRACT.replace("adjacency: add_remove", "adjacency: replace_one")
     (spec.parent / "wards.odcs.yaml").write_text(exchanged)
     with pytest.raises(SpecRefused, match="add_remove, one row a unit"):
-        understood(load_federation(spec), spec.parent / "wards.odcs.yaml")
+        known_of(spec)

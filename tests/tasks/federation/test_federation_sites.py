@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from contracts.canonical import canonical_json
 from contracts.errors import GateBroken, SpecRefused
-from contracts.release.federation_spec import load_federation, load_site
-from flows.federation.federated_run import work
+from contracts.release.federation_spec import load_site
 from flows.federation.flower_sites import FlowerSites, SitesMissing
 from flows.federation.site import OTHER_CONTRACT, OTHER_SPEC, PLAIN, SiteService, joined
-from privacy.federation.rounds import Call, Collected, lifted, summed
+from privacy.federation.rounds import lifted
 from privacy.learning.errors import CannotTrain
 from privacy.learning.training import initial_state
 from privacy.ledger.errors import BudgetExceeded
-from privacy.ledger.journal.signing import Signer
 from tasks.federation import flower_processes as flower
 from tasks.federation import sockets
-from tasks.federation.federation_outputs import WEIGHTS
-from tasks.federation.federation_page import PAGE, page_statement, render_federation
-from tasks.federation.federation_release import Released, check_released, write_released
-from tasks.federation.federation_run import Federation, understood
-from tasks.federation.federation_words import words
 from tasks.federation.flower_processes import Certificates, EngineMissing, FlowerEngine
 from tasks.federation.wire_format import packed, unpacked
-from tasks.storage.workspace.settings import Workspace, federation_environment
+from tasks.products.across.federation import Federation
+from tasks.storage.workspace.settings import federation_environment
+from tests.worlds.federated_runs import known_of
 from tests.worlds.federations import (
     CONTRACT,
     FEDERATION,
-    SITES,
     TABLES,
     TRUSTING,
     a_coordinator,
@@ -46,10 +36,6 @@ from tests.worlds.federations import (
 )
 
 PLAINLY = FEDERATION.replace(*TRUSTING)
-
-
-def known_of(spec: Path) -> Federation:
-    return understood(load_federation(spec), spec.parent / "wards.odcs.yaml")
 
 
 def hello(known: Federation) -> bytes:
@@ -174,130 +160,6 @@ def test_the_files_of_the_manual_load(tmp_path: Path) -> None:
     (tmp_path / "rows.yaml").write_text(re.sub(r"learner: .*\ntraining: .*\n", generator, federation))
     assert known_of(tmp_path / "rows.yaml").plan.rounds == 105
     assert (mine.site, spec.federation, plan.rounds, plan.trust.fewest) == ("north", "long-stays", 100, 2)
-
-
-class Local:
-    """The way to sites in this process, as messages: what Flower carries, without Flower."""
-
-    def __init__(self, known: Federation, answers: dict[str, SiteService]) -> None:
-        self.known, self.answers = known, answers
-
-    def collect(self, call: Call) -> Collected:
-        sent = {}
-        for name, answer in self.answers.items():
-            header = {"op": "round", "number": call.number, "attempt": call.attempt, **self.known.digests}
-            told, body = unpacked(answer.masked(packed(header, call.parameters.tobytes())))
-            if "refused" not in told:
-                sent[name] = np.frombuffer(body, "<u4").astype(np.uint32)
-        return summed(sent, self.known.plan, {})
-
-
-def released(
-    tmp_path: Path, federation: str, *, contract: str = CONTRACT
-) -> tuple[Released, Federation, Workspace, list[str]]:
-    """A federation that ran to its end, without Flower."""
-    spec_path, workspace = a_coordinator(tmp_path / "c", federation=federation, contract=contract)
-    known, told, answers = known_of(spec_path), list[str](), {}
-    with ExitStack() as stack:
-        for name in SITES:
-            path, site_workspace = a_site(tmp_path / name, name, federation=federation, contract=contract)
-            answers[name] = SiteService(stack.enter_context(joined(*load_site(path), site_workspace)))
-        ledger = stack.enter_context(closing(ledger_of(workspace)))
-        made = work(known, ledger, Local(known, answers), between=0, told=told.append)
-        signer = Signer(workspace.signing_seed())
-        return write_released(tmp_path / "m", known, made, ledger, signer), known, workspace, told
-
-
-def test_a_release_says_who_took_part_and_a_forged_one_is_found(tmp_path: Path) -> None:
-    model, known, workspace, told = released(tmp_path, FEDERATION)
-    assert told == ["round 1 of 1"]
-    assert (model.left_out, model.lost, float(model.epsilon) <= 8) == ({}, 0, True)
-    key = workspace.public_key_file.read_text().strip()
-    assert check_released(tmp_path / "m", known, public_key=key) == []
-    account = tmp_path / "m" / "federation.json"
-    assert str(tmp_path) not in account.read_text()
-    account.write_bytes(account.read_bytes().replace(b'"present":[true', b'"present":[false'))
-    assert [finding.field for finding in check_released(tmp_path / "m", known, public_key=key)] == ["signature"]
-    other = known_of(a_coordinator(tmp_path / "o", federation=FEDERATION.replace("batch: 300", "batch: 200"))[0])
-    account.write_bytes(account.read_bytes().replace(b'"present":[false', b'"present":[true'))
-    assert {"spec.sha256", "plan"} <= {
-        finding.field for finding in check_released(tmp_path / "m", other, public_key=key)
-    }
-    assert any("up to 1 sites may tell" in said for said in words(known))
-    told_otherwise = [
-        (("federation",), "other"),
-        (("spec", "says", "trust", "colluding"), 0),
-        (("contract", "id"), "other"),
-        (("contract", "version"), "9.9.9"),
-        (("trust",), ["nobody sees anything"]),
-        (("cost", "delta"), "1e-9"),
-        (("guarantee", "epsilon_record"), "0.1"),
-    ]
-    for at, value in told_otherwise:
-        found = otherwise(tmp_path / "m", at, value, known, workspace)
-        assert {at[0], ".".join(at[:2])} & found
-    assert forged(tmp_path / "m", WEIGHTS, known, workspace) == ["what the sums lead to"]
-
-
-def otherwise(folder: Path, at: tuple[str, ...], value: object, known: Federation, workspace: Workspace) -> set[str]:
-    """The fields that are found wrong when a coordinator signs another account, which is put back."""
-    kept = {name: (folder / name).read_bytes() for name in ("federation.json", "federation.sig", PAGE)}
-    account = json.loads(kept["federation.json"])
-    place = account
-    for name in at[:-1]:
-        place = place[name]
-    place[at[-1]] = value
-    sign(folder, account, workspace)
-    key = Signer(workspace.signing_seed()).public_key
-    found = {finding.field for finding in check_released(folder, known, public_key=key)}
-    for name, held in kept.items():
-        (folder / name).write_bytes(held)
-    return found
-
-
-def sign(folder: Path, account: dict[str, Any], workspace: Workspace) -> None:
-    """Sign an account, and make its page again."""
-    account["page"] = page_statement(account)
-    (folder / PAGE).write_bytes(render_federation(account))
-    signer = Signer(workspace.signing_seed())
-    signature = {"public_key": signer.public_key, "signature": signer.sign("federation", account)}
-    (folder / "federation.json").write_bytes(canonical_json(account))
-    (folder / "federation.sig").write_bytes(canonical_json(signature))
-
-
-def test_gates_are_said_to_be_unprotected(tmp_path: Path) -> None:
-    gated = CONTRACT.replace("gates: []", 'gates: ["domain:ward"]')
-    said = words(known_of(a_coordinator(tmp_path / "c", contract=gated)[0]))
-    assert any(each.startswith("unprotected") and "domain:ward" in each for each in said)
-
-
-def forged(folder: Path, name: str, known: Federation, workspace: Workspace) -> list[str]:
-    """What is found when a coordinator signs other weights, or another table, than its sums lead to."""
-    held = bytearray((folder / name).read_bytes())
-    held[-2] ^= 1
-    (folder / name).write_bytes(held)
-    account = json.loads((folder / "federation.json").read_bytes())
-    account["files"][name] = hashlib.sha256(held).hexdigest()
-    sign(folder, account, workspace)
-    key = Signer(workspace.signing_seed()).public_key
-    return [finding.allowed for finding in check_released(folder, known, public_key=key)]
-
-
-def test_tables_are_counted_over_all_sites(tmp_path: Path) -> None:
-    """600 rows at three sites: with the noise of epsilon 8 the total of a table is off by less than 12 deviations."""
-    tables, known, workspace, told = released(tmp_path, TABLES)
-    assert told == ["round 1 of 2", "round 2 of 2"]
-    key = workspace.public_key_file.read_text().strip()
-    assert check_released(tmp_path / "m", known, public_key=key) == []
-    assert float(tables.epsilon) <= 8
-    lines = (tmp_path / "m" / "ward-long.csv").read_text().splitlines()
-    assert lines[0] == "ward,long,noisy"
-    assert [line.rpartition(",")[0] for line in lines[1:]] == ["A,no", "A,yes", "B,no", "B,yes", "C,no", "C,yes"]
-    total = sum(float(line.rpartition(",")[2]) for line in lines[1:])
-    deviation = float(known.counting.sigma_squared * 3 * 6) ** 0.5
-    assert abs(total - 600) < 12 * deviation
-    assert len((tmp_path / "m" / "age.csv").read_text().splitlines()) == 11
-    assert forged(tmp_path / "m", "age.csv", known, workspace) == ["what the sums lead to"]
 
 
 @pytest.mark.parametrize("cliques", ["[[ward, ward]]", "[[country]]", "[]", "[[age], [age]]"])

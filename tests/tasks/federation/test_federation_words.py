@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import SpecRefused
-from tasks.federation.federation_page import PAGE
-from tasks.federation.federation_words import person, record, unprotected, words
+from tasks.records.across.words import person, record, trusted, unprotected
 from tasks.storage.sources.gate_words import delivered
-from tests.tasks.federation.test_federation_page import Read
-from tests.tasks.federation.test_federation_sites import known_of, released
+from tasks.verify import verify
+from tests.worlds.federated_runs import known_of, released
 from tests.worlds.federations import CONTRACT, FEDERATION, GENERATOR, MARGINALS, TABLES, a_coordinator
 
 OF_AN_ID = CONTRACT.replace(
@@ -29,41 +28,43 @@ def test_a_persons_loss_is_said_to_be_that_of_the_rows_that_its_events_count(tmp
     ):
         spec = TABLES.replace("sites_per_person: 1", f"sites_per_person: {sites}")
         known = known_of(a_coordinator(tmp_path / str(place), federation=spec, contract=contract)[0])
-        assert person(known) == f"{rows} at {'one site' if sites == 1 else 'each of up to 2 sites'}"
-        assert record(known) == f"{rows}{' of one patient' if contract == OF_AN_ID else ''} at one site"
+        assert (
+            person(known.spec, known.contract) == f"{rows} at {'one site' if sites == 1 else 'each of up to 2 sites'}"
+        )
+        assert record(known.contract) == f"{rows}{' of one patient' if contract == OF_AN_ID else ''} at one site"
         (event,) = set(known.plan.person_events)
         counted = 1 if contract == CONTRACT else 3
         assert event.moves == (counted * sites,)  # type: ignore[union-attr]
-        said = " ".join(words(known))
-        assert f"the loss of a person counts {person(known)}" in said
+        said = " ".join(trusted(known.spec, known.contract))
+        assert f"the loss of a person counts {person(known.spec, known.contract)}" in said
         assert "who has more rows, or rows at more sites, may lose more" in said
 
 
-def test_account_and_page_say_for_which_rows_a_persons_loss_is(tmp_path: Path) -> None:
-    """In the guarantee, beside the belief, among the trust; and nowhere that it is of all rows of a person."""
-    released(tmp_path, FEDERATION.replace(*TWO_SITES))
-    account = json.loads((tmp_path / "m" / "federation.json").read_bytes())
+def test_the_record_says_for_which_rows_a_persons_loss_is(tmp_path: Path) -> None:
+    """In the execution, on the page, among the trust; and nowhere that it is of all rows of a person."""
+    run = released(tmp_path, TABLES.replace(*TWO_SITES))
+    fields = json.loads((run.folder / "record.json").read_bytes())["groups"]["execution"]["fields"]
     said = "one row at each of up to 2 sites"
-    assert (account["guarantee"]["person"], account["guarantee"]["record"]) == (said, "one row at one site")
-    text = Read((tmp_path / "m" / PAGE).read_bytes()).text
-    assert f"Where the person has {said} , the release moves no" in text.replace(f"{said},", f"{said} ,")
-    assert text.count(said) == 4
-    assert "all rows" not in text
-    for quantity in unprotected(known_of(tmp_path / "c" / "federation.yaml")):
-        assert quantity in text
+    assert (fields["person"]["value"], fields["record"]["value"]) == (said, "one row at one site")
+    page = (run.folder / "record.html").read_text()
+    assert page.count(said) >= 3
+    assert "all rows of a person" not in page
+    assert verify(run.folder, public_key=run.version.key).ok
 
 
 @pytest.mark.parametrize("contract", [CONTRACT, OF_AN_ID])
 def test_the_gates_of_every_release_are_unprotected_in_a_federation_too(tmp_path: Path, contract: str) -> None:
     known = known_of(a_coordinator(tmp_path / "c", federation=TABLES, contract=contract)[0])
-    said = "\n".join(unprotected(known))
+    said = "\n".join(unprotected(known.contract))
     for gate in delivered(known.contract):
         assert f"at each site that took part {gate}" in said
     assert ("every row has a patient" in said) == (contract == OF_AN_ID)
     for each in ("to its last row", "select", "which sites took part in which rounds", "how many attempts", "type"):
         assert each in said
     assert "a gate of the contract" not in said, "it declares none"
-    assert all(f"unprotected: {quantity}" in words(known) for quantity in unprotected(known))
+    gated = contract.replace("gates: []", 'gates: ["domain:ward"]')
+    of_gates = known_of(a_coordinator(tmp_path / "g", federation=TABLES, contract=gated)[0])
+    assert any("domain:ward" in each for each in unprotected(of_gates.contract))
 
 
 @pytest.mark.parametrize("federation", [TABLES, MARGINALS, FEDERATION, GENERATOR])

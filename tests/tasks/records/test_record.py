@@ -17,6 +17,8 @@ from contracts.canonical import readable_json
 from contracts.release.about import About
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.amounts import PICO
+from tasks.records.across.across_groups import PRODUCT
+from tasks.records.across.execution_group import EXECUTION
 from tasks.records.facts import RunFacts
 from tasks.records.fitted_groups.classifier_groups import MODEL
 from tasks.records.fitted_groups.synthesis_groups import SYNTHESIS
@@ -272,7 +274,7 @@ def test_the_schema_refuses_a_spoiled_record(records: dict[str, dict[str, Any]],
 def test_the_manual_explains_every_field() -> None:
     """docs/record.md has a line for each field, with its class and meaning, under its group."""
     manual = (DOCS / "record.md").read_text(encoding="utf-8")
-    for group in (*GROUPS, SYNTHESIS, MODEL):
+    for group in (*GROUPS, SYNTHESIS, MODEL, PRODUCT, EXECUTION):
         section = manual.partition(f"### {group.title} (`{group.name}`)\n")[2].partition("\n### ")[0]
         for field in group.fields:
             assert f"| `{field.name}` | {field.visibility} | {field.means} |" in section

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,17 +21,16 @@ from jsonschema import Draft202012Validator
 from contracts.contract.odcs import load_contract
 from contracts.contract.spreadsheet import Formulas, stated
 from contracts.errors import SpecRefused
-from contracts.release.federation_spec import check_federation, load_federation
-from privacy.ledger.journal.signing import Signer
+from contracts.release.federation_checks import check_federation
+from contracts.release.federation_spec import load_federation
 from privacy.marginals.seeds import PostProcessingSeed
-from tasks.federation.federation_release import check_released
 from tasks.records.files.csv_rows import read_csv, write_csv
 from tasks.records.record_schema import record_schema
 from tasks.sample import sample
 from tasks.verify import verify
-from tests.tasks.federation.test_federation_sites import released, sign
 from tests.tasks.verification.data_files.test_covert_room import by_other_libraries
-from tests.tasks.verification.forgery import forge, load, told
+from tests.tasks.verification.forgery import as_forged, forge, load, told
+from tests.worlds.federated_runs import released
 from tests.worlds.federations import CONTRACT, FEDERATION, MARGINALS, TABLES, a_coordinator
 from tests.worlds.sparse_tables import sparse
 from tests.worlds.synthetic_rows import SyntheticScenario
@@ -223,23 +221,22 @@ ODD_WARDS = (
 ODD_CONTRACT = CONTRACT.replace(*ODD_WARDS)
 
 
-@pytest.mark.parametrize(("federation", "name"), [(TABLES, "ward-long.csv"), (MARGINALS, "rows.csv")])
+@pytest.mark.parametrize(("federation", "name"), [(TABLES, "ward_x_long.csv"), (MARGINALS, "long-stays.csv")])
 def test_a_federation_neutralises_too(tmp_path: Path, federation: str, name: str) -> None:
-    """What is released is found otherwise when the coordinator takes a quote away, and signs it."""
-    _, known, workspace, _ = released(tmp_path, f"{federation}formulas: neutralised\n", contract=ODD_CONTRACT)
-    key, path = Signer(workspace.signing_seed()).public_key, tmp_path / "m" / name
-    assert check_released(tmp_path / "m", known, public_key=key) == []
+    """What is published is found otherwise when the coordinator takes a quote away, and signs it."""
+    run = released(tmp_path, f"{federation}formulas: neutralised\n", contract=ODD_CONTRACT)
+    assert verify(run.folder, public_key=run.version.key).ok
+    copy = as_forged(run.version.copy(tmp_path / "copy"))
+    path = copy.folder / "data" / name
     header, *rows = cells(path)
     assert {row[header.index("ward")] for row in rows} == {"'=a", "''=a", "c"}
     again = StringIO()
     csv.writer(again, lineterminator="\n").writerows([header, *rows])
     assert again.getvalue() == path.read_text()
-    account = load(tmp_path / "m" / "federation.json")
-    assert account["spec"]["says"]["formulas"] == "neutralised"
+    assert load(copy.folder / "record.json")["replay"]["formulas"] == "neutralised"
     path.write_bytes(path.read_bytes().replace(b"'=a", b"=a"))
-    account["files"][name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    sign(tmp_path / "m", account, workspace)
-    assert "what the sums lead to" in {each.allowed for each in check_released(tmp_path / "m", known, public_key=key)}
+    forge(copy)
+    assert f"data/{name}" in {each.where for each in verify(copy.folder, public_key=copy.key).findings}
 
 
 @pytest.mark.parametrize("federation", [TABLES, MARGINALS])
@@ -247,12 +244,12 @@ def test_a_federation_that_writes_formulas_needs_a_choice(tmp_path: Path, federa
     """A classifier has no CSV file, and needs none."""
     spec = a_coordinator(tmp_path / "c", federation=federation, contract=ODD_CONTRACT)[0]
     contract = load_contract(spec.parent / "wards.odcs.yaml")
-    (finding,) = check_federation(load_federation(spec), contract)
+    (finding,) = check_federation(load_federation(spec), contract, where=str(spec))
     assert (finding.field, "the first: number 1 of column 'ward'" in finding.found) == ("formulas", True)
     assert "formulas: neutralised" in finding.remedy
     for choice in (f"{federation}formulas: accepted\n", FEDERATION):
         spec.write_text(choice)
-        assert check_federation(load_federation(spec), contract) == []
+        assert check_federation(load_federation(spec), contract, where=str(spec)) == []
     spec.write_text(f"{federation}formulas: quoted\n")
     with pytest.raises(SpecRefused, match="one of accepted, neutralised"):
         load_federation(spec)

@@ -16,6 +16,8 @@ from tasks.records.page.language import Language, language
 from tests.catalogues import catalogue
 from tests.tasks.verification.forgery import Json, load
 from tests.worlds.classifiers import anonymized_learning, dp_sgd, learning_first
+from tests.worlds.federated_runs import released
+from tests.worlds.federations import FEDERATION, GENERATOR, MARGINALS, TABLES
 from tests.worlds.hierarchies import nested
 from tests.worlds.sparse_tables import small
 from tests.worlds.synthetic_rows import aim, gaussians
@@ -206,6 +208,11 @@ def test_no_english_is_left_on_the_japanese_page_of_tables(versions: dict[str, V
 )
 def test_no_english_is_left_on_other_japanese_pages(others: dict[str, Version], name: str) -> None:
     check_japanese(others[name])
+
+
+@pytest.mark.parametrize("federation", [TABLES, MARGINALS, FEDERATION, GENERATOR])
+def test_no_english_is_left_on_japanese_pages_of_federations(federation: str, tmp_path: Path) -> None:
+    check_japanese(released(tmp_path, federation).version)
 
 
 def test_the_test_of_english_can_fail(versions: dict[str, Version], tmp_path: Path) -> None:

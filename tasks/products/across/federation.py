@@ -1,24 +1,28 @@
-"""What a federation spec means: learner, layout and plan. Every party works them out from its own copy."""
+"""What a federation spec means: learner, layout and plan. Every party works them out from its own copy.
+
+So does whoever checks a version, from the terms and the contract that its record states.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
+from typing import Final
 
 from contracts.canonical import digest
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
-from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
-from contracts.release.federation_spec import FederationSpec, TablesTerms, check_federation
+from contracts.release.classifier import ModelProduct
+from contracts.release.federation_checks import check_federation
+from contracts.release.federation_spec import FederationTerms, TablesTerms
 from privacy.accounting.amounts import delta_up, loss_up
 from privacy.accounting.calibrate import gaussian_sigma_squared
 from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.accounting.events import PrivacyEvent
 from privacy.federation.counting import CountingPlan
-from privacy.federation.phases import PhasedPlan
+from privacy.federation.phases import PhasedPlan, keys
 from privacy.federation.plan import FederatedPlan, Trust, planned
 from privacy.generators.p3gm_across import P3gmAcross
 from privacy.learning.layout import RowLayout, row_layout
@@ -27,7 +31,10 @@ from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Adam
 from privacy.ledger.terms import ChargeRequest
 from privacy.marginals.sensitivity import marginal_moves
-from tasks.federation.generator_terms import Parties, check_estimation, generator_across
+from tasks.products.across.generator_terms import Parties, check_estimation, generator_across
+
+DRAWS: Final = "fed"
+"""What the keys of a run's draws begin with, at every party."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +47,15 @@ class Federation:
         plan: sites, trust, and how a model is trained or tables are counted.
         trained: how rows lie in vectors, and what is trained; None where no classifier is.
         generated: what released sums are made into; None where no rows are made.
+        where: names the file of the terms, for messages.
     """
 
-    spec: FederationSpec
+    spec: FederationTerms
     contract: Contract
     plan: FederatedPlan | CountingPlan | PhasedPlan
     trained: tuple[RowLayout, Classifier] | None
     generated: P3gmAcross | None = None
+    where: str = ""
 
     @property
     def training(self) -> tuple[RowLayout, Classifier, FederatedPlan]:
@@ -69,6 +78,42 @@ class Federation:
         if not isinstance(self.plan, CountingPlan):
             raise TypeError(f"federation {self.spec.federation} counts no tables")
         return self.plan
+
+    @property
+    def rounds(self) -> tuple[tuple[str, PrivacyEvent], ...]:
+        """Key and event of the coordinator's draw of each round, in order."""
+        plan = self.plan
+        if isinstance(plan, PhasedPlan):
+            sums, training = keys(DRAWS)
+            phases = ((sums, plan.sums), (training, plan.training))
+            return tuple(
+                (f"{key}/{n:05d}", phase.person_event(n)) for key, phase in phases for n in range(phase.rounds)
+            )
+        return tuple((f"{DRAWS}/{number:05d}", plan.person_event(number)) for number in range(plan.rounds))
+
+    @property
+    def reserves(self) -> dict[str, int]:
+        """How many attempts of rounds may be lost, by what the keys of these draws begin with."""
+        plan = self.plan
+        if isinstance(plan, PhasedPlan):
+            sums, training = keys(DRAWS)
+            return {sums: plan.sums.reserve, training: plan.training.training.reserve}
+        return {DRAWS: plan.training.reserve if isinstance(plan, FederatedPlan) else plan.reserve}
+
+    @cached_property
+    def person_epsilon(self) -> int:
+        """Return what a person loses at all sites together at most, which is charged [10^-12]."""
+        return loss_up(best_epsilon(self.plan.person_events, Fraction(self.spec.charge.delta))[0])
+
+    @property
+    def delta(self) -> int:
+        """Return delta, at which losses are stated [10^-18]."""
+        return delta_up(Fraction(self.spec.charge.delta))
+
+    @cached_property
+    def record_epsilon(self) -> int:
+        """Return what a record loses at its site at most, at the charge's delta [10^-12]."""
+        return loss_up(best_epsilon(self.plan.record_events, Fraction(self.spec.charge.delta))[0])
 
     @property
     def run_key(self) -> str:
@@ -115,35 +160,38 @@ class Federation:
         )
 
 
-def understood(spec: FederationSpec, contract_path: Path) -> Federation:
+def understood(spec: FederationTerms, contract: Contract, *, where: str) -> Federation:
     """Work out learner, layout and plan.
 
     Args:
-        spec: the federation spec.
-        contract_path: this party's copy of the contract.
+        spec: what all parties agree on.
+        contract: this party's copy of the contract.
+        where: names the spec's file, for findings.
     Raises:
-        SpecRefused, ContractRefused: it does not fit the contract.
+        SpecRefused: it does not fit the contract.
         CannotTrain, CannotGenerate: no such training can be planned.
     Privacy: reads no data.
     """
-    contract = load_contract(contract_path)
-    findings = check_federation(spec, contract)
+    findings = check_federation(spec, contract, where=where)
     if findings:
         raise SpecRefused(findings)
     trust, sites = Trust(**dict(spec.trust)), tuple(site.name for site in spec.sites)
     rows_about = tuple(site.rows_about for site in spec.sites)
-    tables = spec.tables if spec.generator is None else spec.generator.tables
+    tables, product = spec.counted, spec.product
     if tables is not None:
         if spec.generator is not None:
             check_estimation(spec, spec.generator, contract, tables.cliques)
-        return Federation(spec, contract, _counting(spec, tables, contract, sites, rows_about, trust), None)
+        counting = _counting(spec, tables, contract, sites, rows_about, trust)
+        return Federation(spec, contract, counting, None, where=where)
     terms, training = spec.learner, spec.training
     if spec.generator is not None and training is not None:
-        generated = generator_across(spec, spec.generator, training, contract, Parties(sites, rows_about, trust))
-        return Federation(spec, contract, generated.plan, None, generated)
-    if terms is None or training is None:
+        generated = generator_across(
+            spec, spec.generator, training, contract, Parties(sites, rows_about, trust), where=where
+        )
+        return Federation(spec, contract, generated.plan, None, generated, where)
+    if terms is None or training is None or not isinstance(product, ModelProduct):
         raise TypeError("a federation trains a model, makes rows or counts tables")
-    layout = row_layout(contract, terms.columns)
+    layout = row_layout(contract, product.names(contract))
     label = layout.column(terms.label)
     network = perceptron(layout.width - label.width, *terms.hidden, outputs=label.width)
     learner = Classifier(network, terms.label, Adam(float(terms.learning_rate), decay="linear"), terms.seed)
@@ -159,11 +207,11 @@ def understood(spec: FederationSpec, contract_path: Path) -> Federation:
         epsilon=spec.charge.epsilon,
         delta=Fraction(spec.charge.delta),
     )
-    return Federation(spec, contract, plan, (layout, learner))
+    return Federation(spec, contract, plan, (layout, learner), where=where)
 
 
 def _counting(
-    spec: FederationSpec,
+    spec: FederationTerms,
     terms: TablesTerms,
     contract: Contract,
     sites: tuple[str, ...],

@@ -12,7 +12,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import listed, nearest
-from contracts.release.federation_spec import FederationSpec, GeneratorTerms, TrainingTerms
+from contracts.release.federation_spec import FederationTerms, GeneratorTerms, TrainingTerms
 from privacy.federation.plan import Trust
 from privacy.generators.generator import SynthesisTask
 from privacy.generators.latent_options import PhasedOptions
@@ -32,7 +32,13 @@ class Parties:
 
 
 def generator_across(
-    spec: FederationSpec, terms: GeneratorTerms, training: TrainingTerms, contract: Contract, parties: Parties
+    spec: FederationTerms,
+    terms: GeneratorTerms,
+    training: TrainingTerms,
+    contract: Contract,
+    parties: Parties,
+    *,
+    where: str,
 ) -> P3gmAcross:
     """Plan the generator over the sites.
 
@@ -41,7 +47,7 @@ def generator_across(
         CannotGenerate, CannotTrain: no such sums or training can be planned.
     Privacy: reads no data.
     """
-    options = _options(spec, terms, sum(parties.rows_about))
+    options = _options(terms, sum(parties.rows_about), where=where)
     asked = task_of(terms.product, contract, epsilon=spec.charge.epsilon, delta=spec.charge.delta)
     across = Across(
         parties.sites,
@@ -56,13 +62,13 @@ def generator_across(
     return P3gmAcross(asked, options, across)
 
 
-def estimated_of(spec: FederationSpec, terms: GeneratorTerms, contract: Contract) -> SynthesisTask:
+def estimated_of(spec: FederationTerms, terms: GeneratorTerms, contract: Contract) -> SynthesisTask:
     """Return what a model estimated from tables is asked for."""
     return task_of(terms.product, contract, epsilon=spec.charge.epsilon, delta=spec.charge.delta)
 
 
 def check_estimation(
-    spec: FederationSpec, terms: GeneratorTerms, contract: Contract, cliques: Sequence[Clique]
+    spec: FederationTerms, terms: GeneratorTerms, contract: Contract, cliques: Sequence[Clique]
 ) -> None:
     """Refuse tables whose model would be too large, or that leave no row.
 
@@ -74,15 +80,15 @@ def check_estimation(
     check_size(asked, Options(), cliques, "the cliques together")
 
 
-def _options(spec: FederationSpec, terms: GeneratorTerms, rows_about: int) -> PhasedOptions:
+def _options(terms: GeneratorTerms, rows_about: int, *, where: str) -> PhasedOptions:
     """Read the options; those of sampling, clipping and rounds are the federation's."""
-    allowed, where = sorted(FEDERATED), "generator.options"
+    allowed, field = sorted(FEDERATED), "generator.options"
     found, of_training = (
         "an option that a federation does not take",
         "what is sampled and clipped stands in `training`",
     )
     findings = [
-        Finding(str(spec.path), f"{where}.{name}", found, listed(allowed), nearest(name, allowed) or of_training)
+        Finding(where, f"{field}.{name}", found, listed(allowed), nearest(name, allowed) or of_training)
         for name in terms.options
         if name not in FEDERATED
     ]
@@ -95,8 +101,8 @@ def _options(spec: FederationSpec, terms: GeneratorTerms, rows_about: int) -> Ph
         raise SpecRefused(
             [
                 Finding(
-                    str(spec.path),
-                    ".".join((where, *map(str, each["loc"]))),
+                    where,
+                    ".".join((field, *map(str, each["loc"]))),
                     "another value",
                     each["msg"],
                 )

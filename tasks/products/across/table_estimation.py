@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from privacy.federation.rounds import RoundSum
 from privacy.generators.fitting import zeros
@@ -10,8 +11,8 @@ from privacy.generators.models import PublishedModel
 from privacy.generators.options import Options
 from privacy.marginals.estimation import estimate
 from privacy.marginals.measured import Measured, estimate_total
-from tasks.federation.federation_run import Federation
-from tasks.federation.generator_terms import estimated_of
+from tasks.products.across.federation import Federation
+from tasks.products.across.generator_terms import estimated_of
 
 
 def estimated_model(known: Federation, rounds: Sequence[RoundSum]) -> PublishedModel:
@@ -29,7 +30,7 @@ def estimated_model(known: Federation, rounds: Sequence[RoundSum]) -> PublishedM
     if terms is None:
         raise TypeError(f"federation {known.spec.federation} makes no rows")
     asked, cliques = estimated_of(known.spec, terms, contract), known.counting.cliques
-    measured = [_measured(known, number, each) for number, each in zip(range(len(cliques)), rounds, strict=True)]
+    measured = [measured_table(known, number, each) for number, each in zip(range(len(cliques)), rounds, strict=True)]
     total = float(asked.public_total) if asked.public_total is not None else estimate_total(measured)
     found = estimate(
         asked.domain,
@@ -41,10 +42,15 @@ def estimated_model(known: Federation, rounds: Sequence[RoundSum]) -> PublishedM
     return PublishedModel.of(found.model, max(0, round(total)))
 
 
-def _measured(known: Federation, number: int, summed: RoundSum) -> Measured:
-    """Return a table in rows, with the variance of its noise."""
+def measured_table(known: Federation, number: int, summed: RoundSum) -> Measured:
+    """Return a table in rows, with the variance of its noise: of all shares that are in it."""
     plan = known.counting
     clique = plan.cliques[number]
-    shares = plan.fine_variance if plan.trust.noise == "server" else plan.share_variance * sum(summed.present)
     values = summed.steps.reshape(known.shape(clique)) / 2.0**plan.fine_bits
-    return Measured(clique, values, float(shares) / 4.0**plan.fine_bits)
+    return Measured(clique, values, float(fine_noise(known, summed)) / 4.0**plan.fine_bits)
+
+
+def fine_noise(known: Federation, summed: RoundSum) -> Fraction:
+    """Return the parameter of the noise of a sum: of all shares that are in it [fine units squared]."""
+    plan = known.counting
+    return plan.fine_variance if plan.trust.noise == "server" else plan.share_variance * sum(summed.present)

@@ -1,0 +1,142 @@
+"""What a federated run publishes: a version like any other, whose record says how it was made across sites."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from contracts.release.about import Publisher, declared
+from contracts.release.federation_spec import FederationSpec
+from contracts.release.source import Source
+from contracts.release.spec import Publish, ReleaseSpec
+from flows.outcome import Outcome, outcome_of
+from flows.steps import flow_run_ids
+from privacy.federation.rounds import RoundSum
+from privacy.grant.draw_replay import LOST
+from privacy.ledger.journal.signing import Signer
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.terms import VersionEntry
+from tasks.products.across.federation import Federation
+from tasks.products.across.made import made_of, write_made
+from tasks.publish import Publication, publish
+from tasks.records.auditor_copy import AuditorCopies
+from tasks.records.facts import Outputs
+from tasks.records.ledger_facts import gather
+from tasks.records.model.across_statements import ExecutionStatement, SumStatement
+from tasks.records.outputs import AcrossPlan
+from tasks.records.software import software
+from tasks.report import report
+from tasks.storage.workspace.run_folder import now_to_the_second
+from tasks.storage.workspace.settings import Workspace
+
+
+@dataclass(frozen=True)
+class FederatedOutcome:
+    """What came of a federation; public.
+
+    Args:
+        version: where it is, and what it cost.
+        rounds: how many were summed.
+        left_out: how many rounds each site is missing from, by name; none of the sites that are in all.
+        lost: attempts that were lost, and paid.
+    """
+
+    version: Outcome
+    rounds: int
+    left_out: dict[str, int]
+    lost: int
+
+
+def publish_across(
+    known: Federation,
+    spec: FederationSpec,
+    rounds: Sequence[RoundSum],
+    ledger: Ledger,
+    workspace: Workspace,
+    *,
+    began: str,
+) -> Publication:
+    """Make what the sums lead to, and publish it with its record.
+
+    Args:
+        known: the federation.
+        spec: where it goes, and what is declared about it.
+        rounds: the released sums, in order.
+        ledger: the coordinator's.
+        workspace: the coordinator's.
+        began: when this attempt began.
+    Privacy: released values only; they were paid for before round 1.
+    """
+    made, signer = made_of(known, rounds), Signer(workspace.signing_seed())
+    execution = ExecutionStatement(
+        kind="across_sites",
+        spec=known.spec.statement,
+        plan=known.plan.to_json(),
+        record_epsilon=known.record_epsilon,
+        rounds=tuple(
+            SumStatement(key=key, present=each.present, length=each.steps.size)
+            for (key, _), each in zip(known.rounds, rounds, strict=True)
+        ),
+        notes=made.notes,
+    )
+    plan = AcrossPlan(known.plan.person_events, known.person_epsilon, known.delta)
+
+    def write(folder: Path, version: VersionEntry) -> None:
+        files = partial(write_made, known, made, rounds, version.number)
+        about = declared(spec.about, workspace.publisher or Publisher())
+        when = began, now_to_the_second()
+        facts = gather(
+            ledger,
+            release_of(spec),
+            known.contract,
+            plan,
+            version,
+            Outputs(),
+            (),
+            software(),
+            about=about,
+            flow_run=flow_run_ids(),
+            attempt=when,
+            execution=execution,
+            write=files,
+        )
+        report(facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
+
+    return publish(ledger, signer, known.run_key, workspace.root / spec.publish, write)
+
+
+def release_of(spec: FederationSpec) -> ReleaseSpec:
+    """Return the spec of the same product as one place would release it; its source stands for those of the sites."""
+    csv = () if spec.learner is not None else ("csv",)
+    publish_to = Publish.model_validate({"to": spec.publish, "formats": ("parquet", *csv), "formulas": spec.formulas})
+    return ReleaseSpec.model_construct(
+        release=spec.federation,
+        contract=spec.contract,
+        source=Source.model_construct(path=spec.path),
+        charge=spec.charge,
+        product=spec.product,
+        publish=publish_to,
+        about=spec.about,
+        path=spec.path,
+        written_paths=(str(spec.contract), "", str(spec.publish)),
+    )
+
+
+def federated_outcome(
+    publication: Publication, ledger: Ledger, workspace: Workspace, *, repeated: bool
+) -> FederatedOutcome:
+    """Read from ledger and record what came of a federation, now or before."""
+    replay = json.loads((publication.folder / "record.json").read_bytes())["replay"]
+    rounds, members = replay["execution"]["rounds"], replay["execution"]["spec"]["sites"]
+    missing = {
+        member["name"]: sum(not each["present"][place] for each in rounds) for place, member in enumerate(members)
+    }
+    return FederatedOutcome(
+        version=outcome_of(publication, ledger, workspace, repeated=repeated),
+        rounds=len(rounds),
+        left_out={name: times for name, times in missing.items() if times},
+        lost=sum(f"/{LOST}-" in draw["key"] for draw in replay["draws"]),
+    )

@@ -1,0 +1,1 @@
+"""Releases across sites: how any kind of product is made of sums over sites, and checked."""

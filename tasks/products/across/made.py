@@ -1,0 +1,233 @@
+"""What comes of released sums: tables, a model and its rows, or a classifier. Post-processing.
+
+data/NAME.parquet, .csv        a table of noisy counts each, with intervals; or all synthetic rows
+model/                         the model of rows, or weights, contract of inputs and card of a classifier
+measurements/rounds.parquet    the noisy sum of every round, whole numbers, one array a draw
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.canonical import readable_json
+from contracts.contract.impossible_cells import Clique
+from contracts.release.classifier import ModelProduct
+from contracts.release.tables.expansion import tables_of
+from contracts.release.tables.product import TablesProduct
+from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.accounting.events import DiscreteGaussian
+from privacy.arrays import Singles
+from privacy.classifiers.classifier_model import ClassifierModel
+from privacy.classifiers.inputs import CardTerms, card_of, inputs_of
+from privacy.classifiers.trainer import trainer
+from privacy.federation.rounds import RoundSum
+from privacy.generators.generator import Model
+from privacy.generators.rows import synthetic_rows
+from privacy.learning.execution import Execution
+from privacy.learning.learners import learner_slots, parameters_of
+from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.uncertainty import half_width
+from privacy.table_plans.plan import CONFIDENCE
+from tasks.products.across.federation import Federation
+from tasks.products.across.table_estimation import estimated_model, fine_noise, measured_table
+from tasks.records.across.seed import seed_of_sums
+from tasks.records.files.array_file import ARRAY_COLUMNS, write_arrays
+from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
+from tasks.records.files.synthetic_files import (
+    MODEL,
+    MODEL_ARRAYS,
+    MODEL_VALUES,
+    type_name,
+    write_model,
+    write_pieces,
+)
+from tasks.records.files.tidy_tables import DATA, MEASUREMENTS, Role, Tidy, WrittenFile, written
+
+ROUNDS: Final = f"{MEASUREMENTS}/rounds.parquet"
+COUNTS: Final = {"count": "double", "lower": "int64", "upper": "int64"}
+"""Columns of a table after its labels."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What the sums of a federation lead to; one of the three.
+
+    Args:
+        tables: names, columns and values of tables, in order.
+        model: the model of rows.
+        classifier: the classifier.
+        notes: what a reader should know.
+    """
+
+    tables: tuple[tuple[str, Clique, Mapping[str, NDArray[Any]]], ...] = ()
+    model: Model | None = None
+    classifier: ClassifierModel | None = None
+    notes: tuple[str, ...] = ()
+
+
+def made_of(known: Federation, rounds: Sequence[RoundSum]) -> Made:
+    """Compute from released sums what they lead to.
+
+    Raises:
+        ValueError: sums of another form.
+    """
+    if known.generated is not None:
+        sums, model_of = known.generated.plan.sums.rounds, known.generated.model
+        model, notes = model_of(rounds[:sums], _trained(known, rounds))
+        return Made(model=model, notes=notes)
+    if known.spec.generator is not None:
+        return Made(model=estimated_model(known, rounds))
+    if known.trained is not None:
+        from privacy.coordination.coordinator import replayed  # torch, which tables and rows of tables do without
+
+        layout, learner, plan = known.training
+        found = replayed(learner, layout, plan, rounds, execution=Execution("cpu"))
+        layers = tuple(
+            (found[slot.weights].reshape(slot.layer.weight_shape), found[slot.biases])
+            for slot in learner_slots(learner)
+        )
+        return Made(classifier=ClassifierModel(layout, learner.label, layers))
+    return Made(tables=tuple(_tables(known, rounds)))
+
+
+def _trained(known: Federation, rounds: Sequence[RoundSum]) -> Singles:
+    """Compute the parameters that the second phase led to."""
+    phased = known.generated
+    if phased is None:
+        raise TypeError(f"federation {known.spec.federation} has one phase")
+    from privacy.coordination.coordinator import replayed  # as above
+
+    plan = phased.plan
+    learner = phased.learner(rounds[: plan.sums.rounds])
+    trained = rounds[plan.sums.rounds :]
+    if any(each.steps.shape != (parameters_of(learner),) for each in trained):
+        raise ValueError("a round of the training has other numbers than there are parameters")
+    return replayed(learner, phased.trained_layout, plan.training, trained, execution=Execution("cpu"))
+
+
+def _tables(
+    known: Federation, rounds: Sequence[RoundSum]
+) -> Iterable[tuple[str, Clique, Mapping[str, NDArray[Any]]]]:
+    """Return each table in rows, with 95 % intervals of the noise of the sites that are in it."""
+    product, contract = known.spec.product, known.contract
+    if not isinstance(product, TablesProduct):
+        raise TypeError(f"federation {known.spec.federation} publishes no tables")
+    bits = known.counting.fine_bits
+    for number, (table, summed) in enumerate(zip(tables_of(product, contract), rounds, strict=True)):
+        zeros, counts = contract.impossible(table.columns), measured_table(known, number, summed).values
+        width = half_width(DiscreteGaussian(fine_noise(known, summed), (1,)), CONFIDENCE)
+        steps = summed.steps.reshape(counts.shape)
+        ends = {"lower": (steps - width) >> bits, "upper": -(-(steps + width) >> bits)}
+        columns = {"count": np.where(zeros, 0.0, counts), **{n: np.where(zeros, 0, end) for n, end in ends.items()}}
+        yield table.name, table.columns, columns
+
+
+def seed_of(known: Federation, rounds: Sequence[RoundSum]) -> PostProcessingSeed:
+    """Return the seed of the rows."""
+    return seed_of_sums(known.run_key, [each.sha256 for each in rounds])
+
+
+def rows_of(known: Federation) -> int:
+    """Return how many rows are made."""
+    product = known.spec.product
+    if product.kind != "synthetic" or not isinstance(product.rows, int):
+        raise TypeError(f"federation {known.spec.federation} makes no rows")
+    return product.rows
+
+
+def write_made(
+    known: Federation, made: Made, rounds: Sequence[RoundSum], version: int, folder: Path, marks: Mapping[str, str]
+) -> tuple[WrittenFile, ...]:
+    """Write the data files of a version.
+
+    Args:
+        known: the federation.
+        made: what the sums lead to.
+        rounds: the released sums, in order.
+        version: its number.
+        folder: where.
+        marks: what each Parquet file says about where it comes from.
+    Privacy: released values only.
+    """
+    for name in (DATA, MODEL, MEASUREMENTS):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    files: list[WrittenFile] = []
+    keys = [key for key, _ in known.rounds]
+    for key, (name, clique, values) in zip(keys, made.tables, strict=False):
+        tidy = Tidy(known.contract, clique, values)
+        for path in (f"{DATA}/{name}.parquet", f"{DATA}/{name}.csv"):
+            files.append(tidy.write(folder, path, draw=key, marks=marks, formulas=known.spec.formulas))
+    if made.model is not None:
+        files += _write_rows(known, made.model, seed_of(known, rounds), folder, marks)
+        files += write_model(made.model, folder, marks=marks)
+    if made.classifier is not None:
+        for path, role, content in classifier_files(known, made.classifier, version):
+            (folder / path).write_bytes(content)
+            size = made.classifier.parameters if role == "weights" else 1
+            files.append(written(folder, path, "", role, size, ()))
+    for name in (DATA, MODEL):
+        if not any((folder / name).iterdir()):
+            (folder / name).rmdir()
+    sums = {key: each.steps for key, each in zip(keys, rounds, strict=True)}
+    write_arrays(sums, folder / ROUNDS, marks=marks)
+    numbers = sum(each.size for each in sums.values())
+    return (*files, written(folder, ROUNDS, "", "rounds", numbers, ARRAY_COLUMNS))
+
+
+def _write_rows(
+    known: Federation, model: Model, seed: PostProcessingSeed, folder: Path, marks: Mapping[str, str]
+) -> tuple[WrittenFile, ...]:
+    paths, number = rows_paths(known), rows_of(known)
+    pieces = synthetic_rows(model, known.contract, seed, number)
+    targets = [folder / path for path in paths]
+    schema = write_pieces(pieces, targets, marks=marks, formulas=known.spec.formulas)
+    columns = tuple((field.name, type_name(field.type)) for field in schema)
+    return tuple(written(folder, path, "", "data", number, columns) for path in paths)
+
+
+def rows_paths(known: Federation) -> tuple[str, str]:
+    """Return the names of the files of the rows."""
+    return f"{DATA}/{known.spec.federation}.parquet", f"{DATA}/{known.spec.federation}.csv"
+
+
+def classifier_files(known: Federation, model: ClassifierModel, version: int) -> Iterable[tuple[str, Role, bytes]]:
+    """Yield name, role and content of the files of a classifier."""
+    product, contract = known.spec.product, known.contract
+    if not isinstance(product, ModelProduct):
+        raise TypeError(f"federation {known.spec.federation} trains no classifier")
+    terms = CardTerms(
+        release=known.spec.federation,
+        version=version,
+        title=contract.name,
+        trainer=product.trainer,
+        says=trainer(product.trainer).says,
+        label=product.label,
+        names=product.names(contract),
+        widths=model.widths,
+        epsilon=pico_to_text(known.person_epsilon),
+        delta=atto_to_text(known.delta),
+        unit=contract.unit.column or "row",
+        adjacency=contract.adjacency,
+        notes=(),
+    )
+    inputs = inputs_of(contract, product, model.widths, None)
+    yield WEIGHTS, "weights", model.to_bytes()
+    yield INPUTS, "inputs", readable_json(inputs)
+    yield CARD, "card", card_of(terms, {"weights": WEIGHTS, "inputs": INPUTS})
+
+
+def file_names(known: Federation) -> set[str]:
+    """Return the names of the data files of a version."""
+    product = known.spec.product
+    if isinstance(product, TablesProduct):
+        names = [table.name for table in tables_of(product, known.contract)]
+        return {ROUNDS, *(f"{DATA}/{name}.{form}" for name in names for form in ("parquet", "csv"))}
+    if known.trained is not None:
+        return {ROUNDS, WEIGHTS, INPUTS, CARD}
+    return {ROUNDS, MODEL_VALUES, MODEL_ARRAYS, *rows_paths(known)}

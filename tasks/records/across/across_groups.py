@@ -1,0 +1,326 @@
+"""The groups of the record of a release across sites: its execution, its product, and other fills."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from contracts.release.spec_checks import MOST_DELTA
+from contracts.release.tables.expansion import tables_of
+from privacy.accounting.amounts import pico_to_text
+from privacy.accounting.events import DiscreteGaussian, PoissonSampledGaussian
+from privacy.generators.rows import seed_text
+from tasks.records.across import words
+from tasks.records.across.execution_group import EXECUTION, execution_of, terms_of
+from tasks.records.across.seed import seed_of_sums
+from tasks.records.fitted_groups.classifier_groups import KNOWN_BIAS as BIAS_OF_MODELS
+from tasks.records.fitted_groups.classifier_groups import USES as USES_OF_MODELS
+from tasks.records.fitted_groups.synthetic_groups import with_fills
+from tasks.records.fitted_groups.training_entries import SAMPLER
+from tasks.records.groups.account import LEDGER, noise_words
+from tasks.records.groups.contract_terms import CONTRACT, UNIT, sensitivities, truncation
+from tasks.records.groups.evidence import OUTPUT
+from tasks.records.groups.field import NONE, FieldGroup, Run, public
+from tasks.records.groups.guarantee import CONVERSION, GUARANTEE
+from tasks.records.groups.noise import BIAS, NOISE, SAMPLERS
+from tasks.records.groups.release_identity import SOURCE, hour
+from tasks.records.groups.reproducibility import NOTICES, REPRODUCIBILITY, noise_gone
+from tasks.records.groups.unprotected import PREPROCESSING, UNPROTECTED
+from tasks.records.groups.utility import UTILITY
+from tasks.records.hazards.limitations import LARGE_DELTA, LIMITATIONS
+
+OF_SITES: Final = "each site reads its own source, which its own ledger names"
+LEAKAGE: Final = (
+    "Each site checks its own rows. That it took part shows that its source was as the contract says, and that the "
+    "gates held; other outcomes stay at the site."
+)
+MADE_WHATEVER: Final = (
+    "One spec under one contract is one run, whatever the rows are: that this version was made tells that enough "
+    "sites took part, and nothing else that is outside of epsilon but what section unprotected lists."
+)
+FIXED: Final = (
+    "Rényi losses of all rounds and of the reserve, fixed beforehand, add up; the best order is converted by "
+    f"{CONVERSION}."
+)
+OF_ROWS: Final = "rows are a sample of a model of noisy sums: what is rare among people is rarer or absent in them"
+MISSING_SITES: Final = "a table counts the rows of the sites that took part in its round, and no others"
+
+
+def draws(run: Run) -> list[dict[str, Any]]:
+    """List the draws as the journal has them: a sum a round, and attempts that were lost and paid again."""
+    account = run.facts.account.terms.name
+    present = {each.key: sum(each.present) for each in execution_of(run).rounds}
+    length = {each.key: each.length for each in execution_of(run).rounds}
+    entered = sorted(
+        (entry.body for entry in run.facts.entries if entry.kind == "noise_drawn"), key=lambda body: body["number"]
+    )
+    return [
+        {
+            "key": body["key"],
+            "what": "sum over sites" if body["key"] in present else "attempt of a round, lost and paid",
+            "columns": [],
+            "event": body["event"],
+            "cells": length.get(body["key"], 0),
+            "sites": present.get(body["key"], 0),
+            "noise": _noise(run, body["event"]["kind"]),
+            "cost": pico_to_text(body["costs"][account]),
+        }
+        for body in entered
+    ]
+
+
+def _noise(run: Run, kind: str) -> str:
+    """Name the noise of a draw; at its least, since more sites than are counted on add more."""
+    event = next(event for event in run.facts.charge.request.events if event.kind == kind)
+    if isinstance(event, DiscreteGaussian):
+        return f"at least {noise_words(event)}" if terms_of(run).counted is not None else "discrete Gaussian"
+    if isinstance(event, PoissonSampledGaussian):
+        return f"Gaussian, at least {float(event.noise_multiplier):.6g} times what a person moves"
+    raise TypeError(f"{event.kind} is no sum over sites")
+
+
+def sensitivity(run: Run) -> list[dict[str, Any]]:
+    """List the distinct sensitivities of counts and sums, of a person at all sites together, and of gradients."""
+    training = terms_of(run).training
+    of_gradients = [] if training is None else [{"of": "sums of gradients", "l2": float(training.clipping_norm)}]
+    return [*sensitivities(run), *of_gradients]
+
+
+def definition(run: Run) -> str:
+    """Write the guarantee as an inequality, with its numbers."""
+    whole = next(field for field in GUARANTEE.fields if field.name == "definition").fill(run)
+    bound, _, _ = str(whole).partition(". ")
+    return f"{bound}. {MADE_WHATEVER}"
+
+
+def quantities(run: Run) -> list[str]:
+    """List every quantity that depends on the data and is published without noise."""
+    return [*words.unprotected(run.facts.contract), *_times(run)]
+
+
+def _times(run: Run) -> list[str]:
+    entries = run.facts.entries
+    return [
+        f"that the measurements were complete in the hour {hour(run.facts.finished)}",
+        f"the times of {len(entries)} journal entries in PROOF.json, to the hour, from {hour(entries[0].at)} on",
+    ]
+
+
+def steps(run: Run) -> list[dict[str, str]]:
+    """List what happened to the rows at each site before they were added up, and how that is accounted for."""
+    contract, listed = run.facts.contract, []
+    if contract.unit.column is not None:
+        bound = f"the sensitivities are those of {contract.unit.max_rows_per_unit} rows"
+        listed.append(("contribution bounding", truncation(run), bound))
+    encoding = f"contract {contract.id} {contract.version}, {len(contract.columns)} columns"
+    listed.append(("encoding to declared domains", encoding, "each row by itself"))
+    listed.append(("look before the charge", words.OPERATORS, "unaccounted"))
+    return [dict(zip(("step", "what", "accounted"), step, strict=True)) for step in listed]
+
+
+def mechanism(run: Run) -> str:
+    """Say what is noisy, and who adds the noise."""
+    terms = execution_of(run).plan["kind"]
+    noisy = {
+        "counts": "discrete Gaussian noise on counts over sites",
+        "dp_sgd": "DP-SGD over sites: Gaussian noise on clipped gradients of Poisson samples",
+        "phases": "discrete Gaussian noise on sums over sites, and DP-SGD: Gaussian noise on clipped gradients of "
+        "Poisson samples",
+    }[terms]
+    by = "in shares of the sites" if terms_of(run).trust.noise == "sites" else "by the server that is trusted"
+    return f"{noisy}; {by}"
+
+
+def samplers(run: Run) -> list[str]:
+    """Name how each kind of draw is sampled."""
+    kinds = {event.kind for event in run.facts.charge.request.events}
+    trained = {SAMPLER} if "poisson_sampled_gaussian" in kinds else set()
+    return sorted({SAMPLERS[kind] for kind in kinds if kind in SAMPLERS} | trained)
+
+
+def what(run: Run) -> str:
+    """Say in a few words what was made."""
+    terms = terms_of(run)
+    if terms.tables is not None:
+        number = len(terms.tables.cliques)
+        return "a table of counts" if number == 1 else f"{number} tables of counts"
+    if terms.generator is not None:
+        return f"synthetic rows by {terms.generator.name}"
+    return "a classifier of " + ("" if terms.learner is None else terms.learner.label)
+
+
+def columns(run: Run) -> list[str]:
+    """List the columns that were read, in the contract's order."""
+    product, contract = terms_of(run).product, run.facts.contract
+    if product.kind != "tables":
+        return list(product.names(contract))
+    named = {name for each in tables_of(product, contract) for name in each.columns}
+    return [column.name for column in contract.columns if column.name in named]
+
+
+def options(run: Run) -> dict[str, Any]:
+    """Return what the spec says of the product, without what it leaves open."""
+    terms = terms_of(run)
+    made = terms.tables or terms.generator or terms.learner
+    return {} if made is None else made.model_dump(mode="json", exclude_none=True)
+
+
+def rows(run: Run) -> str:
+    """Say how many rows are published, and why so many."""
+    product, terms = terms_of(run).product, terms_of(run)
+    if product.kind != "synthetic" or terms.generator is None:
+        return NONE
+    why = "as the sites declare together" if terms.generator.rows is None else "declared by the spec"
+    return f"{product.rows}, {why}"
+
+
+def seed(run: Run) -> str:
+    """Give the seed of the rows, which follows from the run and the released sums."""
+    if terms_of(run).generator is None:
+        return NONE
+    drawn = {entry.body["key"]: entry.body["sha256"] for entry in run.facts.entries if entry.kind == "noise_drawn"}
+    digests = [drawn[each.key] for each in execution_of(run).rounds]
+    return seed_text(seed_of_sums(run.facts.run_key, digests))
+
+
+def files(run: Run) -> list[str]:
+    """Name the files of what was made."""
+    return [each.path for each in run.files if each.role != "rounds"]
+
+
+def known_bias(run: Run) -> list[str]:
+    """Say what is known to be wrong with what was made."""
+    terms = terms_of(run)
+    if terms.tables is not None:
+        return [BIAS["none"][0], MISSING_SITES]
+    return [OF_ROWS if terms.generator is not None else BIAS_OF_MODELS]
+
+
+def reproducible(run: Run) -> list[dict[str, str]]:
+    """List what a stranger makes again, from what, and how exactly."""
+    kind, source = terms_of(run).product.kind, "the published sums over sites"
+    close = "up to two units or 10^-4 of an array's largest number"
+    made = {
+        "tables": [("the tables", source, "byte for byte")],
+        "model": [("the weights", source, "up to 10^-4")],
+        "synthetic": [("the model", source, close), ("the rows", "the published model and seed", "byte for byte")],
+    }[kind]
+    number = sum(entry.kind == "noise_drawn" for entry in run.facts.entries)
+    loss = ("the privacy loss", f"the events of {number} draws", "to the last unit, rounded against the spender")
+    return [dict(zip(("what", "from", "exactly"), each, strict=True)) for each in (*made, loss)]
+
+
+def not_reproducible(run: Run) -> list[str]:
+    """List what nobody can make again, on purpose."""
+    return [noise_gone(run), "what each site sent: it is kept nowhere, and leaves once"]
+
+
+def notice(run: Run) -> dict[str, Any]:
+    """Give what a public notice on creation and provision names: categories of information, and the way."""
+    named, kind = set(columns(run)), terms_of(run).product.kind
+    form = {
+        "tables": "noisy counts by these items; no record of a person",
+        "model": "the weights of a classifier of these items; no record of a person",
+        "synthetic": "made-up records with these items; none is a person's",
+    }[kind]
+    return {
+        "items": [each.description or each.name for each in run.facts.contract.columns if each.name in named],
+        "form": form,
+        "way": "files: parquet" if kind == "model" else "files: parquet, csv",
+        "note": "no legal opinion: whether these are anonymously processed information or statistics is for lawyers",
+    }
+
+
+def row_count_origin(run: Run) -> str:
+    """Say where numbers of rows come from."""
+    kind = terms_of(run).product.kind
+    if kind == "tables":
+        return "fixed: one row a cell of the declared domains"
+    return f"{rows(run)}" if kind == "synthetic" else "none: no rows are published"
+
+
+def quality_warnings(run: Run) -> list[str] | str:
+    """List what users must mind."""
+    stated, delta = run.facts.contract.description.get("limitations"), terms_of(run).charge.delta
+    listed = [] if stated is None else [f"the contract: {stated}"]
+    listed += [LARGE_DELTA] if delta > MOST_DELTA else []
+    return [*listed, *execution_of(run).notes] or NONE
+
+
+PRODUCT: Final = FieldGroup(
+    "product",
+    "Product",
+    (
+        public("made", "What was made of the sums over sites.", what),
+        public("columns", "The columns that were read.", columns),
+        public("options", "What the spec says of it.", options),
+        public("rows", "How many rows are published, and why.", rows),
+        public("seed", "Seed of the rows; it follows from the run and the released sums.", seed),
+        public("files", "Files of what was made.", files),
+        public("notes", "What a reader should know of it.", lambda run: list(execution_of(run).notes) or NONE),
+        public("known_bias", "What is known to be wrong with it.", known_bias),
+        public(
+            "uses",
+            "What a model is good for, and what not.",
+            lambda run: list(USES_OF_MODELS) if terms_of(run).learner is not None else NONE,
+        ),
+    ),
+)
+
+_CHANGED: Final = (
+    with_fills(
+        SOURCE,
+        source_path=lambda run: OF_SITES,
+        source_format=lambda run: OF_SITES,
+        select=lambda run: OF_SITES,
+        snapshot_keyed_hash=lambda run: NONE,
+    ),
+    with_fills(CONTRACT, validation_outcomes=lambda run: [], validation_leakage=lambda run: LEAKAGE),
+    with_fills(UNIT, sensitivity=sensitivity),
+    with_fills(
+        GUARANTEE,
+        definition=definition,
+        conversion=lambda run: FIXED,
+    ),
+    with_fills(LEDGER, draws=draws),
+    with_fills(
+        UNPROTECTED,
+        quantities=quantities,
+        exact_total=lambda run: NONE,
+        fixed_gates=lambda run: words.gates(run.facts.contract),
+        run_time_facts=lambda run: [*words.COURSE, *_times(run)],
+    ),
+    with_fills(PREPROCESSING, steps=steps, chosen_by_the_run=lambda run: NONE),
+    with_fills(
+        NOISE,
+        mechanism=mechanism,
+        mechanism_choice=lambda run: {"by": "the federation spec, within the charge"},
+        samplers=samplers,
+    ),
+    with_fills(
+        UTILITY,
+        expected_error=lambda run: NONE,
+        error_against_noisy=lambda run: NONE,
+        computed_on=lambda run: NONE,
+    ),
+    with_fills(
+        replace(
+            LIMITATIONS, fields=tuple(each for each in LIMITATIONS.fields if not each.name.startswith("hazards_"))
+        ),
+        quality_warnings=quality_warnings,
+    ),
+    with_fills(
+        OUTPUT,
+        row_count_origin=row_count_origin,
+        partitioning=lambda run: "none: each table, or all rows, in one file; the sums of all rounds in one file",
+    ),
+    with_fills(REPRODUCIBILITY, reproducible=reproducible, not_reproducible=not_reproducible),
+    with_fills(NOTICES, notice=notice),
+    PRODUCT,
+)
+
+
+def across_groups(groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
+    """Return the groups of the record of a release across sites, in the order of those of tables."""
+    changed = {group.name: group for group in _CHANGED}
+    return (*(changed.get(group.name, group) for group in groups), EXECUTION)
