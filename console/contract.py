@@ -16,7 +16,7 @@ from contracts.contract import odcs
 from contracts.contract.contract import Contract
 from contracts.drafting.advice.advice import advise
 from contracts.errors import ContractRefused, SpecRefused
-from contracts.reading.yaml_lines import located
+from contracts.reading.yaml_lines import Document, located
 
 WARNED = 2
 
@@ -27,7 +27,7 @@ def lint(
     contract_file: ContractFile,
     strict: Annotated[bool, typer.Option("--strict", help="Let warnings count as mistakes: exit 2.")] = False,
     spec: Annotated[
-        Path | None, typer.Option("--spec", help="Also look at the `select:` of this release spec.")
+        Path | None, typer.Option("--spec", help="Also look at the `select:` and `formulas:` of this release spec.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -45,20 +45,26 @@ def lint(
         sudare contract lint adult.odcs.yaml --spec tables.yaml
     """
     contract = odcs.load_contract(contract_file)
-    warnings = advise(contract, located(contract_file, refusal=ContractRefused))
-    listed = [each.to_json() for each in warnings] + ([] if spec is None else _of_the_select(spec))
+    document = None if spec is None else located(spec, refusal=SpecRefused)
+    formulas = None if document is None else _part(document, "publish").get("formulas")
+    warnings = advise(contract, located(contract_file, refusal=ContractRefused), formulas=formulas)
+    listed = [each.to_json() for each in warnings] + ([] if document is None else _of_the_select(document))
     payload = {**_facts(contract), "warnings": listed}
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
     if listed and strict:
         raise typer.Exit(WARNED)
 
 
-def _of_the_select(spec: Path) -> list[dict[str, Any]]:
-    """Warn of the literals in a spec's `select:`, which is published as it stands."""
-    document = located(spec, refusal=SpecRefused)
+def _part(document: Document, key: str) -> dict[str, Any]:
+    """Return a mapping of a spec as it stands there; an empty one where there is none."""
     written = document.text()
-    source = written.get("source") if isinstance(written, dict) else None
-    select = source.get("select") if isinstance(source, dict) else None
+    part = written.get(key) if isinstance(written, dict) else None
+    return part if isinstance(part, dict) else {}
+
+
+def _of_the_select(document: Document) -> list[dict[str, Any]]:
+    """Warn of the literals in a spec's `select:`, which is published as it stands."""
+    select = _part(document, "source").get("select")
     if not isinstance(select, str):
         return []
     at = {"where": document.where(("source", "select")), "field": "source.select"}

@@ -141,7 +141,8 @@ def warnings_of_select(written: str | None) -> Iterator[Warned]:
 
 def _contract(request: Request) -> Iterator[Warned]:
     path = request.spec.contract
-    found = advise(request.contract, located(path, refusal=ContractRefused))
+    formulas = request.spec.publish.formulas
+    found = advise(request.contract, located(path, refusal=ContractRefused), formulas=formulas)
     if found:
         rules = ", ".join(dict.fromkeys(each.rule for each in found))
         yield {

@@ -20,7 +20,7 @@ from typing import Final
 
 from contracts.errors import SpecRefused
 from contracts.reading.scalars import FieldPath, Problem
-from contracts.release.address import is_address
+from contracts.release.address_kinds import is_address, read_address
 from flows.request import Request
 from privacy.generators.latent_options import TrainingOptions
 from privacy.learning.errors import CannotTrain
@@ -61,8 +61,9 @@ def _software(request: Request) -> Iterator[tuple[FieldPath, Problem]]:
     if spec.source.engine is not None:
         needed.append((("source", "engine"), "ibis", "engines"))
     for at, written in ((("source", "path"), spec.written_paths[1]), (("publish", "to"), spec.written_paths[2])):
-        if is_address(written) and written.startswith("s3"):
-            needed.append((at, "boto3", "s3"))
+        package = read_address(written).package if is_address(written) else None
+        if package is not None:
+            needed.append((at, *package))
     for at, module, extra in needed:
         try:
             import_module(module)

@@ -10,7 +10,7 @@ from contracts.drafting.odcs_document import sketch_of_contract
 from contracts.drafting.sketch import DraftRefused, TableSketch, refuse_draft
 from contracts.reading.placeholders import PLACEHOLDER
 from contracts.reading.yaml_lines import located, shown
-from contracts.release.source import format_of
+from contracts.release.file_formats import format_of_name
 
 _ALLOWED = (
     "a data contract or a dbt properties file (.yaml, .yml), a Parquet file (.parquet) or a DuckDB file (.duckdb)"
@@ -41,7 +41,7 @@ def _sketch(path: Path, table: str | None) -> TableSketch:
     if path.name.lower().endswith((".yaml", ".yml")):
         document = located(path, refusal=DraftRefused)
         return sketch_of_dbt(document, table) if describes_dbt(document) else sketch_of_contract(document, table)
-    form = format_of(path)
+    form = format_of_name(path.name)
     if form == "parquet":
         from tasks.storage.sources.table_schema import sketch_of_parquet
 

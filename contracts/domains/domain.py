@@ -37,7 +37,7 @@ class DeclaredDomain(Frozen):
     if TYPE_CHECKING:
         kind: str
 
-    logical_types: ClassVar[tuple[str, ...]]
+    logical_types: ClassVar[tuple[str, ...]] = ()
     """The logical types of columns that may have such a domain."""
     ordered: ClassVar[bool] = False
     """Whether neighbouring cells are neighbouring values: bins of numbers, periods of days."""

@@ -6,16 +6,17 @@ A domain is read as the class of its `kind`. A built-in kind cannot be taken by 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import entry_points
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, SerializeAsAny
+from pydantic_core import PydanticCustomError
 
 from contracts.domains.dates import DateDomain
 from contracts.domains.domain import DeclaredDomain
 from contracts.domains.image import ImageDomain
 from contracts.domains.listed import CategoryDomain, MappingDomain
 from contracts.domains.numbers import DecimalDomain, IntegerDomain
+from contracts.plug_ins import PlugInAway, find, others
 from contracts.reading.scalars import Problem, nearest, refuse, show
 
 GROUP: Final = "sudare.domains"
@@ -31,12 +32,12 @@ _BUILT_IN: Final[Mapping[str, type[DeclaredDomain]]] = {
 
 def domain_kinds() -> tuple[str, ...]:
     """Return the names of all kinds, the built-in ones first."""
-    return (*_BUILT_IN, *sorted({point.name for point in entry_points(group=GROUP)} - set(_BUILT_IN)))
+    return (*_BUILT_IN, *others(GROUP, dict.fromkeys(_BUILT_IN, "")))
 
 
 def kinds_for(logical_type: str) -> tuple[str, ...]:
-    """Return the kinds of domains that a column of a logical type may have."""
-    return tuple(kind for kind in domain_kinds() if logical_type in domain_class(kind).logical_types)
+    """Return the kinds of domains that a column of a logical type may have; what cannot be loaded is none."""
+    return tuple(kind for kind in domain_kinds() if logical_type in domain_model({"kind": kind}).logical_types)
 
 
 def domain_class(kind: str) -> type[DeclaredDomain]:
@@ -47,21 +48,16 @@ def domain_class(kind: str) -> type[DeclaredDomain]:
     """
     if kind in _BUILT_IN:
         return _BUILT_IN[kind]
-    points = {point.name: point for point in entry_points(group=GROUP)}
-    if kind not in points:
+    registered = find(GROUP, {}, kind)
+    if registered is None:
         names = domain_kinds()
         remedy = nearest(kind, names) or "install the package that registers this kind of domain"
         refuse([Problem(f"kind {show(kind)}", "one of " + ", ".join(names), remedy, ("kind",))])
     try:
-        found = points[kind].load()
-    except (ImportError, AttributeError) as error:
-        remedy = "mend or remove the package that registers it"
-        what = f"kind {show(kind)}, registered as {points[kind].value!r} ({type(error).__name__})"
-        refuse([Problem(what, "a class that can be loaded", remedy, ("kind",))])
-    if not (isinstance(found, type) and issubclass(found, DeclaredDomain)):
-        remedy = "mend or remove the package that registers it"
-        refuse([Problem(f"kind {show(kind)}, registered as {points[kind].value!r}", "a domain", remedy, ("kind",))])
-    return found
+        loaded: type[DeclaredDomain] = registered.load(DeclaredDomain)
+    except PlugInAway as error:
+        refuse([Problem(f"kind {show(kind)}, {error.found}", error.allowed, error.remedy, ("kind",))])
+    return loaded
 
 
 def read_domain(written: object) -> object:
@@ -78,6 +74,7 @@ Domain = Annotated[SerializeAsAny[DeclaredDomain], BeforeValidator(read_domain)]
 
 def domain_model(written: Any) -> type[DeclaredDomain]:
     """Return the class by whose keys a domain is explained: that of its kind, else the base."""
-    kind = written.get("kind") if isinstance(written, dict) else None
-    known = isinstance(kind, str) and kind in domain_kinds()
-    return domain_class(str(kind)) if known else DeclaredDomain
+    try:
+        return domain_class(str(written["kind"]))
+    except (PydanticCustomError, LookupError, TypeError):
+        return DeclaredDomain

@@ -23,33 +23,14 @@ from contracts.domains.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
 from contracts.periods.period_sources import day_of_row, divided_name
 from contracts.reading.scalars import Label, Problem, Sql, listed, refuse, show
-from contracts.release.address import (
-    CUT_OFF,
-    Address,
-    PostgresAddress,
-    S3Address,
-    is_address,
-    is_cut_off,
-    read_address,
-)
+from contracts.release.address import Address
+from contracts.release.address_kinds import is_address, read_address
+from contracts.release.file_formats import DATABASES, SUFFIXES, Files, format_of_name
 from contracts.sql import select_types
 from contracts.sql.selection import select_tree
 from contracts.sql.value_types import ValueType
 
-Format = Literal["csv", "parquet", "duckdb", "sqlite", "postgresql"]
-Files = Literal["csv", "parquet"]
 EngineName = Literal["spark"]
-SUFFIXES: dict[str, Format] = {
-    ".csv": "csv",
-    ".csv.gz": "csv",
-    ".csv.zst": "csv",
-    ".parquet": "parquet",
-    ".duckdb": "duckdb",
-    ".sqlite": "sqlite",
-    ".sqlite3": "sqlite",
-    ".db": "sqlite",
-}
-_DATABASES = ("duckdb", "sqlite", "postgresql")
 _CREDENTIALS = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
@@ -79,7 +60,7 @@ def _resolve(value: Any, info: ValidationInfo) -> Any:
 
 def _resolve_or_read(value: Any, info: ValidationInfo) -> Any:
     """Resolve a path, or read an address."""
-    if isinstance(value, PostgresAddress | S3Address):
+    if isinstance(value, Address):
         return value
     return read_address(value) if isinstance(value, str) and is_address(value) else _resolve(value, info)
 
@@ -97,17 +78,11 @@ CredentialsName = Annotated[Label, AfterValidator(_only_a_name)]
 _WRITTEN_AS_TEXT = WithJsonSchema({"type": "string", "minLength": 1})
 FilePath = Annotated[Path, BeforeValidator(_resolve), _WRITTEN_AS_TEXT]
 SourcePlace = Annotated[
-    InstanceOf[Path] | InstanceOf[PostgresAddress] | InstanceOf[S3Address],
+    InstanceOf[Path] | InstanceOf[Address],
     BeforeValidator(_resolve_or_read),
     _WRITTEN_AS_TEXT,
 ]
 WrittenPath = Annotated[str, BeforeValidator(_check_folder), _WRITTEN_AS_TEXT]
-
-
-def format_of(path: Path | S3Address) -> Format | None:
-    """Return the format that a file's suffix stands for, or None for an unknown suffix."""
-    name = (path.key if isinstance(path, S3Address) else path.name).lower()
-    return next((form for suffix, form in SUFFIXES.items() if name.endswith(suffix)), None)
 
 
 class Source(Frozen):
@@ -145,13 +120,6 @@ class Source(Frozen):
             refuse([Problem(show(delimiter), 'one ASCII character, such as "," or ";" or "\\t"')])
         return delimiter
 
-    @field_validator("path")
-    @classmethod
-    def _names_a_table(cls, path: Path | Address) -> Path | Address:
-        if isinstance(path, S3Address) and not path.key:
-            refuse([Problem("a whole bucket", "a key, or a prefix of keys, in it", "write s3://BUCKET/KEY")])
-        return path
-
     @model_validator(mode="after")
     def _keys_fit_format(self) -> Source:
         problems = list(_misfits(self))
@@ -160,14 +128,17 @@ class Source(Frozen):
         return self
 
     @property
-    def format(self) -> Format:
+    def format(self) -> str:
         """The format of the file or the files, or the kind of database; a .csv.gz is a csv."""
-        if isinstance(self.path, PostgresAddress):
-            return "postgresql"
-        form = self.files or format_of(self.path)
+        form = self._format()
         if form is None:
             raise ValueError(f"unknown suffix: {self.path}")
         return form
+
+    def _format(self) -> str | None:
+        if isinstance(self.path, Address):
+            return self.path.table_format(self.files)
+        return self.files or format_of_name(self.path.name)
 
     @property
     def name(self) -> str:
@@ -193,24 +164,21 @@ class Source(Frozen):
 
 def _misfits(source: Source) -> list[Problem]:
     """List the keys that do not fit the kind of source."""
-    path, problems = source.path, []
-    if source.files is None and not isinstance(path, PostgresAddress) and format_of(path) is None:
+    path, form = source.path, source._format()
+    misplaced = path.misplaced(source.files) if isinstance(path, Address) else None
+    if misplaced is not None:
+        return [misplaced]
+    if form is None:
         found = f"the suffix of {path.name!r}" if isinstance(path, Path) else "the suffix of the key"
         remedy = "rename or convert the file; for a folder of files add `files: parquet` or `files: csv`"
         return [Problem(found, listed(tuple(SUFFIXES)), remedy, ("path",))]
-    if source.files is not None and isinstance(path, PostgresAddress):
-        return [Problem("`files` for a database", "`files` for a folder", "drop it", ("files",))]
-    form = source.format
-    if isinstance(path, S3Address) and form in _DATABASES:
-        remedy = "copy the file here, or store the table as Parquet"
-        return [Problem(f"a {form} file at an address", "Parquet and CSV at an address", remedy, ("path",))]
-    if form in _DATABASES and source.table is None:
+    tables = path.has_tables if isinstance(path, Address) else form in DATABASES
+    problems = []
+    if tables and source.table is None:
         problems.append(Problem("a database without `table`", "the name of one table", "add `table:`"))
-    if form == "postgresql" and source.table is not None and not all(split_table(source.table)):
-        problems.append(Problem(show(source.table), "TABLE or SCHEMA.TABLE", "name one table", ("table",)))
-    if form == "postgresql" and any(is_cut_off(part) for part in split_table(source.table or "")):
-        problems.append(Problem(*CUT_OFF, ("table",)))
-    if form not in _DATABASES and source.table is not None:
+    if tables and isinstance(path, Address) and source.table is not None:
+        problems += path.table_problems(source.table)
+    if not tables and source.table is not None:
         remedy = "drop it: the file is the table"
         problems.append(Problem(f"`table` for a {form} file", "`table` for databases", remedy, ("table",)))
     if form != "csv" and source.delimiter is not None:
@@ -229,23 +197,14 @@ def _misfits(source: Source) -> list[Problem]:
     return problems
 
 
-def split_table(written: str) -> tuple[str, str]:
-    """Split TABLE or SCHEMA.TABLE of PostgreSQL; the schema is `public` where none is written."""
-    schema, dot, table = written.partition(".")
-    return (schema, table) if dot else ("public", written)
-
-
 def source_name(path: Path | Address, table: str | None = None, *, folder: bool = False) -> str:
     """Return the canonical name of a source, however it is written.
 
     Of a file or folder the real path (links followed), with the table of a database behind `::`; of an address what
-    `contracts.release.address` makes of it. A prefix of keys keeps the slash that tells it from an object of that
-    name.
+    its kind makes of it.
     """
-    if isinstance(path, PostgresAddress):
-        return f"{path}::{'.'.join(split_table(table or ''))}"
-    if isinstance(path, S3Address):
-        return f"{path}/" if folder else str(path)
+    if isinstance(path, Address):
+        return path.source_name(table, folder=folder)
     real = str(path.resolve())
     return real if table is None else f"{real}::{table}"
 
@@ -262,11 +221,12 @@ def written_source_name(written: str) -> str:
     place, double, table = written.rpartition("::")
     with_table = bool(double) and "/" in place.partition("://")[2] and "/" not in table
     address = _read_typed(place if with_table else written, "source")
-    if isinstance(address, PostgresAddress) and not (with_table and all(split_table(table))):
+    if address.has_tables and not with_table:
         found, allowed = "a database without a table", "ADDRESS::TABLE or ADDRESS::SCHEMA.TABLE"
         raise SpecRefused([Finding("the command", "source", found, allowed, "add the table")])
-    if isinstance(address, PostgresAddress) and any(is_cut_off(part) for part in split_table(table)):
-        raise SpecRefused([Finding("the command", "source", *CUT_OFF)])
+    problems = address.table_problems(table) if address.has_tables else []
+    if problems:
+        raise SpecRefused([Finding("the command", "source", p.found, p.allowed, p.remedy) for p in problems])
     return source_name(address, table if with_table else None, folder=written.endswith("/"))
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from contracts.errors import Finding, SpecRefused
 from contracts.periods.period import Period
-from contracts.release.address import S3Address
 from contracts.release.source import Source
 from contracts.release.spec import load_spec
 from flows.periods.period_state import PeriodState, may_run
 from flows.periods.states import PeriodStanding, standings
+from tasks.storage.sources.source_kinds import source_kind
 from tasks.storage.workspace.run_folder import LOST
 from tasks.storage.workspace.settings import Workspace
 
@@ -79,9 +79,8 @@ def _written(spec: Path, source: Source) -> datetime | None:
     """Return when a source was last written; None where it is not there."""
     if isinstance(source.path, Path):
         return max((_time(path.stat().st_mtime) for path in _files(source.path)), default=None)
-    if isinstance(source.path, S3Address):
-        from tasks.storage.sources.object_source import last_written
-
+    last_written = source_kind(source.path).last_written
+    if last_written is not None:
         return last_written(source, source.path)
     found, remedy = "a table of a server", "schedule it: sudare deploy --cron, or --on-event"
     raise SpecRefused([Finding(str(spec), "source.path", found, "files, here or in a store", remedy)])

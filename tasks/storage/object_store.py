@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from contracts.errors import Finding, Refused, SudareError
-from contracts.release.address import S3Address
+from contracts.release.s3_address import S3Address
 from tasks.storage.credentials import credentials_of
 
 ResultT = TypeVar("ResultT")

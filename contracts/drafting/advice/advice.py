@@ -23,6 +23,7 @@ from collections.abc import Iterator
 
 from contracts.contract.contract import Contract
 from contracts.contract.semantic_version import read_version
+from contracts.contract.spreadsheet import Formulas
 from contracts.drafting.advice.column_rules import COLUMN_RULES
 from contracts.drafting.advice.places import Advice, ContractPlaces
 from contracts.reading.yaml_lines import Document
@@ -30,12 +31,13 @@ from contracts.reading.yaml_lines import Document
 MANY_ROWS = 50
 
 
-def advise(contract: Contract, document: Document) -> tuple[Advice, ...]:
+def advise(contract: Contract, document: Document, *, formulas: Formulas | None = None) -> tuple[Advice, ...]:
     """List what a person should look at in a contract, in the order of its lines.
 
     Args:
         contract: the contract, which holds.
         document: the file it was read from, for the lines.
+        formulas: what a spec says of labels that a spreadsheet takes for formulas; no advice is left on them then.
     Privacy: reads the contract only. Categories that look like somebody's are counted, not shown.
     """
     placed = ContractPlaces(document)
@@ -43,6 +45,8 @@ def advise(contract: Contract, document: Document) -> tuple[Advice, ...]:
     for column in contract.columns:
         for rule in COLUMN_RULES:
             found += rule(column, contract, placed)
+    if formulas is not None:
+        found = [each for each in found if each.rule != "formula"]
     return tuple(sorted(found, key=lambda each: (int(each.where.rpartition(":")[2]), each.rule)))
 
 

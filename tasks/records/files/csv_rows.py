@@ -63,7 +63,7 @@ def _fields(values: Any) -> Any:
         bits = values.view(pa.int64()).dictionary_encode()
         numbers = bits.dictionary.to_numpy().view(np.float64).tolist()
         return pa.array(map(_number, numbers), pa.string()).take(bits.indices)
-    if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
+    if _holds_labels(kind):
         labels = values if pa.types.is_dictionary(kind) else values.dictionary_encode()
         return pa.array(map(_quoted, labels.dictionary.to_pylist()), pa.string()).take(labels.indices)
     return values.cast(pa.string())
@@ -84,6 +84,12 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text
 
 
+def _holds_labels(kind: pa.DataType) -> bool:
+    """Say whether a column is one of labels, whatever the width of their offsets."""
+    texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(texts or pa.types.is_dictionary(kind))
+
+
 def _relabelled(rows: pa.Table, change: Callable[[str], str]) -> pa.Table:
     """Change every label once, however many rows have it, and the names of the columns."""
     names = [change(name) for name in rows.column_names]
@@ -91,7 +97,7 @@ def _relabelled(rows: pa.Table, change: Callable[[str], str]) -> pa.Table:
 
 
 def _changed(column: pa.ChunkedArray, change: Callable[[str], str]) -> pa.ChunkedArray:
-    if not (pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
+    if not _holds_labels(column.type):
         return column
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     chunks: list[Any] = [

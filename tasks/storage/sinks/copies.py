@@ -7,17 +7,14 @@ the published files alone, it is visible whole or not at all, and making it agai
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from contracts.errors import Finding
-from contracts.release.address import PostgresAddress, read_address
+from contracts.release.address_kinds import read_address
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from tasks.storage.progress import step
-from tasks.storage.sinks.object_copies import to_objects
-from tasks.storage.sinks.table_copies import to_postgres
+from tasks.storage.sinks.sink_kinds import sink_kind
 from tasks.storage.sinks.version_copy import CopyRefused, WholeVersion, whole_version
 from tasks.storage.version_folders import version_folder
 
@@ -29,7 +26,7 @@ def copy_version(version: WholeVersion, to: str, credentials: str | None, *, new
 
     Args:
         version: the version.
-        to: `s3://BUCKET/PREFIX`, or `postgresql://HOST/DATABASE`.
+        to: `s3://BUCKET/PREFIX`, `postgresql://HOST/DATABASE`, or another kind of address.
         credentials: their name, or None for those that the environment gives any program.
         newest: whether `latest` there may point to it.
     Returns:
@@ -40,17 +37,9 @@ def copy_version(version: WholeVersion, to: str, credentials: str | None, *, new
     """
     address = read_address(to)
     with step("copy") as bar:
-        where = _copier(address)(version, credentials, newest, bar.advance)
+        where = sink_kind(address).copy(version, address, credentials, newest=newest, advance=bar.advance)
     logger.info("copied %s v%d", version.release, version.number)
     return where
-
-
-def _copier(address: Any) -> Callable[[WholeVersion, str | None, bool, Callable[[float], None]], str]:
-    if isinstance(address, PostgresAddress):
-        return lambda version, credentials, _newest, advance: to_postgres(version, address, credentials, advance)
-    return lambda version, credentials, newest, advance: to_objects(
-        version, address, credentials, newest=newest, advance=advance
-    )
 
 
 def copy_published(

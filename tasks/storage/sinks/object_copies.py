@@ -16,12 +16,13 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Final
 
 from contracts.canonical import readable_json
 from contracts.errors import Finding
-from contracts.release.address import S3Address
+from contracts.release.s3_address import S3Address
 from tasks.storage.object_store import ObjectStore, StoreRefuses
+from tasks.storage.sinks.sink_kinds import SinkKind
 from tasks.storage.sinks.version_copy import WholeVersion
 from tasks.storage.version_folders import MANIFEST, PROOF
 
@@ -151,3 +152,6 @@ def _take(store: ObjectStore, key: str, path: Path, digest: str | None) -> None:
 def _refusal(store: ObjectStore, found: str, allowed: str) -> StoreRefuses:
     remedy = "list the releases there, or publish again"
     return StoreRefuses([Finding(str(store.address), "version", found, allowed, remedy)])
+
+
+OBJECTS: Final = SinkKind(to_objects)

@@ -21,8 +21,9 @@ import pyarrow.parquet as pq
 
 from contracts.domains.value_sql import identifier
 from contracts.errors import Finding
-from contracts.release.address import PostgresAddress
+from contracts.release.postgres_address import PostgresAddress
 from tasks.storage.object_store import StoreAway
+from tasks.storage.sinks.sink_kinds import SinkKind
 from tasks.storage.sinks.version_copy import CopyRefused, WholeVersion
 from tasks.storage.sources.postgres.connection import connected
 
@@ -38,6 +39,8 @@ def to_postgres(
     version: WholeVersion,
     address: PostgresAddress,
     credentials: str | None,
+    *,
+    newest: bool = False,
     advance: Callable[[float], None] = lambda fraction: None,
 ) -> str:
     """Write a version as a schema of its own, whole or not at all.
@@ -46,6 +49,7 @@ def to_postgres(
         version: the version.
         address: the database.
         credentials: their name, or None.
+        newest: whether it is the newest; each schema stands for itself.
         advance: called with the fraction done.
     Returns:
         str: the schema.
@@ -164,3 +168,6 @@ def _explained(error: psycopg.Error, where: str) -> Exception:
         return StoreAway(f"{where}: the connection to the server ended. Nothing is visible there: run again later.")
     found, remedy = f"an error of the server (SQLSTATE {state})", "ask its owner, then run again"
     return CopyRefused([Finding(where, "publish.to", found, "a server that takes the tables", remedy)])
+
+
+TABLES: Final = SinkKind(to_postgres)

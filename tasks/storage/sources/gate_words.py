@@ -6,14 +6,14 @@ from typing import Final
 
 from contracts.contract.contract import Contract
 from contracts.message import joined, message
-from contracts.release.source import Format, Source
+from contracts.release.address import Address
+from contracts.release.source import Source
 
-READABLE: dict[Format, str] = {
+READABLE: dict[str, str] = {
     "csv": message("the file is CSV in UTF-8, well-formed to its last row"),
     "parquet": message("the Parquet file can be read to its last row"),
     "duckdb": message("the DuckDB table can be read to its last row"),
     "sqlite": message("the SQLite table can be read to its last row and holds text in UTF-8 and no binary data"),
-    "postgresql": message("the PostgreSQL table can be read to its last row and holds text in UTF-8"),
 }
 READABLE_FILES: dict[str, str] = {
     "csv": message("the files are CSV in UTF-8, well-formed to their last rows"),
@@ -55,6 +55,8 @@ def readable(source: Source) -> list[str]:
     """List the gates that the form of a source is."""
     typed = source.select is None and (source.files or source.format) in ("parquet", "duckdb", "postgresql")
     stored = [TYPED] if typed else []
+    if isinstance(source.path, Address) and source.path.gate is not None:
+        return [source.path.gate, *stored]
     if source.files is None:
         return [READABLE[source.format], *stored]
     return [READABLE_FILES[source.files], ALIKE, *stored, ONCE]

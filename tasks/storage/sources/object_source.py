@@ -6,21 +6,23 @@ there: what is looked at is what is read. The copies go when the snapshot is mad
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
 from contracts.contract.contract import Contract
-from contracts.release.address import S3Address
+from contracts.release.s3_address import S3Address
 from contracts.release.source import Source
 from tasks.storage.duckdb_session import trouble
 from tasks.storage.object_store import ObjectStore, StoredObject
 from tasks.storage.sources.folder import FolderFile, parts_named
 from tasks.storage.sources.lake_formats import ABOVE, check_plain
 from tasks.storage.sources.origin import Origin, checked, read_file, read_parts
+from tasks.storage.sources.source_kinds import SourceKind
 from tasks.storage.sources.typed_rows import Reading, refuse, told_as
 from tasks.storage.workspace.run_folder import FETCHED
 
@@ -28,7 +30,8 @@ AT_ONCE: Final = 8
 """Objects that are copied at the same time."""
 
 
-def objects_origin(source: Source, address: S3Address, contract: Contract) -> Origin:
+@contextmanager
+def objects_origin(source: Source, address: S3Address, contract: Contract) -> Iterator[Origin]:
     """Look at the object, or list those below the prefix.
 
     Raises:
@@ -46,7 +49,7 @@ def objects_origin(source: Source, address: S3Address, contract: Contract) -> Or
             return checked(near.told_as(parts[0].path, source.name), source, contract)
         return checked(read_parts(source.name, parts, source, contract), source, contract)
 
-    return Origin(_marks(found), lambda: _marks(_listed(source, store)), reading, fetches=True)
+    yield Origin(_marks(found), lambda: _marks(_listed(source, store)), reading, fetches=True)
 
 
 def last_written(source: Source, address: S3Address) -> datetime | None:
@@ -151,3 +154,6 @@ def _copied(store: ObjectStore, listed: StoredObject, path: Path, more: Callable
     except OSError as error:
         failed = trouble(error, path.parent, "copying the source")
     raise failed
+
+
+OBJECTS: Final = SourceKind(objects_origin, last_written)

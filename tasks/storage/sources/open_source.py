@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from contracts.contract.contract import Contract
-from contracts.release.address import PostgresAddress, S3Address
+from contracts.release.address import Address
 from contracts.release.source import Source
 from tasks.storage.sources.folder import parts_of
 from tasks.storage.sources.lake_formats import around_of, check_plain
 from tasks.storage.sources.origin import Origin, checked, marks_of, read_file, read_parts
+from tasks.storage.sources.source_kinds import source_kind
 
 SIDECARS: Final = (".wal", "-wal", "-journal")
 
@@ -29,14 +30,8 @@ def open_source(source: Source, contract: Contract) -> AbstractContextManager[Or
         SourceUnreadable: it is not where or what the spec says, or the server does not let us in.
         GateBroken: it is empty or its columns have no proper names.
     """
-    if isinstance(source.path, PostgresAddress):
-        from tasks.storage.sources.postgres.connection import postgres_origin
-
-        return postgres_origin(source, source.path, lambda reading: checked(reading, source, contract))
-    if isinstance(source.path, S3Address):
-        from tasks.storage.sources.object_source import objects_origin
-
-        return nullcontext(objects_origin(source, source.path, contract))
+    if isinstance(source.path, Address):
+        return source_kind(source.path).open(source, source.path, contract)
     if source.files is not None:
         return nullcontext(_folder(source, source.path, contract))
     return nullcontext(_file(source, source.path, contract))

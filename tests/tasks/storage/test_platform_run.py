@@ -100,7 +100,8 @@ def test_from_a_database_to_a_store_and_what_fails_is_told_with_its_charge(
     told("publish", "people", "--to", f"{bucket}/second", "--credentials", "store")
     told("publish", "people", "--to", postgres.address(database), "--credentials", "town")
     monkeypatch.setenv("SUDARE_CREDENTIALS_STORE", json.dumps({"access_key_id": "a", "secret_access_key": SECRET}))
-    from contracts.release.address import S3Address, read_address
+    from contracts.release.address_kinds import read_address
+    from contracts.release.s3_address import S3Address
 
     for prefix in ("open", "second"):
         address = read_address(f"{bucket}/{prefix}")

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
+from contracts.contract.contract import Contract
 from contracts.domains.value_sql import identifier
-from contracts.release.address import PostgresAddress
-from contracts.release.source import Source, split_table
+from contracts.release.postgres_address import PostgresAddress, split_table
+from contracts.release.source import Source
 from tasks.storage.credentials import credentials_of, variable_of
-from tasks.storage.sources.origin import Origin
+from tasks.storage.sources.origin import Origin, checked
 from tasks.storage.sources.postgres.catalog import CatalogTable, asked, look
+from tasks.storage.sources.source_kinds import SourceKind
 from tasks.storage.sources.table_reader import DELIVERED
 from tasks.storage.sources.type_changes import stored_as
 from tasks.storage.sources.typed_rows import Reading, break_gate, refuse
@@ -51,15 +53,13 @@ _SESSION: Final = (
 
 
 @contextmanager
-def postgres_origin(
-    source: Source, address: PostgresAddress, check: Callable[[Reading], Reading]
-) -> Iterator[Origin]:
+def postgres_origin(source: Source, address: PostgresAddress, contract: Contract) -> Iterator[Origin]:
     """Look at a table of PostgreSQL, inside one transaction that sees one state of it and is held by the block.
 
     Args:
         source: the source.
         address: its database.
-        check: the checks on the names of columns that all readings undergo.
+        contract: the contract.
     Raises:
         SourceUnreadable: the server cannot be reached or does not let us in; no such table, a view, or row-level
             security.
@@ -74,7 +74,7 @@ def postgres_origin(
         values = ", ".join(f"{column.cast} AS {identifier(column.name)}" for column in table.columns)
         stored = stored_as({column.name: column.base for column in table.columns})
         bare = Reading(where, columns, True, f"(SELECT {values} FROM {DELIVERED})", stored=stored)
-        reading = check(replace(bare, batches=lambda: _batches(connection, table)))
+        reading = checked(replace(bare, batches=lambda: _batches(connection, table)), source, contract)
         marks = [table.oid, [[column.name, column.written] for column in table.columns]]
         yield Origin(marks, lambda: marks, lambda _folder, _advance: reading, live=True)
     finally:
@@ -211,3 +211,6 @@ class _Copied(io.RawIOBase):
         buffer[:size] = self._rest[:size]
         self._rest = self._rest[size:]
         return size
+
+
+TABLES: Final = SourceKind(postgres_origin)

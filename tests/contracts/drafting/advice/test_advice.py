@@ -29,6 +29,15 @@ def _advice(folder: Path, *pairs: tuple[str, str]) -> tuple[Advice, ...]:
     return advise(load_contract(path), located(path, refusal=ContractRefused))
 
 
+def test_labels_like_formulas_are_named_until_a_spec_says_how_they_are_written(tmp_path: Path) -> None:
+    """`formulas:` of the spec, whatever it says, is the choice that the advice asks for."""
+    path = write(tmp_path, "people.odcs.yaml", replaced(CONTRACT, *SILENT, (VALUES, "values: [F, '=1+1']")))
+    contract, document = load_contract(path), located(path, refusal=ContractRefused)
+    assert [each.rule for each in advise(contract, document)] == ["formula"]
+    assert advise(contract, document, formulas="neutralised") == ()
+    assert advise(contract, document, formulas="accepted") == ()
+
+
 def test_the_sample_without_its_oddities_and_the_example_get_no_advice(tmp_path: Path) -> None:
     """A rule that always fires says nothing."""
     assert _advice(tmp_path) == ()

@@ -202,6 +202,20 @@ def test_what_is_written_is_read_back(formulas: Formulas | None) -> None:
     assert found == [str(number).encode() for number in numbers.to_pylist()]
 
 
+@pytest.mark.parametrize("formulas", ["neutralised", "accepted", None])
+def test_labels_of_wide_offsets_are_written_and_read_as_any(formulas: Formulas | None) -> None:
+    """Arrow keeps texts as string or large_string: the same labels are the same bytes, quotes and all."""
+    labels, written = ["=1+1", "'x", "a, b", 'say "no"', None], []
+    for kind in (pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.large_string())):
+        file = BytesIO()
+        rows = pa.table({"label": pa.array(labels, kind), "count": range(5)})
+        write_csv(rows, file, header=True, formulas=formulas)
+        written.append(file.getvalue())
+    assert len(set(written)) == 1
+    again = read_csv(written[0], {"label": pa.large_string(), "count": pa.int64()}, formulas=formulas)
+    assert again["label"].cast(pa.string()).to_pylist() == labels
+
+
 def test_numbers_are_written_as_polars_writes_them() -> None:
     """Every form of a number, 20,000 random ones and the ends of the range: a second writer agrees on each byte."""
     bits = np.random.default_rng(7).integers(0, 2**63, 20_000, dtype=np.int64)

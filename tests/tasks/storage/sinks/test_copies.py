@@ -16,7 +16,9 @@ import pytest
 from botocore.loaders import JSONFileLoader
 
 from contracts.errors import SudareError
-from contracts.release.address import PostgresAddress, S3Address, read_address
+from contracts.release.address_kinds import read_address
+from contracts.release.postgres_address import PostgresAddress
+from contracts.release.s3_address import S3Address
 from privacy.ledger.ledger import Ledger
 from tasks.storage import object_store
 from tasks.storage.object_store import StoreAway, StoreRefuses

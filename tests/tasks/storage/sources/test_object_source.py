@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.errors import GateBroken, SourceUnreadable, SudareError
-from contracts.release.address import S3Address
+from contracts.release.s3_address import S3Address
 from contracts.release.source import Source
 from tasks.storage import object_store, progress
 from tasks.storage.object_store import StoreAway, StoreRefuses

@@ -1,0 +1,68 @@
+"""What is registered under a name: what is built in, and what installed packages add by an entry point.
+
+Nothing is loaded before it is asked for, and a built-in name cannot be taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from contracts.errors import SudareError
+
+
+class PlugInAway(SudareError):
+    """What is registered cannot be loaded, or is something else.
+
+    Args:
+        found: where it is registered, and what happened.
+        allowed: what should be there.
+    """
+
+    remedy = "mend or remove the package that registers it"
+
+    def __init__(self, found: str, allowed: str) -> None:
+        super().__init__(f"{found}; allowed: {allowed}; do: {self.remedy}")
+        self.found, self.allowed = found, allowed
+
+
+@dataclass(frozen=True)
+class Registered:
+    """One name of a group."""
+
+    point: EntryPoint
+
+    def load(self, base: type) -> Any:
+        """Load what is registered: a subclass of a class, or an instance of it.
+
+        Raises:
+            PlugInAway: it cannot be loaded, or is neither.
+        """
+        where = f"registered as {self.point.value!r}"
+        try:
+            found = self.point.load()
+        except (ImportError, AttributeError) as error:
+            raise PlugInAway(f"{where} ({type(error).__name__})", "what can be loaded") from error
+        if not (issubclass(found, base) if isinstance(found, type) else isinstance(found, base)):
+            raise PlugInAway(where, f"a {base.__name__}")
+        return found
+
+
+def find(group: str, built_in: Mapping[str, str], name: str) -> Registered | None:
+    """Return what a name of a group stands for; None for an unknown one.
+
+    Args:
+        group: the group of entry points.
+        built_in: `module:name` by name.
+        name: the name; packages are looked through only where it is not built in.
+    """
+    if name in built_in:
+        return Registered(EntryPoint(name, built_in[name], group))
+    return next((Registered(point) for point in entry_points(group=group) if point.name == name), None)
+
+
+def others(group: str, built_in: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names that packages add to a group, sorted."""
+    return tuple(sorted({point.name for point in entry_points(group=group)} - set(built_in)))
