@@ -12,14 +12,9 @@ from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.periods.time_blocks import TimeBlock, time_block
-<<<<<<< HEAD
 from contracts.reading.scalars import Problem, listed
-from contracts.release.address import is_address
-from contracts.release.product_kinds import BUILT_IN
-=======
-from contracts.reading.scalars import Problem
 from contracts.release.address_kinds import is_address
->>>>>>> 5baaf99 (A kind of source and of sink is registered by its address, and packages add theirs; a kind of domain, a source and a sink from a package go through plan, run and verify)
+from contracts.release.product_kinds import BUILT_IN
 from contracts.release.spec import ReleaseSpec, load_spec
 from contracts.release.spec_checks import check_spec
 from privacy.ledger.errors import LedgerRefusal

@@ -17,13 +17,9 @@ from pydantic import ValidationError
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import listed
-<<<<<<< HEAD
-from contracts.release.product_kinds import product_kinds
-from contracts.release.source import SUFFIXES, Source
-=======
 from contracts.release.file_formats import SUFFIXES
+from contracts.release.product_kinds import product_kinds
 from contracts.release.source import Source
->>>>>>> 5baaf99 (A kind of source and of sink is registered by its address, and packages add theirs; a kind of domain, a source and a sink from a package go through plan, run and verify)
 from contracts.release.spec import load_spec
 from privacy.evaluation.model_scores import PrivateModelScores
 from privacy.evaluation.scores import PrivateScores
