@@ -29,7 +29,7 @@ class PlugInAway(SudareError):
 
 
 @dataclass(frozen=True)
-class Registered:
+class RegisteredName:
     """One name of a group."""
 
     point: EntryPoint
@@ -50,7 +50,7 @@ class Registered:
         return found
 
 
-def find(group: str, built_in: Mapping[str, str], name: str) -> Registered | None:
+def find(group: str, built_in: Mapping[str, str], name: str) -> RegisteredName | None:
     """Return what a name of a group stands for; None for an unknown one.
 
     Args:
@@ -59,8 +59,8 @@ def find(group: str, built_in: Mapping[str, str], name: str) -> Registered | Non
         name: the name; packages are looked through only where it is not built in.
     """
     if name in built_in:
-        return Registered(EntryPoint(name, built_in[name], group))
-    return next((Registered(point) for point in entry_points(group=group) if point.name == name), None)
+        return RegisteredName(EntryPoint(name, built_in[name], group))
+    return next((RegisteredName(point) for point in entry_points(group=group) if point.name == name), None)
 
 
 def others(group: str, built_in: Mapping[str, str]) -> tuple[str, ...]:
