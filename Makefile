@@ -27,7 +27,7 @@ BENCHMARKS := $(filter-out _% spark_kills measured results,$(basename $(notdir $
 help:
 	@echo "make demo     install, then publish and verify the shipped example in $(WORKSPACE)"
 	@echo "make demo-synthetic   the same for synthetic rows, in build/demo-synthetic"
-	@echo "make test     install what the tests need and run them, in about twelve minutes"
+	@echo "make test     install what the tests need and run them, in about 25 minutes on two cores"
 	@echo "make test-long   tests that kill servers, workers and sites and wait for them to come back, and a long attack"
 	@echo "make test-spark  the tests that need Spark: fetches pyspark (450 MB) into $(SPARK); Java 17 has to be there"
 	@echo "make check    format, lint, types, import contracts, tests: what CI runs"

@@ -7,13 +7,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests"
+STRANGERS = TESTS / "plug_ins"
 WITHOUT_ROOM = frozenset({".", "worlds"})
 """Folders of tests alone: what is about the repository, and what builds finished runs."""
 
 
 def folders() -> set[str]:
-    """Every folder with a module in it, by its path in the tests."""
-    return {path.parent.relative_to(TESTS).as_posix() for path in TESTS.rglob("*.py")}
+    """Every folder with a module in it, by its path in the tests, but for the packages of strangers that tests install."""
+    return {
+        path.parent.relative_to(TESTS).as_posix()
+        for path in TESTS.rglob("*.py")
+        if STRANGERS not in path.parents
+    }
 
 
 def test_a_folder_of_tests_is_named_as_the_room_that_it_tests() -> None:

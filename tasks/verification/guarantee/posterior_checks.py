@@ -47,7 +47,7 @@ def check_learnable(record: RecordTerms, columns: tuple[str, ...], *, where: str
     present = record.replay.adjacency == "add_remove"
     hypothesis = PRESENCE if present else ROWS
     field, whole = "groups.guarantee.largest_posterior", told.get("largest_posterior")
-    findings = _check_factor(told.get("odds_factor"), epsilon, "groups.F", where)
+    findings = _check_factor(told.get("odds_factor"), epsilon, "groups.guarantee", where)
     findings += _check_beliefs(whole, epsilon, delta, field, where)
     findings += _check_largest(record, told, where)
     if not isinstance(whole, dict) or whole.get("hypothesis") != hypothesis:
