@@ -73,6 +73,18 @@ def test_what_people_declared_is_in_the_checklist(runs: dict[str, RunFacts]) -> 
     assert said[2].startswith("not declared")
 
 
+def test_the_hazards_are_those_of_the_manual() -> None:
+    """docs/hazards.md numbers all of them, in the order of the checklist, and says how each stands."""
+    page = (DOCS / "hazards.md").read_text(encoding="utf-8")
+    entries = re.findall(
+        r"^### ([0-9]+)\. (.+)\n\*\*(Met|Limit)\*\*, for (every release|releases \w+ .+?)\. ", page, re.MULTILINE
+    )
+    assert [int(number) for number, *_ in entries] == list(range(1, len(ALL) + 1))
+    for hazard, (_, title, standing, which) in zip(ALL, entries, strict=True):
+        assert hazard.hazard.partition(":")[0] == title[0].lower() + title[1:]
+        assert (standing == "Limit", which == "every release") == (hazard.limit, hazard.concerns is None), title
+
+
 def test_the_known_limits_are_those_of_the_manual() -> None:
     """Numbers and titles are those of the short list and of the long one, all of them, in order."""
     for page, heading in (
