@@ -13,11 +13,9 @@ WITHOUT_ROOM = frozenset({".", "worlds"})
 
 
 def folders() -> set[str]:
-    """Every folder with a module in it, by its path in the tests, but for the packages of strangers that tests install."""
+    """Every folder with a module in it, by its path in the tests, without packages that tests install."""
     return {
-        path.parent.relative_to(TESTS).as_posix()
-        for path in TESTS.rglob("*.py")
-        if STRANGERS not in path.parents
+        path.parent.relative_to(TESTS).as_posix() for path in TESTS.rglob("*.py") if STRANGERS not in path.parents
     }
 
 
