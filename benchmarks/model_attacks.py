@@ -4,7 +4,7 @@
 
 `--data DIR` holds adult/ and mnist/. Both data sets are public; on confidential rows such scores are private. What is
 attacked is trained without privacy until it knows its rows, and by DP-SGD at epsilon 1. Results: model_attacks.json
-and model_attacks.svg; what they show, and what not, is docs/privacy_tests.md.
+and model_attacks.svg; what they show, and what not, is docs/evaluate.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Restore a backup into a new workspace and an empty ledger:  sh deploy/restore.sh BACKUP WORKSPACE
 # With SUDARE_LEDGER_URL (or the restored sudare.toml) naming PostgreSQL, its database must hold no ledger.
-# What was charged after the backup is forgotten (docs/deployment.md): the last step holds the ledger against every
+# What was charged after the backup is forgotten (docs/operate.md): the last step holds the ledger against every
 # version of the store.
 set -eu
 [ $# -eq 2 ] || { echo "usage: sh deploy/restore.sh BACKUP WORKSPACE" >&2; exit 2; }

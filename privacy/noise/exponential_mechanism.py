@@ -33,7 +33,7 @@ def exponential_mechanism(
     Raises:
         NoiseRefused: no scores, or an argument that is not positive; nothing was drawn.
     Privacy: epsilon-DP, of epsilon-bounded range. The time that it takes depends on the scores, which are private:
-        docs/noise.md, timing.
+        docs/derivations.md, section 13.
     Source: McSherry, Talwar 2007; bounded range: Dong, Durfee, Rogers 2020.
     """
     for name, value in (("epsilon", epsilon), ("sensitivity", sensitivity), ("candidates", len(scores))):

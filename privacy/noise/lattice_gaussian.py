@@ -18,7 +18,8 @@ sensitivity of g rint(x / g) is that of x and at most g sqrt(dimension) (`roundi
 
 N is not rounded before the product is (`rounded_gaussian`). So the numbers that can come out together are the same
 for every x, and how much likelier they are under one x than under another is what the Gaussian mechanism allows.
-Noise made in floating point keeps neither, even where each number of it is right by itself (docs/noise.md).
+Noise made in floating point keeps neither, even where each number of it is right by itself: docs/derivations.md,
+section 13.
 """
 
 from __future__ import annotations

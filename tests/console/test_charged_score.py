@@ -12,7 +12,7 @@ import pyarrow as pa
 from benchmarks.orchestration import release_plainly
 from tests.console.conftest import Place, Typed
 
-PAGE = (Path(__file__).parents[2] / "docs" / "synthetic.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "evaluate.md").read_text(encoding="utf-8")
 RECIPE = PAGE.partition("## A score that may be published")[2].partition("\n## ")[0]
 [SPEC] = re.findall(r"```yaml\n(.*?)```", RECIPE, re.DOTALL)
 [QUERY] = re.findall(r"```sql\n(.*?)```", RECIPE, re.DOTALL)

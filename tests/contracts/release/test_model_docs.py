@@ -16,7 +16,7 @@ from privacy.classifiers.trainer import trainer
 from tests.contracts.samples import write
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / "docs" / "classifiers.md").read_text()
+PAGE = (ROOT / "docs" / "synthetic.md").read_text(encoding="utf-8").partition("\n## Classifiers\n")[2]
 PRODUCT = dedent(re.findall(r"^(    product:\n(?: {4,}.*\n)+)", PAGE, re.MULTILINE)[0])
 SHIPPED = (ROOT / "examples" / "adult" / "model.yaml").read_text()
 

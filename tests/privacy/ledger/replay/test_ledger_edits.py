@@ -2,7 +2,7 @@
 
 Each edit is made behind a grown ledger's back, on either store. Then one charges, draws and publishes as `run` does
 (the next release, or the run that the edit is about), checks the journal as `history --verify` does, and checks the
-proof of what was published as `verify` does, beside the version before. The same table stands in docs/ledger.md.
+proof of what was published as `verify` does, beside the version before. The same table stands in docs/operate.md.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from tests.privacy.ledger.tampering import (
     with_entry,
 )
 
-DOCS = Path(__file__).parents[4] / "docs" / "ledger.md"
+DOCS = Path(__file__).parents[4] / "docs" / "operate.md"
 RUN, HISTORY, VERIFY = "run", "history", "verify"
 Act = Callable[[Place], None]
 
@@ -452,7 +452,7 @@ def who_sees(place: Place, edit: Edit, monkeypatch: pytest.MonkeyPatch) -> set[s
 
 
 def test_the_manual_s_table_is_what_was_tried() -> None:
-    """Every edit stands in docs/ledger.md once, with the same marks."""
+    """Every edit stands in docs/operate.md once, with the same marks."""
     lines = [line.strip().strip("|").split("|") for line in DOCS.read_text().splitlines() if line.startswith("| ")]
     told = {cells[0].strip(): [cell.strip() for cell in cells[1:]] for cells in lines if len(cells) == 5}
     for edit in EDITS:
