@@ -109,7 +109,7 @@ def history(
             console.print(head, " ".join(f"{name}={value}" for name, value in told.items()), soft_wrap=True)
         if verify:
             console.print("The journal holds: every entry, every cap, every balance.")
-            console.print(f"It begins with what {held} published checkpoints have seen of it.")
+            console.print(f"It begins with what the checkpoints of published versions have seen of it ({held}).")
 
     answer(payload, people, as_json=as_json)
 

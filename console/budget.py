@@ -165,7 +165,7 @@ def bind(
         sudare budget bind postgresql://db.example/clinic::public.visits \\
           --population patients --block 2026
 
-        sudare budget bind data/visits.parquet --by visit_date \
+        sudare budget bind data/visits.parquet --by visit_date \\
           --population patients --block 2024-01-01..2030-01-01
     """
     name = written_source_name(source)

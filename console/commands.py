@@ -78,7 +78,7 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
         },
     ),
     "federation": (
-        "Federations: one model, or tables, across sites that keep their rows.",
+        "Federations: a model, rows or tables, across sites that keep their rows.",
         {
             "plan": "console.federation:plan",
             "key": "console.federation:key",

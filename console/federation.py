@@ -1,4 +1,4 @@
-"""`sudare federation`: one model, or tables, across sites that keep their rows."""
+"""`sudare federation`: a model, rows or tables, across sites that keep their rows."""
 
 from __future__ import annotations
 
@@ -122,9 +122,9 @@ def run(
         Path | None, typer.Option(metavar="FILE", help="This machine's certificate (PEM).")
     ] = None,
     key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its secret key (PEM).")] = None,
-    joining: Annotated[float, typer.Option(help="How long sites have to join [s].")] = 600.0,
-    answering: Annotated[float, typer.Option(help="How long a site has to answer one stage [s].")] = 120.0,
-    between: Annotated[float, typer.Option(help="How long to wait after a lost attempt [s].")] = 30.0,
+    joining: Annotated[float, typer.Option(help="Seconds that sites have to join.")] = 600.0,
+    answering: Annotated[float, typer.Option(help="Seconds that a site has to answer one stage.")] = 120.0,
+    between: Annotated[float, typer.Option(help="Seconds to wait after a lost attempt.")] = 30.0,
     link_is_closed: LinkIsClosed = False,
     workspace: At = None,
     as_json: AsJson = False,

@@ -26,7 +26,7 @@ START = """Start here:
 
 1. sudare init DIR: a workspace
 
-2. sudare contract draft FILE: what the columns may hold, and who is protected
+2. sudare contract draft --from FILE: what the columns may hold, and who is protected
 
 3. sudare budget open NAME: the account that bounds what is ever learned of these people
 

@@ -23,7 +23,7 @@ Where = Annotated[
     list[str] | None,
     typer.Option("--where", metavar="COLUMN=LABEL", help="Only rows with this label; again for more of them."),
 ]
-SeedOption = Annotated[str | None, typer.Option("--seed", help="32 hex digits; drawn and told without it.")]
+SeedOption = Annotated[str | None, typer.Option("--seed", help="32 hex digits; drawn and printed without it.")]
 
 
 def sample(

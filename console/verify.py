@@ -28,7 +28,7 @@ Key = Annotated[
 ]
 Deep = Annotated[
     bool,
-    typer.Option("--deep", help="Also fit a synthetic version's model again, as long as that takes, and compare."),
+    typer.Option("--deep", help="Also fit the model of synthetic rows or a classifier again, as long as that takes."),
 ]
 
 Auditor = Annotated[
