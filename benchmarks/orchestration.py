@@ -1,12 +1,14 @@
 """What Prefect adds to a release: whole processes with the flow, against the same steps as plain functions.
 
 Each way makes a release of its own of the Adult example, one after another and round after round, so that all meet
-the same load. `sudare run` is timed with a server of its own and against one that runs already.
+the same load. `sudare run` is timed with a server of its own and against one that runs already; what it adds is the
+median of the differences from the plain functions of the same round.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -23,7 +25,7 @@ from tasks.storage.workspace.settings import Workspace
 
 ROUNDS: Final = 7
 RUNNING_TARGET: Final = 2.0
-EMBEDDED_TARGET: Final = 15.0
+EMBEDDED_TARGET: Final = 5.0
 ADULT: Final = Path(__file__).parents[1] / "examples" / "adult"
 SUDARE: Final = (sys.executable, "-c", "from console.main import main; main()")
 WAYS: Final = ("plain", "running", "embedded")
@@ -34,15 +36,17 @@ def main() -> None:
     if sys.argv[1:2] == ["plain"]:
         exit_with(lambda: release_plainly(Path(sys.argv[2]), Path(sys.argv[3])))
     with TemporaryDirectory() as folder:
-        seconds = _measure(Path(folder))
+        spent = _measure(Path(folder))
     settings = machine("prefect", "great-expectations", "duckdb")
     settings |= {"rounds": ROUNDS, "statistic": "median of whole processes", "spec": "examples/adult/tables.yaml"}
-    plain = median(seconds["plain"])
-    rows = [Row("the steps as plain functions", round(plain, 2), "s", settings=settings)]
-    for way, target in (("running", RUNNING_TARGET), ("embedded", EMBEDDED_TARGET)):
-        added = median(seconds[way]) - plain
-        what = f"sudare run over the plain functions, {_WORDS[way]}"
-        rows.append(Row(what, round(added, 2), "s", target=target, holds=added <= target, settings=settings))
+    rows = []
+    for clock, of_clock in (("seconds", 0), ("CPU seconds", 1)):
+        plain = [round_[of_clock] for round_ in spent["plain"]]
+        rows.append(Row(f"the steps as plain functions, {clock}", round(median(plain), 2), "s", settings=settings))
+        for way, target in (("running", RUNNING_TARGET), ("embedded", EMBEDDED_TARGET)):
+            added = median(round_[of_clock] - base for round_, base in zip(spent[way], plain, strict=True))
+            what = f"sudare run over the plain functions, {_WORDS[way]}, {clock}"
+            rows.append(Row(what, round(added, 2), "s", target=target, holds=added <= target, settings=settings))
     write("orchestration", rows)
 
 
@@ -65,7 +69,7 @@ def release_plainly(
     from tasks.records.ledger_facts import gather
     from tasks.records.software import software
     from tasks.report import report
-    from tasks.storage.workspace.run_folder import hold, run_name
+    from tasks.storage.workspace.run_folder import COMPLETE, hold, run_name
     from tasks.validate import validate
 
     workspace = Workspace.open(root)
@@ -74,31 +78,31 @@ def release_plainly(
     with (
         hold(workspace.runs, name, keep_snapshot=False) as run,
         closing(workspace.open_ledger()) as ledger,
-        run.charge_seen(ledger),
     ):
         table = intake(run, request, workspace, supersede=supersede)
-        key = run.run_key = run_key(request.spec, request.contract, table)
-        request = as_charged(request, ledger.charge(key))
-        spec_, contract, plan = request.spec, request.contract, request.plan
-        outcomes = validate(table, contract, folder=run.path, memory_limit=workspace.memory_limit)
-        grant = charge(ledger, spec_, contract, plan, table)
-        making, made = Making(grant, spec_, plan, table, contract, run.path, key), None
-        for step in making_of(spec_.product.kind).steps:
-            made = step.make(making, made)
+        key = run_key(request.spec, request.contract, table)
+        with run.charge_seen(ledger, key):
+            request = as_charged(request, ledger.charge(key))
+            spec_, contract, plan = request.spec, request.contract, request.plan
+            outcomes = validate(table, contract, folder=run.path, memory_limit=workspace.memory_limit)
+            grant = charge(ledger, spec_, contract, plan, table)
+            making, made = Making(grant, spec_, plan, table, contract, run.path, key), None
+            for step in making_of(spec_.product.kind).steps:
+                made = step.make(making, made)
 
-        signer = Signer(workspace.signing_seed())
+            signer = Signer(workspace.signing_seed())
 
-        def write_files(folder: Path, version: VersionEntry) -> None:
-            facts = gather(ledger, spec_, contract, plan, version, made, outcomes, software())
-            report(facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
+            def write_files(folder: Path, version: VersionEntry) -> None:
+                facts = gather(ledger, spec_, contract, plan, version, made, outcomes, software())
+                report(facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-        publish(ledger, signer, key, request.store(workspace), write_files)
-        run.published = True
+            publish(ledger, signer, key, request.store(workspace), write_files)
+        run.charge = COMPLETE
     return 0
 
 
-def _measure(folder: Path) -> dict[str, list[float]]:
-    """Return the seconds of each round, by way."""
+def _measure(folder: Path) -> dict[str, list[tuple[float, float]]]:
+    """Return the seconds and CPU seconds of each round, by way."""
     from flows.prefect_runs.prefect_server import prefect_server
 
     shutil.copytree(ADULT, folder / "adult")
@@ -107,7 +111,7 @@ def _measure(folder: Path) -> dict[str, list[float]]:
     source = ["--source", str(folder / "adult" / "adult.parquet")]
     at = ["--workspace", str(folder / "w")]
     _run([*SUDARE, *opened.split(), "--adjacency", "add_remove", *source, *at], {})
-    seconds: dict[str, list[float]] = {way: [] for way in WAYS}
+    spent: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
     other = Workspace.create(folder / "server")
     with prefect_server(other) as server:
         server.wait()
@@ -120,8 +124,8 @@ def _measure(folder: Path) -> dict[str, list[float]]:
                     command = [*SUDARE, "run", str(spec), *at]
                 taken = _run(command, running if way == "running" else {})
                 if number >= 0:  # the round before warms the disk
-                    seconds[way].append(taken)
-    return seconds
+                    spent[way].append(taken)
+    return spent
 
 
 def _spec(folder: Path, release: str) -> Path:
@@ -133,12 +137,13 @@ def _spec(folder: Path, release: str) -> Path:
     return path
 
 
-def _run(command: list[str], extra: dict[str, str]) -> float:
-    """Run a command to its end and return the seconds that it took."""
+def _run(command: list[str], extra: dict[str, str]) -> tuple[float, float]:
+    """Run a command to its end; return its seconds, and the CPU seconds of it and of the server that it waits for."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    began = perf_counter()
+    began, before = perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, env={**own, **extra}, check=True, capture_output=True)
-    return perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return perf_counter() - began, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ from tasks.records.ledger_facts import gather
 from tasks.records.software import software
 from tasks.storage.object_store import StoreAway
 from tasks.storage.sinks import copies as copying
-from tasks.storage.workspace.run_folder import CHARGE_STATES, RunFolder, now_to_the_second, sheltered
+from tasks.storage.workspace.run_folder import CHARGE_STATES, COMPLETE, RunFolder, now_to_the_second, sheltered
 from tasks.storage.workspace.settings import Workspace
 
 ingest = steps.as_task(source_rows, name="ingest")
@@ -130,12 +130,13 @@ def _charge_logged(run: RunFolder) -> Iterator[None]:
 
 def _run(run: RunFolder, request: Request, workspace: Workspace, decision: OperatorDecision) -> Outcome:
     """Ingest; then find the version of this run, or make it."""
-    with closing(workspace.open_ledger()) as ledger, run.charge_seen(ledger):
+    with closing(workspace.open_ledger()) as ledger:
         table = ingest(run, decision, run, request, workspace)
-        run.run_key = run_key(request.spec, request.contract, table)
-        found = published(ledger, run.run_key, request.store(workspace))
-        publication = _make(run, request, workspace, ledger, table, decision) if found is None else found
-        run.published = True
+        key = run_key(request.spec, request.contract, table)
+        with run.charge_seen(ledger, key):
+            found = published(ledger, key, request.store(workspace))
+            publication = _make(run, request, workspace, ledger, table, decision, key) if found is None else found
+        run.charge = COMPLETE
         copied = _copy(run, request, workspace, ledger, publication)
         return outcome_of(publication, ledger, workspace, repeated=found is not None, copied=copied)
 
@@ -157,11 +158,12 @@ def _make(
     ledger: Ledger,
     table: PrivateTable,
     decision: OperatorDecision,
+    key: str,
 ) -> Publication:
     """Validate, look, charge, make the product by the steps of its kind, report and publish."""
-    request = as_charged(request, None if run.run_key is None else ledger.charge(run.run_key))
+    request = as_charged(request, ledger.charge(key))
     spec, contract, plan, ids = request.spec, request.contract, request.plan, steps.flow_run_ids()
-    check_contract_of(request, workspace, ledger, run_key=run.run_key)
+    check_contract_of(request, workspace, ledger, run_key=key)
     earlier = earlier_version(spec, contract, ledger, request.store(workspace))
     with gates_entered(ledger, request):
         outcomes = validate(run, table, contract, folder=run.path, memory_limit=workspace.memory_limit)
@@ -169,7 +171,6 @@ def _make(
         looked(run, request, workspace, table)
     check_capacity(request, workspace)
     grant = charge(run, ledger, spec, contract, plan, table)
-    key = run_key(spec, contract, table)
     with engine_failures_entered(ledger, key):
         making = Making(grant, spec, plan, table, contract, run.path, key, earlier)
         made: Any = None

@@ -20,7 +20,7 @@ from tasks.products.charge_request import due_key, run_key
 from tasks.publish import published
 from tasks.storage.sinks.copies import copy_published
 from tasks.storage.workspace.attempts import BEGUN, PUBLISHED, note_attempt
-from tasks.storage.workspace.run_folder import RunFolder
+from tasks.storage.workspace.run_folder import COMPLETE, RunFolder
 from tasks.storage.workspace.settings import Workspace
 
 
@@ -74,7 +74,7 @@ def _standing(ledger: Ledger, run_key: str, request: Request, workspace: Workspa
     found = published(ledger, run_key, store)
     if found is None:
         return None
-    run.charge, run.published = "published", True
+    run.charge = COMPLETE
     copied = None
     if request.copy_to is not None:
         named = request.spec.publish.credentials

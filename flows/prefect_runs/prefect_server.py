@@ -19,10 +19,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from contracts.errors import SudareError
+from flows.prefect_runs.prefect_internals import send_the_rest
 from tasks.storage.progress import step
 from tasks.storage.workspace import settings
 from tasks.storage.workspace.settings import Workspace
@@ -35,8 +37,6 @@ DATABASE = "prefect.db"
 LOG = "server.log"
 
 _SERVER_SETTINGS = {
-    "PREFECT__SERVER_EPHEMERAL": "1",
-    "PREFECT__SERVER_FINAL": "1",
     "PREFECT_UI_ENABLED": "false",
     "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
     "PREFECT_API_BLOCKS_REGISTER_ON_START": "false",
@@ -111,11 +111,8 @@ class PrefectServer:
         """
         import httpx
         from prefect import settings as prefect
-        from prefect.events.worker import EventsWorker
-        from prefect.logging.handlers import APILogWorker
-        from prefect.settings.legacy import Setting
 
-        updates: dict[Setting, object] = {prefect.PREFECT_API_URL: self.api_url}
+        updates: dict[Any, object] = {prefect.PREFECT_API_URL: self.api_url}
         # A heartbeat says that a worker's run still lives; it costs a second a flow, and this run is watched.
         updates[prefect.PREFECT_FLOWS_HEARTBEAT_FREQUENCY] = None
         if self.auth is not None:
@@ -128,8 +125,7 @@ class PrefectServer:
                 found = f"the Prefect server at {self.api_url} stopped answering ({type(error).__name__})"
                 raise PrefectServerFailed(f"{found}; running the same command again resumes the run") from None
             finally:
-                for worker in (EventsWorker, APILogWorker):
-                    worker.drain_all(timeout=DRAIN_SECONDS, at_exit=False)
+                send_the_rest(DRAIN_SECONDS)
 
     def stop(self) -> None:
         """End our own server and wait for its end; nothing for one that is not ours."""

@@ -15,23 +15,13 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from flows.prefect_runs.prefect_internals import create_tables, server_application
+
 if TYPE_CHECKING:
     from uvicorn import Server
 
 SETTLE_SECONDS = 0.3
 GRACE_SECONDS = 4.0
-
-
-def create() -> None:
-    """Create or upgrade the database of the PREFECT_HOME in the environment."""
-    from prefect.server.database import provide_database_interface
-
-    async def migrate() -> None:
-        database = provide_database_interface()
-        await database.create_db()
-        await (await database.engine()).dispose()
-
-    asyncio.run(migrate())
 
 
 def serve(listener: socket.socket, ready: int) -> None:
@@ -40,9 +30,8 @@ def serve(listener: socket.socket, ready: int) -> None:
     threading.Thread(target=_end_with_parent, args=(started,), daemon=True).start()
     gc.disable()  # Prefect makes millions of lasting objects while it is imported: a fifth of the time to start
     import uvicorn
-    from prefect.server.api.server import create_app
 
-    app = create_app(ephemeral=True, final=True)
+    app = server_application()
     gc.freeze()
     gc.enable()
     server = uvicorn.Server(
@@ -75,6 +64,6 @@ def _end_with_parent(started: list[Server]) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "create":
-        create()
+        create_tables()
     else:
         serve(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]))

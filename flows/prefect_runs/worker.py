@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 
 from flows.prefect_runs.lost_runs import start_lost_runs_again
+from flows.prefect_runs.prefect_internals import OutlivesOutages, is_outage
 from tasks.storage.workspace.liveness import take_end
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 AGAIN_SECONDS: Final = 10.0
-_GAVE_UP: Final = "Service exceeded error threshold."
-"""What Prefect's worker says when its server has not answered for some minutes."""
 OnRunMessage = Callable[[str], None]
 
 
@@ -61,17 +60,6 @@ async def work(
         looking.cancel()
 
 
-def is_outage(error: BaseException) -> bool:
-    """Say whether an error, or all errors of a group, are a Prefect server's that is away."""
-    from prefect.exceptions import PrefectHTTPStatusError
-
-    if isinstance(error, BaseExceptionGroup):
-        return all(is_outage(each) for each in error.exceptions)
-    if isinstance(error, PrefectHTTPStatusError | httpx.HTTPStatusError):
-        return error.response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR
-    return isinstance(error, httpx.TransportError) or (type(error) is RuntimeError and str(error) == _GAVE_UP)
-
-
 def how_it_ended(run: str, end: tuple[str, int] | None, status: int | None) -> str:
     """Return the line that tells how a run ended.
 
@@ -88,25 +76,15 @@ def how_it_ended(run: str, end: tuple[str, int] | None, status: int | None) -> s
     return f"{run}: {said}, exit {code}{away}"
 
 
-def not_held(responses: Iterable[Any], held: Collection[object]) -> list[Any]:
-    """Return the runs that a worker may start: not those whose process it still has.
-
-    After an outage a run is put back into the queue as lost while its process is still telling Prefect its end. A
-    worker of Prefect 3.8 that is given a run twice dies ("this borrower is already holding one of this ... tokens").
-    """
-    return [each for each in responses if each.flow_run.id not in held]
-
-
 def _telling(told: OnRunMessage, live: Path) -> type[ProcessWorker]:
     """Return Prefect's worker of processes, which says how runs end, and outlives an outage at the end of one."""
     from prefect.workers.process import ProcessWorker, ProcessWorkerResult
 
     warnings.filterwarnings("ignore", "Type 'Telling'", UserWarning)  # it takes the place of its base on purpose
 
-    class Telling(ProcessWorker):
-        async def _submit_scheduled_flow_runs(self, flow_run_response: Any) -> Any:
-            held = () if self._limiter is None else self._limiter.statistics().borrowers
-            return await super()._submit_scheduled_flow_runs(not_held(flow_run_response, held))
+    class Telling(OutlivesOutages, ProcessWorker):
+        def end_unheard(self, flow_run: FlowRun) -> None:
+            told(f"{_called(flow_run)}: the Prefect server is away and has not heard how it ended")
 
         async def run(self, flow_run: FlowRun, configuration: Any, task_status: Any = None) -> ProcessWorkerResult:
             called, status = _called(flow_run), None
@@ -121,15 +99,6 @@ def _telling(told: OnRunMessage, live: Path) -> type[ProcessWorker]:
             if status != 0 and end is not None and end[1] == 0:
                 return ProcessWorkerResult(status_code=0, identifier=result.identifier)
             return result
-
-        async def _submit_run_and_capture_errors(self, flow_run: FlowRun, task_status: Any = None) -> Any:
-            try:
-                return await super()._submit_run_and_capture_errors(flow_run, task_status)
-            except Exception as error:
-                if not is_outage(error):
-                    raise
-                told(f"{_called(flow_run)}: the Prefect server is away and has not heard how it ended")
-                return error
 
     return Telling
 

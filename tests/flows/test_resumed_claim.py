@@ -81,12 +81,12 @@ def stopped(spec_path: Path, workspace: Workspace) -> None:
     with (
         closing(workspace.open_ledger()) as ledger,
         hold(workspace.runs, run_name(spec.release, spec.run_digest), keep_snapshot=False) as run,
-        run.charge_seen(ledger),
     ):
         table = intake(run, request, workspace)
-        run.run_key = run_key(spec, contract, table)
-        grant = charge(ledger, spec, contract, plan, table)
-        synthesize(grant, spec.synthetic_product, plan, table, contract, run.path, run.run_key)
+        key = run_key(spec, contract, table)
+        with run.charge_seen(ledger, key):
+            grant = charge(ledger, spec, contract, plan, table)
+            synthesize(grant, spec.synthetic_product, plan, table, contract, run.path, key)
 
 
 def test_a_run_whose_claim_is_by_its_loss_distribution_resumes_as_it_was_charged(
@@ -150,20 +150,20 @@ def test_an_engine_that_fails_a_charged_run_leaves_a_trace_that_says_no_more(
     with (
         closing(workspace.open_ledger()) as ledger,
         hold(workspace.runs, run_name(spec.release, spec.run_digest), keep_snapshot=False) as run,
-        run.charge_seen(ledger),
     ):
         table = intake(run, request, workspace)
-        run.run_key = key = run_key(spec, contract, table)
-        grant = charge(ledger, spec, contract, plan, table)
-        for words in ("Spark, query: the process ended", "Spark, query: it did not count every row of the stage"):
-            dead = PrivateTable(table.path, table.keyed_hash, contract.digest, table.source, Dead(words))
-            with pytest.raises(CountsUnavailable), engine_failures_entered(ledger, key):
-                measure(grant, plan, dead, contract)  # type: ignore[arg-type]
-        one, other = ledger.journal()[-2:]
-        assert (one.kind, other.kind) == ("engine_failed", "engine_failed")
-        assert {**one.body, "salt": ""} == {**other.body, "salt": ""}
-        assert (one.body["run_key"], one.body["release"]) == (key, "counts")
-        assert not any(word in json.dumps(one.body) for word in ("Spark", "ended", "row"))
+        key = run_key(spec, contract, table)
+        with run.charge_seen(ledger, key):
+            grant = charge(ledger, spec, contract, plan, table)
+            for words in ("Spark, query: the process ended", "Spark, query: it did not count every row of the stage"):
+                dead = PrivateTable(table.path, table.keyed_hash, contract.digest, table.source, Dead(words))
+                with pytest.raises(CountsUnavailable), engine_failures_entered(ledger, key):
+                    measure(grant, plan, dead, contract)  # type: ignore[arg-type]
+            one, other = ledger.journal()[-2:]
+            assert (one.kind, other.kind) == ("engine_failed", "engine_failed")
+            assert {**one.body, "salt": ""} == {**other.body, "salt": ""}
+            assert (one.body["run_key"], one.body["release"]) == (key, "counts")
+            assert not any(word in json.dumps(one.body) for word in ("Spark", "ended", "row"))
     release_plainly(spec_path, workspace.root)
     with closing(workspace.open_ledger()) as ledger:
         assert [each.status for each in charges(ledger, "counts")] == ["published"]

@@ -65,10 +65,8 @@ class RunFolder:
     Args:
         path: the folder, mode 0700.
         keep_snapshot: whether the snapshot outlives the run.
-        run_key: key of the run, once its snapshot is known.
-        charge: status of the run's charge in the ledger when the steps ended, or of one that an earlier attempt left;
-            None for no charge.
-        published: whether the version is published.
+        charge: how the run's charge stands, of `CHARGE_STATES`: as the ledger said when the steps ended, or of an
+            earlier attempt; None for no charge.
         refusal: the gate that stopped the run, in the words for whoever ran it.
         of_period: whether the release is one of a period; which of its gates broke is not told to Prefect.
         resources: what ends with the run.
@@ -78,9 +76,7 @@ class RunFolder:
 
     path: Path
     keep_snapshot: bool = False
-    run_key: str | None = None
     charge: str | None = None
-    published: bool = False
     refusal: GateBroken | None = None
     of_period: bool = False
     began: str = field(default_factory=now_to_the_second)
@@ -95,7 +91,7 @@ class RunFolder:
     @property
     def resumable(self) -> bool:
         """Whether the run goes on only on the same snapshot: it is charged and not published."""
-        return self.charge not in (None, "returned", LOST) and not self.published
+        return self.charge not in (None, "returned", LOST, COMPLETE)
 
     def close_with(self, engine: CountingEngine | None) -> None:
         """End with the run the engine that counts its snapshot; None where it is counted here."""
@@ -103,25 +99,28 @@ class RunFolder:
             self.resources.callback(engine.close)
 
     @contextmanager
-    def charge_seen(self, ledger: Ledger) -> Iterator[None]:
-        """Note, however the block ends, how the run's charge stands in the ledger."""
+    def charge_seen(self, ledger: Ledger, run_key: str) -> Iterator[None]:
+        """Note, however the block ends, how the charge of a run stands in the ledger."""
         try:
             yield
         finally:
-            if self.run_key is not None:
-                self.charge = "opened"  # what may be charged keeps its snapshot where the ledger does not answer now
-                charge = ledger.charge(self.run_key)
-                self.charge = None if charge is None else charge.status
+            self.charge = "opened"  # what may be charged keeps its snapshot where the ledger does not answer now
+            charge = ledger.charge(run_key)
+            self.charge = None if charge is None else charge.status
 
 
 LOST: Final = "lost"
 """Of a charge that was spent before and cannot be gone on with."""
+COMPLETE: Final = "complete"
+"""Of a charge whose version is whole in the store; at most a copy of it is missing."""
+_ENTERED: Final = "its charge is spent and the version is entered; running the same command completes it at no cost"
 CHARGE_STATES: Final = {
     None: "nothing was charged; running the same command starts again",
     "returned": "nothing is charged; running the same command starts again",
     "reserved": "its charge is reserved and nothing was drawn; running the same command goes on with that charge",
     "opened": "its charge is spent and stays spent; running the same command resumes it and pays nothing more",
-    "published": "its charge is spent and the version is entered; running the same command completes it at no cost",
+    "published": _ENTERED,
+    COMPLETE: _ENTERED,
     LOST: "nothing more was charged; what an earlier attempt spent stays spent",
 }
 """How a charge stands, and what running again does, in a line."""

@@ -43,11 +43,10 @@ def _charged(place: Periodic, *, supersede: bool = False) -> PrivateTable:
     with (
         closing(place.ledger()) as ledger,
         hold(place.workspace.runs, name, keep_snapshot=False) as run,
-        run.charge_seen(ledger),
     ):
         table = intake(run, request, place.workspace, supersede=supersede)
-        run.run_key = run_key(request.spec, request.contract, table)
-        charge(ledger, request.spec, request.contract, request.plan, table)
+        with run.charge_seen(ledger, run_key(request.spec, request.contract, table)):
+            charge(ledger, request.spec, request.contract, request.plan, table)
     assert table.path.exists()
     return table
 

@@ -83,13 +83,12 @@ class Plain:
         with (
             closing(self.ledger()) as ledger,
             hold(self.workspace.runs, run_name(spec.release, spec.run_digest), keep_snapshot=False) as run,
-            run.charge_seen(ledger),
         ):
             table = intake(run, request, self.workspace)
-            run.run_key = run_key(spec, contract, table)
-            grant = charge(ledger, spec, contract, plan, table)
-            if draw:
-                measure(grant, plan, table, contract)  # type: ignore[arg-type]
+            with run.charge_seen(ledger, run_key(spec, contract, table)):
+                grant = charge(ledger, spec, contract, plan, table)
+                if draw:
+                    measure(grant, plan, table, contract)  # type: ignore[arg-type]
 
     def reserved(self, due: str | None) -> None:
         """Reserve the charge of a run, and stop before its grant opens."""

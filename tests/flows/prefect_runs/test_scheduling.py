@@ -30,8 +30,9 @@ from flows.periods.arrivals import arrived
 from flows.periods.clock import PeriodNotOver, check_over, today
 from flows.prefect_runs.deployment import queue_of
 from flows.prefect_runs.lost_runs import MOST_ATTEMPTS, is_lost
+from flows.prefect_runs.prefect_internals import is_outage, not_held
 from flows.prefect_runs.scheduled_release import due_period
-from flows.prefect_runs.worker import how_it_ended, is_outage, not_held
+from flows.prefect_runs.worker import how_it_ended
 from flows.release import Unattended
 from flows.request import read_request
 from tasks.storage.workspace.attempts import note_attempt

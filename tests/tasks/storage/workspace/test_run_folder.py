@@ -13,7 +13,16 @@ import pytest
 
 from contracts.errors import SpecRefused
 from tasks.storage.snapshot.snapshot import PARTIAL, SNAPSHOT
-from tasks.storage.workspace.run_folder import SPILL, RunBusy, UnexpectedError, hold, run_name, sheltered
+from tasks.storage.workspace.run_folder import (
+    COMPLETE,
+    LOST,
+    SPILL,
+    RunBusy,
+    UnexpectedError,
+    hold,
+    run_name,
+    sheltered,
+)
 
 HOLD_FOR_EVER = """
 import sys, time
@@ -54,25 +63,26 @@ def test_inside_one_process_the_folder_is_held_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("charge", "published", "keep", "stays"),
+    ("charge", "keep", "stays"),
     [
-        (None, False, False, False),
-        ("returned", False, False, False),
-        ("reserved", False, False, True),
-        ("opened", False, False, True),
-        ("published", False, False, True),
-        ("published", True, False, False),
-        ("published", True, True, True),
-        (None, False, True, True),
+        (None, False, False),
+        ("returned", False, False),
+        (LOST, False, False),
+        ("reserved", False, True),
+        ("opened", False, True),
+        ("published", False, True),
+        (COMPLETE, False, False),
+        (COMPLETE, True, True),
+        (None, True, True),
     ],
 )
 def test_the_snapshot_stays_only_where_a_charged_run_needs_it(
-    tmp_path: Path, charge: str | None, published: bool, keep: bool, stays: bool
+    tmp_path: Path, charge: str | None, keep: bool, stays: bool
 ) -> None:
     """Charged and not published: it must resume on these rows. Else it goes, unless a person wants to keep it."""
     with hold(tmp_path, "r", keep_snapshot=keep) as folder:
         (folder.path / SNAPSHOT).write_text("rows")
-        folder.charge, folder.published = charge, published
+        folder.charge = charge
     assert (folder.path / SNAPSHOT).exists() is stays
 
 
