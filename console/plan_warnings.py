@@ -25,7 +25,7 @@ from contracts.errors import ContractRefused
 from contracts.reading.scalars import spelled
 from contracts.reading.yaml_lines import located
 from contracts.release.spec_checks import declared_rows
-from contracts.sql.selection import compares_literals
+from contracts.sql.select_columns import compares_literals
 from privacy.accounting.amounts import PICO, pico_to_text
 
 if TYPE_CHECKING:  # `contract lint` takes this module's warnings of a select, and loads no plan for it

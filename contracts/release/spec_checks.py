@@ -15,7 +15,7 @@ from contracts.periods.period_rules import TOTAL_OF_ALL, by_problems
 from contracts.reading.scalars import Problem, spelled
 from contracts.release.product_kinds import product_kinds
 from contracts.release.spec import ReleaseSpec
-from contracts.sql.selection import check_by, check_unit
+from contracts.sql.select_columns import check_by, check_unit
 
 MOST_DELTA: Final = Decimal("1e-3")
 """Beyond it, or beyond one over the declared rows, a delta must be accepted."""

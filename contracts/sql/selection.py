@@ -8,10 +8,9 @@ whatever is not on the list in `contracts.sql.select_grammar` is refused, unknow
 3. expressions over the columns of one row, with listed functions and casts; every computed column is named (AS);
 4. arguments that could stop the run are written out; see `contracts.sql.constant_arguments`.
 
-`check_unit` asks besides that the id of the privacy unit passes through as it is. `guarded_select` gives the SQL to
-run: listed functions are pinned to DuckDB's own, so that a macro in the source's database cannot stand in for them,
-and an expression that fails on a row is null there, so that no single row can stop a release (law 3). That holds on
-a connection with `UNSAFE_OPTIMIZERS` switched off.
+`guarded_select` gives the SQL to run: listed functions are pinned to DuckDB's own, so that a macro in the source's
+database cannot stand in for them, and an expression that fails on a row is null there, so that no single row can stop
+a release (law 3). That holds on a connection with `UNSAFE_OPTIMIZERS` switched off.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import nearest
 from contracts.sql import constant_arguments as fixed_arguments
 from contracts.sql import select_types
-from contracts.sql.id_literals import id_literals, literal_comparisons
 from contracts.sql.select_grammar import (
     CAST_TYPES,
     EXPRESSIONS,
@@ -55,99 +53,13 @@ def check_select(sql: str) -> list[Finding]:
         sql: a SELECT over the relation `source`.
     Privacy: looks at the text of the select only, never at data.
     """
-    tree = _parse(sql)
+    tree = parse_select(sql)
     if isinstance(tree, Finding):
         return [tree]
     try:
         return list(_statement(tree))
     except RecursionError:
-        return [_finding("an expression nested too deeply", "a flatter expression")]
-
-
-def check_unit(sql: str, column: str) -> list[Finding]:
-    """List why the id of the privacy unit does not pass through a select as it is; empty means that it does.
-
-    An id that the select computes could give one person as many ids as rows, and the bound on rows a unit would
-    bound nothing. So the output column of that name is the source's own: by `*`, or by its bare name. Nor is it
-    compared with a literal: a select is published, and who opted out would stand there by name.
-
-    Args:
-        sql: a SELECT over the relation `source` in which `check_select` finds nothing.
-        column: the unit's id column; upper and lower case do not matter.
-    Privacy: looks at the text of the select only, never at data.
-    """
-    passes = _passes(sql, column, "for the privacy unit's id", "it says whose rows are counted together")
-    return passes or _names_somebody(sql, column)
-
-
-def _names_somebody(sql: str, column: str) -> list[Finding]:
-    """List comparisons of the unit's id with a literal; the literal, which is somebody's id, is not shown."""
-    tree = _parse(sql)
-    if isinstance(tree, Finding):
-        return [tree]
-    found = id_literals(tree["statements"][0]["node"], column)
-    what, allowed = "a literal beside the privacy unit's id", "no id of anybody: the select is published as it stands"
-    remedy = "mark the rows in a column of the source where the table is made, and select by that"
-    return [_finding(what, allowed, remedy, node) for node in found[:1]]
-
-
-def compares_literals(sql: str) -> bool:
-    """Say whether a select holds a column against a literal, which is published with it.
-
-    Args:
-        sql: a SELECT over the relation `source` in which `check_select` finds nothing.
-    """
-    tree = _parse(sql)
-    return not isinstance(tree, Finding) and bool(literal_comparisons(tree["statements"][0]["node"]))
-
-
-def check_by(sql: str, column: str) -> list[Finding]:
-    """List why the column that tells periods apart does not pass through a select as it is; as `check_unit`.
-
-    A day that the select computes could put one row into several periods, whose accounts do not know of each other.
-    """
-    return _passes(sql, column, "for the column of days", "it says which period a row belongs to")
-
-
-def _passes(sql: str, column: str, what: str, why: str) -> list[Finding]:
-    """List why a column of the source is not, unchanged and once, among those that a select makes."""
-    tree = _parse(sql)
-    if isinstance(tree, Finding):
-        return [tree]
-    node = tree["statements"][0]["node"]
-    relation = (node["from_table"]["alias"] or RELATION).lower()
-    named = [item for item in node["select_list"] if column.lower() in _outputs(item, column)]
-    if len(named) == 1 and _is_own(named[0], column.lower(), relation):
-        return []
-    found = (
-        "a select without it" if not named else f"{len(named)} columns of this name" if named[1:] else "another value"
-    )
-    allowed = f"the source's column {column!r}, unchanged and once"
-    remedy = f"select {relation}.{_quoted(column)} as it is, or by *: {why}"
-    return [_finding(f"{what} {column!r}: {found}", allowed, remedy, *named[-1:])]
-
-
-def _outputs(item: Tree, column: str) -> tuple[str, ...]:
-    """The name of an output column in lower case; of a star, `column` unless it is excluded."""
-    if item["class"] == "STAR":
-        excluded = {name.lower() for name in item["exclude_list"]}
-        return () if column.lower() in excluded else (column.lower(),)
-    return ((item["alias"] or item["column_names"][-1]).lower(),)
-
-
-def _is_own(item: Tree, column: str, relation: str) -> bool:
-    """Say whether an output column is the source's column of that name; a whole row or a field of one is not."""
-    if item["class"] == "STAR":
-        return item["relation_name"].lower() in ("", relation)
-    if item["class"] != "COLUMN_REF":
-        return False
-    names = [name.lower() for name in item["column_names"]]
-    return names == [relation, column] or (names == [column] and column != relation)
-
-
-def _quoted(name: str) -> str:
-    """Write a name as SQL reads it."""
-    return name if name.isidentifier() and name.isascii() else '"' + name.replace('"', '""') + '"'
+        return [flaw("an expression nested too deeply", "a flatter expression")]
 
 
 def select_tree(sql: str) -> Tree:
@@ -156,7 +68,7 @@ def select_tree(sql: str) -> Tree:
     Raises:
         SpecRefused: the text cannot be parsed.
     """
-    tree = _parse(sql)
+    tree = parse_select(sql)
     if isinstance(tree, Finding):
         raise SpecRefused([tree])
     node: Tree = tree["statements"][0]["node"]
@@ -177,7 +89,7 @@ def guarded_select(sql: str, types: Mapping[str, ValueType] | None = None) -> st
         SpecRefused: the select is not row-wise.
     """
     findings = check_select(sql)
-    tree = _parse(sql)
+    tree = parse_select(sql)
     if findings or isinstance(tree, Finding):
         raise SpecRefused(findings)
     node = tree["statements"][0]["node"]
@@ -200,7 +112,7 @@ def _duckdb(call: str, argument: str) -> Any:
     return row[0] if row else None
 
 
-def _parse(sql: str) -> Tree | Finding:
+def parse_select(sql: str) -> Tree | Finding:
     """Parse a select into DuckDB's tree with every field written out, or say why it cannot be parsed."""
     import duckdb
 
@@ -208,15 +120,15 @@ def _parse(sql: str) -> Tree | Finding:
     try:
         tree: Tree = json.loads(_duckdb(call, sql))
     except (duckdb.Error, RecursionError, ValueError):
-        return _finding("SQL that cannot be parsed", _ALLOWED)
+        return flaw("SQL that cannot be parsed", _ALLOWED)
     if not tree.get("error", True):
         return tree
     if tree.get("error_type") == "not implemented":
-        return _finding("a statement that is no SELECT", _ALLOWED)
-    return _finding(f"SQL that cannot be parsed: {tree.get('error_message')}", _ALLOWED)
+        return flaw("a statement that is no SELECT", _ALLOWED)
+    return flaw(f"SQL that cannot be parsed: {tree.get('error_message')}", _ALLOWED)
 
 
-def _finding(found: str, allowed: str, remedy: str = "", node: Tree | None = None) -> Finding:
+def flaw(found: str, allowed: str, remedy: str = "", node: Tree | None = None) -> Finding:
     """Make a finding; the place in the text stands with what was found."""
     place = (node or {}).get("query_location")
     at = f" (character {place + 1})" if isinstance(place, int) and place < 2**62 else ""
@@ -232,13 +144,13 @@ def _statement(tree: Tree) -> Iterator[Finding]:
     """Rule 1: one statement over `source`; rule 2: nothing around it."""
     statements = tree["statements"]
     if len(statements) != 1:
-        yield _finding(f"{len(statements)} statements", "one SELECT", "write one statement")
+        yield flaw(f"{len(statements)} statements", "one SELECT", "write one statement")
         return
     node = statements[0]["node"]
     if set(statements[0]) != {"node", "named_param_map"} or statements[0]["named_param_map"]:
-        yield _finding("a parameter", _ALLOWED, "write the value")
+        yield flaw("a parameter", _ALLOWED, "write the value")
     if node["type"] not in SELECT_NODE.types:
-        yield _finding(_word(node["type"]), _ALLOWED)
+        yield flaw(_word(node["type"]), _ALLOWED)
         return
     yield from _fields(node, SELECT_NODE)
     yield from _from(node["from_table"])
@@ -247,7 +159,7 @@ def _statement(tree: Tree) -> Iterator[Finding]:
     if node["where_clause"] is not None:
         yield from _expression(node["where_clause"])
     remedy = f"name its columns; a column of this name is {RELATION}.{RELATION}"
-    yield from (_finding("the row as a whole", "columns", remedy, each) for each in select_types.whole_rows(node))
+    yield from (flaw("the row as a whole", "columns", remedy, each) for each in select_types.whole_rows(node))
 
 
 def _fields(node: Tree, shape: ExpressionShape) -> Iterator[Finding]:
@@ -256,19 +168,17 @@ def _fields(node: Tree, shape: ExpressionShape) -> Iterator[Finding]:
     for key, value in node.items():
         if key in known or (key in shape.neutral and value == shape.neutral[key]):
             continue
-        yield _finding(_word(key), _ALLOWED, "leave it out: a select may not combine rows", node)
+        yield flaw(_word(key), _ALLOWED, "leave it out: a select may not combine rows", node)
 
 
 def _from(table: Tree) -> Iterator[Finding]:
     """Refuse any relation but `source`."""
     if table["type"] not in FROM_TABLE.types:
-        yield _finding(_word(table["type"]), "FROM source", node=table)
+        yield flaw(_word(table["type"]), "FROM source", node=table)
         return
     yield from _fields(table, FROM_TABLE)
     if table["table_name"].lower() != RELATION:
-        yield _finding(
-            f"the relation {table['table_name']!r}", "FROM source", "the table is called `source` here", table
-        )
+        yield flaw(f"the relation {table['table_name']!r}", "FROM source", "the table is called `source` here", table)
 
 
 def _selected(item: Tree) -> Iterator[Finding]:
@@ -277,7 +187,7 @@ def _selected(item: Tree) -> Iterator[Finding]:
         yield from _fields(item, STAR)
         return
     if item["class"] != "COLUMN_REF" and item["class"] in EXPRESSIONS and not item["alias"]:
-        yield _finding("an expression without a name", "expression AS name", "add AS and the column's name", item)
+        yield flaw("an expression without a name", "expression AS name", "add AS and the column's name", item)
     yield from _expression(item)
 
 
@@ -285,10 +195,10 @@ def _expression(node: Tree) -> Iterator[Finding]:
     """Rule 3: check an expression and everything below it."""
     shape = EXPRESSIONS.get(node["class"])
     if shape is None:
-        yield _finding(_word(node["class"]), "columns, constants, CASE, casts, functions", node=node)
+        yield flaw(_word(node["class"]), "columns, constants, CASE, casts, functions", node=node)
         return
     if node["type"] not in shape.types:
-        yield _finding(f"the operator {node['type']}", "comparisons, AND, OR, NOT, IN, IS NULL, COALESCE", node=node)
+        yield flaw(f"the operator {node['type']}", "comparisons, AND, OR, NOT, IN, IS NULL, COALESCE", node=node)
     yield from _fields(node, shape)
     yield from _particulars(node)
     for child in _children(node, shape):
@@ -311,20 +221,20 @@ def _particulars(node: Tree) -> Iterator[Finding]:
         if name not in FUNCTIONS or node["schema"] not in ("", "main"):
             shown = f"{node['schema']}.{name}" if node["schema"] not in ("", "main") else name
             allowed = "a row-wise function: " + ", ".join(sorted(word for word in FUNCTIONS if word.isidentifier()))
-            yield _finding(f"the function {shown}()", allowed, nearest(name, FUNCTIONS), node)
+            yield flaw(f"the function {shown}()", allowed, nearest(name, FUNCTIONS), node)
         for problem in fixed_arguments.problems(name, node["children"]):
-            yield _finding(problem.found, problem.allowed, problem.remedy, node)
+            yield flaw(problem.found, problem.allowed, problem.remedy, node)
     elif node["class"] == "COLUMN_REF":
         names = [name.lower() for name in node["column_names"]]
         positions = ROW_POSITIONS.intersection(names)
         if names[0] in SHIFTING_COLUMNS or positions:
             remedy = "" if positions else f"if it is a column of the table, write source.{names[0]}"
-            yield _finding(f"{'.'.join(names)}, which is no column of the row", "columns of the row", remedy, node)
+            yield flaw(f"{'.'.join(names)}, which is no column of the row", "columns of the row", remedy, node)
     elif node["class"] == "CAST":
         kind = node["cast_type"]
         if kind["id"] not in CAST_TYPES or (kind["type_info"] is not None and kind["id"] != "DECIMAL"):
             name = (kind["type_info"] or {}).get("name", kind["id"])
-            yield _finding(f"a cast to {name}", "a cast to one of " + ", ".join(sorted(CAST_TYPES)), node=node)
+            yield flaw(f"a cast to {name}", "a cast to one of " + ", ".join(sorted(CAST_TYPES)), node=node)
 
 
 def _tried(node: Tree) -> Tree:

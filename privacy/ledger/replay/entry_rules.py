@@ -21,24 +21,26 @@ against those before it:
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from fractions import Fraction
-from functools import lru_cache
 from sys import intern
 from typing import Any, Final
 
-from contracts.errors import Finding, SudareError
+from contracts.errors import Finding
 from contracts.periods.period_sources import division_of
-from contracts.periods.time_blocks import LIFETIME, TimeBlock, gap, time_block
-from privacy.accounting.adaptive import Budget, budget_of, limit, share
-from privacy.accounting.calculus import Calculus, calculus_from_json
-from privacy.accounting.events import PrivacyEvent, event_from_json
+from contracts.periods.time_blocks import LIFETIME, TimeBlock, gap
+from privacy.accounting.adaptive import budget_of, limit, share
 from privacy.ledger.accounts.balances import parts_in
 from privacy.ledger.entries import Entry
+from privacy.ledger.replay.entered_terms import (
+    EnteredAccount,
+    EnteredRun,
+    cost_of_events,
+    days_of_block,
+    entered_event,
+    is_near,
+    release_digest,
+)
 from privacy.ledger.store.ledger_rows import to_text
 from privacy.ledger.terms import TERMS, AccountTerms, terms_from_json
 
@@ -52,37 +54,6 @@ _DRAWN: Final = frozenset(
 _RELEASE: Final = ("account", "release", "spec_digest", "contract_digest")
 
 
-@dataclass
-class _Account:
-    """An account as far as the entries are read."""
-
-    terms: AccountTerms
-    days: TimeBlock
-    calculus: str
-    spent: int
-    told: int
-    past: dict[str, int | None]
-    closed: bool = False
-
-
-@dataclass
-class _Run:
-    """A run as far as the entries are read."""
-
-    status: str
-    release: str
-    people: tuple[str, TimeBlock]
-    events: str
-    parts: dict[str, int]
-    planned: Counter[str]
-    security: str = ""
-    draws: int = 0
-    name: str = ""
-    drawn: dict[str, int] = field(default_factory=dict)
-    budget: Budget | None = None
-    shared: Fraction = Fraction(0)
-
-
 EntryRule = tuple[bool, str, object, object]
 
 
@@ -90,11 +61,11 @@ class Lifecycle:
     """What the entries read so far allow next."""
 
     def __init__(self) -> None:
-        self._accounts: dict[str, _Account] = {}
-        self._by_people: dict[str, list[_Account]] = {}
+        self._accounts: dict[str, EnteredAccount] = {}
+        self._by_people: dict[str, list[EnteredAccount]] = {}
         self._sources: set[str] = set()
         self._columns: dict[str, str] = {}
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, EnteredRun] = {}
         self._versions: dict[tuple[str, int], str] = {}
         self._heir = ""
 
@@ -130,7 +101,7 @@ class Lifecycle:
         unused = self._forget_unused(terms)
         yield unused, "name", f"{terms.name} again", "a name that was not opened before, or an account never charged"
         cap = terms.calculus.cap(terms.epsilon, terms.delta)
-        yield _near(body["cap"], cap), "cap", body["cap"], f"{cap}, what its epsilon and delta admit"
+        yield is_near(body["cap"], cap), "cap", body["cap"], f"{cap}, what its epsilon and delta admit"
         for other in self._of(terms.population, terms.days):
             theirs = (other.terms.unit, other.terms.adjacency)
             yield other.days != terms.days, "block", f"{terms.block}, of {other.terms.name} too", "other days"
@@ -142,12 +113,12 @@ class Lifecycle:
             )
         calculus, spent = to_text(body["calculus"]), body["spent"]
         past = {
-            run_key: _cost(calculus, run.events)
+            run_key: cost_of_events(calculus, run.events)
             for run_key, run in self._runs.items()
             if run.status != "returned" and run.people[0] == terms.population and run.people[1].overlaps(terms.days)
         }
         yield bool(spent) == bool(past), "spent", spent, f"what {len(past)} charges before it took"
-        opened = _Account(terms, terms.days, calculus, 0, spent, past)
+        opened = EnteredAccount(terms, terms.days, calculus, 0, spent, past)
         self._accounts[terms.name] = opened
         self._by_people.setdefault(terms.population, []).append(opened)
 
@@ -169,7 +140,7 @@ class Lifecycle:
         yield set(amounts) == set(account.past), "runs", sorted(amounts), f"the {len(account.past)} charged before"
         for run_key, amount in amounts.items():
             cost = account.past.get(run_key)
-            yield _near(amount, cost), "amount", f"{amount} for {run_key}", f"{cost}, what its events cost"
+            yield is_near(amount, cost), "amount", f"{amount} for {run_key}", f"{cost}, what its events cost"
             self._runs[run_key].parts[account.terms.name] = amount
         account.spent += sum(amounts.values())
 
@@ -191,10 +162,10 @@ class Lifecycle:
         planned = [to_text(event) for event in body["events"]]
         events = intern(f"[{','.join(planned)}]")  # many runs have the same, and each is remembered
         rows = body["due"] if body["due"] is not None else body["snapshot_hash"]  # a date's rows may change
-        release = _digest(events, *(body[name] for name in _RELEASE), rows)
+        release = release_digest(events, *(body[name] for name in _RELEASE), rows)
         again = known is not None and (known.status, known.release) == ("returned", release)
         yield known is None or again, "run_key", body["run_key"], "a new run, or the same again after a return"
-        parts, people = parts_in(body), (body["population"], _days(body["block"]))
+        parts, people = parts_in(body), (body["population"], days_of_block(body["block"]))
         yield body["days"] in (None, body["block"]), "days", body["days"], body["block"]
         theirs = sorted(each.terms.name for each in self._of(*people))
         yield sorted(parts) == theirs, "accounts", sorted(parts), f"{theirs}, all these people have"
@@ -203,12 +174,14 @@ class Lifecycle:
         yield from self._covered(body, people)
         for name, amount in parts.items():
             account = self._accounts[name]
-            cost = _cost(account.calculus, events)
-            yield _near(amount, cost), "amount", f"{amount} from {name}", f"{cost}, what its events cost"
+            cost = cost_of_events(account.calculus, events)
+            yield is_near(amount, cost), "amount", f"{amount} from {name}", f"{cost}, what its events cost"
             yield not account.closed, "account", f"{name}, which is closed", "open accounts"
             account.spent += amount
-        run = _Run("reserved", release, people, events, dict(parts), Counter(planned), name=intern(body["release"]))
-        run.budget = budget_of(map(_event, planned))
+        run = EnteredRun(
+            "reserved", release, people, events, dict(parts), Counter(planned), name=intern(body["release"])
+        )
+        run.budget = budget_of(map(entered_event, planned))
         if run.budget is not None:
             del run.planned[to_text(run.budget.to_json())]  # no draw is one
         self._runs[body["run_key"]] = run
@@ -263,17 +236,17 @@ class Lifecycle:
             run.planned[event] -= 1
             yield run.planned[event] >= 0, "event", event, "one of the planned events, each once"
         for name, cost in body["costs"].items():
-            expected = _cost(self._accounts[name].calculus, f"[{event}]")
-            yield _near(cost, expected), "cost", f"{cost} of {name}", expected
+            expected = cost_of_events(self._accounts[name].calculus, f"[{event}]")
+            yield is_near(cost, expected), "cost", f"{cost} of {name}", expected
             if chosen:
                 continue
             run.drawn[name] = run.drawn.get(name, 0) + cost
             yield run.drawn[name] <= run.parts[name], "costs", run.drawn[name], f"at most {run.parts[name]}, reserved"
 
-    def _from_budget(self, run: _Run, event: str) -> Iterator[EntryRule]:
+    def _from_budget(self, run: EnteredRun, event: str) -> Iterator[EntryRule]:
         """What was not planned takes its share of the plan's budget."""
         if run.budget is not None and event != to_text(run.budget.to_json()):
-            run.shared += share(run.budget, _event(event))
+            run.shared += share(run.budget, entered_event(event))
             yield run.shared <= limit(run.budget), "event", event, f"within what is left of {run.budget.to_json()}"
 
     def _published(self, entry: Entry) -> Iterator[EntryRule]:
@@ -293,7 +266,7 @@ class Lifecycle:
         yield status == "published", "status", status, "published"
         self._versions[version] = "withdrawn"
 
-    def _of(self, population: str, days: TimeBlock) -> list[_Account]:
+    def _of(self, population: str, days: TimeBlock) -> list[EnteredAccount]:
         """Return the accounts that people have on these days."""
         return [each for each in self._by_people.get(population, ()) if each.days.overlaps(days)]
 
@@ -321,42 +294,8 @@ _SUBJECTS: Final[Mapping[str, str]] = {
 }
 
 
-def _digest(*told: str) -> str:
-    """Return a digest of what a release is, short enough to remember for each run."""
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:32]
-
-
-def _near(found: int, computed: int | None) -> bool:
-    """Say whether an amount is what is computed now; another version may have rounded the last digits otherwise."""
-    return computed is not None and abs(found - computed) <= 2 + computed // 10**9
-
-
 def _subject(entry: Entry) -> str:
     """Return under which name an entry is found again."""
     if entry.kind == "ledger_created":
         return ""
     return str(entry.body[_SUBJECTS.get(entry.kind, "run_key")])
-
-
-@lru_cache(maxsize=256)
-def _days(block: str) -> TimeBlock:
-    return time_block(block)
-
-
-@lru_cache(maxsize=256)
-def _calculus(text: str) -> Calculus:
-    return calculus_from_json(json.loads(text))
-
-
-@lru_cache(maxsize=4096)
-def _event(text: str) -> PrivacyEvent:
-    return event_from_json(json.loads(text))
-
-
-@lru_cache(maxsize=4096)
-def _cost(calculus: str, events: str) -> int | None:
-    """Return what events cost in a calculus, both as canonical JSON; None where that cannot be said."""
-    try:
-        return _calculus(calculus).cost([event_from_json(event) for event in json.loads(events)])
-    except SudareError:
-        return None
