@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from benchmarks._federated_averages import averaged
 from benchmarks._federation_data import SITES, Split, Vector
 from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import ATTO, PICO
@@ -19,7 +20,6 @@ from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import PrivacyEvent
 from privacy.arrays import Unsigned
 from privacy.coordination.coordinator import Attempts, train_across
-from privacy.federation.averaging import averaged
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, Trust, planned
 from privacy.federation.rounds import AttemptLost

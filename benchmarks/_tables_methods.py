@@ -12,11 +12,10 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks._baselines import clip_and_rescale, nonnegative_lasso, rescale_to_total
 from benchmarks._estimators import ESTIMATORS
 from privacy.accounting.events import DiscreteLaplace
-from privacy.refine.clipping import clip_and_rescale, rescale_to_total
 from privacy.refine.lambda_choice import choose_lambda_auto
-from privacy.refine.lasso import nonnegative_lasso
 from privacy.refine.negative_l2 import negative_l2
 from privacy.refine.rounding import round_to_total
 from privacy.refine.simplex import project_simplex

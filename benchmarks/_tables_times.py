@@ -16,14 +16,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks._baselines import nonnegative_lasso, rescale_to_total
 from benchmarks._tables_data import national_mesh, simulated_mesh
 from benchmarks.results import Row, Setting
 from privacy.accounting.events import DiscreteLaplace
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SecureBytes
-from privacy.refine.clipping import rescale_to_total
 from privacy.refine.lambda_choice import choose_lambda_auto
-from privacy.refine.lasso import nonnegative_lasso
 from privacy.refine.negative_l2 import negative_l2
 from privacy.refine.rounding import round_to_total
 from privacy.refine.simplex import project_simplex

@@ -24,8 +24,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
+from benchmarks.games.game import Game, play, told
 from benchmarks.results import Row, machine, write
-from privacy.games.game import Game, play, told
 from privacy.games.results import FILE, code_digest, stored
 
 CONFIDENCE: Final = 0.999

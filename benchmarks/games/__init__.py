@@ -1,1 +1,1 @@
-"""What `benchmarks.privacy_games` attacks, each with a broken twin; the statistics are in `privacy.games`."""
+"""What `benchmarks.privacy_games` attacks, each with a broken twin, and the statistics of its games."""

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from benchmarks.games import float32_noise
 from benchmarks.games.attackers import claimed
+from benchmarks.games.game import Game
 from privacy.arrays import Floats, Unsigned
-from privacy.games.game import Game
 from privacy.grant.queries.training import noisy_step
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.learning.execution import Execution

@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.games.attackers import claimed, log_odds
+from benchmarks.games.game import Game
 from benchmarks.games.grant import CONTRACT, HASH, RUN, UnrecordedSite
 from benchmarks.games.ledger import opened
 from benchmarks.games.rows import LAYOUT, NOBODY, ONE
@@ -33,7 +34,6 @@ from privacy.federation.in_process import InProcessSites, SiteAnswer
 from privacy.federation.plan import FederatedPlan, Trust
 from privacy.federation.rounds import Call, Contribution, HasSites, lifted, residues_of
 from privacy.federation.summing_plan import SumBounds, SummingPlan
-from privacy.games.game import Game
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.across_sites import SiteShare
 from privacy.grant.queries.marginal import MarginalQuery

@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.games.attackers import Whole, log_odds
+from benchmarks.games.game import Game
 from benchmarks.games.grant import (
     CONTRACT,
     HASH,
@@ -30,12 +31,11 @@ from benchmarks.games.grant import (
     WishartAxes,
     private_rows,
 )
+from benchmarks.games.lower_bound import BoundMethod
 from benchmarks.games.rows import DOMAIN, LAYOUT, NOBODY, ONE
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats, Unsigned
-from privacy.games.game import Game
-from privacy.games.lower_bound import BoundMethod
 from privacy.generators.generator import Fitted, SynthesisTask, no_seed
 from privacy.generators.registry import generator
 from privacy.learning.execution import Execution
@@ -224,7 +224,7 @@ def game_on(
         look: what the attacker makes of the twin's fits.
         grant: what the twin is fitted with.
         seen: what the attacker makes of the shipped generator's fits.
-        method: of `privacy.games.lower_bound`.
+        method: of `benchmarks.games.lower_bound`.
     """
     what = {"add_remove": "a row that is there or not", "replace_one": "a row that is replaced by another one"}
     return Game(

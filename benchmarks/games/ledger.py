@@ -16,13 +16,13 @@ from typing import Final
 import numpy as np
 
 from benchmarks.games.attackers import Whole
+from benchmarks.games.game import Game
 from benchmarks.games.grant import ACCOUNT, CONTRACT, HASH, RUN, SOURCE, request_of
 from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import Calculus, PureCalculus
 from privacy.accounting.events import PrivacyEvent
 from privacy.arrays import Floats
-from privacy.games.game import Game
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.ledger import Ledger

@@ -15,12 +15,12 @@ from typing import Final
 import numpy as np
 
 from benchmarks.games.attackers import Pair, Whole, claimed, halved, log_odds
+from benchmarks.games.game import Game
 from contracts.contract.cell_codes import ImpossibleCells
 from contracts.contract.contract import Adjacency
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.events import CountNoise, DiscreteLaplace
 from privacy.arrays import Floats
-from privacy.games.game import Game
 from privacy.grant.queries.choice import choice
 from privacy.grant.queries.marginal import noisy_counts
 from privacy.grant.queries.sparse_marginal import draw_listed

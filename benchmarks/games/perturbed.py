@@ -16,10 +16,10 @@ from typing import Final
 import numpy as np
 
 from benchmarks.games.attackers import claimed
+from benchmarks.games.game import Game
+from benchmarks.games.lower_bound import BoundMethod
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector
 from privacy.arrays import Floats, Unsigned
-from privacy.games.game import Game
-from privacy.games.lower_bound import BoundMethod
 from privacy.grant.queries.parameters import noisy_epochs, noisy_parameters, noisy_step, vectors_of
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.learning.feed_forward import as_layers, batch_deltas

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.games.attackers import Whole, claimed, halved, log_odds
+from benchmarks.games.game import Game
 from benchmarks.games.rows import LAYOUT, NOBODY, ONE, OTHER
 from contracts.contract.contract import Adjacency
 from privacy.accounting.events import DiscreteGaussian
 from privacy.arrays import Floats, Unsigned
-from privacy.games.game import Game
 from privacy.grant.queries.sums import noisy_sums
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.learning.embedding import Embedding, embedding

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from benchmarks.games.generators import Source
 from benchmarks.games.grant import UnrecordedGrant
-from privacy.games.inference import Leak, allowed_area, guesses, leak, nearness, shadow, shadow_leak
+from benchmarks.games.leaks import Leak, guesses, leak, shadow, shadow_leak
+from privacy.games.inference import allowed_area, nearness
 from privacy.generators.generator import SynthesisTask, no_seed
 from privacy.generators.registry import generator
 from privacy.marginals.domain import CellDomain

@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.games.attackers import Whole
+from benchmarks.games.game import Game
 from contracts.release.tables.product import Refine
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
-from privacy.games.game import Game
 from privacy.grant.queries.marginal import noisy_counts
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.sensitivity import LaplaceNoise, noise_event

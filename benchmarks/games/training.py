@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from benchmarks.games.attackers import claimed
+from benchmarks.games.game import Game
 from benchmarks.games.rows import LAYOUT, NOBODY, ONE
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.arrays import Floats, Unsigned
-from privacy.games.game import Game
 from privacy.grant.queries.training import noisy_step
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.learning.execution import Execution

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from flows.periods.arrivals import Arrival
 
-POOL: Final = "sudare"
 EVENT: Final = "sudare.partition.arrived"
 
 

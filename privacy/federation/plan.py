@@ -281,21 +281,6 @@ def planned(
     return FederatedPlan(training, sites, rows_about, trust)
 
 
-def plan_from_json(told: dict[str, Any]) -> FederatedPlan:
-    """Read a plan back, as a site is told it.
-
-    Raises:
-        CannotTrain, ValueError, KeyError, TypeError: it is none.
-    """
-    exact = ("sampling_probability", "expected_batch_size", "clipping_norm", "noise_multiplier")
-    given: dict[str, Any] = {
-        name: Fraction(value) if name in exact else value for name, value in told["training"].items()
-    }
-    return FederatedPlan(
-        TrainingPlan(**given), tuple(told["sites"]), tuple(told["rows_about"]), Trust(**told["trust"])
-    )
-
-
 def at_least_one(probability: Fraction, rows: int) -> Fraction:
     """Return 1 - (1 - q)^rows, rounded up to a multiple of 2^-40: at least one of a person's rows is sampled."""
     return min(Fraction(1), Fraction(ceil((1 - (1 - probability) ** rows) * _GRAIN), _GRAIN))

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from privacy.learning.moments import Moments
 from privacy.learning.principal_components import principal_components
 from privacy.learning.window import Window
 
-T = TypeVar("T")
 BITS: Final = 12
 MOST_ENTRIES: Final = 4096
 

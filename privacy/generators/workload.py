@@ -86,8 +86,3 @@ def relevance(weights: Mapping[Clique, Fraction], candidates: Iterable[Clique]) 
         for name in clique:
             of_column[name] = of_column.get(name, 0) + parts
     return {clique: Fraction(sum(of_column.get(name, 0) for name in clique), unit) for clique in candidates}
-
-
-def nothing_left(option: str) -> CannotGenerate:
-    """Return what is said about an empty workload."""
-    return CannotGenerate(f"{option} is empty; allowed: at least one clique; do: name one, or give a degree")

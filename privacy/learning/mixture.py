@@ -16,7 +16,7 @@ under replace_one, for any number of components.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -226,11 +226,6 @@ def class_gaussians(blocks: MomentBlocks, *, bound: float, floor: float, least: 
     even = np.full(labels, 1 / labels)
     unknown = Mixture(even, np.repeat(middle, labels, axis=0), spread, np.arange(labels, dtype=np.int64))
     return maximised(blocks, unknown, bound=bound, floor=floor, least=least)
-
-
-def merged(mixture: Mixture) -> Mixture:
-    """Return the mixture without its labels."""
-    return replace(mixture, owners=None)
 
 
 def smallest_floor(embedding: Embedding) -> float:

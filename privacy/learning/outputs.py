@@ -27,7 +27,6 @@ from privacy.marginals.seeds import PostProcessingSeed
 OutputForm = Literal["logits", "values"]
 UNIT_BITS: Final = 30
 _MOST_CELLS: Final = 2**20
-_CELLS_AT_ONCE: Final = 2**22
 
 
 @dataclass(frozen=True, eq=False)

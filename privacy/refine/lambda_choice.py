@@ -43,11 +43,6 @@ _TIED: Final = 1e-9
 """Errors that differ by less than this share of them are alike: sums in another order differ by as much."""
 _NOTHING: Final = 1e-6
 """Nor does anybody see so small a difference [units]."""
-_WHY: Final[dict[How, str]] = {
-    "auto": "chosen by a parametric bootstrap from the noisy values: post-processing, no cost",
-    "reference": "chosen on an earlier published version: nothing private was read, no cost",
-    "sparsity": "chosen from the noisy values for a wanted share of nonzero cells: post-processing, no cost",
-}
 
 
 @dataclass(frozen=True)
@@ -67,11 +62,6 @@ class LambdaChoice:
     how: How
     expected_rmse: float | None
     nonzero_share: float
-
-    @property
-    def why_free(self) -> str:
-        """Say for the record how λ was found and why that costs nothing."""
-        return f"lambda = {self.lambda_:g} was {_WHY[self.how]}"
 
 
 def choose_lambda_auto(

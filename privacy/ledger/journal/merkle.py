@@ -68,11 +68,6 @@ def _range_root(nodes: Nodes, begin: int, end: int) -> str:
     return _node(_range_root(nodes, begin, middle), _range_root(nodes, middle, end))
 
 
-def root_of(nodes: Nodes, size: int) -> str:
-    """Return the Merkle root (hex) of the first `size` entries."""
-    return _range_root(nodes, 0, size) if size else root(())
-
-
 def inclusion_proof(nodes: Nodes, index: int, size: int) -> tuple[str, ...]:
     """Return the audit path (RFC 6962, 2.1.1) of entry `index` in the tree of `size` entries, from the leaf upwards.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privacy.federation.averaging import averaged
+from benchmarks._federated_averages import averaged
 from privacy.learning.errors import CannotTrain
 
 ONE, OTHER = np.array([1, 2, 3], np.float32), np.array([4, 2, -3], np.float32)

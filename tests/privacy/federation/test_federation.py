@@ -21,7 +21,7 @@ from privacy.accounting.curves import renyi
 from privacy.accounting.events import Gaussian, PoissonSampledGaussian
 from privacy.coordination.coordinator import Attempts, replayed, train_across
 from privacy.federation.in_process import InProcessSites
-from privacy.federation.plan import FederatedPlan, at_least_one, plan_from_json
+from privacy.federation.plan import FederatedPlan, at_least_one
 from privacy.federation.rounds import AttemptBroken, AttemptLost, Call, Collected, lifted, residues_of
 from privacy.grant.durable_draws import DurableDraws
 from privacy.grant.grant import Grant, open_grant
@@ -297,10 +297,6 @@ def test_trust_that_contradicts_itself_is_refused(changed: dict[str, Any]) -> No
 def test_a_plan_that_does_not_fit_together_is_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(CannotTrain):
         replace(PLAN, **changed)
-
-
-def test_a_plan_survives_being_written_down() -> None:
-    assert plan_from_json(PLAN.to_json()) == PLAN
 
 
 def test_a_person_at_several_sites_is_charged_for_all_of_their_rows() -> None:

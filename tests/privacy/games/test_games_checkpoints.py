@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.games import checkpoints
-from privacy.games.game import play
+from benchmarks.games.game import play
 from privacy.noise.random_bytes import SecureBytes
 
 

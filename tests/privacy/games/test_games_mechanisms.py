@@ -19,10 +19,11 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.games import federated, generators, sums, surrogate, tables, training
+from benchmarks.games.game import Game, play
 from benchmarks.games.generators import GAMES, PAIRS, exact_rows, game_on, marginals_of
+from benchmarks.games.leaks import guesses, leak, shadow, shadow_leak
 from benchmarks.privacy_games import ATTACKS, FAMILIES
-from privacy.games.game import Game, play
-from privacy.games.inference import allowed_area, guesses, leak, nearness, shadow, shadow_leak
+from privacy.games.inference import allowed_area, nearness
 
 CONFIDENCE, CONTROL = 1 - 1e-9, 0.999
 ROOT = Path(__file__).parents[3]

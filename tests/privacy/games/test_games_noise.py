@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from benchmarks.games import ledger, noise
-from privacy.games.game import play
+from benchmarks.games.game import play
+from privacy.games.results import stored
 
 CONFIDENCE = 1 - 1e-9
 GAMES = {**noise.GAMES, **ledger.GAMES}
@@ -38,3 +39,6 @@ def test_a_game_is_told_with_all_that_a_record_quotes() -> None:
     assert set(told["negative_control"]) >= {"what", "lower_bound", "caught"}
     assert told["trials"] == 8000
     assert np.isfinite(told["lower_bound"])
+    shipped = stored()
+    assert shipped is not None
+    assert all(set(told) <= set(each) for each in shipped["games"])

@@ -9,9 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from privacy.games.confidence import at_least, at_most
-from privacy.games.distinguishing import distinguish, learned_direction
-from privacy.games.lower_bound import epsilons, gaussian_epsilon, largest_certifiable, proven
+from benchmarks.games.distinguishing import distinguish, learned_direction
+from benchmarks.games.lower_bound import at_least, at_most, epsilons, gaussian_epsilon, largest_certifiable, proven
 from privacy.games.results import ROOT, code_digest, sources, stored
 
 RARE = 1e-10

@@ -19,9 +19,9 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.games import perturbed
+from benchmarks.games.distinguishing import distinguish
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import DiscreteLaplaceVector
-from privacy.games.distinguishing import distinguish
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries import parameters as perturbing
 from privacy.grant.queries.parameters import ParameterQuery, clamped_steps, noisy_epochs, vectors_of

@@ -12,9 +12,15 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from privacy.refine.clipping import clip_and_rescale, clip_negative, rescale_to_total, shift_to_total
-from privacy.refine.difference_of_convex import difference_of_convex
-from privacy.refine.lasso import lasso, nonnegative_lasso
+from benchmarks._baselines import (
+    clip_and_rescale,
+    clip_negative,
+    difference_of_convex,
+    lasso,
+    nonnegative_lasso,
+    rescale_to_total,
+    shift_to_total,
+)
 from privacy.refine.negative_l2 import negative_l2
 from privacy.refine.simplex import project_simplex
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
+from benchmarks.games.distinguishing import LossBound, distinguish
+from benchmarks.games.lower_bound import BoundMethod
 from privacy.arrays import Floats
-from privacy.games.distinguishing import LossBound, distinguish
-from privacy.games.lower_bound import BoundMethod
 
 Play = Callable[[bool, int], Floats]
 """Called with whether the canary is there and how many outputs; the attacker's numbers, one (row) an output."""

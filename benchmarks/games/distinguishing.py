@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
+from benchmarks.games.lower_bound import BoundMethod, gaussian_epsilon, largest_certifiable, proven
 from privacy.arrays import Floats
-from privacy.games.lower_bound import BoundMethod, gaussian_epsilon, largest_certifiable, proven
 
 _CANDIDATES: Final = 400
 _RIDGE: Final = 1e-3
