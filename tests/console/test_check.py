@@ -9,14 +9,16 @@ import shutil
 import sqlite3
 import stat
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from console.main import execute
+from flows.prefect_runs.prefect_server import PrefectServer
 from tasks.storage.workspace.settings import Workspace
-from tests.console.conftest import COMMAND, Said, Typed
+from tests.console.conftest import COMMAND, Said, Typed, serving_runs
 
 CONTRACT = """\
 apiVersion: v3.1.0
@@ -135,6 +137,12 @@ def county(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Coun
     return County(tmp_path_factory.mktemp("county"), prefect_home)
 
 
+@pytest.fixture(scope="module")
+def server(county: County) -> Iterator[PrefectServer]:
+    with serving_runs(county.workspace) as started:
+        yield started
+
+
 def _checked(county: County, typed: Typed, spec: Path) -> tuple[Said, dict[str, dict[str, Any]]]:
     said = typed("check", str(spec), "--json", at=county.workspace)
     return said, {each["column"]: each for each in said.json["columns"]}
@@ -202,6 +210,7 @@ def test_the_pages_are_for_their_owner_alone_in_both_languages(county: County, t
     assert "48 %" in japanese.read_text()
 
 
+@pytest.mark.usefixtures("served")
 def test_a_run_without_a_terminal_needs_the_flag_and_tells_nobody(county: County, typed: Typed) -> None:
     """It stops before any charge with exit 1; neither its words nor Prefect nor the journal say what was found."""
     spec = county.spec("unattended", COUNTIES="[North, South, East]")
@@ -216,6 +225,7 @@ def test_a_run_without_a_terminal_needs_the_flag_and_tells_nobody(county: County
     assert (county.charges(), _journal(county), county.flow_runs()) == before
 
 
+@pytest.mark.usefixtures("served")
 @pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE"])
 def test_a_log_is_no_terminal_whatever_the_environment_says(
     county: County, typed: Typed, monkeypatch: pytest.MonkeyPatch, variable: str
@@ -229,6 +239,7 @@ def test_a_log_is_no_terminal_whatever_the_environment_says(
     assert "private: how the rows fit the contract stands in" in said.err
 
 
+@pytest.mark.usefixtures("served")
 def test_an_accepted_run_publishes_and_its_record_is_that_of_a_run_without_misfits(
     county: County, typed: Typed
 ) -> None:
@@ -252,6 +263,7 @@ def test_an_accepted_run_publishes_and_its_record_is_that_of_a_run_without_misfi
         assert not file.is_file() or b"misfits" not in file.read_bytes(), file
 
 
+@pytest.mark.usefixtures("served")
 @pytest.mark.parametrize(("answer", "code"), [("n", 1), ("y", 0)])
 def test_at_a_terminal_a_run_shows_the_shares_and_asks(county: County, answer: str, code: int) -> None:
     """No means that nothing is charged, and that Prefect never hears of it; yes publishes, under a mark of doubt."""

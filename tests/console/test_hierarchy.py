@@ -29,7 +29,7 @@ def test_levels_are_planned_released_verified_and_not_drawn_twice(shared: Place,
     assert sum(draw["share"] for draw in plan["draws"]) == pytest.approx(1)
     assert "education × sex, by stage" in typed("plan", str(spec), at=shared.workspace).out
     assert release_plainly(spec, shared.workspace.root) == 0
-    again = shared.run("run", str(spec), "--json")
+    again = typed("run", str(spec), "--json", at=shared.workspace)
     assert again.code == 0, again.err
     assert again.json["repeated"] is True
     folder = Path(again.json["folder"])

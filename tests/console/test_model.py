@@ -24,9 +24,9 @@ def model(place: Place, name: str, *changes: tuple[str, str]) -> Path:
 
 @pytest.fixture(scope="module")
 def released(shared: Place) -> Said:
-    """A model by the Prefect flow, in a process of its own."""
+    """A model by the Prefect flow."""
     short = ("{rows_about: 48000}", "{rows_about: 48000, epochs: 1, checkpoints: 2}")
-    return shared.run("run", str(model(shared, "told", short)), "--json")
+    return shared.type("run", str(model(shared, "told", short)), "--json")
 
 
 @pytest.fixture(scope="module")

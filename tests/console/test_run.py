@@ -11,14 +11,13 @@ import sqlite3
 import stat
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from flows.prefect_runs.prefect_server import PrefectServer, prefect_server
+from flows.prefect_runs.prefect_server import PrefectServer
 from tasks.storage.workspace.run_folder import run_name
 from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place, Said, Typed
@@ -30,14 +29,6 @@ STEPS = {"ingest", "validate", "charge", "measure", "refine", "report", "publish
 def released(shared: Place) -> Said:
     """One release with a Prefect server of its own, as the first command a person types."""
     return shared.run("run", str(shared.spec("first")), "--json")
-
-
-@pytest.fixture
-def running(shared: Place) -> Iterator[PrefectServer]:
-    """A Prefect server that runs already; commands in processes of their own find it in the environment."""
-    with prefect_server(shared.workspace) as started:
-        started.wait()
-        yield started
 
 
 def _folder(place: Place, release: str) -> Path:
@@ -127,9 +118,55 @@ def test_the_same_run_again_says_that_it_is_published(shared: Place, released: S
     assert _charges(shared, "first") == before == ["published"]
 
 
-def test_against_a_running_server_the_same_flow_runs_there(shared: Place, running: PrefectServer) -> None:
+def test_a_run_that_is_stopped_after_its_charge_resumes_and_pays_nothing_more(shared: Place, typed: Typed) -> None:
+    """Ctrl-C exits 130 and says that the charge is spent; the same command completes the version under it."""
+    spec = shared.spec("resumed", ("epsilon: 1.0", "epsilon: 0.1"))
+    with shared.start("run", str(spec)) as process:
+        _until(lambda: _charges(shared, "resumed") == ["opened"], process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert process.returncode == 130, err
+    assert "its charge is spent and stays spent" in err
+    assert "running the same command resumes it" in err
+    assert not (shared.workspace.releases / "resumed" / "v1").exists()
+    assert (_folder(shared, "resumed") / "snapshot.duckdb").exists()
+    done = typed("run", str(spec), at=shared.workspace)
+    assert done.code == 0, done.err
+    assert "resumed v1 is published\n" in done.out
+    assert _charges(shared, "resumed") == ["published"]
+    assert not (_folder(shared, "resumed") / "snapshot.duckdb").exists()
+
+
+def test_two_runs_of_a_spec_at_once(shared: Place, typed: Typed) -> None:
+    """The second is told who holds the run; the first, stopped before its charge, leaves no rows and no server."""
+    spec = shared.spec("twice", ("epsilon: 1.0", "epsilon: 0.1"))
+    with shared.start("run", str(spec)) as process:
+        _until(lambda: list(shared.workspace.runs.glob("twice-*/lock")), process)
+        second = typed("run", str(spec), at=shared.workspace)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate()
+    assert second.code == 1
+    assert f"process {process.pid}" in second.err
+    assert "one run of a spec at a time" in second.err
+    assert process.returncode == 130
+    assert "nothing was charged" in err
+    assert _charges(shared, "twice") == []
+    left = {path.name for path in _folder(shared, "twice").iterdir()}
+    assert left <= {"lock", "error.private.log"}  # a library may meet the signal inside an import of its own
+
+
+def test_a_refusal_ends_the_process_in_good_order(shared: Place) -> None:
+    """Libraries are still being loaded when the file is found missing; the process waits for them."""
+    spec = shared.spec("nowhere", ("epsilon: 1.0", "epsilon: 0.1"), ("path: adult.parquet", "path: nowhere.parquet"))
+    said = shared.run("run", str(spec))
+    assert said.code == 2
+    assert "an existing file" in said.err
+    assert "terminate" not in said.err
+
+
+def test_against_a_running_server_the_same_flow_runs_there(shared: Place, served: PrefectServer) -> None:
     """Its steps and its artifact are on the server; parameters are paths; no server of our own is started."""
-    assert os.environ["PREFECT_API_URL"] == running.api_url
+    assert os.environ["PREFECT_API_URL"] == served.api_url
     spec = shared.spec("served", ("epsilon: 1.0", "epsilon: 0.1"))
     done = shared.run("run", str(spec))
     assert done.code == 0, done.err
@@ -157,25 +194,7 @@ def test_against_a_running_server_the_same_flow_runs_there(shared: Place, runnin
     assert "ε = 0.1" in json.loads(markdown)
 
 
-def test_a_run_that_is_stopped_after_its_charge_resumes_and_pays_nothing_more(shared: Place, typed: Typed) -> None:
-    """Ctrl-C exits 130 and says that the charge is spent; the same command completes the version under it."""
-    spec = shared.spec("resumed", ("epsilon: 1.0", "epsilon: 0.1"))
-    with shared.start("run", str(spec)) as process:
-        _until(lambda: _charges(shared, "resumed") == ["opened"], process)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate()
-    assert process.returncode == 130, err
-    assert "its charge is spent and stays spent" in err
-    assert "running the same command resumes it" in err
-    assert not (shared.workspace.releases / "resumed" / "v1").exists()
-    assert (_folder(shared, "resumed") / "snapshot.duckdb").exists()
-    done = typed("run", str(spec), at=shared.workspace)
-    assert done.code == 0, done.err
-    assert "resumed v1 is published\n" in done.out
-    assert _charges(shared, "resumed") == ["published"]
-    assert not (_folder(shared, "resumed") / "snapshot.duckdb").exists()
-
-
+@pytest.mark.usefixtures("served")
 def test_a_store_that_cannot_be_written_leaves_nothing_and_the_run_completes_later(
     shared: Place, typed: Typed
 ) -> None:
@@ -194,24 +213,7 @@ def test_a_store_that_cannot_be_written_leaves_nothing_and_the_run_completes_lat
     assert _charges(shared, "blocked") == ["published"]
 
 
-def test_two_runs_of_a_spec_at_once(shared: Place, typed: Typed) -> None:
-    """The second is told who holds the run; the first, stopped before its charge, leaves no rows and no server."""
-    spec = shared.spec("twice", ("epsilon: 1.0", "epsilon: 0.1"))
-    with shared.start("run", str(spec)) as process:
-        _until(lambda: list(shared.workspace.runs.glob("twice-*/lock")), process)
-        second = typed("run", str(spec), at=shared.workspace)
-        process.send_signal(signal.SIGTERM)
-        _, err = process.communicate()
-    assert second.code == 1
-    assert f"process {process.pid}" in second.err
-    assert "one run of a spec at a time" in second.err
-    assert process.returncode == 130
-    assert "nothing was charged" in err
-    assert _charges(shared, "twice") == []
-    left = {path.name for path in _folder(shared, "twice").iterdir()}
-    assert left <= {"lock", "error.private.log"}  # a library may meet the signal inside an import of its own
-
-
+@pytest.mark.usefixtures("served")
 @pytest.mark.parametrize(
     ("change", "code", "told"),
     [
@@ -238,6 +240,7 @@ def test_a_run_that_cannot_be_is_refused_and_nothing_is_left(
     assert not list(shared.workspace.runs.glob("refused-*/snapshot*"))
 
 
+@pytest.mark.usefixtures("served")
 def test_noise_that_the_account_cannot_hold_is_refused_before_the_data_are_read(shared: Place, typed: Typed) -> None:
     """Gaussian noise on a pure account: exit 4 and what to do instead; nothing was ingested."""
     said = typed("run", str(shared.pure_account("gaussian")), at=shared.workspace)
@@ -247,37 +250,29 @@ def test_noise_that_the_account_cannot_hold_is_refused_before_the_data_are_read(
     assert _charges(shared, "gaussian") == []
 
 
-def test_a_refusal_ends_the_process_in_good_order(shared: Place) -> None:
-    """Libraries are still being loaded when the file is found missing; the process waits for them."""
-    spec = shared.spec("nowhere", ("epsilon: 1.0", "epsilon: 0.1"), ("path: adult.parquet", "path: nowhere.parquet"))
-    said = shared.run("run", str(spec))
-    assert said.code == 2
-    assert "an existing file" in said.err
-    assert "terminate" not in said.err
-
-
-def test_a_version_whose_folder_was_lost_comes_back_the_same_or_not_at_all(shared: Place) -> None:
+@pytest.mark.usefixtures("served")
+def test_a_version_whose_folder_was_lost_comes_back_the_same_or_not_at_all(shared: Place, typed: Typed) -> None:
     """Nothing is drawn again, so the same code writes the same manifest; another one is refused."""
     spec = shared.spec("lost", ("epsilon: 1.0", "epsilon: 0.1"))
-    assert shared.run("run", str(spec)).code == 0
+    assert typed("run", str(spec), at=shared.workspace).code == 0
     folder = shared.workspace.releases / "lost" / "v1"
     manifest = (folder / "MANIFEST.json").read_bytes()
     shutil.rmtree(folder)
-    assert shared.run("run", str(spec)).code == 0
+    assert typed("run", str(spec), at=shared.workspace).code == 0
     assert (folder / "MANIFEST.json").read_bytes() == manifest
 
 
-@pytest.mark.usefixtures("running")
-def test_prefect_is_not_told_where_a_gate_broke(shared: Place) -> None:
+@pytest.mark.usefixtures("served")
+def test_prefect_is_not_told_where_a_gate_broke(shared: Place, typed: Typed) -> None:
     """Whoever ran the command reads file and line; Prefect's database holds the gate and the remedy."""
     rows = shared.adult / "torn.csv"
     columns = [column["name"] for column in _columns(shared)]
     good = ",".join("0" for _ in columns)
     rows.write_text("\n".join([",".join(columns), *[good] * 7, good + ",0,0", good, ""]))
     spec = shared.spec("torn", ("epsilon: 1.0", "epsilon: 0.1"), ("path: adult.parquet", "path: torn.csv"))
-    bound = shared.run("budget", "bind", str(rows), "--population", "adults", "--block", "1994")
+    bound = typed("budget", "bind", str(rows), "--population", "adults", "--block", "1994", at=shared.workspace)
     assert bound.code == 0, bound.err
-    said = shared.run("run", str(spec))
+    said = typed("run", str(spec), at=shared.workspace)
     assert said.code == 3
     assert "torn.csv:9" in said.err
     assert "fields" in said.err

@@ -14,8 +14,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from flows.prefect_runs.prefect_server import PrefectServer
 from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place, Said, Typed
+
+pytestmark = pytest.mark.usefixtures("served")
 
 FEW = (
     (
@@ -44,7 +47,7 @@ def charges(place: Place, release: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def released(shared: Place) -> Said:
+def released(shared: Place, server: PrefectServer) -> Said:
     return shared.type("run", str(synthetic(shared, "rows", *FEW)), "--json")
 
 

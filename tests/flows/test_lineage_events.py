@@ -294,9 +294,10 @@ def test_a_version_whose_event_cannot_be_read_is_told_without_files(
 def test_a_real_run_tells_its_start_and_its_end_once(
     shared: Place, collector: Collector, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`sudare run` in a process of its own, with the flow inside it; then a run that is refused before the data."""
+    """`sudare run` with the flow inside it; then a run that is refused before the data."""
     monkeypatch.setenv("OPENLINEAGE_URL", collector.url)
-    said = shared.run("run", str(shared.spec("told-live", ("epsilon: 1.0", "epsilon: 0.5"))))
+    spec = shared.spec("told-live", ("epsilon: 1.0", "epsilon: 0.5"))
+    said = typed("run", str(spec), at=shared.workspace)
     assert said.code == 0, said.err
     assert [event["eventType"] for event in collector.events] == ["START", "COMPLETE"]
     assert collector.events[1]["outputs"][0]["name"].startswith("told-live/v1/data/")
