@@ -39,14 +39,16 @@ def main() -> None:
         spent = _measure(Path(folder))
     settings = machine("prefect", "great-expectations", "duckdb")
     settings |= {"rounds": ROUNDS, "statistic": "median of whole processes", "spec": "examples/adult/tables.yaml"}
+    settings |= {"niceness": os.getpriority(os.PRIO_PROCESS, 0)}
     rows = []
     for clock, of_clock in (("seconds", 0), ("CPU seconds", 1)):
         plain = [round_[of_clock] for round_ in spent["plain"]]
         rows.append(Row(f"the steps as plain functions, {clock}", round(median(plain), 2), "s", settings=settings))
-        for way, target in (("running", RUNNING_TARGET), ("embedded", EMBEDDED_TARGET)):
+        for way, most in (("running", RUNNING_TARGET), ("embedded", EMBEDDED_TARGET)):
             added = median(round_[of_clock] - base for round_, base in zip(spent[way], plain, strict=True))
             what = f"sudare run over the plain functions, {_WORDS[way]}, {clock}"
-            rows.append(Row(what, round(added, 2), "s", target=target, holds=added <= target, settings=settings))
+            target, holds = (most, added <= most) if of_clock == 0 else (None, None)
+            rows.append(Row(what, round(added, 2), "s", target=target, holds=holds, settings=settings))
     write("orchestration", rows)
 
 

@@ -6,16 +6,18 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Thread
+from typing import Final
 
-from contracts.errors import GateBroken
+from contracts.errors import Finding, GateBroken
+from contracts.periods.period import period_in, read_period
+from contracts.release.spec import ReleaseSpec
 from flows.order import OperatorDecision
-from flows.periods.deliveries import check_delivery
 from flows.periods.publications import check_wanted
 from flows.periods.unfinished_charges import check_snapshot_kept, check_unspent, goes_on, kept_snapshot
 from flows.request import Request
 from privacy.counting_engine import CountsUnavailable
 from privacy.ledger.ledger import Ledger
-from privacy.private_table import PrivateTable
+from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.contract_succession import check_contract
 from tasks.ingest import ingest
 from tasks.products.charge_request import request_for
@@ -24,6 +26,8 @@ from tasks.storage.sources.days import days_of
 from tasks.storage.workspace.run_folder import RunFolder
 from tasks.storage.workspace.settings import Workspace
 from tasks.validate import warm
+
+DELIVERY_GATE: Final = "delivery"
 
 
 def intake(run: RunFolder, request: Request, workspace: Workspace, *, supersede: bool = False) -> PrivateTable:
@@ -117,6 +121,35 @@ def _staged(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspa
     if not goes_on(ledger, request, table, store):
         check_snapshot_kept(ledger, run, request, store)
     return table
+
+
+def check_delivery(ledger: Ledger, spec: ReleaseSpec, table: PrivateTable) -> None:
+    """Break the gate of a period whose rows were published as those of another period.
+
+    Where a column tells the days (`by:`) a row is of one period only, so there is nothing to compare.
+
+    Args:
+        ledger: knows what was published.
+        spec: of one period.
+        table: its rows.
+    Raises:
+        GateBroken: they are, encoded and in order, the rows of another period of this release.
+    Privacy: the outcome is an exact answer about the data; the record lists it among the unprotected gates.
+    """
+    if spec.block is None or spec.period is None or spec.source.by is not None:
+        return
+    own = read_period(spec.block, spec.period)
+    for version in ledger.versions():
+        if period_in(version.release, spec.release, own) in (None, own):
+            continue
+        charge = ledger.charge(version.run_key)
+        if charge is None or charge.request.contract_digest != table.contract_digest:
+            continue
+        asked = charge.request
+        if asked.snapshot_hash == snapshot_mark(table.keyed_hash, asked.spec_digest, asked.due):
+            found, allowed = f"the rows that were published as {version.release}", "rows of this period"
+            remedy = "deliver the period's own rows; or tell periods apart by a column of days (`by:`)"
+            raise GateBroken([Finding("the source", DELIVERY_GATE, found, allowed, remedy)])
 
 
 def _published_before(run: RunFolder, request: Request, workspace: Workspace) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
 
-from pydantic import BeforeValidator, PrivateAttr, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, field_validator
 
 from contracts import canonical
 from contracts.contract.spreadsheet import Formulas
@@ -39,11 +39,18 @@ from contracts.reading.yaml_lines import Document, located, shown
 from contracts.release.about import About
 from contracts.release.classifier import ModelProduct
 from contracts.release.lambda_reference import LambdaReference
-from contracts.release.products import Product
+from contracts.release.product_kinds import product_kinds
+from contracts.release.product_spec import ProductSpec
 from contracts.release.source import CredentialsName, FilePath, Source, WrittenPath, source_name
 from contracts.release.synthetic import SyntheticProduct
 from contracts.release.tables.product import Refine, TableSpec, TablesProduct
 from contracts.sql.selection import check_select
+
+if TYPE_CHECKING:
+    Product = ProductSpec
+else:
+    _SPECS = tuple(parts.load("spec") for parts in product_kinds().values())
+    Product = Annotated[Union[_SPECS], Field(discriminator="kind")]  # noqa: UP007
 
 __all__ = [
     "ChargeTerms",

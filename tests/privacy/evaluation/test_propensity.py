@@ -13,7 +13,7 @@ from privacy.evaluation.association import association, association_errors
 from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.propensity import logistic_propensity, pool
 from privacy.evaluation.table_errors import PrivateTableErrors, PublishedCells, cell_errors
-from tasks.evaluation.propensity_tree import tree_propensity
+from tasks.evaluation.yardstick_scores import tree_propensity
 
 SHAPE = (3, 2, 5, 4)
 COLUMNS = ("a", "b", "c", "d")

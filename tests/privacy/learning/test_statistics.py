@@ -126,7 +126,7 @@ def test_a_total_is_the_sum_over_its_rows_one_by_one(name: str, monkeypatch: pyt
     exact = statistic.total(rows, LAYOUT)
     singly = sum(statistic.total(rows[[place]], LAYOUT) for place in range(len(rows)))
     assert np.array_equal(exact, singly)
-    monkeypatch.setattr("privacy.learning.summing._CHUNK_ROWS", 17)
+    monkeypatch.setattr("privacy.learning.moments._CHUNK_ROWS", 17)
     assert np.array_equal(statistic.total(rows[::-1], LAYOUT), exact)
     assert (exact.dtype, exact.shape) == (np.int64, (statistic.length,))
     assert not statistic.total(rows[:0], LAYOUT).any()

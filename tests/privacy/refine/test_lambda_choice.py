@@ -13,8 +13,13 @@ from privacy.noise.discrete_gaussian import discrete_gaussian
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
 from privacy.refine.bootstrap_risk import expected_risks, population
-from privacy.refine.histogram import distinct_counts
-from privacy.refine.lambda_choice import LambdaChoice, choose_lambda_auto, lambda_for_reference, lambda_for_sparsity
+from privacy.refine.lambda_choice import (
+    LambdaChoice,
+    choose_lambda_auto,
+    distinct_counts,
+    lambda_for_reference,
+    lambda_for_sparsity,
+)
 from privacy.refine.negative_l2 import negative_l2
 from privacy.refine.rounding import round_to_total
 

@@ -18,9 +18,8 @@ from privacy.refine.neighbourhood import Frame
 from privacy.refine.posterior import refine_posterior
 from privacy.refine.risk import refine_auto
 from privacy.refine.rounding import round_to_total
-from privacy.refine.shrinkage import shrink
 from privacy.refine.simplex import project_simplex
-from privacy.refine.spatial import spatial_bayes
+from privacy.refine.spatial import shrink, spatial_bayes
 
 
 def event(epsilon: str) -> DiscreteLaplace:
