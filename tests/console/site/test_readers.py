@@ -6,6 +6,7 @@ import hashlib
 import json
 import random
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -25,7 +26,9 @@ from tasks.storage.workspace.settings import Workspace
 from tests.console.site.conftest import serving
 from tests.privacy.ledger.ledgers import bind, laplace, request
 
-READERS, RUNS, VERSIONS = 50, 5, 4
+READERS, RUNS, VERSIONS = 50, 5, 2
+PAUSE = 0.05
+"""Of a reader between two looks, so that the runs get on [seconds]."""
 PAGES = ("/", "/accounts", "/account?name=people-2024", "/journal", "/checkpoints", "/health")
 
 
@@ -65,6 +68,7 @@ class Reader:
                 for line in self._json(connection, "/api/releases")["releases"]:
                     if chance.random() < 0.4:
                         self._release(connection, line["release"], line["newest"]["version"], chance)
+                time.sleep(PAUSE)
         return self.seen
 
     def _release(self, connection: HTTPConnection, release: str, newest: int, chance: random.Random) -> None:

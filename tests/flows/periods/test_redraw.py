@@ -25,6 +25,7 @@ from flows.periods.clock import DateMissing, check_due
 from flows.periods.publications import SecondVersion, settled
 from flows.periods.unfinished_charges import DateSpent
 from flows.prefect_runs.deployment_checks import check_deployable
+from flows.prefect_runs.prefect_server import prefect_server
 from flows.prefect_runs.scheduled_release import due_date
 from flows.prepare import intake
 from flows.request import read_request
@@ -425,13 +426,15 @@ def test_somebody_at_a_terminal_is_asked_and_nobody_else(
     place.says(PLAIN)
     place.run()
     place.other_rows()
-    assert _typed(place, "n") == 4
-    assert len(place.charges()) == 1
-    capfd.readouterr()
-    assert execute(["run", str(place.spec), "--workspace", str(place.workspace.root)]) == 4
-    assert "add --supersede" in capfd.readouterr().err
-    assert len(place.charges()) == 1
-    assert _typed(place, "y") == 0
+    with prefect_server(place.workspace) as served:
+        served.wait()
+        assert _typed(place, "n") == 4
+        assert len(place.charges()) == 1
+        capfd.readouterr()
+        assert execute(["run", str(place.spec), "--workspace", str(place.workspace.root)]) == 4
+        assert "add --supersede" in capfd.readouterr().err
+        assert len(place.charges()) == 1
+        assert _typed(place, "y") == 0
     assert place.versions() == [1, 2]
 
 
