@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from rich.console import Console
 from console.options import AsJson, At, ledger_at, workspace_at
 from console.render import answer, print_facts, table
 from contracts.errors import Finding, Refused
+from tasks.records.explanation import Explanation, published_explanation
 from tasks.storage.version_folders import version_folder
 from tasks.storage.workspace.settings import Workspace
 from tasks.withdraw import withdraw as withdraw_version
@@ -65,8 +65,9 @@ def show(
         found = release if version is None else f"{release} v{version}"
         raise NoSuchVersion([Finding("the ledger", "version", found, numbers or "a release of this workspace")])
     [chosen] = wanted
-    payload = {**chosen, "record": _record(chosen["folder"])}
-    answer(payload, lambda console: _print(console, payload), as_json=as_json)
+    told = _explanation(chosen["folder"])
+    payload = {**chosen, "record": None if told is None else told.record}
+    answer(payload, lambda console: _print(console, payload, {} if told is None else told.values), as_json=as_json)
 
 
 def withdraw(
@@ -110,15 +111,12 @@ def _versions(workspace: Workspace) -> list[dict[str, Any]]:
     return versions
 
 
-def _record(folder: str | None) -> dict[str, Any] | None:
-    """Return the published record, or None where the version is not in the workspace's store."""
-    if folder is None:
-        return None
-    record: dict[str, Any] = json.loads((Path(folder) / "record.json").read_bytes())
-    return record
+def _explanation(folder: str | None) -> Explanation | None:
+    """Return the published record with its words, or None where the version is not in the workspace's store."""
+    return None if folder is None else published_explanation(lambda name: (Path(folder) / name).read_bytes())
 
 
-def _print(console: Console, version: dict[str, Any]) -> None:
+def _print(console: Console, version: dict[str, Any], values: dict[str, Any]) -> None:
     console.print(f"{version['release']} v{version['version']} ({version['status']})")
     record = version["record"]
     if record is None:
@@ -134,7 +132,7 @@ def _print(console: Console, version: dict[str, Any]) -> None:
             ("account", charge["account"]),
             ("asked for", f"ε = {charge['epsilon']} at δ = {charge['delta']}"),
             ("neighbours", replay["adjacency"]),
-            ("unprotected", _unprotected(record)),
+            ("unprotected", _unprotected(values)),
         ],
     )
     console.print()
@@ -178,7 +176,7 @@ def _print_model(console: Console, replay: dict[str, Any]) -> None:
     )
 
 
-def _unprotected(record: dict[str, Any]) -> str:
+def _unprotected(values: dict[str, Any]) -> str:
     """Return the quantities that the record lists as published without noise, a line each."""
-    quantities = record["groups"]["unprotected"]["fields"]["quantities"]["value"]
+    quantities = values["unprotected.quantities"]
     return "\n".join(quantities) if isinstance(quantities, list) and quantities else "none"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from contracts.errors import Finding
 from privacy.ledger.replay.fold import SignedCheckpoint
-from tasks.records.model.version_statements import Proof, read_statement
+from tasks.records.model.statement import read_statement
+from tasks.records.model.version_statements import Proof
 from tasks.verification.inclusion import check_signature
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
-from typing import Any
 
 from contracts.canonical import readable_json
 from contracts.errors import StoreUnwritable
@@ -13,11 +11,12 @@ from tasks.products.product_kind import making_of
 from tasks.records.auditor_copy import AuditorCopies, write_private
 from tasks.records.descriptions.croissant import croissant
 from tasks.records.descriptions.description_files import descriptions
+from tasks.records.explanation import explained
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.groups.field import Run
 from tasks.records.page.page import prepare, public_pages, render_page
-from tasks.records.record import build_record, public_copy
+from tasks.records.record import build_record, evidence_of, public_copy
 from tasks.storage.progress import step
 
 logger = logging.getLogger(__name__)
@@ -41,18 +40,19 @@ def report(facts: RunFacts, *, folder: Path, auditors: AuditorCopies) -> None:
         with step("report") as bar:
             files = write_files(facts, folder)
             bar.advance(0.7)
-            record = build_record(Run(facts, files))
+            run = Run(facts, files)
+            record, found = build_record(run), evidence_of(run)
             commitment, complete = auditors.seal(record)
-            written = readable_json(public_copy(record, commitment))
-            (folder / "record.json").write_bytes(written)
-            published: dict[str, Any] = json.loads(written)
-            (folder / "croissant.json").write_bytes(readable_json(croissant(published, files)))
-            for name, content in descriptions(published).items():
+            published = public_copy(record, commitment)
+            (folder / "record.json").write_bytes(readable_json(published))
+            told = explained(published, found)
+            (folder / "croissant.json").write_bytes(readable_json(croissant(told)))
+            for name, content in descriptions(told).items():
                 (folder / name).write_bytes(content)
-            views = prepare(published, lambda name: (folder / name).read_bytes())
-            for name, content in public_pages(published, views).items():
+            views = prepare(told, lambda name: (folder / name).read_bytes())
+            for name, content in public_pages(told, views).items():
                 (folder / name).write_bytes(content)
-            page = render_page(complete, views, auditor=True)
+            page = render_page(explained(complete, found), views, auditor=True)
             write_private(auditors.place(complete) / AUDITOR_PAGE, page.encode())
     except OSError as error:
         raise StoreUnwritable.because(error, folder) from error

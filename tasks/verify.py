@@ -7,8 +7,7 @@ The rules, in the order in which they are checked:
     4. PROOF.json is canonical, its checkpoint signed under the pinned key, every entry of the run included under it,
        and the run is one charge, one opening, draws without gap, and the publication of this very manifest; the
        journal begins with what earlier checkpoints held, also with that of the version before, if it lies beside
-    5. record.json is canonical, follows its schema, names this version, this contract and this charge, and tells
-       people what its replay part says
+    5. record.json is canonical, follows its schema, names this version, this contract and this charge
     6. its draws are those of the journal and of the charge, and their sensitivities those of the contract
     7. costs and ε, recomputed from the events by independent code, are what was entered and claimed, on every account
        that was charged, each within its cap
@@ -19,8 +18,8 @@ The rules, in the order in which they are checked:
        synthetic version come out of its published model and seed, and keep what the contract declares impossible and
        in order
    10. croissant.json states the files' digests; deployment.yaml, lineage.json and label.html say what the record
-       says; where this very code wrote them, they and the pages are what record and data files render to, and each
-       field for people is what follows from what is published, or is listed as the publisher's word
+       says; where this very code wrote them, they and the pages are what record, journal and data files render to;
+       what the record declares is listed as the publisher's word
    11. (asked for by `deep`, of a synthetic version) its generator, run again on the published measurements and
        choices, asks for these and no others, and comes to the published model, up to a tolerance on its marginals
    12. (where an auditors' record is named) it is signed under the pinned key, the published record commits to it, and
@@ -41,7 +40,8 @@ from typing import Any, Final
 from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.signing import key_id
 from tasks.products.record_checks import read_record
-from tasks.records.model.version_statements import Manifest, Proof, read_statement
+from tasks.records.model.statement import read_statement
+from tasks.records.model.version_statements import Manifest, Proof
 from tasks.records.strict_json import printable, read_json
 from tasks.storage.progress import Bar, step
 from tasks.storage.version_folders import MANIFEST, PROOF
@@ -67,6 +67,7 @@ from tasks.verification.inclusion import (
     check_publication,
     check_same_publisher,
     check_signature,
+    check_times,
     read_run,
 )
 from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES, RuleOutcome, VerificationReport, Words
@@ -151,7 +152,7 @@ class _Verification:
             version=None if manifest is None else manifest.version,
             notes=tuple(self._around.notes),
             cannot_tell=(*CANNOT_TELL, *untold, *self._words.cannot_tell),
-            word=self._words.word,
+            word=() if self._product is None else tuple(self._product.record.declarations.names()),
         )
 
     def _guarded(self, check: Callable[[], object], where: str, *rules: int) -> None:
@@ -227,9 +228,6 @@ class _Verification:
         return self._close(findings)
 
     def _check_record(self) -> None:
-        from tasks.verification.explanations import check_told
-        from tasks.verification.guarantee.posterior_checks import check_learnable
-        from tasks.verification.stated_errors import check_expected_errors
 
         value, _, findings = self._read(RECORD)
         read = None if value is None else read_record(value, where=RECORD, manifest_name=MANIFEST)
@@ -244,18 +242,15 @@ class _Verification:
         else:
             findings += check_identity(record, self._manifest, where=RECORD)
             findings += product.check_files(self._manifest)
-            findings += check_told(record, self._run, self._manifest, where=RECORD)
-            findings += check_expected_errors(record, where=RECORD)
+        findings += [] if self._run is None else check_times(self._run, where=PROOF)
         if product.contract is None:
             skipped.append("the record against contract and charge: no valid contract or product")
             return self._close(findings, skipped)
         findings += product.check_product()
-        names = tuple(column.name for column in product.contract.columns)
-        findings += check_learnable(record, names, where=RECORD)
         if self._run is None:
             skipped.append("the record against the charge: no readable run")
         else:
-            findings += check_charge(record.replay, product.contract, self._run, record.release, where=RECORD)
+            findings += check_charge(record, product.contract, self._run, where=RECORD)
         return self._close(findings, skipped)
 
     def _check_draws(self) -> None:
@@ -282,6 +277,7 @@ class _Verification:
 
     def _check_made(self) -> None:
         """Check rules 8 and 9."""
+        from tasks.verification.data_files.file_shapes import check_shapes
         from tasks.verification.data_files.rewriting import check_written
 
         made = None
@@ -296,6 +292,8 @@ class _Verification:
             made[1][0].extend(check_footers(self._folder, self._manifest, self._sound))
             if self._product is not None and not made[1][0] and all(done.passed for done in self._checks[4:]):
                 made[1][0].extend(check_written(self._folder, self._manifest, self._sound, self._product))
+                record = self._product.record
+                made[1][0].extend(check_shapes(self._folder, self._manifest, self._sound, record, where=RECORD))
         measured, again = made if made is not None else (((), why), ((), why))
         self._close(*measured)
         return self._close(*again)
@@ -322,27 +320,35 @@ class _Verification:
         wrong += check_sealed(sealed, value, public_key=self._key, where=self._sealed.name)
         self._close(wrong, rule=12)
 
-    def _check_words(self) -> None:
-        """Check fields and pages once all before them holds."""
-        if all(done.passed for done in self._checks) and self._product and self._proof and self._manifest:
+    def _check_words(self, catalogue: Any, *, whole: bool) -> None:
+        """Check what people read; pages and data files are opened only once all before them holds."""
+        if self._product and self._proof and self._manifest:
             from tasks.verification.words import check_words
 
             record, manifest = self._product.record, self._manifest
-            self._words = check_words(self._folder, record, self._record, self._proof, manifest, where=RECORD)
+            self._words = check_words(
+                self._folder,
+                record,
+                self._record,
+                self._proof,
+                manifest,
+                self._sound,
+                catalogue=catalogue,
+                whole=whole,
+            )
 
     def _check_catalogue(self) -> None:
-        from tasks.verification.catalogue_digests import check_catalogue, check_headings
-        from tasks.verification.descriptions import check_descriptions
+        from tasks.verification.catalogue_digests import check_catalogue
 
         value, _, findings = self._read(CATALOGUE)
         if value is None or self._manifest is None:
             return self._close(findings, ("the catalogue entry: it or the manifest cannot be read",))
         findings += check_catalogue(value, self._manifest, where=CATALOGUE)
-        if self._record is None:
-            return self._close(findings, ("registry entry, lineage and label: no readable record",))
-        findings += check_descriptions(self._folder, self._record, self._manifest, self._sound)
-        stopped = self._tried(self._check_words, RECORD)
+        if self._record is None or self._proof is None:
+            return self._close(findings, ("registry entry, lineage and label: no readable record or proof",))
+        whole = all(done.passed for done in self._checks)
+        stopped = self._tried(lambda: self._check_words(value, whole=whole), RECORD)
+        if stopped is not None and not whole:  # the rules before say what is wrong with it
+            return self._close(findings, ("what people read: the record cannot be explained",))
         findings += [*self._words.findings, *([] if stopped is None else [stopped])]
-        if self._words.word and not self._words.cannot_tell and isinstance(value, dict):
-            findings += check_headings(value, self._record, where=CATALOGUE)
         return self._close(findings)

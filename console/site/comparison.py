@@ -51,7 +51,7 @@ def compare_page(site: Site, release: str, first: int, second: int) -> Page:
 
 def _compared(site: Site, one: Folder, other: Folder) -> dict[str, Any]:
     records = [site.folders.record(folder) for folder in (one, other)]
-    facts = [facts_of(record) for record in records]
+    facts = [facts_of(site.folders.values(folder)) for folder in (one, other)]
     contracts = [((record or {}).get("replay") or {}).get("contract") for record in records]
     names = _common_tables(one, other)
     tables = [made for name in names[:_MOST_FILES] if (made := _difference(one, other, name)) is not None]

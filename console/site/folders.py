@@ -17,7 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, TypeVar
 
+from contracts.errors import SudareError
 from privacy.ledger.terms import VersionEntry
+from tasks.records.explanation import published_explanation
+from tasks.records.values import Values
 from tasks.storage.version_folders import MANIFEST, PROOF, version_folder
 
 FolderState = Literal["whole", "coming", "elsewhere", "changed"]
@@ -125,6 +128,7 @@ class Folders:
         self._store = store
         self._manifests: Kept[Mapping[str, ReleaseListing]] = Kept(_KEPT)
         self._records: Kept[dict[str, Any]] = Kept(_KEPT)
+        self._values: Kept[Values] = Kept(_KEPT)
 
     def of(self, entry: VersionEntry) -> Folder:
         """Look at the folder of a version."""
@@ -159,6 +163,28 @@ class Folders:
                 return None
             self._records.keep(listed.sha256, known)
         return known
+
+    def values(self, folder: Folder) -> Values:
+        """Return what the published record tells people, by field; nothing where it cannot be explained."""
+        record = folder.files.get("record.json")
+        if record is None or record.sha256 is None:
+            return {}
+        known = self._values.get(record.sha256)
+        if known is None:
+            try:
+                known = published_explanation(lambda name: _content(folder, name)).values
+            except (OSError, SudareError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+                return {}
+            self._values.keep(record.sha256, known)
+        return known
+
+
+def _content(folder: Folder, name: str) -> bytes:
+    """Return the record as it was published, or one of the two files that sign and prove it."""
+    content = folder.read(name) if name not in (MANIFEST, PROOF) else _small_file(folder.path / name)
+    if content is None:
+        raise FileNotFoundError(name)
+    return content
 
 
 class Kept(Generic[KeptT]):

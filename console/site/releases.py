@@ -8,6 +8,8 @@ from console.site.asking import PAGE, NotThere, Page, Site
 from privacy.ledger.accounts.version_entries import VISIBLE
 from privacy.ledger.terms import VersionEntry
 from privacy.ledger.view import published_at
+from tasks.records.public_text import SILENT
+from tasks.records.values import Values
 
 
 def releases_page(site: Site, *, containing: str, status: str | None, after: str) -> Page:
@@ -47,7 +49,7 @@ def release_page(site: Site, release: str, *, before: int | None) -> Page:
         at = times.get(folder.entry.run_key)
         versions.append({**version_object(folder.entry), "at": at, "standing": folder.standing})
     newest = next((folder for folder in here if folder.whole), None)
-    title = None if newest is None else value_of(site.folders.record(newest), "identity", "title")
+    title = None if newest is None else value_of(site.folders.values(newest), "identity.title")
     told = {
         "release": release,
         "title": title,
@@ -69,14 +71,10 @@ def version_object(entry: VersionEntry) -> dict[str, Any]:
     }
 
 
-def value_of(record: dict[str, Any] | None, group: str, name: str) -> Any:
-    """Return a public field of a record; None where it has none, or it was not available."""
-    try:
-        found = (record or {})["groups"][group]["fields"][name]
-        value = found["value"] if found.get("class") == "public" else None
-    except (KeyError, TypeError, AttributeError):
-        return None
-    return None if value in ("not available", "withheld") else value
+def value_of(values: Values, name: str) -> Any:
+    """Return what a field of a record tells everybody; None where it was not available."""
+    value = values.get(name)
+    return None if isinstance(value, str) and value in SILENT else value
 
 
 def _seen(site: Site, newest: VersionEntry) -> VersionEntry | None:

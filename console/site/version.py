@@ -14,6 +14,7 @@ from console.site.tables import preview
 from privacy.ledger.journal.signing import key_id
 from privacy.ledger.view import published_at
 from tasks.records.sentences import PRESENCE
+from tasks.records.values import Values
 from tasks.storage.workspace.settings import Workspace
 
 FILES_PAGE: Final = 200
@@ -22,21 +23,21 @@ _MOST_TEXT: Final = 2_000
 _AGAIN: Final = 2
 _EVEN: Final = "50 %"
 _FACTS: Final = (
-    ("epsilon", "guarantee", "epsilon"),
-    ("delta", "guarantee", "delta"),
-    ("odds", "guarantee", "odds_factor"),
-    ("variant", "guarantee", "variant"),
-    ("unit", "unit", "unit"),
-    ("neighbours", "unit", "neighbours"),
-    ("population", "source", "population"),
-    ("time", "source", "time_block"),
-    ("account", "ledger", "account"),
-    ("charged", "ledger", "charged"),
-    ("cap", "ledger", "cap"),
-    ("mechanism", "noise", "mechanism"),
-    ("measured", "identity", "measured_hour"),
-    ("contract", "contract", "contract_id"),
-    ("contract_version", "contract", "contract_version"),
+    ("epsilon", "guarantee.epsilon"),
+    ("delta", "guarantee.delta"),
+    ("odds", "guarantee.odds_factor"),
+    ("variant", "guarantee.variant"),
+    ("unit", "unit.unit"),
+    ("neighbours", "unit.neighbours"),
+    ("population", "source.population"),
+    ("time", "source.time_block"),
+    ("account", "ledger.account"),
+    ("charged", "ledger.charged"),
+    ("cap", "ledger.cap"),
+    ("mechanism", "noise.mechanism"),
+    ("measured", "identity.measured_hour"),
+    ("contract", "contract.contract_id"),
+    ("contract_version", "contract.contract_version"),
 )
 
 
@@ -44,14 +45,14 @@ def version_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
     """Show a version at a glance."""
     folder = folder_of(site, release, number)
     told = _head(site, viewer, folder)
-    record = site.folders.record(folder)
+    record, values = site.folders.record(folder), site.folders.values(folder)
     replay = (record or {}).get("replay") or {}
     product = replay.get("product") or {}
     told |= {
-        "facts": facts_of(record),
-        "purpose": _short(value_of(record, "accountability", "purpose")),
-        "limitations": _short(value_of(record, "contract", "limitations")),
-        "unprotected": _texts(value_of(record, "unprotected", "quantities")),
+        "facts": facts_of(values),
+        "purpose": _short(value_of(values, "accountability.purpose")),
+        "limitations": _short(value_of(values, "contract.limitations")),
+        "unprotected": _texts(value_of(values, "unprotected.quantities")),
         "kind": product.get("kind"),
         "tables": _tables(replay, folder),
         "parquet": [name for name in folder.files if name.endswith(".parquet")][:_MOST_TABLES],
@@ -146,16 +147,16 @@ def verify_version(told: tuple[str, str]) -> dict[str, Any]:
     return verify(Path(folder), public_key=public_key).to_json()
 
 
-def facts_of(record: dict[str, Any] | None) -> dict[str, str]:
+def facts_of(values: Values) -> dict[str, str]:
     """Return what is to be seen of a record first, as texts."""
-    found = {name: value_of(record, group, field) for name, group, field in _FACTS}
+    found = {name: value_of(values, field) for name, field in _FACTS}
     facts = {name: _short(value) or "" for name, value in found.items() if isinstance(value, str | int | float)}
-    return facts | _learned(record)
+    return facts | _learned(values)
 
 
-def _learned(record: dict[str, Any] | None) -> dict[str, str]:
+def _learned(values: Values) -> dict[str, str]:
     """Return how sure one who was half sure can become: of one unit, and of one column of somebody in the table."""
-    unit, largest = (value_of(record, "guarantee", name) for name in ("largest_posterior", "largest_attribute"))
+    unit, largest = (value_of(values, f"guarantee.{name}") for name in ("largest_posterior", "largest_attribute"))
     try:
         found = {"unit_sure": unit["at_most"][_EVEN], "attribute_sure": largest["at_most"][_EVEN]}
         found["attribute"] = largest["column"]
@@ -182,12 +183,11 @@ def forecast(root: str) -> dict[str, Any]:
 
 def _head(site: Site, viewer: Viewer, folder: Folder) -> dict[str, Any]:
     """Return what every page of a version begins with."""
-    record = site.folders.record(folder)
-    entry = folder.entry
+    values, entry = site.folders.values(folder), folder.entry
     seen = {
         **version_object(entry),
         "standing": folder.standing,
-        "title": _short(value_of(record, "identity", "title")) or entry.release,
+        "title": _short(value_of(values, "identity.title")) or entry.release,
         "newest": _newest(site, entry.release),
         "record": "record.html" in folder.files,
         "has_tables": any(name.endswith(".parquet") for name in folder.files),

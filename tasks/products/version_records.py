@@ -9,9 +9,11 @@ from typing import Any, Final, TypeVar
 from contracts.errors import Finding, SpecRefused
 from tasks.products.classifier.classifier_statement_checks import ModelMeaning, read_model_meaning
 from tasks.records.model.classifier_statements import ModelRecord
+from tasks.records.model.statement import read_statement
 from tasks.records.model.synthetic_statements import SyntheticRecord
-from tasks.records.model.version_statements import Record, RecordTerms, read_statement
+from tasks.records.model.version_statements import Record, RecordTerms
 from tasks.records.strict_json import printable, read_json
+from tasks.storage.version_folders import PROOF
 from tasks.verification.files.version_folder import read_text_file
 from tasks.verification.fitted_meaning import SyntheticMeaning, read_synthetic
 from tasks.verification.record_identity import Meaning, read_meaning
@@ -58,11 +60,16 @@ def published_tables_record(path: Path) -> tuple[Record, Meaning]:
 
 
 def mark_of_snapshot(path: Path) -> str | None:
-    """Return the mark of the snapshot that a version was made of, as its record tells it."""
-    value, _ = _read(path)
-    for key in ("groups", "source", "fields", "snapshot_keyed_hash", "value"):
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, str) else None
+    """Return the mark of the snapshot that a version was made of, as its charge in the journal tells it."""
+    data, _ = read_text_file(path, PROOF)
+    value, _ = (None, []) if data is None else read_json(data, where=PROOF)
+    listed = value.get("entries") if isinstance(value, dict) else None
+    for proven in reversed(listed) if isinstance(listed, list) else ():
+        entry = proven.get("entry") if isinstance(proven, dict) else None
+        if isinstance(entry, dict) and entry.get("kind") == "charge_reserved" and isinstance(entry.get("body"), dict):
+            mark = entry["body"].get("snapshot_hash")
+            return mark if isinstance(mark, str) else None
+    return None
 
 
 def published_model_record(path: Path) -> tuple[ModelRecord, ModelMeaning]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from contracts.contract.contract import Contract
@@ -11,6 +12,7 @@ from contracts.release.about import About
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.claim import release_claim
 from privacy.classifiers.trainer import ClassificationTask
+from privacy.evaluation.against_noisy import Distance, distance
 from privacy.generators.generator import SynthesisTask
 from privacy.generators.release_plan import FittedPlan
 from privacy.grant.measurement import Measurement, SparseMeasurement
@@ -19,7 +21,15 @@ from privacy.ledger.terms import AccountState, Charge, VersionEntry
 from privacy.refine.total import NoisySum
 from privacy.table_plans.plan import TablesPlan
 from tasks.records.model.across_statements import ExecutionStatement
-from tasks.records.outputs import EarlierVersion, Plan, ReleasedTable, Synthesis, TrainedClassifier, WriteFiles
+from tasks.records.outputs import (
+    DenseTable,
+    EarlierVersion,
+    Plan,
+    ReleasedTable,
+    Synthesis,
+    TrainedClassifier,
+    WriteFiles,
+)
 from tasks.records.software import Software
 
 
@@ -125,6 +135,20 @@ class RunFacts:
     def of_tables(self) -> bool:
         """Whether tables of counts are published that were measured in one place, and not what was fitted."""
         return self.synthesis is None and self.classifier is None and self.execution is None
+
+    @cached_property
+    def distances(self) -> dict[str, Distance]:
+        """How far published counts, or those that a model expects, lie from the noisy ones, by key of the draw."""
+        if self.synthesis is not None:
+            made = self.synthesis
+            return {
+                each.key: distance(made.model.marginal(each.clique), each.values) for each in made.fitted.measurements
+            }
+        return {
+            table.measurement.key: distance(table.refined.values, table.measurement.values, table.kept)
+            for table in self.tables
+            if isinstance(table, DenseTable)
+        }
 
     @property
     def claim_source(self) -> str:

@@ -107,6 +107,11 @@ class DenseTable:
     refined: Refined
     levels: tuple[MeasuredLevel, ...] = ()
 
+    @property
+    def kept(self) -> NDArray[np.bool_] | None:
+        """Which cells a minimum-frequency rule leaves; None without one."""
+        return None if self.refined.suppressed is None else ~self.refined.suppressed
+
 
 @dataclass(frozen=True)
 class ReleasedSparseTable:

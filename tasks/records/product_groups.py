@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from tasks.records.across.across_groups import across_groups
 from tasks.records.fitted_groups.classifier_groups import model_groups
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
 from tasks.records.groups.field import FieldGroup
-
-ACROSS: Final = "across"
-"""The kind of a record that says how a release was made across sites, whatever its product is."""
+from tasks.records.model.record_kinds import ACROSS
 
 
 def groups_of(kind: str, groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:

@@ -10,15 +10,6 @@ from tasks.records.values import Values
 SILENT: Final = frozenset({NOT_AVAILABLE, WITHHELD})
 
 
-def public_values(record: dict[str, Any]) -> Values:
-    """Return the values of the record's fields by "section.name"."""
-    return {
-        f"{section}.{name}": field["value"]
-        for section, group in record["groups"].items()
-        for name, field in group["fields"].items()
-    }
-
-
 def told(values: Values, path: str) -> Any:
     """Return what a field says; None where there is no such field, or it says nothing to the public."""
     value = values.get(path)

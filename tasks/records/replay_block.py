@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from tasks.records.fitted_groups.classifier_replay_block import model_part
 from tasks.records.fitted_groups.synthetic_replay_block import synthetic_part
 from tasks.records.groups.account import taken
 from tasks.records.groups.field import Run
-from tasks.records.groups.noise import disagreement, estimated_rmse, total_kind
+from tasks.records.groups.noise import disagreement, estimated_rmse, suppressed_cells, total_kind
 from tasks.records.outputs import ReleasedSparseTable, ReleasedTable
 
 
@@ -50,6 +51,7 @@ def replay(run: Run) -> dict[str, Any]:
         "cap": facts.account.cap,
         "formulas": facts.spec.publish.formulas,
         "due": facts.spec.due,
+        "distances": {key: found.told() for key, found in facts.distances.items()},
         **_of_the_product(run),
     }
 
@@ -67,7 +69,12 @@ def _tables_part(run: Run) -> dict[str, Any]:
     facts = run.facts
     return {
         "draws": _draws(facts),
-        "total": {"kind": total_kind(run), "value": _total(facts), "kept": _kept(facts)},
+        "total": {
+            "kind": total_kind(run),
+            "value": _total(facts),
+            "standard_error": _standard_error(facts),
+            "kept": _kept(facts),
+        },
         "reference": _reference(facts),
         "tables": [_table(facts, table) for table in facts.tables],
     }
@@ -146,6 +153,12 @@ def _total(facts: RunFacts) -> int | None:
     return facts.plan.public_total if facts.total is None else int(facts.total.values)
 
 
+def _standard_error(facts: RunFacts) -> str | None:
+    """Give the standard error of a total that was estimated from all sums."""
+    estimated = facts.estimated_total
+    return None if estimated is None else f"{sqrt(estimated.variance):.6g}"
+
+
 def _kept(facts: RunFacts) -> str:
     """Say that tables keep an average of sums only where they gain, as those do that are refined one by one."""
     alone = facts.estimated_total is None or facts.spec.tables_product.refine.consistent
@@ -163,12 +176,21 @@ def _table(facts: RunFacts, table: ReleasedTable) -> dict[str, Any]:
         "estimated_rmse": estimated_rmse(table),
         "disagreement": disagreement(table),
         "integers": facts.spec.tables_product.refine.integers,
+        "total": refined.total,
+        "notes": list(refined.notes),
+        "suppressed": _suppressed(table),
         "data": f"{DATA}/{table.name}.parquet",
         "measurements": f"{MEASUREMENTS}/{table.name}.parquet",
         "sha256": _digest(table),
         "levels": _levels(table),
         **_rows(table),
     }
+
+
+def _suppressed(table: ReleasedTable) -> int | None:
+    """Count the cells that a minimum-frequency rule suppressed; None without one."""
+    gone = suppressed_cells(table)
+    return None if gone is None else int(gone.sum())
 
 
 def _rows(table: ReleasedTable) -> dict[str, Any]:

@@ -10,11 +10,12 @@ Checked, in this order:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from contracts.errors import Finding
 from tasks.records.model.auditor_statements import COMMITMENT, PURPOSE, Json, SealedRecord, commitment, withheld
-from tasks.records.model.version_statements import read_statement
+from tasks.records.model.statement import read_statement
 from tasks.records.strict_json import printable, shown
 from tasks.verification.inclusion import check_signature
 
@@ -49,24 +50,19 @@ def check_sealed(value: Any, published: Any, *, public_key: str, where: str) -> 
 
 def _compare(record: Json, published: Json, where: str) -> list[Finding]:
     """Compare the published record with this one, the auditors' values withheld."""
-    try:
-        expected = {**withheld(record), COMMITMENT: published.get(COMMITMENT)}
-        parts = {**expected, "groups": None}, {**published, "groups": None}
-        fields = _fields(expected), _fields(published)
-    except (AttributeError, KeyError, TypeError):
-        return [Finding(where, "record", "another form", "a complete record", _OTHER)]
+    expected = {**withheld(record), COMMITMENT: published.get(COMMITMENT)}
     findings = []
-    for (ours, theirs), at in ((parts, ""), (fields, "groups.")):
-        for name in sorted({*ours, *theirs}):
-            if ours.get(name) != theirs.get(name):
-                found, allowed = shown(theirs.get(name)), f"{shown(ours.get(name))}, as in {where}"
-                findings.append(Finding("record.json", printable(f"{at}{name}"), found, allowed, _OTHER))
+    for at, ours, theirs in _parts(expected, published):
+        if ours != theirs:
+            found, allowed = shown(theirs), f"{shown(ours)}, as in {where}"
+            findings.append(Finding("record.json", printable(at), found, allowed, _OTHER))
     return findings
 
 
-def _fields(record: Json) -> Json:
-    return {
-        f"{section}.{name}": field
-        for section, group in record["groups"].items()
-        for name, field in group["fields"].items()
-    }
+def _parts(ours: Any, theirs: Any, at: str = "", depth: int = 3) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the parts of two values side by side, with their place."""
+    if depth and isinstance(ours, dict) and isinstance(theirs, dict):
+        for name in sorted({*ours, *theirs}):
+            yield from _parts(ours.get(name), theirs.get(name), f"{at}.{name}" if at else name, depth - 1)
+    else:
+        yield at, ours, theirs

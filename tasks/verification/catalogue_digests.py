@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
 
 from contracts.errors import Finding
 from tasks.records.descriptions.croissant import croissant
+from tasks.records.explanation import Explanation
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable, shown
 from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
 
-_MISDESCRIBED = "the catalogue entry describes other files: go by the manifest"
+_MOST: Final = 20
+_MISDESCRIBED: Final = "the catalogue entry describes other files: go by the manifest"
 
 
 def check_catalogue(value: Any, manifest: Manifest, *, where: str) -> list[Finding]:
@@ -46,21 +50,27 @@ def check_catalogue(value: Any, manifest: Manifest, *, where: str) -> list[Findi
     return findings
 
 
-def check_headings(value: Any, record: dict[str, Any], *, where: str) -> list[Finding]:
-    """Compare what a Croissant description says of the version as a whole with what this code makes of the record.
+def check_whole(value: Any, told: Explanation, *, where: str) -> list[Finding]:
+    """Compare a Croissant description with what this code makes of the record: files and columns, each by itself.
 
     Args:
         value: croissant.json.
-        record: record.json, whose words this code wrote.
+        told: what the record tells people; this code wrote it.
         where: the name of the file.
     """
-    expected = croissant(record, ())
-    findings = [
-        Finding(where, printable(key), "an entry besides", "the entries of a description alone", _MISDESCRIBED)
-        for key in sorted(set(value) - set(expected))
+    return [
+        Finding(where, printable(at), shown(found), f"{shown(expected)}, as the record says", "go by record.json")
+        for at, found, expected in islice(_different(value, croissant(told), ""), _MOST)
     ]
-    for key in sorted(set(expected) - {"distribution", "recordSet"}):
-        if value.get(key) != expected[key]:
-            found, allowed = shown(value.get(key)), f"{shown(expected[key])}, as the record says"
-            findings.append(Finding(where, key, found, allowed, "go by record.json"))
-    return findings
+
+
+def _different(found: Any, expected: Any, at: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the places in which two JSON values differ."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for key in sorted({*found, *expected}):
+            yield from _different(found.get(key), expected.get(key), f"{at}.{key}" if at else key)
+    elif isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
+        for place, (one, other) in enumerate(zip(found, expected, strict=True)):
+            yield from _different(one, other, f"{at}[{place}]")
+    elif type(found) is not type(expected) or found != expected:
+        yield at, found, expected

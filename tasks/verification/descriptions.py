@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import yaml
 
-from contracts.errors import Finding, SudareError
+from contracts.errors import Finding
 from tasks.records.descriptions.description_files import DEPLOYMENT, FROM_RECORD, LABEL, LINEAGE
+from tasks.records.explanation import Explanation
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import LARGEST_JSON, read_json, shown
 from tasks.verification.files.version_folder import VersionFolder
-from tasks.verification.pages import words_of_this_code
 from tasks.verification.record_identity import DESCRIPTIONS
 
 _MISDESCRIBED: Final = "the description says something else than the record: go by the record"
@@ -28,22 +28,21 @@ _LABELLED: Final = re.compile(r'<data value="([^"<]{1,80})">')
 
 
 def check_descriptions(
-    folder: VersionFolder, record: Any, manifest: Manifest, sound: frozenset[str]
+    folder: VersionFolder, told: Explanation, manifest: Manifest, sound: frozenset[str], *, again: bool
 ) -> list[Finding]:
     """Check the files that were made from the record.
 
     Args:
         folder: the version's folder.
-        record: record.json; its statements were checked by the rules before.
+        told: what the record tells people.
         manifest: the manifest.
         sound: names of the files whose checksums hold; others are not opened.
+        again: whether this code made them, so that they must be the same byte for byte.
     """
-    fields = record_values(record)
     missing = sorted(DESCRIPTIONS - set(manifest.files))
     findings = [
         Finding(name, "the file", "nothing", "a description of the version", _MISDESCRIBED) for name in missing
     ]
-    again = words_of_this_code(fields)
     for name, make in FROM_RECORD.items():
         if name not in manifest.files or name not in sound:
             continue
@@ -52,30 +51,12 @@ def check_descriptions(
         except OSError as error:
             findings.append(Finding(name, "the file", error.strerror or str(error), "a readable file", _MISDESCRIBED))
             continue
-        wrong = list(_CHECKS[name](data, fields))
-        if again and not wrong and data != _made(make, record):
+        wrong = list(_CHECKS[name](data, told.values))
+        if again and not wrong and data != make(told):
             allowed = "byte for byte what this code makes of the record"
             wrong = [Finding(name, "the file", "other bytes", allowed, _MISDESCRIBED)]
         findings += wrong
     return findings
-
-
-def _made(make: Any, record: Any) -> bytes | None:
-    """Make a description again; None where the record has not what it is made of."""
-    try:
-        made: bytes = make(record)
-    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, IndexError, SudareError):
-        return None
-    return made
-
-
-def record_values(record: Any) -> dict[str, Any]:
-    """Return the values of a record's fields by "section.name"."""
-    return {
-        f"{section}.{name}": field.get("value")
-        for section, group in record.get("groups", {}).items()
-        for name, field in group.get("fields", {}).items()
-    }
 
 
 def _amount(value: Any) -> Decimal | None:

@@ -1,7 +1,7 @@
 """Is the record of a synthetic version about its contract, product and journal? The checks, in this order.
 
 1. the product fits the contract; rows, model and files are named as the product and the release say
-2. people are told the generator, the seed, the rows and the choices that are replayed
+2. what the publisher says of measurements and options is what is replayed
 3. each noisy marginal is over the whole declared domain of columns of the product, and each sum over rows of columns
    of it, with the worst neighbour's moves
 4. each private choice is the one that was entered, and what was chosen is measured afterwards
@@ -27,13 +27,13 @@ from privacy.accounting.events import (
     event_from_json,
 )
 from tasks.records.model.synthetic_statements import (
+    FittedRecord,
     FittedReplay,
     StatisticStatement,
     SyntheticDraw,
     SyntheticRecord,
     SyntheticReplay,
 )
-from tasks.records.model.version_statements import RecordTerms
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.charged_noise import worst_moves
 from tasks.verification.draws.parameter_draws import check_parameters
@@ -156,40 +156,17 @@ def as_written(statistic: StatisticStatement) -> dict[str, Any]:
     return {"digest": statistic.digest, "parameters": statistic.parameters, "shapes": shapes}
 
 
-def check_told_synthetic(record: SyntheticRecord, meaning: SyntheticMeaning, *, where: str) -> list[Finding]:
-    """Compare what people are told of generator, options, columns, rows, seed and choices with what is replayed.
-
-    They must also be told of a time limit that how far the fit came by the clock is not protected.
-    """
-    replay = record.replay
-    group = record.groups.get("product")
-    fields: Mapping[str, Any] = {} if group is None else {name: f.value for name, f in group.fields.items()}
-    told = fields.get("rows")
-    rows = told if isinstance(told, dict) else {}
-    measured = [draw.measurements for draw in replay.draws if draw.measurements is not None]
-    listed = fields.get("measured")
+def check_own_fields(record: FittedRecord, options: Mapping[str, Any], *, where: str) -> list[Finding]:
+    """Compare the fields of the product that the publisher states by name with what is replayed."""
+    fields, measured = record.declarations.fields, "product.measured"
+    listed = fields.get(measured)
     files = [each.get("file") for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    options = meaning.product.options
-    pairs = [
-        ("groups.product.columns", fields.get("columns"), list(meaning.names)),
-        ("groups.product.options", as_far_as(options, fields.get("options")), options),
-        ("groups.unprotected.run_time_facts", warns_of_time(record), options.get("time_limit") is not None),
-        ("groups.product.generator", fields.get("generator"), replay.product.get("generator")),
-        ("groups.product.seed", fields.get("seed"), replay.rows.seed),
-        ("groups.product.rows.number", rows.get("number"), replay.rows.number),
-        ("groups.product.rows.from", rows.get("from"), replay.rows.from_),
-        ("groups.product.choices", fields.get("choices"), choices(replay) or "none"),
-        ("groups.product.measured", files, measured),
-        ("groups.product.notes", fields.get("notes"), list(replay.notes) or "none"),
-    ]
+    expected: dict[str, tuple[Any, Any]] = {
+        measured: (files, [draw.measurements for draw in record.replay.draws if draw.measurements is not None]),
+        "product.options": (as_far_as(options, fields.get("product.options")), dict(options)),
+    }
+    pairs = [(f"declarations.fields.{name}", *pair) for name, pair in expected.items() if name in fields]
     return list(differences(pairs, where=where, allowed="as it is replayed"))
-
-
-def warns_of_time(record: RecordTerms) -> bool:
-    """Say whether people are told what a time limit shows."""
-    group = record.groups.get("unprotected")
-    facts = None if group is None else group.fields.get("run_time_facts")
-    return facts is not None and any("time limit" in str(fact) for fact in facts.value or ())
 
 
 def as_far_as(stated: Any, told: Any) -> Any:

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Final
 
 from contracts.errors import Finding
-from privacy.ledger.entries import Entry
+from privacy.ledger.entries import Entry, is_to_the_hour
 from privacy.ledger.journal.merkle import root_from_proof, roots_from_consistency
 from privacy.ledger.journal.signing import key_id, signature_holds
 from tasks.records.model.journal_statements import (
@@ -29,14 +29,8 @@ from tasks.records.model.journal_statements import (
     OpenedBody,
     PublishedBody,
 )
-from tasks.records.model.version_statements import (
-    EntryStatement,
-    Manifest,
-    Proof,
-    ProvenEntry,
-    Statement,
-    read_statement,
-)
+from tasks.records.model.statement import Statement, read_statement
+from tasks.records.model.version_statements import EntryStatement, Manifest, Proof, ProvenEntry
 from tasks.records.strict_json import shown
 
 _KINDS: Final[dict[str, type[Statement]]] = {
@@ -101,6 +95,16 @@ def check_inclusion(proof: Proof, *, public_key: str, where: str) -> list[Findin
         if entry.sequence == size - 1 and entry.hash != head:
             findings.append(Finding(where, "checkpoint.head", head, f"{entry.hash}, its last entry's hash", UNPROVEN))
     return findings + _chain(entries, where) + _check_earlier(proof, where)
+
+
+def check_times(run: JournalledRun, *, where: str) -> list[Finding]:
+    """Check that the proof tells times to the hour alone."""
+    finer = [at for at in run.times if not is_to_the_hour(at)]
+    if not finer:
+        return []
+    found, allowed = f"{len(finer)} time(s) such as {shown(finer[0])}", "times cut to the hour"
+    remedy = "how long a step took may tell of the rows: tell the publisher, and do not pass the file on"
+    return [Finding(where, "times of entries and checkpoint", found, allowed, remedy)]
 
 
 def _check_earlier(proof: Proof, where: str) -> list[Finding]:

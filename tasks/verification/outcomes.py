@@ -160,7 +160,7 @@ class VerificationReport:
         version: number, as the manifest states it.
         notes: what lies around the version and whoever relies on it should know; none of it is held against it.
         cannot_tell: what no check of a version folder can establish.
-        word: the record's fields that follow from nothing published: they are the publisher's word.
+        word: what the record declares, by name: nothing published confirms it, it is the publisher's word.
     """
 
     checks: tuple[RuleOutcome, ...]
@@ -197,13 +197,13 @@ class VerificationReport:
 
 
 NOT_COMPARED: Final = (
-    "whether fields, pages, label and entries read as what is published: words by other code: not compared, go by "
-    "the statement, `replay` of record.json"
+    "whether pages, label and entries read as what is published: words by other code: not compared, go by the "
+    "statement, record.json"
 )
 
 NOTE: Final = (
-    "MADE BY OTHER CODE: fields for people, pages, label and entries were not compared with what is published. "
-    "Go by `replay` of record.json, from which the loss was recomputed."
+    "MADE BY OTHER CODE: pages, label and entries were not compared with what is published. Go by record.json, "
+    "from which the loss was recomputed."
 )
 
 
@@ -213,10 +213,8 @@ class Words:
 
     Args:
         findings: what is wrong.
-        word: the record's fields that nothing was compared with: the publisher's word.
         cannot_tell: what could not be compared at all.
     """
 
     findings: tuple[Finding, ...] = ()
-    word: tuple[str, ...] = ()
     cannot_tell: tuple[str, ...] = ()

@@ -7,9 +7,11 @@ not compared, and the report says to go by the statement, which is record.json.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from contracts.errors import Finding
+from tasks.records.explanation import Explanation
+from tasks.records.model.declarations import SoftwareStatement
 from tasks.records.model.version_statements import Manifest
 from tasks.records.page.page import PAGES, prepare, public_pages
 from tasks.records.software import software
@@ -23,25 +25,23 @@ _TERMS_PER_BYTE: Final = 20
 _REWRITTEN: Final = "the page says something else than record.json and the data files: go by these, not by the page"
 
 
-def words_of_this_code(fields: dict[str, Any]) -> bool:
+def words_of_this_code(stated: SoftwareStatement) -> bool:
     """Say whether the code that runs here rendered a version's words, with the same libraries.
 
     Args:
-        fields: the record's values by "section.name".
+        stated: the software that the record names.
     """
-    stated = fields.get("noise.packages")
-    packages = stated if isinstance(stated, dict) else {}
     here = software()
-    same = all(packages.get(name) == here.packages.get(name) for name in _RENDERERS)
-    return same and (fields.get("noise.code"), fields.get("noise.platform")) == (here.code, here.platform)
+    same = all(stated.packages.get(name) == here.packages.get(name) for name in _RENDERERS)
+    return same and (stated.code, stated.platform) == (here.code, here.platform)
 
 
-def check_pages(folder: VersionFolder, record: Any, manifest: Manifest) -> list[Finding]:
+def check_pages(folder: VersionFolder, told: Explanation, manifest: Manifest) -> list[Finding]:
     """Render both pages again and compare them.
 
     Args:
         folder: the version's folder; every file was checked by the rules before.
-        record: record.json, which this code wrote.
+        told: the words of the record, which this code wrote.
         manifest: the manifest.
     Raises:
         TooMuchWork: the texts of the record ask for more terms than are left.
@@ -50,9 +50,9 @@ def check_pages(folder: VersionFolder, record: Any, manifest: Manifest) -> list[
     if missing:
         return [Finding(name, "the file", "nothing", "a page of the version", _REWRITTEN) for name in missing]
     spend(_TERMS_PER_BYTE * folder.files["record.json"])
-    views = prepare(record, lambda name: read_published(folder, manifest, name))
+    views = prepare(told, lambda name: read_published(folder, manifest, name))
     findings = []
-    for name, expected in public_pages(record, views, spend=spend).items():
+    for name, expected in public_pages(told, views, spend=spend).items():
         found = read_published(folder, manifest, name)
         if found != expected:
             findings.append(_first_difference(name, found, expected))

@@ -1,7 +1,7 @@
 """Is the record about this version, this contract and this charge? The checks, in this order.
 
 1. release and version are the manifest's
-2. auditor-only values are withheld; the fields without a source are listed and say why, the declared ones are listed
+2. auditor-only values are withheld, and committed to; the record lists each data file once
 3. the contract, read again, hashes to its digest, and charge and record name the same contract, spec, account
 4. the product, read again, has the tables that the record replays, refined as the product says
 5. the manifest's files are those that the record speaks of, no more and no fewer
@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -30,15 +30,14 @@ from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.suppression import Threshold, threshold_for
 from tasks.records.files.part_names import parts_among
 from tasks.records.model.journal_statements import ChargeBody
+from tasks.records.model.statement import validation_findings
 from tasks.records.model.version_statements import (
     LevelStatement,
     Manifest,
-    RecordField,
     RecordTerms,
     Replay,
     ReplayTerms,
     TableStatement,
-    validation_findings,
 )
 from tasks.records.strict_json import printable, shown
 from tasks.verification.inclusion import JournalledRun
@@ -49,33 +48,6 @@ DESCRIPTIONS: Final = frozenset({"record.ja.html", "label.html", "deployment.yam
 """The record for other readers."""
 TOTAL_MEASUREMENTS: Final = "measurements/total.parquet"
 MOST_LEVEL_PROBLEMS: Final = 12
-NOT_AVAILABLE: Final = "not available"
-WITHHELD: Final = "withheld"
-DECLARABLE: Final = frozenset(
-    {
-        *(f"identity.{name}" for name in ("sector", "region", "registry_id")),
-        *(
-            f"accountability.{name}"
-            for name in ("audience", "curator", "operator", "approvers", "legal_basis", "policy_version")
-        ),
-        *(
-            "accountability.rationale",
-            "accountability.contact",
-            "source.lineage",
-            "source.retention",
-            "source.trust_model",
-            "guarantee.delta_rationale",
-        ),
-        *(
-            "unprotected.tuned_on_data",
-            "preprocessing.exploratory_access",
-            "preprocessing.hyperparameter_search",
-            "preprocessing.feature_selection",
-        ),
-        *("limits.permitted_uses", "integrity.witness"),
-    }
-)
-"""The fields that only people can know: their values are the publisher's word."""
 OTHER: Final = "the record speaks of something else: do not believe the one or the other without asking the publisher"
 
 
@@ -113,34 +85,29 @@ def check_identity(record: RecordTerms, manifest: Manifest, *, where: str) -> li
     """Check that the record is the manifest's, and open about what it holds back."""
     pairs = [("release", record.release, manifest.release), ("version", record.version, manifest.version)]
     findings = list(differences(pairs, where=where, allowed="as the manifest says"))
-    fields = {f"{section}.{name}": f for section, group in record.groups.items() for name, f in group.fields.items()}
-    for path, field in fields.items():
-        if field.class_ == "auditor" and field.value != WITHHELD:
-            remedy = "a value for auditors only was published: tell the publisher"
-            findings.append(Finding(where, printable(f"groups.{path}"), "a value", f"'{WITHHELD}'", remedy))
-    listed = set(record.not_available)
-    absent = {path for path, field in fields.items() if field.value == NOT_AVAILABLE}
-    withheld = {path for path, field in fields.items() if field.class_ == "auditor"}
-    for path in sorted((absent - listed) | (listed - absent - withheld)):
-        found = f"{shown(path)} {'listed' if path in listed else 'not listed'}"
-        allowed = f"a list of the fields that read '{NOT_AVAILABLE}'"
-        findings.append(Finding(where, "not_available", found, allowed, OTHER))
-    return findings + _check_declared(record, fields, where)
+    if record.auditor is not None:
+        remedy = "values for auditors only were published: tell the publisher"
+        findings.append(Finding(where, "auditor", "values", "no such section in a published record", remedy))
+    if record.auditor_commitment is None:
+        remedy = "auditors cannot tell whether their copy is of this record: ask the publisher"
+        findings.append(Finding(where, "auditor_commitment", "nothing", "the commitment to the full record", remedy))
+    return findings + _check_listed_files(record, manifest, where)
 
 
-def _check_declared(record: RecordTerms, fields: Mapping[str, RecordField], where: str) -> list[Finding]:
-    """Check that what the publisher declares is marked as declared, nothing else is, and gaps have reasons."""
-    stated = {path for path in DECLARABLE if path in fields and fields[path].value != NOT_AVAILABLE}
-    findings = []
-    for path in sorted(stated ^ set(record.declared)):
-        found = f"{shown(path)} {'not listed' if path in stated else 'listed'}"
-        findings.append(Finding(where, "declared", found, "a list of what the publisher declares", OTHER))
-    for path, field in fields.items():
-        if (field.value == NOT_AVAILABLE) != (field.reason is not None):
-            found = "no reason" if field.reason is None else "a reason beside a value"
-            allowed = f"a reason where a field reads '{NOT_AVAILABLE}', and nowhere else"
-            findings.append(Finding(where, printable(f"groups.{path}.reason"), found, allowed, OTHER))
-    return findings
+def _check_listed_files(record: RecordTerms, manifest: Manifest, where: str) -> list[Finding]:
+    """Check that the record lists each data file of the manifest once, and no other."""
+    listed, signed = [file.path for file in record.files], set(manifest.files) - FIXED_FILES - DESCRIPTIONS
+    twice = {path for path in listed if listed.count(path) > 1} if len(listed) > len(set(listed)) else set()
+    return [
+        Finding(
+            where,
+            printable(f"files, {name}"),
+            f"listed {'twice' if name in twice else 'once' if name in listed else 'nowhere'}",
+            "each data file of the manifest once, and no other",
+            OTHER,
+        )
+        for name in sorted(set(listed) ^ signed | twice)
+    ]
 
 
 def read_again(
@@ -215,13 +182,11 @@ def _check_levels(table: TableSpec, contract: Contract, where: str) -> list[Find
     return [Finding(where, field, shown(problem.found), printable(problem.allowed), OTHER) for problem in problems]
 
 
-def check_charge(
-    replay: ReplayTerms, contract: Contract, run: JournalledRun, release: str, *, where: str
-) -> list[Finding]:
+def check_charge(record: RecordTerms, contract: Contract, run: JournalledRun, *, where: str) -> list[Finding]:
     """Check that record, contract and journal name the same release, spec, contract, account, unit and relation."""
-    charge = run.charge
+    replay, charge = record.replay, run.charge
     journalled = [
-        ("release", release, charge.release),
+        ("release", record.release, charge.release),
         ("replay.spec_digest", replay.spec_digest, charge.spec_digest),
         ("replay.contract_digest", replay.contract_digest, charge.contract_digest),
         ("replay.charge.account", replay.charge.account, charge.account),
@@ -230,6 +195,7 @@ def check_charge(
         ("replay.contract.unit.scope", contract.unit.scope, charge.scope),
         ("replay.rows_per_unit", replay.rows_per_unit, charge.rows_per_unit),
         ("replay.due", replay.due, charge.due),
+        ("supersedes", record.supersedes, run.published.supersedes),
     ]
     declared = [
         ("replay.adjacency", replay.adjacency, contract.adjacency),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isclose, prod
+from math import isclose, prod, sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -236,6 +236,12 @@ def check_choice(table: TableStatement, refined: Refined | RefinedCells, *, wher
         ("chosen", _choice(table.chosen), _choice(refined.chosen)),
         ("estimated_rmse", _names(table.estimated_rmse), _names(refined.estimated_rmse)),
     ]
+    gone = getattr(refined, "suppressed", None)
+    pairs += [
+        ("total", table.total, refined.total),
+        ("notes", list(table.notes), list(refined.notes)),
+        ("suppressed", table.suppressed, None if gone is None else int(np.count_nonzero(gone))),
+    ]
     gap, stated_gap = refined.disagreement, table.disagreement
     if gap is None or stated_gap is None or not _near(stated_gap, gap):
         pairs.append(("disagreement", stated_gap, None if gap is None else f"{gap:.6g}"))
@@ -263,8 +269,12 @@ def _choice(chosen: ChosenStatement | Chosen | None) -> str:
     return "nothing" if chosen is None else f"{chosen.of} by {chosen.by}"
 
 
+def _same_error(stated: str | None, computed: str | None) -> bool:
+    return stated is None or computed is None or _near(stated, float(computed))
+
+
 def check_total(
-    replay: Replay, meaning: Meaning, *, drawn: int | None, estimated: int | None, where: str
+    replay: Replay, meaning: Meaning, *, drawn: int | None, estimated: NoisySum | None, where: str
 ) -> list[Finding]:
     """Check that the tables were refined to the total that the product leads to.
 
@@ -279,9 +289,10 @@ def check_total(
     if stated.kind != kind:
         allowed = f"{kind}, as the product says"
         return [Finding(where, "replay.total.kind", stated.kind, allowed, _NOT_POST_PROCESSED)]
+    average = None if estimated is None else estimated.value
     declared = None if meaning.contract.total is None else meaning.contract.total.value
     expected, source = {
-        "estimated": (estimated, "the average of all noisy sums, weighted by their noise"),
+        "estimated": (average, "the average of all noisy sums, weighted by their noise"),
         "noisy": (drawn, "the drawn total in measurements/total.parquet"),
         "invariant": (declared, "the contract's declared total"),
         "none": (None, "no total is used"),
@@ -291,6 +302,11 @@ def check_total(
     if stated.kept != kept:
         allowed = f"{kept}: an average of sums may be left where tables are refined one by one, and only there"
         return [Finding(where, "replay.total.kept", stated.kept, allowed, _NOT_POST_PROCESSED)]
+    error = estimated if kind == "estimated" else None
+    spread = None if error is None else f"{sqrt(error.variance):.6g}"
+    if (stated.standard_error is None) != (kind != "estimated") or not _same_error(stated.standard_error, spread):
+        found, allowed = str(stated.standard_error), f"{spread}, recomputed from the noise"
+        return [Finding(where, "replay.total.standard_error", found, allowed, _NOT_POST_PROCESSED)]
     unread = kind in ("estimated", "noisy") and expected is None
     if unread or stated.value == expected:
         return []

@@ -1,37 +1,70 @@
-"""Rule 10, the words: fields for people and pages follow from what is published, where this code wrote them."""
+"""Rule 10, the words: pages and descriptions are what this code makes of the record, where this code made them.
+
+Words for people are no part of the record: they are rendered again and compared byte for byte. What other code
+rendered is not compared. Either way the record's declarations are listed by name: they are the publisher's word.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
-from tasks.records.groups.field import WITHHELD
+from contracts.errors import Finding
+from tasks.records.explanation import explain
+from tasks.records.model.record_kinds import kind_of
 from tasks.records.model.version_statements import Manifest, Proof, RecordTerms
-from tasks.verification.explanations import EXACT
-from tasks.verification.fields import check_fields
+from tasks.records.published_run import evidence, published_run
+from tasks.records.record import underived
+from tasks.records.strict_json import printable, shown
+from tasks.verification.catalogue_digests import check_whole
+from tasks.verification.descriptions import check_descriptions
 from tasks.verification.files.version_folder import VersionFolder
 from tasks.verification.outcomes import NOT_COMPARED, Words
 from tasks.verification.pages import check_pages, words_of_this_code
 
+_TWICE: Final = "what follows from the rest of a version is not stated again: go by the rest"
+
 
 def check_words(
-    folder: VersionFolder, record: RecordTerms, value: Any, proof: Proof, manifest: Manifest, *, where: str
+    folder: VersionFolder,
+    record: RecordTerms,
+    value: Any,
+    proof: Proof,
+    manifest: Manifest,
+    sound: frozenset[str],
+    *,
+    catalogue: Any,
+    whole: bool,
 ) -> Words:
-    """Check fields and pages.
+    """Explain the record again, and compare what people read.
 
     Args:
-        folder: the version's folder; every file was checked by the rules before.
+        folder: the version's folder.
         record, value: record.json, as a statement and as JSON.
         proof: the journal's entries of the run.
         manifest: the manifest.
-        where: the record's file name.
+        sound: names of the files whose checksums hold; others are not opened.
+        catalogue: croissant.json, as JSON.
+        whole: whether all rules before hold, so that pages are rendered and data files opened.
     Raises:
         TooMuchWork: the texts of the record ask for more terms than are left.
     """
-    fields = {
-        f"{section}.{name}": field for section, group in record.groups.items() for name, field in group.fields.items()
-    }
-    if not words_of_this_code({name: field.value for name, field in fields.items()}):
-        word = (name for name, field in fields.items() if name not in EXACT and field.value != WITHHELD)
-        return Words((), tuple(word), (NOT_COMPARED,))
-    findings, derived = check_fields(record, proof, where=where)
-    return Words((*findings, *check_pages(folder, value, manifest)), derived)
+    told, again = explain(value, proof, manifest), words_of_this_code(record.declarations.software)
+    findings = check_descriptions(folder, told, manifest, sound, again=again and whole)
+    if not again:
+        return Words(tuple(findings), (NOT_COMPARED,))
+    if whole:
+        findings += _check_own(record, proof, manifest)
+        findings += check_pages(folder, told, manifest)
+        findings += check_whole(catalogue, told, where="croissant.json")
+    return Words(tuple(findings))
+
+
+def _check_own(record: RecordTerms, proof: Proof, manifest: Manifest) -> Sequence[Finding]:
+    """Check that the declarations state no field that follows from the rest of the version."""
+    allowed = set(underived(kind_of(record), published_run(record, evidence(proof, manifest))))
+    return [
+        Finding("record.json", printable(f"declarations.fields.{name}"), shown(value), "no such field here", _TWICE)
+        for name, value in sorted(record.declarations.fields.items())
+        if name not in allowed
+    ]

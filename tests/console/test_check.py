@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import shutil
@@ -17,6 +16,7 @@ import pytest
 
 from console.main import execute
 from flows.prefect_runs.prefect_server import PrefectServer
+from tasks.records.explanation import published_explanation
 from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import COMMAND, Said, Typed, serving_runs
 
@@ -252,10 +252,10 @@ def test_an_accepted_run_publishes_and_its_record_is_that_of_a_run_without_misfi
         said = typed("run", str(county.spec(name, **wrong)), *words, "--json", at=county.workspace)
         assert said.code == 0, said.err
         folder = Path(said.json["folder"])
-        groups = json.loads((folder / "record.json").read_text())["groups"]
-        facts = groups["unprotected"]["fields"]["run_time_facts"]["value"]
+        words = published_explanation(lambda name, folder=folder: (folder / name).read_bytes()).values
+        facts = words["unprotected.run_time_facts"]
         [line] = [each for each in facts if "the operator let the release go on" in each]
-        steps = groups["preprocessing"]["fields"]["steps"]["value"]
+        steps = words["preprocessing.steps"]
         [step] = [each for each in steps if each["step"] == "look before the charge"]
         told.append((line, step))
     assert told[0] == told[1]

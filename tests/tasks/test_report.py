@@ -25,17 +25,24 @@ from privacy.ledger.journal.signing import Signer
 from privacy.refine.tables import refine_table
 from privacy.refine.total import estimate_total, kept_total, table_sum
 from tasks.records.auditor_copy import AuditorCopies
+from tasks.records.explanation import explained
 from tasks.records.facts import RunFacts
 from tasks.records.files import tidy_tables as tidy
 from tasks.records.groups.contract_terms import SCOPE_WORDS
+from tasks.records.model.statement import FileStatement
 from tasks.records.page.words import brief, loss_unit
-from tasks.records.public_text import public_values
+from tasks.records.published_run import RunEvidence
 from tasks.report import report
 from tests.worlds.tables import CONTRACT, SPEC, Scenario, first, property_yaml, second, third
 from tests.worlds.versions import SEED
 
 SCENARIOS = {"town": first, "guild": second, "extract": third}
 LARGEST_PAGE = 300_000
+
+
+def stated(path: Path) -> FileStatement:
+    """A file as the manifest will state it."""
+    return FileStatement(sha256=hashlib.sha256(path.read_bytes()).hexdigest(), bytes=path.stat().st_size)
 
 
 class Reported:
@@ -47,6 +54,9 @@ class Reported:
         self.folder.mkdir()
         report(self.facts, folder=self.folder, auditors=self.auditors)
         self.record = json.loads((self.folder / "record.json").read_bytes())
+        digests = {part["path"]: stated(self.folder / part["path"]) for part in self.record["files"]}
+        accounts = (self.facts.account, *self.facts.beside)
+        self.told = explained(self.record, RunEvidence(self.facts.entries, accounts, digests))
         self.page = (self.folder / "record.html").read_text(encoding="utf-8")
 
     def files(self) -> dict[str, bytes]:
@@ -282,8 +292,7 @@ def test_only_the_owner_reads_the_auditors_record(reported: Reported) -> None:
     report(reported.facts, folder=again, auditors=reported.auditors)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.read_bytes() == before
-    told = json.loads(before)["record"]["groups"]["identity"]["fields"]
-    assert told["finished"]["value"] == reported.facts.finished
+    assert json.loads(before)["record"]["auditor"]["identity.finished"] == reported.facts.finished
     assert "record.auditor.json" not in reported.files()
 
 
@@ -374,7 +383,7 @@ def test_the_page_can_be_read_by_everybody(reported: Reported) -> None:
 
 def test_the_page_tells_the_guarantee_the_cost_and_what_is_not_protected(guild: Reported) -> None:
     """The page says in words what the record says in fields."""
-    told = {f"{k}.{n}": f["value"] for k, g in guild.record["groups"].items() for n, f in g["fields"].items()}
+    told = guild.told.values
     assert f"{told['guarantee.odds_factor']}&nbsp;:&nbsp;1" in guild.page
     assert "one worker (at most 3 rows), over all time blocks" in guild.page
     assert "allowance of δ = 1e-8" in guild.page
@@ -383,13 +392,13 @@ def test_the_page_tells_the_guarantee_the_cost_and_what_is_not_protected(guild: 
     assert "sudare verify guild/v2 --key FILE" in guild.page
     for draw in told["ledger.draws"][1:]:
         assert f"<b>±{draw['half_width_95']}</b>" in guild.page
-    gaps = [path for path in guild.record["not_available"] if told[path] != "withheld"]
+    gaps = guild.told.not_available
     assert guild.page.count("not available") > len(gaps) > 0
 
 
 def test_the_first_screens_say_what_the_account_can_still_give(reported: Reported) -> None:
     """In a release's own ε, as budget show does; the units of the account's calculus are folded, or come last."""
-    fits, values = fitting(reported.facts.account), public_values(reported.record)
+    fits, values = fitting(reported.facts.account), reported.told.values
     unit = loss_unit(values)
     said = [f"ε\xa0{fits['laplace']}", *([f"ε {fits['gaussian']}"] if fits.get("gaussian") else [])]
     for name in ("record.html", "record.ja.html"):

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -14,6 +14,7 @@ from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from tasks.publish import publish
 from tasks.records.auditor_copy import AuditorCopies
+from tasks.records.explanation import published_explanation
 from tasks.records.facts import RunFacts
 from tasks.records.software import software
 from tasks.report import report
@@ -57,6 +58,11 @@ class Version:
         for path in (to, *to.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
         return Version(to, self.signer)
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What its record tells people, by name of the field."""
+        return published_explanation(lambda name: (self.folder / name).read_bytes()).values
 
     @property
     def files(self) -> list[str]:

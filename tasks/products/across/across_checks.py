@@ -29,8 +29,9 @@ from privacy.accounting.amounts import PICO, atto_to_text
 from privacy.federation.rounds import RoundSum
 from privacy.learning.learners import parameters_of
 from tasks.products.across.federation import Federation, understood
-from tasks.products.across.made import ROUNDS, Made, file_names, made_of
+from tasks.products.across.made import Made, file_names, made_of
 from tasks.products.across.made_checks import check_made, made_forms
+from tasks.records.files.sum_files import ROUNDS
 from tasks.records.model.across_statements import AcrossRecord
 from tasks.records.model.version_statements import Manifest, RecordTerms
 from tasks.records.strict_json import printable, shown

@@ -39,6 +39,7 @@ from tasks.products.across.table_estimation import estimated_model, fine_noise, 
 from tasks.records.across.seed import seed_of_sums
 from tasks.records.files.array_file import ARRAY_COLUMNS, write_arrays
 from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
+from tasks.records.files.sum_files import ROUNDS
 from tasks.records.files.synthetic_files import (
     MODEL,
     MODEL_ARRAYS,
@@ -49,7 +50,6 @@ from tasks.records.files.synthetic_files import (
 )
 from tasks.records.files.tidy_tables import DATA, MEASUREMENTS, Role, Tidy, WrittenFile, written
 
-ROUNDS: Final = f"{MEASUREMENTS}/rounds.parquet"
 COUNTS: Final = {"count": "double", "lower": "int64", "upper": "int64"}
 """Columns of a table after its labels."""
 

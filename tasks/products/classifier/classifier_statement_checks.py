@@ -9,18 +9,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from contracts.release.classifier import ModelProduct, model_problems
-from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.classifiers.inputs import model_layout
-from tasks.records.model.classifier_statements import ModelRecord, ModelReplay
+from tasks.records.model.classifier_statements import ModelReplay
 from tasks.records.strict_json import printable
-from tasks.verification.fitted_meaning import CHOICES, STATISTIC_FILES, as_far_as, choices, statistics, warns_of_time
+from tasks.verification.fitted_meaning import CHOICES, STATISTIC_FILES, statistics
 from tasks.verification.record_identity import FIXED_FILES, OTHER, check_forms, differences, read_again
 
 WEIGHTS: Final = "model/model.safetensors"
@@ -69,6 +67,8 @@ def check_network(replay: ModelReplay, meaning: ModelMeaning, *, where: str) -> 
         ("replay.model.widths", ends, (layout.width - classes, classes)),
         ("replay.model.range", stated.range is None or len(stated.range) == 4, True),
     ]
+    learned = any(draw.training is not None or draw.parameters is not None for draw in replay.draws)
+    pairs.append(("replay.seed", "none" if replay.seed is None else "a seed", "none" if learned else "a seed"))
     return list(differences(pairs, where=where, allowed="as product and contract say"))
 
 
@@ -78,38 +78,3 @@ def required_files(replay: ModelReplay) -> frozenset[str]:
     files |= {draw.measurements for draw in replay.draws if draw.measurements is not None}
     files |= {CHOICES} if any(draw.index is not None for draw in replay.draws) else set()
     return frozenset(files | (set(STATISTIC_FILES) if statistics(replay) else set()))
-
-
-def check_told_model(record: ModelRecord, meaning: ModelMeaning, *, where: str) -> list[Finding]:
-    """Compare what people are told of the model with what is replayed."""
-    replay, group = record.replay, record.groups.get("product")
-    fields: Mapping[str, Any] = {} if group is None else {name: f.value for name, f in group.fields.items()}
-    listed, options = fields.get("measured"), meaning.product.options
-    files = [each.get("file") for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    network, joint = _part(fields.get("network")), _part(_part(fields.get("guarantees")).get("joint"))
-    limits, told = replay.model.range, _part(fields.get("clamped"))
-    clamped = [told.get(name) for name in _LIMITS]
-    pairs: list[tuple[str, object, object]] = [
-        ("groups.product.trainer", fields.get("trainer"), meaning.product.trainer),
-        ("groups.product.options", as_far_as(options, fields.get("options")), options),
-        ("groups.product.label", fields.get("label"), meaning.product.label),
-        ("groups.product.columns", fields.get("columns"), list(meaning.names)),
-        ("groups.product.network.widths", network.get("widths"), list(replay.model.widths)),
-        ("groups.product.clamped", clamped, list(limits or (None,) * len(_LIMITS))),
-        ("groups.product.guarantees.joint.epsilon", joint.get("epsilon"), pico_to_text(replay.claim.epsilon)),
-        ("groups.product.guarantees.joint.delta", joint.get("delta"), atto_to_text(replay.claim.delta)),
-        (
-            "groups.product.measured",
-            files,
-            [draw.measurements for draw in replay.draws if draw.measurements is not None],
-        ),
-        ("groups.product.choices", fields.get("choices"), choices(replay) or "none"),
-        ("groups.product.seed", fields.get("seed"), replay.seed or "none"),
-        ("groups.product.notes", fields.get("notes"), list(replay.notes) or "none"),
-        ("groups.unprotected.run_time_facts", warns_of_time(record), options.get("time_limit") is not None),
-    ]
-    return list(differences(pairs, where=where, allowed="as it is replayed"))
-
-
-def _part(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}

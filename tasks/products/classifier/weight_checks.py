@@ -22,18 +22,18 @@ from tasks.products.classifier.classifier_statement_checks import (
     WEIGHTS,
     ModelMeaning,
     check_network,
-    check_told_model,
     read_model_meaning,
     required_files,
 )
 from tasks.products.classifier.retraining import retrain
 from tasks.records.model.classifier_statements import ModelRecord
 from tasks.records.model.version_statements import Manifest
-from tasks.records.strict_json import printable, shown
+from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
 from tasks.verification.fitted.fitted_checks import FittedChecks
 from tasks.verification.fitted.fitted_values import OpenFiles
 from tasks.verification.fitted.stand_in_grant import PublishedValues
+from tasks.verification.fitted_meaning import check_own_fields
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import check_listed
 
@@ -82,8 +82,7 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
             return []
         findings = check_network(self._record.replay, self.meaning, where=self._where)
         self._sound = self._sound and not findings
-        findings += check_told_model(self._record, self.meaning, where=self._where)
-        return findings + self._check_alone(self.meaning)
+        return findings + check_own_fields(self._record, self.meaning.product.options, where=self._where)
 
     def _fit_again(
         self, values: PublishedValues, meaning: ModelMeaning, model: ClassifierModel, bar: Bar
@@ -124,22 +123,6 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
         options = trainer(meaning.product.trainer).options.model_validate(meaning.product.options)
         asked = classification_task(meaning.product, meaning.contract, epsilon=epsilon, delta=delta)
         return replace(asked, epsilon=charge.planned_for), options
-
-    def _check_alone(self, meaning: ModelMeaning) -> list[Finding]:
-        """Compare what people are told of each parameter by itself with what the options give."""
-        try:
-            asked, options = self._asked(meaning)
-            made_by = trainer(meaning.product.trainer)
-            expected = {"epsilon": made_by.per_parameter(asked, options) or "none", "bounds": made_by.says}
-        except (SudareError, ValidationError, InvalidOperation, ValueError):
-            return []  # rule 9 says what is wrong with the options
-        group = self._record.groups.get("product")
-        field = None if group is None else group.fields.get("guarantees")
-        told = field.value.get("per_parameter") if field is not None and isinstance(field.value, dict) else None
-        if told == expected:
-            return []
-        found, allowed = shown(told), f"{shown(expected)}, as the options give"
-        return [Finding(self._where, "groups.product.guarantees.per_parameter", found, allowed, _OTHER_TEXT)]
 
     def _card(self, meaning: ModelMeaning) -> CardTerms:
         replay, contract = self._record.replay, meaning.contract

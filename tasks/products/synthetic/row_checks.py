@@ -21,8 +21,8 @@ from tasks.verification.fitted.model_reader import read_published_model
 from tasks.verification.fitted.stand_in_grant import PublishedValues
 from tasks.verification.fitted_meaning import (
     SyntheticMeaning,
+    check_own_fields,
     check_rows_and_model,
-    check_told_synthetic,
     csv_of_rows,
     read_synthetic,
     required_files,
@@ -72,7 +72,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
             return []
         findings = check_rows_and_model(self._record, self.meaning, where=self._where)
         self._sound = self._sound and not findings
-        return findings + check_told_synthetic(self._record, self.meaning, where=self._where)
+        return findings + check_own_fields(self._record, self.meaning.product.options, where=self._where)
 
     def _fit_again(self, values: PublishedValues, meaning: SyntheticMeaning, model: Model, bar: Bar) -> RuleFindings:
         return reestimate(self._record.replay, self.events, values, meaning, model, bar)

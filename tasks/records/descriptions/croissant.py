@@ -11,9 +11,10 @@ import re
 from pathlib import PurePosixPath
 from typing import Any
 
+from tasks.records.explanation import Explanation
 from tasks.records.files.tidy_tables import DATA, WrittenFile
 from tasks.records.groups.contract_terms import SCOPE_WORDS
-from tasks.records.public_text import public_values, sentence
+from tasks.records.public_text import sentence
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
 CONTEXT: dict[str, Any] = {
@@ -109,24 +110,17 @@ _OF_SUMS = {
 }
 
 
-def croissant(record: dict[str, Any], files: tuple[WrittenFile, ...]) -> dict[str, Any]:
+def croissant(explanation: Explanation) -> dict[str, Any]:
     """Describe the data files of a version.
 
     Args:
-        record: the public record of the version.
-        files: its data files.
+        explanation: what the public record tells people.
     Returns:
         dict: JSON-LD; paths are relative to the version's folder.
     """
-    fields = {
-        f"{section}.{name}": field["value"]
-        for section, group in record["groups"].items()
-        for name, field in group["fields"].items()
-    }
-    synthetic, curator = (
-        fields["identity.product_type"] == "synthetic",
-        sentence(public_values(record), "accountability.curator"),
-    )
+    fields, record, files = explanation.values, explanation.record, explanation.files
+    synthetic = fields["identity.product_type"] == "synthetic"
+    curator = sentence(fields, "accountability.curator")
     tables = [
         (number, file) for number, file in enumerate(files) if file.path.endswith(".parquet") and file.role != "part"
     ]

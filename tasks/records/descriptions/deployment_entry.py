@@ -16,8 +16,9 @@ from typing import Any, Final
 import yaml
 
 from contracts.message import Message
+from tasks.records.explanation import Explanation
 from tasks.records.page.words import further, loss_unit, subject
-from tasks.records.public_text import bullets, plain, public_values, said, sentence, told
+from tasks.records.public_text import bullets, plain, said, sentence, told
 from tasks.records.values import Values
 
 SECTORS: Final = ("Technology", "Healthcare", "Education", "Government", "Energy")
@@ -45,18 +46,18 @@ _WIDTH: Final = 110
 _MOST_DRAWS: Final = 12
 
 
-def deployment_yaml(record: dict[str, Any]) -> bytes:
+def deployment_yaml(explanation: Explanation) -> bytes:
     """Write the registry entry of a version.
 
     Args:
-        record: the public record.
+        explanation: what the public record tells people.
     Returns:
         bytes: YAML in UTF-8; what is missing of the registry's required fields stands in comments on top.
     Privacy: reads the public record only.
     """
-    entry = deployment(record)
+    entry = deployment(explanation)
     missing = missing_fields(entry["deployment"])
-    head = [f"# Written by Sudare from record.json of {record['release']} v{record['version']}; verify checks it."]
+    head = [f"# Written by Sudare from record.json of {explanation.title}; verify checks it."]
     if missing:
         head.append("# The registry requires what nobody declared. Write in about: of the spec, or in [publisher] of")
         head.append("# sudare.toml, and the next version has it:")
@@ -65,9 +66,9 @@ def deployment_yaml(record: dict[str, Any]) -> bytes:
     return ("\n".join(head) + "\n" + body).encode()
 
 
-def deployment(record: dict[str, Any]) -> dict[str, Any]:
+def deployment(explanation: Explanation) -> dict[str, Any]:
     """Return the entry; parts that the record has no source for are left out."""
-    values = public_values(record)
+    values, record = explanation.values, explanation.record
     parts = {
         "product": _product(values),
         "dp_flavor": _flavor(values),

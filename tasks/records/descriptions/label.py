@@ -12,9 +12,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from privacy.accounting.posterior import PRIORS
 from tasks.records.charts import charts
+from tasks.records.explanation import Explanation
 from tasks.records.page import words
 from tasks.records.page.style import style
-from tasks.records.public_text import plain, public_values, said, sentence, told
+from tasks.records.public_text import plain, said, sentence, told
 
 FOLDER: Final = Path(__file__).parent
 MOST_LINES: Final = 6
@@ -22,16 +23,16 @@ LONGEST: Final = 150
 _PRODUCTS: Final = {"tables": "tables of counts", "synthetic": "synthetic rows", "model": "a model"}
 
 
-def label_html(record: dict[str, Any]) -> bytes:
+def label_html(explanation: Explanation) -> bytes:
     """Render the label of a version.
 
     Args:
-        record: the public record.
+        explanation: what the public record tells people.
     Returns:
         bytes: HTML in UTF-8, self-contained, without script; every text is escaped.
     Privacy: reads the public record only.
     """
-    values = public_values(record)
+    values, record = explanation.values, explanation.record
     parts = [(name, float(values[f"ledger.{name}"])) for name in ("before", "charged", "left")]
     page: str = _template().render(
         record=record,

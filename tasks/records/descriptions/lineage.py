@@ -13,7 +13,8 @@ from typing import Any, Final
 from uuid import NAMESPACE_OID, uuid5
 
 from contracts.canonical import readable_json
-from tasks.records.public_text import public_values, said, sentence, told
+from tasks.records.explanation import Explanation
+from tasks.records.public_text import said, sentence, told
 from tasks.records.values import Values
 
 SPEC: Final = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
@@ -24,21 +25,21 @@ _SAME: Final = {"type": "DIRECT", "subtype": "TRANSFORMATION", "masking": True}
 _DERIVED: Final = frozenset({"count", "noisy", "variance", "lower", "upper", "suppressed"})
 
 
-def lineage_json(record: dict[str, Any]) -> bytes:
+def lineage_json(explanation: Explanation) -> bytes:
     """Write the run event of a version.
 
     Args:
-        record: the public record.
+        explanation: what the public record tells people.
     Returns:
         bytes: canonical readable JSON.
     Privacy: reads the public record only.
     """
-    return readable_json(run_event(record))
+    return readable_json(run_event(explanation))
 
 
-def run_event(record: dict[str, Any]) -> dict[str, Any]:
+def run_event(explanation: Explanation) -> dict[str, Any]:
     """Describe the run as an OpenLineage RunEvent."""
-    values = public_values(record)
+    values = explanation.values
     producer = f"urn:sudare:{_version(values)}"
     hour = str(values["identity.measured_hour"])
     return {

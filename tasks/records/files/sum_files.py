@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 STATISTICS: Final = f"{MEASUREMENTS}/statistics.json"
 STATISTIC_ARRAYS: Final = f"{MEASUREMENTS}/statistics.parquet"
+ROUNDS: Final = f"{MEASUREMENTS}/rounds.parquet"
+"""The sums over sites, of all rounds."""
 _LONGEST_NAME: Final = 80
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 SUM_SCHEMA: Final = pa.schema(

@@ -7,12 +7,10 @@ from math import sqrt
 from typing import Any, Final
 
 from contracts.message import message
-from privacy.evaluation.against_noisy import distance
 from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.marginals.uncertainty import half_width, mean_absolute, variance
 from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.groups.field import NONE, FieldGroup, Run, auditor, public
-from tasks.records.groups.noise import suppressed_cells
 from tasks.records.outputs import DenseTable
 
 SPARSE: Final = message("not given for a sparse table: cells that are not listed have no noisy count")
@@ -57,16 +55,14 @@ def _of_tables(run: Run) -> Iterator[dict[str, Any]]:
         if not isinstance(table, DenseTable):
             yield {"of": table.measurement.key, "mean_absolute": SPARSE, "rmse": SPARSE, "noise_rmse": noise}
             continue
-        gone = suppressed_cells(table)
-        found = distance(table.refined.values, table.measurement.values, None if gone is None else ~gone)
+        found = run.facts.distances[table.measurement.key]
         yield {"of": table.measurement.key, **found.told(), "noise_rmse": noise}
 
 
 def _of_rows(run: Run) -> Iterator[dict[str, Any]]:
     made = run.facts.synthetic[1]
     for each in made.fitted.measurements:
-        found = distance(made.model.marginal(each.clique), each.values)
-        yield {"of": each.key, **found.told(), "noise_rmse": f"{sqrt(each.variance):.6g}"}
+        yield {"of": each.key, **run.facts.distances[each.key].told(), "noise_rmse": f"{sqrt(each.variance):.6g}"}
 
 
 def computed_on(run: Run) -> list[dict[str, str]]:

@@ -6,15 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from tasks.records.model.version_statements import (
-    DrawStatement,
-    RecordTerms,
-    ReplayTerms,
-    StatedText,
-    Statement,
-    Tuple,
-    Units,
-)
+from tasks.records.model.statement import StatedText, Statement, Tuple, Units
+from tasks.records.model.version_statements import DrawStatement, RecordTerms, ReplayTerms
 
 
 class SumStatement(Statement):

@@ -12,12 +12,14 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from contracts.canonical import canonical_json
-from tasks.records.model.version_statements import Count, Hash, KeyId, Signature, StatedText, Statement
+from tasks.records.model.statement import Count, Hash, KeyId, Signature, StatedText, Statement
 
 AUDITOR_SCHEMA: Final = "sudare-auditor-record/1"
 PURPOSE: Final = "auditor-record"
 SALT_BYTES: Final = 32
 COMMITMENT: Final = "auditor_commitment"
+AUDITOR: Final = "auditor"
+"""The section of a complete record that holds the values for auditors, by name of the field."""
 WITHHELD: Final = "withheld"
 Json = dict[str, Any]
 
@@ -41,12 +43,4 @@ def commitment(salt: bytes, record: Json) -> str:
 
 def withheld(record: Json) -> Json:
     """Return the record with the values for auditors withheld."""
-    groups = {
-        section: {**group, "fields": {name: _public(field) for name, field in group["fields"].items()}}
-        for section, group in record["groups"].items()
-    }
-    return {**record, "groups": groups}
-
-
-def _public(field: Json) -> Json:
-    return {"class": "auditor", "value": WITHHELD} if field["class"] == "auditor" else field
+    return {name: part for name, part in record.items() if name != AUDITOR}

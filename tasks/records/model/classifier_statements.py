@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from tasks.records.model.statement import Count, Hash, StatedText, Statement, Tuple
 from tasks.records.model.synthetic_statements import FittedRecord, FittedReplay, SeedText
-from tasks.records.model.version_statements import Count, Hash, StatedText, Statement, Tuple
 
 Decimal = Annotated[str, Field(pattern=r"^-?[0-9]{1,20}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?$")]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from tasks.records.model.version_statements import Count, Hash, StatedText, Statement, Tuple, Units
+from tasks.records.model.statement import Count, Hash, StatedText, Statement, Tuple, Units
 
 
 class _Body(Statement):

@@ -6,16 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from tasks.records.model.version_statements import (
-    Count,
-    DrawStatement,
-    Hash,
-    RecordTerms,
-    ReplayTerms,
-    StatedText,
-    Statement,
-    Tuple,
-)
+from tasks.records.model.statement import Count, Hash, StatedText, Statement, Tuple
+from tasks.records.model.version_statements import DrawStatement, RecordTerms, ReplayTerms
 
 SeedText = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 

@@ -1,52 +1,31 @@
-"""What the files of a version state, as strict frozen models: manifest, proof, and the record's replay block.
-
-Nothing is converted: a text where a number belongs is a finding. The models say what a statement looks like; whether
-it is true is for the other modules of this folder.
-"""
+"""What the files of a version state, as strict frozen models: manifest, proof, and record."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Any, Final, Literal, TypeVar, get_args
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from contracts.contract.spreadsheet import Formulas
-from contracts.errors import Finding
-from contracts.reading.scalars import as_tuple
-from contracts.reading.validation_errors import dotted
-from tasks.records.strict_json import printable, shown
+from tasks.records.model.declarations import Declarations
+from tasks.records.model.statement import (
+    Count,
+    FileStatement,
+    Hash,
+    KeyId,
+    NumberText,
+    Signature,
+    StatedText,
+    Statement,
+    Tuple,
+    Units,
+    Value,
+)
 
 MANIFEST_SCHEMA: Final = "sudare-manifest/1"
 PROOF_SCHEMA: Final = "sudare-proof/1"
 RECORD_SCHEMA: Final = "sudare-record/1"
-
-_MOST_FINDINGS: Final = 20
-_MOST_LISTED: Final = 10_000
-_T = TypeVar("_T")
-_Model = TypeVar("_Model", bound="Statement")
-Tuple = Annotated[tuple[_T, ...], BeforeValidator(as_tuple)]
-Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-KeyId = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
-Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
-StatedText = Annotated[str, Field(max_length=4096)]
-Units = Annotated[int, Field(ge=0, le=10**30)]
-Count = Annotated[int, Field(ge=0, le=2**53)]
-NumberText = Annotated[str, Field(pattern=r"^[0-9]{1,20}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,2})?$")]
-Value = Annotated[int, Field(ge=-(2**62), le=2**62)]
-
-
-class Statement(BaseModel):
-    """A part of a file: frozen, no conversions, no unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
-
-
-class FileStatement(Statement):
-    """What the manifest says of one file."""
-
-    sha256: Hash
-    bytes: Count
 
 
 class Manifest(Statement):
@@ -172,6 +151,7 @@ class TotalStatement(Statement):
 
     kind: Literal["estimated", "noisy", "invariant", "none"]
     value: Value | None
+    standard_error: NumberText | None
     kept: Literal["by_all", "where_it_gains"]
 
 
@@ -202,6 +182,9 @@ class TableStatement(Statement):
     estimated_rmse: dict[StatedText, NumberText]
     disagreement: NumberText | None
     integers: bool
+    total: Value | None
+    notes: Tuple[StatedText]
+    suppressed: Count | None
     data: StatedText
     measurements: StatedText
     sha256: Hash
@@ -215,6 +198,13 @@ class ReferenceStatement(Statement):
     release: StatedText
     version: Annotated[int, Field(ge=1, le=10**9)]
     manifest: Hash
+
+
+class DistanceStatement(Statement):
+    """How far published counts, or those that a model expects, lie from the noisy ones [rows]."""
+
+    mean_absolute: NumberText
+    rmse: NumberText
 
 
 class ReplayTerms(Statement):
@@ -235,6 +225,7 @@ class ReplayTerms(Statement):
     cap: Units
     formulas: Formulas | None
     draws: Tuple[DrawStatement]
+    distances: dict[StatedText, DistanceStatement]
     due: StatedText | None
 
 
@@ -246,19 +237,19 @@ class Replay(ReplayTerms):
     tables: Tuple[TableStatement]
 
 
-class RecordField(Statement):
-    """One field of the record: for everybody, or withheld for auditors."""
+class ColumnStatement(Statement):
+    """A column of a data file."""
 
-    class_: Literal["public", "auditor"] = Field(alias="class")
-    value: Any
-    reason: StatedText | None = None
+    name: StatedText
+    type: StatedText
 
 
-class Group(Statement):
-    """One group of fields."""
+class DataFileStatement(Statement):
+    """What the record says of a data file; its digest and size stand in the manifest."""
 
-    title: StatedText
-    fields: dict[str, RecordField]
+    path: StatedText
+    rows: Count
+    columns: Tuple[ColumnStatement]
 
 
 class RecordTerms(Statement):
@@ -267,10 +258,11 @@ class RecordTerms(Statement):
     schema_: Literal["sudare-record/1"] = Field(alias="schema")
     release: StatedText
     version: Annotated[int, Field(ge=1)]
-    groups: dict[StatedText, Group]
-    not_available: Tuple[StatedText]
-    declared: Tuple[StatedText]
-    auditor_commitment: Hash
+    supersedes: Count | None
+    files: Tuple[DataFileStatement]
+    declarations: Declarations
+    auditor_commitment: Hash | None = None
+    auditor: dict[StatedText, Any] | None = None
     replay: ReplayTerms
 
 
@@ -278,50 +270,3 @@ class Record(RecordTerms):
     """record.json of a version of tables."""
 
     replay: Replay
-
-
-def read_statement(
-    model: type[_Model], value: Any, *, where: str, at: str = ""
-) -> tuple[_Model | None, list[Finding]]:
-    """Read a JSON value as a statement.
-
-    Args:
-        model: which statement.
-        value: the value.
-        where: the file's name.
-        at: where in the file the value stands.
-    Returns:
-        tuple: the statement, or None with a finding for each field that is not of its form.
-    """
-    unknown = _unknown_schema(model, value, where)
-    if unknown is not None:
-        return None, [unknown]
-    try:
-        return model.model_validate(value), []
-    except ValidationError as error:
-        return None, validation_findings(error, where=where, at=at)
-
-
-def _unknown_schema(model: type[Statement], value: Any, where: str) -> Finding | None:
-    """Say that a file is of a schema that is not known here; its fields would make no sense under another one."""
-    field = model.model_fields.get("schema_")
-    stated = value.get("schema") if isinstance(value, dict) else None
-    known = () if field is None else get_args(field.annotation)
-    if field is None or not isinstance(stated, str) or stated in known:
-        return None
-    remedy = "if a newer Sudare wrote it, verify it with that one; else the file is not what it should be"
-    return Finding(where, "schema", shown(stated), f"a schema known here: {', '.join(known)}", remedy)
-
-
-def validation_findings(error: ValidationError, *, where: str, at: str = "") -> list[Finding]:
-    """Turn pydantic's errors into findings, at most a screenful."""
-    findings: list[Finding] = []
-    if error.error_count() > _MOST_LISTED:  # a list of them would take gigabytes
-        found, allowed = f"{error.error_count():,} fields of another form", "the form of its schema"
-        return [Finding(where, printable(at or "the file"), found, allowed, "the file does not follow its schema")]
-    for item in error.errors(include_url=False)[:_MOST_FINDINGS]:
-        field = ".".join(filter(None, (at, dotted(item["loc"]) if item["loc"] else ""))) or "the file"
-        found = "nothing" if item["type"] == "missing" else shown(item.get("input"))
-        allowed = printable(str(item["msg"]))
-        findings.append(Finding(where, printable(field), found, allowed, "the file does not follow its schema"))
-    return findings

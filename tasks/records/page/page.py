@@ -19,7 +19,9 @@ from contracts.contract.contract import Contract
 from contracts.message import Message, message
 from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.charts import charts
+from tasks.records.explanation import Explanation
 from tasks.records.groups.field import NONE, NOT_AVAILABLE, WITHHELD
+from tasks.records.model.record_kinds import ACROSS, stated_kind
 from tasks.records.page import words
 from tasks.records.page.dense_view import TableView
 from tasks.records.page.language import Code, Language, language, spaced, unbounded
@@ -28,9 +30,6 @@ from tasks.records.page.published_tables import ReadFile
 from tasks.records.page.style import style
 from tasks.records.page.synthetic_view import SyntheticView, synthetic_view
 from tasks.records.page.table_views import table_views
-from tasks.records.product_groups import ACROSS, groups_of
-from tasks.records.public_text import public_values
-from tasks.records.record import GROUPS
 
 FOLDER = Path(__file__).parent
 MOST_ITEMS = 40
@@ -56,17 +55,16 @@ class Views:
     synthetic: SyntheticView | None
 
 
-def prepare(record: dict[str, Any], read: ReadFile) -> Views:
+def prepare(explanation: Explanation, read: ReadFile) -> Views:
     """Prepare what the pages show of the data.
 
     Args:
-        record: the public record, as it stands in record.json.
+        explanation: what the public record tells people.
         read: reads the version's files of data and measurements.
     Privacy: reads published files only.
     """
-    values, replay = public_values(record), record["replay"]
-    contract = Contract.model_validate(replay["contract"])
-    kind = replay["product"]["kind"] if "execution" not in replay else ACROSS
+    values, record, replay = explanation.values, explanation.record, explanation.record["replay"]
+    kind, contract = str(stated_kind(record)), Contract.model_validate(replay["contract"])
     return Views(
         kind,
         table_views(replay, values, contract, read) if kind == "tables" else [],
@@ -75,14 +73,14 @@ def prepare(record: dict[str, Any], read: ReadFile) -> Views:
 
 
 def public_pages(
-    record: dict[str, Any], views: Views, *, spend: Callable[[int], None] = unbounded
+    explanation: Explanation, views: Views, *, spend: Callable[[int], None] = unbounded
 ) -> dict[str, bytes]:
     """Render the pages of a version, by their names, from what it publishes alone; arguments as for `render_page`."""
-    return {name: render_page(record, views, code, spend=spend).encode() for code, name in PAGES.items()}
+    return {name: render_page(explanation, views, code, spend=spend).encode() for code, name in PAGES.items()}
 
 
 def render_page(
-    record: dict[str, Any],
+    explanation: Explanation,
     views: Views,
     code: Code = "en",
     *,
@@ -92,7 +90,7 @@ def render_page(
     """Render a record as a page.
 
     Args:
-        record: the public record, or for auditors the full one; all words and fields come from it.
+        explanation: what the public record tells people, or for auditors the full one.
         views: its tables and pictures.
         code: the page's language.
         auditor: whether this is the page for auditors, which stays in the workspace.
@@ -101,8 +99,9 @@ def render_page(
         str: HTML, self-contained; every text is escaped.
     Privacy: shows what the record shows, and released values.
     """
-    record = arranged(record)
-    values, lang = public_values(record), replace(language(code), spend=spend)
+    record, fields = explanation.record, arranged(explanation.fields)
+    values = {path: field["value"] for path, field in fields.items()}
+    lang = replace(language(code), spend=spend)
     page: str = _template().render(
         record=record,
         v=values,
@@ -113,7 +112,8 @@ def render_page(
         drawn=lang.drawn,
         auditor=auditor,
         others=[(other, _NAMES[other], page) for other, page in PAGES.items() if other != code],
-        declared=set(record.get("declared", ())),
+        declared=explanation.declared,
+        filled=fields,
         beliefs=words.beliefs(values["guarantee.epsilon"], values["guarantee.delta"]),
         largest=words.largest_attribute(values),
         even="50 %",
@@ -133,7 +133,7 @@ def render_page(
         synthetic=views.synthetic,
         model=views.kind == "model",
         across=views.kind == ACROSS,
-        groups=groups_of(views.kind, GROUPS),
+        groups=explanation.groups,
         confidence=round(100 * CONFIDENCE),
         digest=_digest,
         numbered=partial(_numbered, linked=not auditor),

@@ -81,9 +81,7 @@ def _marks(record: RecordTerms) -> dict[str, str]:
 
 def _packages(record: RecordTerms) -> dict[str, str]:
     """Return the versions of the libraries that wrote a version, as far as its record says them."""
-    stated = record.groups["noise"].fields.get("packages") if "noise" in record.groups else None
-    found = stated.value if stated is not None and isinstance(stated.value, dict) else {}
-    return {str(name): str(number) for name, number in found.items()}
+    return dict(record.declarations.software.packages)
 
 
 def _guarded(data: bytes, name: str, form: FileForm, marks: Mapping[str, str], same: bool) -> list[Finding]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.errors import Finding, SpecRefused
-from tasks.records.model.version_statements import Manifest, read_statement
+from tasks.records.model.statement import read_statement
+from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import CHANGED, LARGEST_JSON, printable, read_json
 from tasks.storage.version_folders import MANIFEST
 from tasks.verification.files.folder_marks import MARKS, OUTSIDE_MANIFEST, no_version, what_it_is

@@ -37,7 +37,7 @@ def write(folder: Path, version: VersionEntry) -> None:
     (folder / "data").mkdir()
     for number in range(8):
         (folder / "data" / f"{number}.csv").write_bytes(bytes([65 + number]) * 200_000)
-    (folder / "record.json").write_text(json.dumps({"groups": {}, "release": version.release}))
+    (folder / "record.json").write_text(json.dumps({"release": version.release}))
 
 
 def publish_versions(workspace: Workspace, release: str) -> None:

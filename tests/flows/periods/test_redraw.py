@@ -38,6 +38,7 @@ from privacy.ledger.terms import AccountTerms, Charge
 from tasks.charge import charge
 from tasks.products.charge_request import mark_of, request_for, run_key
 from tasks.products.tables.table_measurement import measure
+from tasks.records.explanation import published_explanation
 from tasks.storage.workspace.run_folder import RunFolder, hold, run_name
 from tasks.storage.workspace.settings import Workspace
 from tasks.verify import verify
@@ -165,10 +166,10 @@ def test_without_a_schedule_the_same_rows_make_no_version(place: Plain) -> None:
     place.other_rows()
     place.run()
     assert place.versions() == [1, 2]
-    told = json.loads((place.folder_of(2) / "record.json").read_bytes())["groups"]
-    assert "tells that the encoded table changed" in told["guarantee"]["fields"]["definition"]["value"]
-    assert any("new version of a spec" in each for each in told["unprotected"]["fields"]["run_time_facts"]["value"])
-    assert told["identity"]["fields"]["due"]["value"] == "none"
+    told = published_explanation(lambda name: (place.folder_of(2) / name).read_bytes()).values
+    assert "tells that the encoded table changed" in told["guarantee.definition"]
+    assert any("new version of a spec" in each for each in told["unprotected.run_time_facts"])
+    assert told["identity.due"] == "none"
 
 
 def test_a_date_that_was_interrupted_goes_on_with_its_snapshot_and_draws_nothing_twice(place: Plain) -> None:
@@ -258,13 +259,11 @@ def test_the_record_says_what_the_guarantee_is_of_and_verify_works_out_the_run_s
     report = verify(folder, public_key=published.key)
     assert report.ok, report.findings
     record = json.loads((folder / "record.json").read_bytes())
-    definition = record["groups"]["guarantee"]["fields"]["definition"]["value"]
+    told = published.words
+    definition = told["guarantee.definition"]
     assert f"It was due on {FIRST}, and is charged and made whatever the rows are." in definition
-    assert not any(
-        "new version of a spec" in each
-        for each in record["groups"]["unprotected"]["fields"]["run_time_facts"]["value"]
-    )
-    assert record["replay"]["due"] == record["groups"]["identity"]["fields"]["due"]["value"] == FIRST
+    assert not any("new version of a spec" in each for each in told["unprotected.run_time_facts"])
+    assert record["replay"]["due"] == told["identity.due"] == FIRST
 
     other = published.copy(tmp_path / "date")
     forge(other, record=lambda value: value["replay"].update(due=NEXT))

@@ -17,16 +17,17 @@ from contracts.canonical import readable_json
 from flows.federation.federated_run import SiteNetwork, coordinate
 from tasks.federation.flower_processes import EngineMissing
 from tasks.products.across.across_checks import UNTOLD, draw_sha256
-from tasks.products.across.made import ROUNDS, file_names
+from tasks.products.across.made import file_names
 from tasks.records.across.execution_group import ranges
 from tasks.records.files.array_file import write_arrays
 from tasks.records.files.classifier_files import WEIGHTS
+from tasks.records.files.sum_files import ROUNDS
 from tasks.records.files.synthetic_files import MODEL_VALUES
-from tasks.records.record_schema import record_schema
+from tasks.records.model.schemas import version_schemas
 from tasks.records.strict_json import printable
 from tasks.verification.files.array_reader import read_arrays
 from tasks.verify import verify
-from tests.tasks.verification.forgery import edit, forge, load
+from tests.tasks.verification.forgery import as_forged, edit, forge, load, told
 from tests.worlds.federated_runs import FederatedRun, released
 from tests.worlds.federations import FEDERATION, GENERATOR, MARGINALS, TABLES, drawn
 from tests.worlds.versions import Version
@@ -69,12 +70,6 @@ def found(version: Version) -> set[str]:
     return {each for finding in report.findings for each in (finding.field, finding.where)}
 
 
-def values_of(folder: Path) -> Json:
-    groups = load(folder / "record.json")["groups"]
-    fields = {name: group["fields"] for name, group in groups.items()}
-    return {f"{name}.{field}": told["value"] for name, each in fields.items() for field, told in each.items()}
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_published_as_an_ordinary_version(kept: Kept, kind: str) -> None:
     """All rules hold, words and pages byte by byte; data files are those that are known before."""
@@ -82,10 +77,10 @@ def test_every_kind_is_published_as_an_ordinary_version(kept: Kept, kind: str) -
     report = verify(run.folder, public_key=run.version.key)
     assert report.ok, [*report.findings, *(check.skipped for check in report.checks)]
     assert UNTOLD in report.cannot_tell
-    assert not {each for each in report.word if each.startswith("execution.")}
+    assert not {each for each in report.word if each.startswith("declarations.fields.")}
     data = {name for name in load(run.folder / "MANIFEST.json")["files"] if "/" in name}
     assert data == file_names(run.known)
-    Draft202012Validator(record_schema()).validate(load(run.folder / "record.json"))
+    Draft202012Validator(version_schemas()["record"]).validate(load(run.folder / "record.json"))
     record = (run.folder / "record.json").read_text()
     assert str(run.workspace.root) not in record
     assert float(run.outcome.version.epsilon) <= float(run.known.spec.charge.epsilon)
@@ -99,7 +94,7 @@ def test_the_record_says_who_took_part_what_it_cost_and_who_is_trusted(kept: Kep
     run = kept("tables")
     assert (run.outcome.lost, run.outcome.left_out) == (1, {"east": 1})
     assert sum("/lost-" in key for key in drawn(run.workspace)) == 1
-    values, known = values_of(run.folder), run.known
+    values, known = run.version.words, run.known
     assert values["execution.lost"] == 1
     assert values["execution.sites"][1] == {"site": "east", "rows_about": 300, "rounds": "1 of 2", "without": "2"}
     assert values["execution.sites"][0]["without"] == "none"
@@ -295,14 +290,16 @@ def test_files_that_nobody_made_are_found(copied: Callable[[str], Version]) -> N
 
 
 def test_words_of_other_code_are_not_compared_and_forged_ones_are_found(copied: Callable[[str], Version]) -> None:
-    """Who is trusted is said again from the terms."""
-    version = copied("tables")
-
-    def change(record: Json) -> None:
-        record["groups"]["execution"]["fields"]["trust"]["value"] = ["nobody is trusted"]
-
-    forge(version, record=change)
-    assert "groups.execution.trust" in found(version)
+    """Who is trusted is said again from the terms; the record has no place for other words."""
+    version = as_forged(copied("tables"))
+    assert verify(version.folder, public_key=version.key).ok
+    page = version.folder / "record.html"
+    page.write_text(page.read_text().replace("each site adds a share of the noise", "nobody is trusted"))
+    forge(version)
+    assert "record.html" in found(version)
+    again = as_forged(copied("tables"))
+    forge(again, record=lambda record: told(record, "fields.execution.trust", ["nobody is trusted"]))
+    assert "declarations.fields.execution.trust" in found(again)
 
 
 def test_what_is_released_is_not_made_again(kept: Kept) -> None:

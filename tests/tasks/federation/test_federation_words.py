@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -43,9 +42,9 @@ def test_a_persons_loss_is_said_to_be_that_of_the_rows_that_its_events_count(tmp
 def test_the_record_says_for_which_rows_a_persons_loss_is(tmp_path: Path) -> None:
     """In the execution, on the page, among the trust; and nowhere that it is of all rows of a person."""
     run = released(tmp_path, TABLES.replace(*TWO_SITES))
-    fields = json.loads((run.folder / "record.json").read_bytes())["groups"]["execution"]["fields"]
     said = "one row at each of up to 2 sites"
-    assert (fields["person"]["value"], fields["record"]["value"]) == (said, "one row at one site")
+    words = run.version.words
+    assert (words["execution.person"], words["execution.record"]) == (said, "one row at one site")
     page = (run.folder / "record.html").read_text()
     assert page.count(said) >= 3
     assert "all rows of a person" not in page

@@ -13,32 +13,35 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from contracts.canonical import readable_json
+from contracts.canonical import canonical_json, readable_json
 from contracts.release.about import About
-from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.amounts import PICO
 from tasks.records.across.across_groups import PRODUCT
 from tasks.records.across.execution_group import EXECUTION
+from tasks.records.explanation import Explanation, explained
 from tasks.records.facts import RunFacts
 from tasks.records.fitted_groups.classifier_groups import MODEL
 from tasks.records.fitted_groups.synthesis_groups import SYNTHESIS
 from tasks.records.groups.field import NOT_AVAILABLE, WITHHELD, Run, no_source
 from tasks.records.groups.guarantee import odds_factor
 from tasks.records.groups.release_identity import hour
-from tasks.records.record import GROUPS, build_record, public_copy
-from tasks.records.record_schema import record_schema
+from tasks.records.model.schemas import version_schemas
+from tasks.records.record import GROUPS, build_record, evidence_of, named_fields, public_copy
 from tasks.report import write_files
-from tasks.verification.record_identity import DECLARABLE
 from tests.worlds.hierarchies import mesh
 from tests.worlds.tables import first, second, third
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 NAMES = ("first", "second", "third", "mesh")
 
+UNLIKE = {"integrity.journal_entries"}
+"""Fields whose facts the test makes up."""
 CONSTANT = {
+    "identity.status_when_written": "every record is written before its version is published",
     "identity.due": "these runs have no due date; one that has is in tests/flows/periods/test_redraw",
     "identity.product_type": "these runs publish tables; synthetic ones are in test_synthetic_version",
     "contract.validation_outcomes.gate": "true and false, and each run has checks of both kinds",
+    "product.tables.minimum_frequency": "no run here has such a rule; test_minimum_frequency has one",
     "product.tables.interval": "one way for every refined table; only tables that are not refined have another",
     **{
         f"limits.hazards_{layer}.{part}": "one checklist for all; which lines concern a run is in test_record_limits"
@@ -76,32 +79,25 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
 
 
 @pytest.fixture(scope="module")
-def records(runs: dict[str, Run]) -> dict[str, dict[str, Any]]:
-    return {name: build_record(run) for name, run in runs.items()}
+def records(runs: dict[str, Run]) -> dict[str, Explanation]:
+    return {name: explained(build_record(run), evidence_of(run)) for name, run in runs.items()}
 
 
 def unlike(facts: RunFacts) -> RunFacts:
-    """Change what the real core gives alike to all three runs: a status, a note, a second accountant."""
-    rule = MinimumFrequency(k=3, t=5)  # the real one goes with method none only
-    product = facts.spec.product.model_copy(update={"minimum_frequency": rule})
+    """Change what the real core gives alike to all three runs: an hour, a note, a second accountant."""
     noted = replace(facts.tables[0], refined=replace(facts.tables[0].refined, notes=("A note.",), disagreement=1.5))
     return replace(
         facts,
-        version=replace(facts.version, status="published"),
         tables=(noted, *facts.tables[1:]),
-        spec=facts.spec.model_copy(update={"product": product}),
-        finished="2027-08-09T11:12:13Z",
+        entries=(*facts.entries[:-1], replace(facts.entries[-1], at="2027-08-09T11:00:00Z")),
+        finished="2027-08-09T11:00:00Z",
         pld_epsilon=2.25,
         flow_run={"flow_run": "0190a6e4"},
     )
 
 
-def fields(record: dict[str, Any]) -> dict[str, Any]:
-    return {
-        f"{section}.{name}": field["value"]
-        for section, group in record["groups"].items()
-        for name, field in group["fields"].items()
-    }
+def fields(record: Explanation) -> dict[str, Any]:
+    return record.values
 
 
 def leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -116,7 +112,7 @@ def leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
         yield path, json.dumps(value)
 
 
-def test_no_field_is_a_constant(records: dict[str, dict[str, Any]]) -> None:
+def test_no_field_is_a_constant(records: dict[str, Explanation]) -> None:
     """Over runs that differ in everything, every field that has a source differs, down to its leaves."""
     seen: dict[str, list[frozenset[str]]] = defaultdict(list)
     for record in records.values():
@@ -131,50 +127,48 @@ def test_no_field_is_a_constant(records: dict[str, dict[str, Any]]) -> None:
     assert same == set(CONSTANT)
 
 
-def test_what_is_not_available_is_what_no_run_knows(records: dict[str, dict[str, Any]]) -> None:
+def test_what_is_not_available_is_what_no_run_knows(records: dict[str, Explanation]) -> None:
     """The list names each field that reads "not available", and those without a source are in every record's list."""
     unsourced = {
         f"{group.name}.{field.name}" for group in GROUPS for field in group.fields if field.fill is no_source
     }
     for record in records.values():
-        listed = set(record["not_available"])
+        listed = set(record.not_available)
         assert listed == {name for name, value in fields(record).items() if value == NOT_AVAILABLE}
         assert unsourced <= listed
-    everywhere = set.intersection(*(set(record["not_available"]) for record in records.values()))
+    everywhere = set.intersection(*(set(record.not_available) for record in records.values()))
     assert everywhere == unsourced
 
 
-def test_what_is_not_available_says_why(records: dict[str, dict[str, Any]]) -> None:
+def test_what_is_not_available_says_why(records: dict[str, Explanation]) -> None:
     """Every field that reads "not available" has a reason beside it, and no other field has one."""
     for record in records.values():
-        for group in record["groups"].values():
-            for field in group["fields"].values():
-                assert ("reason" in field) == (field["value"] == NOT_AVAILABLE)
-                assert len(field.get("reason", "a reason of some length")) > 10
+        for field in record.fields.values():
+            assert ("reason" in field) == (field["value"] == NOT_AVAILABLE)
+            assert len(field.get("reason", "a reason of some length")) > 10
 
 
-def test_declarations_are_told_and_marked(records: dict[str, dict[str, Any]]) -> None:
-    """What a spec declares stands in its fields; the list names just these, and `verify` knows the same ones."""
+def test_declarations_are_told_and_marked(records: dict[str, Explanation]) -> None:
+    """What a spec declares stands in its fields, and these are marked."""
     declarable = {f"{group.name}.{field.name}" for group in GROUPS for field in group.fields if field.declared}
-    assert declarable == DECLARABLE
     assert {f"{path.partition('.')[2]}" for path in declarable} == set(About.model_fields)
-    assert set(records["first"]["declared"]) == set(records["second"]["declared"]) == declarable
-    assert records["third"]["declared"] == []
+    assert records["first"].declared == records["second"].declared == declarable
+    assert records["third"].declared == frozenset()
     told = fields(records["second"])
     assert told["accountability.approvers"] == [{"name": "B. Master", "at": "2027-08-01T09:30Z"}]
     assert told["unprotected.tuned_on_data"] == {"what": "the bins of wages", "accounted": "unaccounted"}
     assert told["preprocessing.exploratory_access"] == "none"
 
 
-def test_optional_facts_are_not_made_up(records: dict[str, dict[str, Any]]) -> None:
+def test_optional_facts_are_not_made_up(records: dict[str, Explanation]) -> None:
     """A contract without a description and a run without a second accountant say so."""
     assert {"accountability.purpose", "contract.limitations", "contract.usage", "guarantee.second_accountant"} <= set(
-        records["third"]["not_available"]
+        records["third"].not_available
     )
     assert fields(records["second"])["guarantee.second_accountant"]["epsilon"] == 2.25
 
 
-def test_the_fields_say_what_the_run_says(runs: dict[str, Run], records: dict[str, dict[str, Any]]) -> None:
+def test_the_fields_say_what_the_run_says(runs: dict[str, Run], records: dict[str, Explanation]) -> None:
     """Identity, unit, guarantee, cost and draws are those of the run."""
     facts, told = runs["second"].facts, fields(records["second"])
     assert (told["identity.release_id"], told["identity.version"], told["identity.supersedes"]) == ("guild", 2, 1)
@@ -199,7 +193,7 @@ def test_the_fields_say_what_the_run_says(runs: dict[str, Run], records: dict[st
     assert "AES" in fields(records["first"])["noise.entropy"]
 
 
-def test_unprotected_quantities_are_listed(records: dict[str, dict[str, Any]]) -> None:
+def test_unprotected_quantities_are_listed(records: dict[str, Explanation]) -> None:
     """A declared public total, gates, a select and the run's own course are named; without a total it says none."""
     first_told, second_told, third_told = (fields(records[name]) for name in NAMES[:3])
     assert first_told["unprotected.exact_total"] == "none"
@@ -224,51 +218,63 @@ def test_unprotected_quantities_are_listed(records: dict[str, dict[str, Any]]) -
 
 
 def test_the_public_copy_withholds_what_is_for_auditors(
-    runs: dict[str, Run], records: dict[str, dict[str, Any]]
+    runs: dict[str, Run], records: dict[str, Explanation]
 ) -> None:
     """Paths, exact times and outcomes of checks are in the auditor's record and nowhere in the public one."""
     for name, run in runs.items():
-        full, published = records[name], public_copy(records[name])
+        full, published = records[name], public_copy(records[name].record)
         text = json.dumps(published)
-        for private in (str(run.facts.spec.source.path), str(run.facts.spec.path.parent), run.facts.finished):
+        for private in (str(run.facts.spec.source.path), str(run.facts.spec.path.parent)):
             assert private not in text
-        told = fields(published)
+        assert "auditor" not in published
+        told = explained(published, evidence_of(run)).values
         assert {
             told[f] for f in ("identity.started", "identity.finished", "source.source", "source.source_path")
         } == {WITHHELD}
         assert told["contract.validation_outcomes"] == WITHHELD
         outcomes = fields(full)["contract.validation_outcomes"]
         assert [outcome["passed"] for outcome in outcomes] == [outcome.passed for outcome in run.facts.outcomes]
-        assert published["replay"] == full["replay"]
+        assert published == {part: value for part, value in full.record.items() if part != "auditor"}
 
 
-def test_the_schema_holds_for_the_records_and_is_the_one_in_docs(records: dict[str, dict[str, Any]]) -> None:
-    """docs/schema/record.schema.json is current, a valid schema, and holds for full and public records."""
-    schema = record_schema()
-    assert (DOCS / "schema" / "record.schema.json").read_bytes() == readable_json(schema)
-    Draft202012Validator.check_schema(schema)
+def test_what_is_explained_is_what_the_run_knows(runs: dict[str, Run], records: dict[str, Explanation]) -> None:
+    """Every field that record, journal and manifest give is the one that the run itself would fill."""
+    for name, run in runs.items():
+        known = {path: field.fill(run) for path, field in named_fields("tables")}
+        filled = json.loads(canonical_json(known))
+        told = fields(records[name])
+        assert {path for path, value in filled.items() if told[path] != value} <= {
+            path for path, value in filled.items() if value is None or path in UNLIKE
+        }
+
+
+def test_the_schema_holds_for_the_records_and_is_the_one_in_docs(records: dict[str, Explanation]) -> None:
+    """The schemas in docs/schema are current and valid; that of records holds for full and public ones."""
+    for name, schema in version_schemas().items():
+        assert (DOCS / "schema" / f"{name}.schema.json").read_bytes() == readable_json(schema)
+        Draft202012Validator.check_schema(schema)
+    schema = version_schemas()["record"]
     for record in records.values():
-        for form in (record, public_copy(record)):
+        for form in (record.record, public_copy(record.record, "0" * 64)):
             assert list(Draft202012Validator(schema).iter_errors(json.loads(readable_json(form)))) == []
 
 
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda record: record["groups"]["guarantee"]["fields"].pop("epsilon"),
-        lambda record: record["groups"]["source"]["fields"]["source"].update({"class": "public"}),
-        lambda record: record["groups"]["identity"]["fields"].update(extra={"class": "public", "value": 1}),
+        lambda record: record.update(epsilon="0.1"),
+        lambda record: record["declarations"].update(epsilon="0.1"),
+        lambda record: record["declarations"]["software"].pop("code"),
         lambda record: record["replay"].update(amount="1"),
-        lambda record: record["replay"]["draws"][0]["event"].update(kind="laplace"),
         lambda record: record["replay"]["tables"][0].update(sha256="00"),
-        lambda record: record.pop("not_available"),
+        lambda record: record.pop("declarations"),
     ],
 )
-def test_the_schema_refuses_a_spoiled_record(records: dict[str, dict[str, Any]], spoil: Any) -> None:
-    """A missing or extra field, another class, an amount that is text, an unknown event, a short digest."""
-    record = copy.deepcopy(records["second"])
+def test_the_schema_refuses_a_spoiled_record(records: dict[str, Explanation], spoil: Any) -> None:
+    """A missing or an unknown part, an amount that is text, a short digest."""
+    record = copy.deepcopy(records["second"].record)
     spoil(record)
-    assert list(Draft202012Validator(record_schema()).iter_errors(record))
+    assert list(Draft202012Validator(version_schemas()["record"]).iter_errors(record))
 
 
 def test_the_manual_explains_every_field() -> None:

@@ -13,10 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.canonical import readable_json
+from contracts.errors import SudareError
 from privacy.ledger.entries import GENESIS, Entry
 from privacy.ledger.journal.merkle import appended, inclusion_proof, leaf, root
 from privacy.ledger.journal.signing import Signer, key_id
+from tasks.records.descriptions.croissant import croissant
 from tasks.records.descriptions.description_files import descriptions
+from tasks.records.explanation import explain, published_explanation
+from tasks.records.model.version_statements import Manifest, Proof
 from tasks.records.page.page import prepare, public_pages
 from tests.worlds.versions import Version
 
@@ -53,14 +57,16 @@ def forge(
         signer: signs; the publisher's own key unless another is given.
     """
     folder, signer = version.folder, signer or version.signer
-    before = (folder / "record.json").read_bytes()
+    before = _told_of(folder)
     _restate_files(folder)
     edit(folder / "record.json", record)
-    if (folder / "record.json").read_bytes() != before:
-        describe_again(folder)
-    manifest_sha256 = sign_manifest(folder, signer, manifest)
     entries = [proven["entry"] for proven in load(folder / "PROOF.json")["entries"]]
+    unchanged = json.dumps(entries)
     journal(entries)
+    if _told_of(folder) != before or json.dumps(entries) != unchanged:
+        sign_manifest(folder, signer)  # the words tell digests too
+        describe_again(folder, entries)
+    manifest_sha256 = sign_manifest(folder, signer, manifest)
     for entry in entries:
         if entry["kind"] == "version_published" and isinstance(entry["body"], dict):
             entry["body"]["manifest"] = manifest_sha256
@@ -71,13 +77,7 @@ def forge(
 def as_forged(version: Version) -> Version:
     """Put a version under the journal that `forge` makes up, words and all, so that a forgery changes no more."""
     forge(version)
-    proven = [each["entry"] for each in load(version.folder / "PROOF.json")["entries"]]
-    entries = [Entry(**entry) for entry in proven if entry["kind"] not in ("account_opened", "version_published")]
-    listed = [
-        {"sequence": each.sequence, "kind": each.kind, "previous": each.previous, "hash": each.hash}
-        for each in entries
-    ]
-    with_words(version, lambda record: told(record, "integrity.journal_entries", listed))
+    with_words(version, lambda record: None)
     return version
 
 
@@ -85,19 +85,40 @@ def with_words(version: Version, change: Callable[[Json], object]) -> None:
     """Change the record, render pages and descriptions again, and sign everything again."""
     folder = version.folder
     edit(folder / "record.json", change)
-    record = load(folder / "record.json")
-    views = prepare(record, lambda name: (folder / name).read_bytes())
-    for name, content in public_pages(record, views).items():
+    sign_manifest(folder, version.signer)
+    explanation = published_explanation(lambda name: (folder / name).read_bytes())
+    views = prepare(explanation, lambda name: (folder / name).read_bytes())
+    for name, content in public_pages(explanation, views).items():
         (folder / name).write_bytes(content)
+    (folder / "croissant.json").write_bytes(readable_json(croissant(explanation)))
     describe_again(folder)
     forge(version)
 
 
-def describe_again(folder: Path) -> None:
-    """Make the files that are made from the record again, as far as it can still be told."""
+def _told_of(folder: Path) -> list[bytes]:
+    return [(folder / name).read_bytes() for name in ("record.json", "croissant.json")]
+
+
+def describe_again(folder: Path, entries: list[Json] | None = None) -> None:
+    """Make the files that are made from the record again, as far as it can still be told.
+
+    Args:
+        entries: of the journal, where they are others than in the folder's proof.
+    """
+    record, proof, manifest = (load(folder / name) for name in ("record.json", "PROOF.json", "MANIFEST.json"))
+    proof["entries"] = proof["entries"] if entries is None else [{"entry": entry, "path": []} for entry in entries]
     try:
-        made = descriptions(load(folder / "record.json"))
-    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+        made = descriptions(explain(record, Proof.model_validate(proof), Manifest.model_validate(manifest)))
+    except (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        StopIteration,
+        TypeError,
+        ValueError,
+        SudareError,
+    ):
         return
     for name, content in made.items():
         (folder / name).write_bytes(content)
@@ -158,17 +179,12 @@ def _statement(path: Path) -> Json:
 
 
 def _restate_files(folder: Path) -> None:
-    """Write the data files' new digests into the record and the catalogue entry."""
-
-    def in_record(record: Json) -> None:
-        for file in record["groups"]["output"]["fields"]["files"]["value"]:
-            file |= _statement(folder / file["path"])
+    """Write the data files' new digests into the catalogue entry."""
 
     def in_catalogue(catalogue: Json) -> None:
         for file in catalogue["distribution"]:
             file["sha256"] = _statement(folder / file["contentUrl"])["sha256"]
 
-    edit(folder / "record.json", in_record)
     edit(folder / "croissant.json", in_catalogue)
 
 
@@ -203,9 +219,9 @@ def digest_of(path: Path, column: str) -> str:
 
 
 def told(record: Json, path: str, value: Any) -> None:
-    """Overwrite one field for people ("guarantee.epsilon")."""
-    section, _, name = path.partition(".")
-    record["groups"][section]["fields"][name]["value"] = value
+    """Overwrite one of the publisher's declarations ("source.select", "fields.product.measured")."""
+    part, _, name = path.partition(".")
+    record["declarations"][part][name] = value
 
 
 def of_kind(entries: list[Json], kind: str) -> Json:

@@ -117,13 +117,14 @@ def test_a_page_that_does_not_follow_a_record_that_was_changed_is_found(version:
     assert named(report) == set(PAGES.values())
 
 
-@pytest.mark.parametrize("path", ["noise.code", "noise.platform", "noise.packages"])
+@pytest.mark.parametrize("path", ["code", "platform", "packages"])
 def test_words_by_other_code_are_not_compared_and_the_report_says_so(version: Version, path: str) -> None:
     """Other code, other libraries or another kind of machine may write another page: go by the statement."""
 
     def change(record: Json) -> None:
-        field = record["groups"]["noise"]["fields"][path.partition(".")[2]]
-        field["value"] = {**field["value"], "jinja2": "1.0"} if path == "noise.packages" else "f" * 64
+        software = record["declarations"]["software"]
+        packages = {**software["packages"], "jinja2": "1.0"}
+        software[path] = packages if path == "packages" else "f" * 64
 
     forge(version, record=change)
     report = verify(version.folder, public_key=version.key)
@@ -161,9 +162,7 @@ def test_a_page_that_is_missing_is_found(version: Version, name: str) -> None:
 
 
 @pytest.mark.parametrize("value", [3, {"x": [[{}], 3, {"y": None}]}, [], None, [[[[]]]], True])
-@pytest.mark.parametrize(
-    "path", ["unprotected.quantities", "contract.columns", "source.population", "preprocessing.steps"]
-)
+@pytest.mark.parametrize("path", ["about.curator", "source.select", "software.packages", "software.code"])
 def test_a_record_that_no_page_can_be_rendered_of_is_a_finding(version: Version, path: str, value: object) -> None:
     """Values of a form that no template expects; whatever rendering raises is a finding, and never a traceback."""
     forge(version, record=lambda record: told(record, path, value))
@@ -185,7 +184,7 @@ def test_hostile_texts_cost_bounded_work(version: Version, what: str, monkeypatc
     """Whatever texts a publisher signs, translating them ends: within the bound of a rule, here a tenth of it."""
     monkeypatch.setattr("tasks.verify.MOST_TERMS", 10**8)
     path = version.folder / "record.json"
-    edit(path, lambda record: told(record, "contract.usage", HOSTILE[what]))
+    edit(path, lambda record: told(record, "about.rationale", HOSTILE[what]))
     describe_again(version.folder)
     forge(version)
     started = time.monotonic()

@@ -120,7 +120,6 @@ def rewrite_refinement(version: Version) -> None:
     def record(value: Json) -> None:
         value["replay"]["draws"][0]["sha256"] = drawn
         value["replay"]["tables"][0]["sha256"] = table
-        value["groups"]["integrity"]["fields"]["draw_digests"]["value"]["table:age"] = drawn
 
     forge(
         version,

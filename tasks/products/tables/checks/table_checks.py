@@ -8,7 +8,6 @@ from typing import ClassVar
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise
-from tasks.products.tables.checks.frequency_rule import check_rule
 from tasks.products.tables.checks.mechanism import check_mechanism
 from tasks.products.tables.checks.sparse_form import check_listed
 from tasks.products.tables.checks.table_replay import replay_tables
@@ -105,8 +104,6 @@ class TablesChecks:
             self._planned = self._planned and not wrong
             findings += wrong + check_moves(replay.draws, meaning, where=where)
             findings += check_mechanism(self._record, meaning, run, where=where)
-            events = {draw.key: event for draw, event in zip(replay.draws, self._events, strict=False)}
-            findings += check_rule(self._record, meaning, events, where=where)
         return findings, skipped
 
     def replay(

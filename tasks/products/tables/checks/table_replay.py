@@ -206,7 +206,7 @@ class _Tables:
     def check_total(self, drawn: int | None) -> None:
         """Check the stated total, once all measurements of dense tables have been read, against the drawn one too."""
         known = [each for each in self._sums if each is not None]
-        estimated = estimate_total(known).value if len(known) == len(self._sums) else None
+        estimated = estimate_total(known) if len(known) == len(self._sums) else None
         self.refined += check_total(self._replay, self._meaning, drawn=drawn, estimated=estimated, where=self._record)
 
     def replayed_together(self, parts: Sequence[_Part], *, total_event: CountNoise | None) -> None:

@@ -27,7 +27,8 @@ from privacy.ledger.journal.signing import key_id
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.replay.fold import SignedCheckpoint
 from privacy.ledger.store import schema
-from tasks.records.model.version_statements import Proof, read_statement
+from tasks.records.model.statement import read_statement
+from tasks.records.model.version_statements import Proof
 from tasks.verification.inclusion import check_inclusion, check_succession
 from tests.privacy.conftest import Databases
 from tests.privacy.ledger.forged_entries import charge_again

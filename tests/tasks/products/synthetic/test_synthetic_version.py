@@ -18,8 +18,8 @@ from privacy.generators.generator import OutOfTime
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.products.post_processing_seed import seed_of_run
 from tasks.records.groups.field import Run
+from tasks.records.model.schemas import version_schemas
 from tasks.records.record import build_record
-from tasks.records.record_schema import record_schema
 from tasks.report import write_files
 from tasks.sample import sample
 from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
@@ -113,7 +113,7 @@ def test_where_the_number_of_rows_comes_from(
     assert rows["from"] == origin
     assert rows["number"] == pq.read_metadata(made[name].folder / rows["data"]).num_rows
     assert number in (None, rows["number"])
-    public = record["groups"]["unprotected"]["fields"]["exact_total"]["value"]
+    public = made[name].words["unprotected.exact_total"]
     assert (public != "none") == (origin == "public")
 
 
@@ -121,8 +121,8 @@ def test_where_the_number_of_rows_comes_from(
 def test_the_record_follows_the_schema_and_says_what_was_done(made: dict[str, Version], name: str) -> None:
     """Generator, options, draws, choices, model, rows, seed, constraints, uses; nothing of the private kind."""
     record = load(made[name].folder / "record.json")
-    assert list(Draft202012Validator(record_schema()).iter_errors(record)) == []
-    told = {key: field["value"] for key, field in record["groups"]["product"]["fields"].items()}
+    assert list(Draft202012Validator(version_schemas()["record"]).iter_errors(record)) == []
+    told = {key.partition(".")[2]: value for key, value in made[name].words.items() if key.startswith("product.")}
     draws = record["replay"]["draws"]
     assert told["generator"] == {"aim": "aim", "pure": "independent", "fixed": "fixed"}[name]
     assert len(told["measured"]) == sum(draw["index"] is None for draw in draws)
@@ -130,7 +130,7 @@ def test_the_record_follows_the_schema_and_says_what_was_done(made: dict[str, Ve
     assert told["options"]["max_model_megabytes"] == 80
     assert told["utility"].startswith("private, for auditors only")
     assert ("arrived <= left" in told["constraints"]) == (name != "pure")
-    assert {draw["what"] for draw in record["groups"]["ledger"]["fields"]["draws"]["value"]} <= {
+    assert {draw["what"] for draw in made[name].words["ledger.draws"]} <= {
         "measurement",
         "choice",
     }
@@ -217,7 +217,7 @@ def test_a_time_limit_that_is_too_short_is_refused_by_the_plan_and_one_that_stop
         return
     report = verify(version.folder, public_key=version.key, deep=True)
     assert report.ok, report.findings
-    assert "within its time limit" in str(load(version.folder / "record.json")["groups"]["unprotected"])
+    assert "within its time limit" in str(version.words["unprotected.quantities"])
 
 
 def test_a_column_s_codes_survive_publication(made: dict[str, Version]) -> None:

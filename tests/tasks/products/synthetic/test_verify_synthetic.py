@@ -71,7 +71,6 @@ def chosen(change: Change) -> Change:
     def in_record(record: Json) -> None:
         draws = record["replay"]["draws"]
         change(draws[first_of(draws, "choice")])
-        told(record, "product.choices", choices(record))
 
     return in_record
 
@@ -155,11 +154,10 @@ def restate_distances(folder: Path, model: Model) -> None:
 
     def change(record: Json) -> None:
         draws = {draw["key"]: draw for draw in record["replay"]["draws"]}
-        listed = record["groups"]["utility"]["fields"]["error_against_noisy"]["value"]
-        for entry in listed if isinstance(listed, list) else ():
-            draw = draws[entry["of"]]
+        for key, stated in record["replay"]["distances"].items():
+            draw = draws[key]
             noisy = pq.read_table(folder / draw["measurements"]).column("noisy").to_numpy()
-            entry.update(distance(model.marginal(tuple(draw["clique"])), noisy).told())
+            stated.update(distance(model.marginal(tuple(draw["clique"])), noisy).told())
 
     edit(folder / "record.json", change)
 
@@ -190,13 +188,12 @@ def spoil_measurement(folder: Path) -> None:
 
 
 def seed(text: str) -> Change:
-    return both(replay(lambda r: r["rows"].update(seed=text)), lambda record: told(record, "product.seed", text))
+    return replay(lambda r: r["rows"].update(seed=text))
 
 
 def rows(number: int) -> Change:
     def change(record: Json) -> None:
         record["replay"]["rows"]["number"] = number
-        record["groups"]["product"]["fields"]["rows"]["value"]["number"] = number
 
     return change
 
@@ -262,22 +259,9 @@ FORGERIES = {
     "another sensitivity": Forgery(
         {6}, record=replay(lambda r: r["draws"][0]["event"].update(moves=[1, 1])), says="moves"
     ),
-    "another generator told": Forgery(
-        {5}, record=lambda r: told(r, "product.generator", "mst"), says="product.generator"
-    ),
     "other options told": Forgery(
-        {5}, record=lambda r: told(r, "product.options", {"degree": 3}), says="product.options"
+        {5}, record=lambda r: told(r, "fields.product.options", {"degree": 3}), says="product.options"
     ),
-    "other columns told": Forgery({5}, record=lambda r: told(r, "product.columns", ["age"]), says="product.columns"),
-    "a time limit, and nobody told what it shows": Forgery(
-        {5},
-        record=both(
-            replay(lambda r: r["product"]["options"].update(time_limit=3600)),
-            lambda r: r["groups"]["product"]["fields"]["options"]["value"].update(time_limit=3600),
-        ),
-        says="unprotected.run_time_facts",
-    ),
-    "another seed told": Forgery({5}, record=lambda r: told(r, "product.seed", "1" * 32), says="product.seed"),
     "another product": Forgery({5}, record=replay(lambda r: r["product"].update(rows=7)), says="rows"),
     "a marginal of another shape": Forgery(
         {6}, record=replay(lambda r: r["draws"][0].update(shape=[1])), says="the whole declared domain"
@@ -328,14 +312,14 @@ def test_a_model_and_its_rows_that_fit_each_other_but_no_measurement_are_caught_
 
 def test_a_bent_model_whose_distance_is_not_restated_is_caught_without_deep(version: Version) -> None:
     """What people are told of the model beside the noisy marginals is computed again from both."""
-    before = load(version.folder / "record.json")["groups"]["utility"]
+    before = load(version.folder / "record.json")["replay"]["distances"]
     bend_model(version.folder)
     resample(version.folder)
-    edit(version.folder / "record.json", lambda record: record["groups"].update(utility=before))
+    edit(version.folder / "record.json", lambda record: record["replay"].update(distances=before))
     forge(version)
     report = verify(version.folder, public_key=version.key)
     assert broken(report) == {9}, report.findings
-    assert "groups.utility.error_against_noisy" in str(report.findings[0])
+    assert "replay.distances" in str(report.findings[0])
 
 
 def test_a_version_whose_model_s_cap_left_choices_out_verifies(tmp_path: Path) -> None:
@@ -405,7 +389,6 @@ def test_a_choice_s_columns_that_were_not_at_its_place_are_caught_by_deep(versio
             d["clique"] for d in draws[place + 2 :] if d["index"] is None and d["clique"] != draws[place]["clique"]
         )
         draws[place]["clique"] = later
-        told(record, "product.choices", choices(record))
 
     edit(version.folder / "record.json", swap)
     choices_file(version.folder)

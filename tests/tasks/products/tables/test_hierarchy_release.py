@@ -14,9 +14,9 @@ from privacy.grant.grant import open_grant
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.ledger import Ledger
 from tasks.products.tables.table_refinement import refine
-from tasks.records.record_schema import record_schema
+from tasks.records.model.schemas import version_schemas
 from tasks.verify import verify
-from tests.tasks.verification.forgeries import event, processed
+from tests.tasks.verification.forgeries import event
 from tests.tasks.verification.forgery import digest_of, edit, forge, load, set_cell
 from tests.worlds.hierarchies import mesh, nested
 from tests.worlds.tables import counted, made_up_rows
@@ -46,7 +46,7 @@ def test_a_release_at_several_resolutions_is_published_and_replayed(trees: dict[
     version = trees[name]
     report = verify(version.folder, public_key=version.key)
     assert report.ok, report.findings
-    jsonschema.Draft202012Validator(record_schema()).validate(load(version.folder / "record.json"))
+    jsonschema.Draft202012Validator(version_schemas()["record"]).validate(load(version.folder / "record.json"))
     stated = table(version)
     total = counts(version, stated["data"]).sum()
     for level in stated["levels"]:
@@ -87,12 +87,12 @@ def test_the_tables_beside_a_hierarchy_keep_the_same_estimated_total(trees: dict
 def test_the_record_lists_the_levels_with_share_noise_and_expected_error(trees: dict[str, Version]) -> None:
     version = trees["mesh"]
     record = load(version.folder / "record.json")
-    told = processed(record, "mesh")
+    [told] = version.words["product.tables"]
     assert [level["level"] for level in told["levels"]] == ["32x32", "16x16", "8x8", "4x4", "2x2", "mesh"]
     assert told["total_from"] == "levels"
     for level in told["levels"]:
         assert float(level["variance_when_consistent"]) < float(level["variance"])
-    draws = record["groups"]["ledger"]["fields"]["draws"]["value"]
+    draws = version.words["ledger.draws"]
     assert [draw["level"] for draw in draws] == ["32x32", "16x16", "8x8", "4x4", "2x2", "none"]
     assert all(draw["l1_sensitivity"] == 1 for draw in draws)
     assert {d["coarsening"]["level"] for d in record["replay"]["draws"][:-1]} == {d["level"] for d in draws[:-1]}

@@ -25,7 +25,7 @@ KEPT = {
 
 def told(version: Version) -> dict[str, Any]:
     """What the record tells people of each table's refinement."""
-    entries = load(version.folder / "record.json")["groups"]["product"]["fields"]["tables"]["value"]
+    entries = version.words["product.tables"]
     return {entry["table"]: entry for entry in entries}
 
 

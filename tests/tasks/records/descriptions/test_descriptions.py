@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from tasks.records.descriptions.deployment_entry import deployment, deployment_y
 from tasks.records.descriptions.description_files import FROM_RECORD, descriptions
 from tasks.records.descriptions.label import label_html
 from tasks.records.descriptions.lineage import run_event
+from tasks.records.explanation import Explanation, published_explanation
 from tasks.records.software import software
 from tasks.verify import verify
 from tests.tasks.records.descriptions.outside_schemas import DEPLOYMENT, RUN_EVENT
-from tests.tasks.verification.forgery import Json, as_forged, edit, forge, load, told
+from tests.tasks.verification.forgery import as_forged, edit, forge, load, told
 from tests.worlds.tables import OTHER_ABOUT, second
 from tests.worlds.versions import Version, Worlds, broken, named
 
@@ -54,22 +56,20 @@ def spoilt(forgeable: Version, tmp_path: Path) -> Version:
 
 
 @pytest.fixture
-def record(ours: Version) -> Json:
-    return load(ours.folder / "record.json")
+def record(ours: Version) -> Explanation:
+    return published_explanation(lambda name: (ours.folder / name).read_bytes())
 
 
-def with_declared(record: Json) -> Json:
-    full = deepcopy(record)
-    for path, value in DECLARED.items():
-        told(full, path, value)
-    return full
+def with_declared(explanation: Explanation, **more: str) -> Explanation:
+    fields = {path: {"class": "public", "value": value} for path, value in (DECLARED | more).items()}
+    return replace(explanation, fields={**explanation.fields, **fields})
 
 
 def wrong(schema: dict[str, Any], value: Any) -> list[str]:
     return [error.message for error in Draft202012Validator(schema).iter_errors(value)]
 
 
-def test_the_entry_has_the_form_of_the_registry(record: Json) -> None:
+def test_the_entry_has_the_form_of_the_registry(record: Explanation) -> None:
     """With everything declared, the entry is complete, and of the highest tier."""
     entry = deployment(with_declared(record))
     assert wrong(DEPLOYMENT, entry) == []
@@ -77,7 +77,7 @@ def test_the_entry_has_the_form_of_the_registry(record: Json) -> None:
     assert (entry["tier"], entry["status"]) == (3, "Draft")
 
 
-def test_what_nobody_declared_is_named_and_not_invented(record: Json) -> None:
+def test_what_nobody_declared_is_named_and_not_invented(record: Explanation) -> None:
     """What the schema misses is what the first lines name, no more; the rest has its form."""
     text = deployment_yaml(record).decode()
     assert "#   product.data_curators: curator: who publishes\n" in text
@@ -90,7 +90,7 @@ def test_what_nobody_declared_is_named_and_not_invented(record: Json) -> None:
     assert len(messages) == 2
 
 
-def test_the_form_that_is_asked_for_is_strict(record: Json) -> None:
+def test_the_form_that_is_asked_for_is_strict(record: Explanation) -> None:
     """The test of the form can fail: another name, a missing field, a text for a number."""
     entry = deployment(with_declared(record))
     for spoil in (
@@ -109,7 +109,7 @@ def test_the_form_that_is_asked_for_is_strict(record: Json) -> None:
         assert wrong(DEPLOYMENT, other)
 
 
-def test_the_entry_has_the_numbers_of_the_record(record: Json) -> None:
+def test_the_entry_has_the_numbers_of_the_record(record: Explanation) -> None:
     entry = yaml.safe_load(deployment_yaml(record))["deployment"]
     parameters = entry["privacy_loss"]["privacy_parameters"]
     assert parameters == {"epsilon": 2.499999995191, "delta": 1e-8}
@@ -122,7 +122,7 @@ def test_the_event_has_the_form_of_openlineage(versions: dict[str, Version]) -> 
         assert wrong(RUN_EVENT, load(version.folder / "lineage.json")) == []
 
 
-def test_the_form_of_an_event_is_strict(record: Json) -> None:
+def test_the_form_of_an_event_is_strict(record: Explanation) -> None:
     event = run_event(record)
     for spoil in (
         lambda e: e.pop("schemaURL"),
@@ -135,7 +135,7 @@ def test_the_form_of_an_event_is_strict(record: Json) -> None:
         assert wrong(RUN_EVENT, other)
 
 
-def test_the_event_tells_of_gates_and_files_and_nothing_private(ours: Version, record: Json) -> None:
+def test_the_event_tells_of_gates_and_files_and_nothing_private(ours: Version, record: Explanation) -> None:
     """Only the declared gate is an assertion; the source is named by its contract; every file is an output."""
     event = run_event(record)
     [source] = event["inputs"]
@@ -151,23 +151,18 @@ def test_no_description_shows_what_is_withheld(ours: Version) -> None:
     """The path and name of the source, and the exact times, are for auditors."""
     path = ours.folder.parents[2] / "records" / Path(*ours.folder.parts[-2:]) / "record.auditor.json"
     private = load(path)["record"]
-    hidden = [
-        field["value"]
-        for group in private["groups"].values()
-        for field in group["fields"].values()
-        if field["class"] == "auditor" and isinstance(field["value"], str)
-    ]
+    hidden = [value for value in private["auditor"].values() if isinstance(value, str)]
     assert len(hidden) >= 4
     for name in FROM_RECORD:
         text = (ours.folder / name).read_text(encoding="utf-8")
         assert [value for value in hidden if value in text] == []
 
 
-def test_the_label_is_one_page_of_escaped_text_without_script(record: Json) -> None:
+def test_the_label_is_one_page_of_escaped_text_without_script(record: Explanation) -> None:
     """What a contract says is text; nothing is loaded from anywhere."""
-    hostile = with_declared(record)
-    told(hostile, "identity.title", "<script>alert(1)</script>")
-    told(hostile, "accountability.curator", '"><img src=x onerror=alert(1)>')
+    curator = '"><img src=x onerror=alert(1)>'
+    hostile = {"identity.title": "<script>alert(1)</script>", "accountability.curator": curator}
+    hostile = with_declared(record, **hostile)
     page = label_html(hostile).decode()
     assert "<script" not in page
     assert "<img" not in page
@@ -177,9 +172,9 @@ def test_the_label_is_one_page_of_escaped_text_without_script(record: Json) -> N
     assert '<data value="2.499999995191">' in page
 
 
-def test_descriptions_are_made_of_the_written_record(ours: Version) -> None:
+def test_descriptions_are_made_of_the_written_record(ours: Version, record: Explanation) -> None:
     """Made again from record.json as it is read, they have the same bytes."""
-    for name, content in descriptions(load(ours.folder / "record.json")).items():
+    for name, content in descriptions(record).items():
         assert (ours.folder / name).read_bytes() == content
 
 
@@ -246,7 +241,7 @@ def test_a_description_that_says_something_else_is_found(
 
 def test_other_code_compares_numbers_and_not_bytes(spoilt: Version) -> None:
     """A record of other code: another layout is no finding, another ε is."""
-    forge(spoilt, record=lambda record: told(record, "noise.code", "2" * 64))
+    forge(spoilt, record=lambda record: told(record, "software.code", "2" * 64))
     replaced("deployment.yaml", "tier: 1", "tier: 3")(spoilt.folder)
     forge(spoilt)
     assert verify(spoilt.folder, public_key=spoilt.key).findings == ()

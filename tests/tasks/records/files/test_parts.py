@@ -37,7 +37,7 @@ def version(published: Version, tmp_path: Path) -> Version:
 
 
 def listed(version: Version) -> list[Json]:
-    files: list[Json] = load(version.folder / "record.json")["groups"]["output"]["fields"]["files"]["value"]
+    files: list[Json] = version.words["output.files"]
     return [file for file in files if "/part-" in file["path"]]
 
 
@@ -58,9 +58,9 @@ def test_parts_are_the_rows_of_the_whole_file_and_verify(published: Version) -> 
     croissant = load(published.folder / "croissant.json")
     assert {part["path"] for part in parts} <= {each["contentUrl"] for each in croissant["distribution"]}
     assert not [each["name"] for each in croissant["recordSet"] if "part-" in each["name"]]
-    output = load(published.folder / "record.json")["groups"]["output"]["fields"]
-    assert output["formats"]["value"] == ["parquet", "csv", "parts"]
-    assert output["partitioning"]["value"].endswith(f"in parts, a row group each: {len(parts)} files")
+    output = published.words
+    assert output["output.formats"] == ["parquet", "csv", "parts"]
+    assert output["output.partitioning"].endswith(f"in parts, a row group each: {len(parts)} files")
 
 
 def other_value(folder: Path) -> None:
@@ -114,8 +114,7 @@ def test_forged_parts_are_caught_where_all_digests_and_signatures_hold(
     there = {path.relative_to(version.folder).as_posix() for path in version.folder.rglob("*")}
 
     def as_they_stand(record: Json) -> None:
-        files = record["groups"]["output"]["fields"]["files"]
-        files["value"] = [file for file in files["value"] if file["path"] in there]
+        record["files"] = [file for file in record["files"] if file["path"] in there]
 
     if change is lost_part:
         gone = {"path": "data/age/part-00000.parquet"}

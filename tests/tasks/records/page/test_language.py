@@ -12,9 +12,10 @@ import pytest
 
 from contracts.message import joined, message, plural
 from tasks.records.charts.drawing import Drawing
+from tasks.records.explanation import Explanation, published_explanation
 from tasks.records.page.language import Language, language
 from tests.catalogues import catalogue
-from tests.tasks.verification.forgery import Json, load
+from tests.tasks.verification.forgery import load
 from tests.worlds.classifiers import anonymized_learning, dp_sgd, learning_first
 from tests.worlds.federated_runs import released
 from tests.worlds.federations import FEDERATION, GENERATOR, MARGINALS, TABLES
@@ -174,19 +175,14 @@ class Passages(HTMLParser):
             (self.english if "en" in self.open else self.texts).append(data)
 
 
-def own_words(record: Json) -> str:
+def own_words(explanation: Explanation) -> str:
     """Everything in a record that people wrote: the contract, the spec, declarations."""
-    said = []
-    for path in (*OWN_WORDS, *record["declared"]):
-        section, _, name = path.partition(".")
-        field = record["groups"][section]["fields"].get(name)
-        said.append("" if field is None else json.dumps(field["value"], ensure_ascii=False))
-    return " ".join(said)
+    paths = (*OWN_WORDS, *sorted(explanation.declared))
+    return " ".join(json.dumps(explanation.values.get(path, ""), ensure_ascii=False) for path in paths)
 
 
 def check_japanese(version: Version) -> None:
-    record = load(version.folder / "record.json")
-    words = own_words(record)
+    words = own_words(published_explanation(lambda name: (version.folder / name).read_bytes()))
     passages = Passages()
     passages.feed((version.folder / "record.ja.html").read_text(encoding="utf-8"))
     assert passages.open == []
@@ -254,7 +250,7 @@ def test_the_auditors_page_has_what_is_withheld_and_only_the_owner_reads_it(vers
     [record] = private.rglob("record.auditor.json")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     page = path.read_text(encoding="utf-8")
-    hidden = load(record)["record"]["groups"]["source"]["fields"]["source"]["value"]
+    hidden = load(record)["record"]["auditor"]["source.source"]
     assert f">{hidden}" in page
     assert "For auditors only" in page
     assert 'href="data/' not in page

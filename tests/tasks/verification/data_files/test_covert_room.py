@@ -108,7 +108,7 @@ def test_room_in_a_parquet_file_is_found_whatever_wrote_it(version: Version, tri
 
 
 def by_other_libraries(record: Json) -> None:
-    packages = record["groups"]["noise"]["fields"]["packages"]["value"]
+    packages = record["declarations"]["software"]["packages"]
     packages.update(pyarrow="25.0.0")
 
 

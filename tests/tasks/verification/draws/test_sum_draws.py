@@ -19,8 +19,8 @@ from privacy.learning.lattice import sha256
 from privacy.learning.written_statistics import nearly, read_statistic, statistic_arrays, tidy_rows
 from tasks.products.synthetic.row_checks import MODEL
 from tasks.records.files.array_file import write_arrays
+from tasks.records.model.schemas import version_schemas
 from tasks.records.model.synthetic_statements import StatisticStatement
-from tasks.records.record_schema import record_schema
 from tasks.verification.draws.sum_draws import worst_moves_of_sum
 from tasks.verification.fitted.model_distance import SHARE
 from tasks.verify import verify
@@ -331,7 +331,9 @@ FORGERIES = {
         {5, 6}, record=lambda r: of(r, 0).update(measurements=ARRAYS), says="a file of its own"
     ),
     "another order": Forgery({6}, record=replay(lambda r: r["draws"].reverse()), says="as the journal says"),
-    "another model told": Forgery({5}, record=lambda r: told(r, "product.measured", []), says="product.measured"),
+    "another model told": Forgery(
+        {5}, record=lambda r: told(r, "fields.product.measured", []), says="product.measured"
+    ),
 }
 
 
@@ -423,8 +425,8 @@ def test_a_file_that_is_spoilt_or_gone_never_raises(version: Version, name: str)
 def test_the_record_tells_in_plain_words_what_was_added_up(published: Version) -> None:
     """Bound, axes, groups and noise; it follows its schema; the page shows it; digests are those of the files."""
     record = load(published.folder / "record.json")
-    Draft202012Validator(record_schema()).validate(record)
-    measured = record["groups"]["product"]["fields"]["measured"]["value"]
+    Draft202012Validator(version_schemas()["record"]).validate(record)
+    measured = published.words["product.measured"]
     assert "the number of rows and the sum of their vectors, for all rows together" in measured[0]["sums"]
     assert "for each of the 4 cells of ward" in measured[2]["sums"]
     assert "on 6 released or public axes; clipped to norm" in measured[2]["vectors"]
@@ -453,7 +455,7 @@ def test_a_version_of_stretched_numbers_verifies_and_tells_how_they_were_counted
     assert report.ok, report.findings
     assert MODEL not in report.cannot_tell
     record = load(published_stretched.folder / "record.json")
-    measured = record["groups"]["product"]["fields"]["measured"]["value"]
+    measured = published_stretched.words["product.measured"]
     assert len(measured) == 6
     assert (
         "the number of rows, for the rows in each of 37 shells, by the norms of their vectors" in measured[1]["sums"]

@@ -17,8 +17,8 @@ from jsonschema import Draft202012Validator
 
 from contracts.contract.contract import Contract, Unit
 from privacy.accounting.calculus import RenyiCalculus
+from tasks.records.model.schemas import version_schemas
 from tasks.records.model.synthetic_statements import SyntheticDraw
-from tasks.records.record_schema import record_schema
 from tasks.verification.draws.training_draws import check_trainings
 from tasks.verify import verify
 from tests.tasks.products.synthetic.test_verify_synthetic import (
@@ -70,14 +70,14 @@ def test_a_version_of_a_training_verifies_and_its_model_follows_from_the_last_ch
     report = verify(published.folder, public_key=published.key, deep=True)
     assert report.ok, report.findings
     record = load(published.folder / "record.json")
-    Draft202012Validator(record_schema()).validate(record)
+    Draft202012Validator(version_schemas()["record"]).validate(record)
     draws = record["replay"]["draws"]
     assert [draw["training"]["interval"] for draw in draws] == [0, 1, 2]
     assert [draw["measurements"] for draw in draws[:2]] == [None, None]
-    (measured,) = record["groups"]["product"]["fields"]["measured"]["value"]
+    (measured,) = published.words["product.measured"]
     assert measured["file"] == draws[2]["measurements"] == "measurements/0002-checkpoint.parquet"
     assert "clipped to norm 1" in measured["trained"]
-    assert "DP-SGD" in record["groups"]["noise"]["fields"]["mechanism"]["value"]
+    assert "DP-SGD" in published.words["noise.mechanism"]
     page = (published.folder / "record.html").read_text()
     assert "gradients of its rows clipped to norm 1" in page
 
@@ -136,7 +136,7 @@ FORGERIES = {
     "a plan with a key more": Forgery({6}, record=plans(speed=3), says="exactly"),
     "no training": Forgery({6}, record=lambda r: of(r, 1).pop("training"), says="an interval of a training alone"),
     "the last checkpoint untold": Forgery(
-        {5}, record=lambda r: told(r, "product.measured", []), says="product.measured"
+        {5}, record=lambda r: told(r, "fields.product.measured", []), says="product.measured"
     ),
     "an earlier checkpoint's file": Forgery(
         {6},
@@ -193,11 +193,11 @@ def test_an_interrupted_interval_is_paid_again_and_the_version_says_so(tmp_path:
         draws = record["replay"]["draws"]
         assert [draw["training"]["interval"] for draw in draws] == [0, None, 1, 2]
         assert draws[1]["key"] == "training/00001/lost-1"
-        told_draws = record["groups"]["ledger"]["fields"]["draws"]["value"]
+        told_draws = made.words["ledger.draws"]
         assert "lost and paid again" in told_draws[1]["what"]
-        facts = record["groups"]["unprotected"]["fields"]["run_time_facts"]["value"]
+        facts = made.words["unprotected.run_time_facts"]
         assert "that 1 interval(s) of a training were interrupted, and made again" in facts
-        Draft202012Validator(record_schema()).validate(record)
+        Draft202012Validator(version_schemas()["record"]).validate(record)
         version = made.copy(tmp_path / "v")
         edit(version.folder / "record.json", plans(reserve=0))
         forge(version)

@@ -1,0 +1,78 @@
+"""What only the publisher and the run can say of a version: the record's section `declarations`, all of it by name.
+
+Nothing that is published confirms these values, so a verification lists each as the publisher's word. All other words
+for people follow from the rest of the record, and from journal and manifest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from tasks.records.model.statement import Count, Hash, StatedText, Statement, Tuple, Units
+
+
+class SourceStatement(Statement):
+    """How the rows were read: form and projection, and the columns' fixed types in it; not where they are."""
+
+    format: StatedText
+    files: StatedText | None
+    select: StatedText | None
+    select_types: dict[StatedText, StatedText]
+    by: StatedText | None
+
+
+class SoftwareStatement(Statement):
+    """What computed the release."""
+
+    packages: dict[StatedText, StatedText]
+    python: StatedText
+    platform: StatedText
+    code: StatedText
+    commit: StatedText | None
+    dirty: bool | None
+    distributions: Count
+    distributions_sha256: Hash | None
+    container: StatedText | None
+
+
+class EarlierCharge(Statement):
+    """A charge that the account had before this one; its cost in the account's units."""
+
+    release: StatedText
+    amount: Units
+
+
+class Declarations(Statement):
+    """The publisher's word.
+
+    Attributes:
+        about: what people declare, as the spec or the workspace has it.
+        source: how the rows were read; None where sites read their own.
+        formats: the formats that were asked for.
+        software: what computed the release.
+        gate_failures: how many runs of the account gates had stopped before.
+        earlier_charges: the charges that the account had before.
+        second_epsilon: ε by the second accountant, where it applies.
+        claim_source: which derivation gives the claimed ε; None where the losses are pure.
+        fields: values of fields for people that nothing else in the version gives, by name of the field.
+    """
+
+    about: dict[StatedText, Any]
+    source: SourceStatement | None
+    formats: Tuple[StatedText]
+    software: SoftwareStatement
+    gate_failures: Count
+    earlier_charges: Tuple[EarlierCharge]
+    second_epsilon: float | Literal["infinite"] | None
+    claim_source: StatedText | None
+    fields: dict[StatedText, Any]
+
+    def names(self) -> Iterator[str]:
+        """Name every value that stands here, as the record does."""
+        for part in ("about", "source", "software", "fields"):
+            named = getattr(self, part)
+            keys = named if isinstance(named, dict) else () if named is None else type(named).model_fields
+            yield from (f"declarations.{part}.{key}" for key in sorted(keys))
+        plain = ("formats", "gate_failures", "earlier_charges", "second_epsilon", "claim_source")
+        yield from (f"declarations.{name}" for name in plain)

@@ -1,0 +1,30 @@
+"""The JSON Schemas of a version's files, made from their models; docs/schema has copies."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from tasks.records.model.auditor_statements import SealedRecord
+from tasks.records.model.record_kinds import RECORD_MODELS
+from tasks.records.model.version_statements import Manifest, Proof
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def version_schemas() -> dict[str, dict[str, Any]]:
+    """Return the JSON Schema (2020-12) of each file that states something, by its name in docs/schema."""
+    records: Any = reduce(or_, RECORD_MODELS.values())
+    return {
+        "record": _schema(records, "Sudare audit record"),
+        "manifest": _schema(Manifest, "Sudare manifest"),
+        "proof": _schema(Proof, "Sudare proof"),
+        "auditor-record": _schema(SealedRecord, "Sudare auditors' record"),
+    }
+
+
+def _schema(model: Any, title: str) -> dict[str, Any]:
+    return {"$schema": _DRAFT, **TypeAdapter(model).json_schema(by_alias=True), "title": title}

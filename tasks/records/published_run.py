@@ -1,0 +1,263 @@
+"""A run as its version publishes it: what fields of the record are filled from wherever the record is explained.
+
+A field is a function of a run. Here the record, the journal's entries and the files stand in the place of the run:
+contract, product and charge, draws, accounts, what was made. A field that asks for more raises `Unpublished`; its
+value then stands in the record's declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, cast
+
+from pydantic import BaseModel
+
+from contracts.contract.check_terms import checks
+from contracts.contract.contract import Contract
+from contracts.release.about import About
+from contracts.release.spec import ModelProduct, SyntheticProduct, TablesProduct
+from privacy.accounting.calculus import PureCalculus
+from privacy.accounting.events import PrivacyEvent
+from privacy.ledger.entries import Entry
+from privacy.ledger.terms import (
+    TERMS,
+    AccountState,
+    Charge,
+    ChargePart,
+    ChargeRequest,
+    VersionEntry,
+    request_from_json,
+    terms_from_json,
+)
+from privacy.refine.total import draws_total
+from privacy.table_plans.plan import TablesPlan, plan_product
+from tasks.records.facts import reservation
+from tasks.records.groups.field import Run
+from tasks.records.model.across_statements import AcrossRecord
+from tasks.records.model.declarations import Declarations, SoftwareStatement
+from tasks.records.model.statement import FileStatement
+from tasks.records.model.version_statements import ChargeStatement, Manifest, Proof, Record, RecordTerms
+from tasks.records.outputs import AcrossPlan
+from tasks.records.published_files import files_of
+from tasks.records.published_fit import fit_of
+from tasks.records.published_tables import tables_of
+from tasks.records.software import software
+from tasks.records.unpublished import Published, Unpublished
+
+__all__ = ["RunEvidence", "Unpublished", "evidence", "published_run"]
+
+_PRODUCTS: Final[dict[str, type[BaseModel]]] = {
+    "tables": TablesProduct,
+    "synthetic": SyntheticProduct,
+    "model": ModelProduct,
+}
+
+
+@dataclass(frozen=True)
+class RunEvidence:
+    """What journal and manifest say of a run.
+
+    Args:
+        entries: its journal entries up to the last draw.
+        accounts: the charged accounts as the charge left them, the named one first.
+        files: the version's files by path.
+    """
+
+    entries: tuple[Entry, ...]
+    accounts: tuple[AccountState, ...]
+    files: Mapping[str, FileStatement]
+
+
+def evidence(proof: Proof, manifest: Manifest) -> RunEvidence:
+    """Return what a version's journal and manifest say of its run.
+
+    Raises:
+        LookupError: the proof has no charge, or not the openings of its accounts.
+    """
+    listed = [each.entry for each in proof.entries if _of_the_run(each.entry.kind)]
+    entries = tuple(
+        Entry(**{name: getattr(each, name) for name in ("sequence", "previous", "kind", "at", "body")})
+        for each in listed
+    )
+    opened = {each.entry.body["name"]: each.entry.body for each in proof.entries if each.entry.kind == _OPENED}
+    named, taken = _reserved(entries)["account"], reservation(entries)
+    accounts = tuple(
+        AccountState(
+            terms_from_json({term: opened[name][term] for term in TERMS}),
+            opened[name]["cap"],
+            taken[name]["after"],
+            "open",
+        )
+        for name in sorted(taken, key=lambda name: (name != named, name))
+    )
+    return RunEvidence(entries, accounts, manifest.files)
+
+
+_OPENED = "account_opened"
+
+
+def _of_the_run(kind: str) -> bool:
+    return kind != _OPENED and not kind.startswith("version_")
+
+
+def _reserved(entries: tuple[Entry, ...]) -> Mapping[str, Any]:
+    """Return the reservation that counts: of a charge that was returned and reserved again the last one."""
+    return _last(entries, "charge_reserved")
+
+
+def _last(entries: tuple[Entry, ...], kind: str) -> Mapping[str, Any]:
+    """Return the body of the last entry of a kind.
+
+    Raises:
+        LookupError: there is none.
+    """
+    for entry in reversed(entries):
+        if entry.kind == kind:
+            return entry.body
+    raise LookupError(f"no entry {kind}")
+
+
+def published_run(record: RecordTerms, found: RunEvidence) -> Run:
+    """Return a run of which only what the version publishes is known.
+
+    Args:
+        record: the record.
+        found: what journal and manifest say of the run.
+    Privacy: reads published statements only.
+    """
+    replay, stated = record.replay, record.declarations
+    contract = Contract.model_validate(replay.contract)
+    kind, entries, accounts = str(replay.product["kind"]), found.entries, found.accounts
+    reserved = _reserved(entries)
+    product = _PRODUCTS[kind].model_validate(replay.product)
+    known: dict[str, Any] = {
+        "run_key": reserved["run_key"],
+        "spec": _spec(record, product, reserved),
+        "contract": contract,
+        "charge": _charge(reserved, entries),
+        "account": accounts[0],
+        "beside": accounts[1:],
+        "earlier": tuple(_earlier(each.release, each.amount) for each in stated.earlier_charges),
+        "entries": entries,
+        "outcomes": tuple(Published(name=check.name, gate=check.gate) for check in checks(contract)),
+        "version": VersionEntry(record.release, record.version, reserved["run_key"], "allocated", None),
+        "supersedes": record.supersedes,
+        "started": entries[0].at,
+        "finished": entries[-1].at,
+        "software": _software(stated.software),
+        "pld_epsilon": float("inf") if stated.second_epsilon == "infinite" else stated.second_epsilon,
+        "gate_failures": stated.gate_failures,
+        "claim_source": stated.claim_source,
+        "about": About.model_validate(stated.about),
+        "of_tables": isinstance(record, Record),
+        "execution": None,
+        "distances": {key: Published(told=each.model_dump) for key, each in replay.distances.items()},
+    }
+    if isinstance(record, Record):
+        known |= _planned(record, contract, accounts, reserved) | tables_of(record)
+    elif isinstance(record, AcrossRecord):
+        known |= _across(record, known["charge"].request.events)
+    else:
+        known |= fit_of(record, contract, product)
+    files = files_of(record, found.files)
+    return cast(Run, Published(facts=Published(**known), files=files))
+
+
+def _earlier(release: str, amount: int) -> Published:
+    return Published(request=Published(release=release), amount_of=lambda account: amount)
+
+
+def _charge(reserved: Mapping[str, Any], entries: tuple[Entry, ...]) -> Charge:
+    names = {field.name for field in fields(ChargeRequest)}
+    request = request_from_json({"source": "", **{name: reserved[name] for name in names - {"source"}}})
+    security = _last(entries, "grant_opened")["security"]
+    parts = tuple(ChargePart(part["account"], part["amount"]) for part in reserved["parts"])
+    return Charge(request, parts, "opened", security)
+
+
+def _spec(record: RecordTerms, product: Any, reserved: Mapping[str, Any]) -> Published:
+    replay, stated = record.replay, record.declarations
+    charge = Published(account=replay.charge.account, epsilon=Decimal(replay.charge.epsilon))
+    return Published(
+        release=record.release,
+        digest=replay.spec_digest,
+        due=replay.due,
+        block=reserved["days"],
+        charge=Published(account=charge.account, epsilon=charge.epsilon, delta=Decimal(replay.charge.delta)),
+        product=product,
+        source=_source(stated),
+        publish=Published(formulas=replay.formulas, formats=stated.formats),
+        **{f"{replay.product['kind']}_product": product},
+    )
+
+
+def _source(stated: Declarations) -> Published:
+    source = stated.source
+    if source is None:
+        return Published()
+    types = dict(source.select_types)
+    return Published(
+        format=source.format,
+        files=source.files,
+        select=source.select,
+        by=source.by,
+        select_types=lambda contract: (types, []),
+    )
+
+
+def _across(record: AcrossRecord, events: tuple[PrivacyEvent, ...]) -> dict[str, Any]:
+    """Return how the version was made across sites; what was made of the sums follows from that."""
+    claim = record.replay.claim
+    return {
+        "execution": record.replay.execution,
+        "plan": AcrossPlan(events, claim.epsilon, claim.delta),
+        "synthesis": None,
+        "classifier": None,
+        "tables": (),
+        "total": None,
+        "estimated_total": None,
+        "earlier_version": None,
+    }
+
+
+def _planned(
+    record: Record, contract: Contract, accounts: tuple[AccountState, ...], reserved: Mapping[str, Any]
+) -> dict[str, TablesPlan]:
+    """Plan the tables again; a plan whose events are not those that were charged is not the run's."""
+    product, charge = TablesProduct.model_validate(record.replay.product), record.replay.charge
+    plan = plan_product(
+        product,
+        contract,
+        epsilon=_planned_epsilon(charge),
+        delta=Decimal(charge.delta),
+        pure_account=any(isinstance(account.terms.calculus, PureCalculus) for account in accounts),
+        with_total=draws_total(product, contract),
+    )
+    same = [event.to_json() for event in plan.events] == list(reserved["events"])
+    return {"tables_plan": plan, "plan": plan} if same else {}
+
+
+def _planned_epsilon(charge: ChargeStatement) -> Decimal:
+    planned: Fraction = charge.planned_for
+    return Decimal(planned.numerator) / Decimal(planned.denominator)
+
+
+def _software(stated: SoftwareStatement) -> Published:
+    """Return what computed the release; audits are those that are stored with its code, where that runs here."""
+    here = software()
+    audits = {"audits": here.audits, "audited_code": here.audited_code} if stated.code == here.code else {}
+    return Published(
+        packages=stated.packages,
+        python=stated.python,
+        platform=stated.platform,
+        code=stated.code,
+        commit=stated.commit,
+        dirty=stated.dirty,
+        installed=("",) * min(stated.distributions, 1_000_000),
+        installed_sha256=stated.distributions_sha256,
+        container=stated.container,
+        **audits,
+    )
