@@ -190,7 +190,7 @@ FORGED = {
     "no marks": Forgery({9}, files=without_the_mark, says="columns"),
     "a lower k": rule(k=3),
     "a higher bound of the probability": rule(at_most="0.2"),
-    "no rule": Forgery({8, 9}, replay(lambda r: r["product"].update(minimum_frequency=None)), says="columns"),
+    "no rule": Forgery({8, 9}, replay(lambda r: r["product"].update(minimum_frequency=None)), says="recomputed"),
     "a rule that is none": Forgery(
         {5}, replay(lambda r: r["product"]["minimum_frequency"].update(at_most=None)), says="at_most"
     ),
