@@ -11,7 +11,7 @@ from rich.console import Console
 from console.options import AsJson, At, ledger_at, workspace_at
 from console.render import answer, print_facts, table
 from contracts.errors import Finding, Refused
-from tasks.records.explanation import Explanation, published_explanation
+from tasks.records.explanation import RecordExplanation, published_explanation
 from tasks.storage.version_folders import version_folder
 from tasks.storage.workspace.settings import Workspace
 from tasks.withdraw import withdraw as withdraw_version
@@ -111,7 +111,7 @@ def _versions(workspace: Workspace) -> list[dict[str, Any]]:
     return versions
 
 
-def _explanation(folder: str | None) -> Explanation | None:
+def _explanation(folder: str | None) -> RecordExplanation | None:
     """Return the published record with its words, or None where the version is not in the workspace's store."""
     return None if folder is None else published_explanation(lambda name: (Path(folder) / name).read_bytes())
 

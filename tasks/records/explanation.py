@@ -1,7 +1,7 @@
 """What a record tells people: every field, filled again from the record, the journal and the manifest.
 
 The record states each thing once and exactly. All that people read (page, label, entries, console) is a rendering of
-an `Explanation`, in any language.
+an `RecordExplanation`, in any language.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tasks.storage.version_folders import MANIFEST, PROOF
 
 
 @dataclass(frozen=True)
-class Explanation:
+class RecordExplanation:
     """A record with its words.
 
     Args:
@@ -58,7 +58,7 @@ class Explanation:
         return tuple(sorted(path for path, value in self.values.items() if value == NOT_AVAILABLE))
 
 
-def explain(record: RecordJson, proof: Proof, manifest: Manifest) -> Explanation:
+def explain(record: RecordJson, proof: Proof, manifest: Manifest) -> RecordExplanation:
     """Say what a record means, from what its version publishes.
 
     Args:
@@ -73,7 +73,7 @@ def explain(record: RecordJson, proof: Proof, manifest: Manifest) -> Explanation
     return explained(record, evidence(proof, manifest))
 
 
-def explained(record: RecordJson, found: RunEvidence) -> Explanation:
+def explained(record: RecordJson, found: RunEvidence) -> RecordExplanation:
     """Say what a record means, from what journal and manifest will say of its run; as `explain`."""
     kind = stated_kind(record)
     read: RecordTerms = record_model(kind).model_validate(record)
@@ -91,10 +91,10 @@ def explained(record: RecordJson, found: RunEvidence) -> Explanation:
     filled: dict[str, dict[str, Any]] = json.loads(canonical_json(fields))
     names = {path for path, field in named_fields(str(kind)) if field.declared}
     declared = frozenset(path for path in names if filled[path]["value"] != NOT_AVAILABLE)
-    return Explanation(record, groups_of(str(kind), GROUPS), filled, declared, run.files)
+    return RecordExplanation(record, groups_of(str(kind), GROUPS), filled, declared, run.files)
 
 
-def published_explanation(read: Callable[[str], bytes]) -> Explanation:
+def published_explanation(read: Callable[[str], bytes]) -> RecordExplanation:
     """Explain the record of a version, from its files.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from contracts.errors import Finding
 from tasks.records.descriptions.croissant import croissant
-from tasks.records.explanation import Explanation
+from tasks.records.explanation import RecordExplanation
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable, shown
 from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
@@ -50,7 +50,7 @@ def check_catalogue(value: Any, manifest: Manifest, *, where: str) -> list[Findi
     return findings
 
 
-def check_whole(value: Any, told: Explanation, *, where: str) -> list[Finding]:
+def check_whole(value: Any, told: RecordExplanation, *, where: str) -> list[Finding]:
     """Compare a Croissant description with what this code makes of the record: files and columns, each by itself.
 
     Args:

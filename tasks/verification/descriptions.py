@@ -17,7 +17,7 @@ import yaml
 
 from contracts.errors import Finding
 from tasks.records.descriptions.description_files import DEPLOYMENT, FROM_RECORD, LABEL, LINEAGE
-from tasks.records.explanation import Explanation
+from tasks.records.explanation import RecordExplanation
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import LARGEST_JSON, read_json, shown
 from tasks.verification.files.version_folder import VersionFolder
@@ -28,7 +28,7 @@ _LABELLED: Final = re.compile(r'<data value="([^"<]{1,80})">')
 
 
 def check_descriptions(
-    folder: VersionFolder, told: Explanation, manifest: Manifest, sound: frozenset[str], *, again: bool
+    folder: VersionFolder, told: RecordExplanation, manifest: Manifest, sound: frozenset[str], *, again: bool
 ) -> list[Finding]:
     """Check the files that were made from the record.
 

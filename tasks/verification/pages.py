@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from contracts.errors import Finding
-from tasks.records.explanation import Explanation
+from tasks.records.explanation import RecordExplanation
 from tasks.records.model.declarations import SoftwareStatement
 from tasks.records.model.version_statements import Manifest
 from tasks.records.page.page import PAGES, prepare, public_pages
@@ -36,7 +36,7 @@ def words_of_this_code(stated: SoftwareStatement) -> bool:
     return same and (stated.code, stated.platform) == (here.code, here.platform)
 
 
-def check_pages(folder: VersionFolder, told: Explanation, manifest: Manifest) -> list[Finding]:
+def check_pages(folder: VersionFolder, told: RecordExplanation, manifest: Manifest) -> list[Finding]:
     """Render both pages again and compare them.
 
     Args:

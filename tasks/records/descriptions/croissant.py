@@ -11,7 +11,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Any
 
-from tasks.records.explanation import Explanation
+from tasks.records.explanation import RecordExplanation
 from tasks.records.files.tidy_tables import DATA, WrittenFile
 from tasks.records.groups.contract_terms import SCOPE_WORDS
 from tasks.records.public_text import sentence
@@ -110,7 +110,7 @@ _OF_SUMS = {
 }
 
 
-def croissant(explanation: Explanation) -> dict[str, Any]:
+def croissant(explanation: RecordExplanation) -> dict[str, Any]:
     """Describe the data files of a version.
 
     Args:

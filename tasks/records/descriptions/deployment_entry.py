@@ -16,7 +16,7 @@ from typing import Any, Final
 import yaml
 
 from contracts.message import Message
-from tasks.records.explanation import Explanation
+from tasks.records.explanation import RecordExplanation
 from tasks.records.page.words import further, loss_unit, subject
 from tasks.records.public_text import bullets, plain, said, sentence, told
 from tasks.records.values import Values
@@ -46,7 +46,7 @@ _WIDTH: Final = 110
 _MOST_DRAWS: Final = 12
 
 
-def deployment_yaml(explanation: Explanation) -> bytes:
+def deployment_yaml(explanation: RecordExplanation) -> bytes:
     """Write the registry entry of a version.
 
     Args:
@@ -66,7 +66,7 @@ def deployment_yaml(explanation: Explanation) -> bytes:
     return ("\n".join(head) + "\n" + body).encode()
 
 
-def deployment(explanation: Explanation) -> dict[str, Any]:
+def deployment(explanation: RecordExplanation) -> dict[str, Any]:
     """Return the entry; parts that the record has no source for are left out."""
     values, record = explanation.values, explanation.record
     parts = {

@@ -8,12 +8,12 @@ from typing import Final
 from tasks.records.descriptions.deployment_entry import deployment_yaml
 from tasks.records.descriptions.label import label_html
 from tasks.records.descriptions.lineage import lineage_json
-from tasks.records.explanation import Explanation
+from tasks.records.explanation import RecordExplanation
 
 DEPLOYMENT: Final = "deployment.yaml"
 LINEAGE: Final = "lineage.json"
 LABEL: Final = "label.html"
-FROM_RECORD: Final[Mapping[str, Callable[[Explanation], bytes]]] = {
+FROM_RECORD: Final[Mapping[str, Callable[[RecordExplanation], bytes]]] = {
     DEPLOYMENT: deployment_yaml,
     LINEAGE: lineage_json,
     LABEL: label_html,
@@ -21,6 +21,6 @@ FROM_RECORD: Final[Mapping[str, Callable[[Explanation], bytes]]] = {
 """Each file with what makes it of the public record."""
 
 
-def descriptions(explanation: Explanation) -> dict[str, bytes]:
+def descriptions(explanation: RecordExplanation) -> dict[str, bytes]:
     """Make all of them."""
     return {name: make(explanation) for name, make in FROM_RECORD.items()}

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from privacy.accounting.posterior import PRIORS
 from tasks.records.charts import charts
-from tasks.records.explanation import Explanation
+from tasks.records.explanation import RecordExplanation
 from tasks.records.page import words
 from tasks.records.page.style import style
 from tasks.records.public_text import plain, said, sentence, told
@@ -23,7 +23,7 @@ LONGEST: Final = 150
 _PRODUCTS: Final = {"tables": "tables of counts", "synthetic": "synthetic rows", "model": "a model"}
 
 
-def label_html(explanation: Explanation) -> bytes:
+def label_html(explanation: RecordExplanation) -> bytes:
     """Render the label of a version.
 
     Args:

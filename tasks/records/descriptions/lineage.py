@@ -13,7 +13,7 @@ from typing import Any, Final
 from uuid import NAMESPACE_OID, uuid5
 
 from contracts.canonical import readable_json
-from tasks.records.explanation import Explanation
+from tasks.records.explanation import RecordExplanation
 from tasks.records.public_text import said, sentence, told
 from tasks.records.values import Values
 
@@ -25,7 +25,7 @@ _SAME: Final = {"type": "DIRECT", "subtype": "TRANSFORMATION", "masking": True}
 _DERIVED: Final = frozenset({"count", "noisy", "variance", "lower", "upper", "suppressed"})
 
 
-def lineage_json(explanation: Explanation) -> bytes:
+def lineage_json(explanation: RecordExplanation) -> bytes:
     """Write the run event of a version.
 
     Args:
@@ -37,7 +37,7 @@ def lineage_json(explanation: Explanation) -> bytes:
     return readable_json(run_event(explanation))
 
 
-def run_event(explanation: Explanation) -> dict[str, Any]:
+def run_event(explanation: RecordExplanation) -> dict[str, Any]:
     """Describe the run as an OpenLineage RunEvent."""
     values = explanation.values
     producer = f"urn:sudare:{_version(values)}"

@@ -19,7 +19,7 @@ from contracts.contract.contract import Contract
 from contracts.message import Message, message
 from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.charts import charts
-from tasks.records.explanation import Explanation
+from tasks.records.explanation import RecordExplanation
 from tasks.records.groups.field import NONE, NOT_AVAILABLE, WITHHELD
 from tasks.records.model.record_kinds import ACROSS, stated_kind
 from tasks.records.page import words
@@ -55,7 +55,7 @@ class Views:
     synthetic: SyntheticView | None
 
 
-def prepare(explanation: Explanation, read: ReadFile) -> Views:
+def prepare(explanation: RecordExplanation, read: ReadFile) -> Views:
     """Prepare what the pages show of the data.
 
     Args:
@@ -73,14 +73,14 @@ def prepare(explanation: Explanation, read: ReadFile) -> Views:
 
 
 def public_pages(
-    explanation: Explanation, views: Views, *, spend: Callable[[int], None] = unbounded
+    explanation: RecordExplanation, views: Views, *, spend: Callable[[int], None] = unbounded
 ) -> dict[str, bytes]:
     """Render the pages of a version, by their names, from what it publishes alone; arguments as for `render_page`."""
     return {name: render_page(explanation, views, code, spend=spend).encode() for code, name in PAGES.items()}
 
 
 def render_page(
-    explanation: Explanation,
+    explanation: RecordExplanation,
     views: Views,
     code: Code = "en",
     *,

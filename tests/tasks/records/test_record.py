@@ -18,7 +18,7 @@ from contracts.release.about import About
 from privacy.accounting.amounts import PICO
 from tasks.records.across.across_groups import PRODUCT
 from tasks.records.across.execution_group import EXECUTION
-from tasks.records.explanation import Explanation, explained
+from tasks.records.explanation import RecordExplanation, explained
 from tasks.records.facts import RunFacts
 from tasks.records.fitted_groups.classifier_groups import MODEL
 from tasks.records.fitted_groups.synthesis_groups import SYNTHESIS
@@ -79,7 +79,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
 
 
 @pytest.fixture(scope="module")
-def records(runs: dict[str, Run]) -> dict[str, Explanation]:
+def records(runs: dict[str, Run]) -> dict[str, RecordExplanation]:
     return {name: explained(build_record(run), evidence_of(run)) for name, run in runs.items()}
 
 
@@ -96,7 +96,7 @@ def unlike(facts: RunFacts) -> RunFacts:
     )
 
 
-def fields(record: Explanation) -> dict[str, Any]:
+def fields(record: RecordExplanation) -> dict[str, Any]:
     return record.values
 
 
@@ -112,7 +112,7 @@ def leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
         yield path, json.dumps(value)
 
 
-def test_no_field_is_a_constant(records: dict[str, Explanation]) -> None:
+def test_no_field_is_a_constant(records: dict[str, RecordExplanation]) -> None:
     """Over runs that differ in everything, every field that has a source differs, down to its leaves."""
     seen: dict[str, list[frozenset[str]]] = defaultdict(list)
     for record in records.values():
@@ -127,7 +127,7 @@ def test_no_field_is_a_constant(records: dict[str, Explanation]) -> None:
     assert same == set(CONSTANT)
 
 
-def test_what_is_not_available_is_what_no_run_knows(records: dict[str, Explanation]) -> None:
+def test_what_is_not_available_is_what_no_run_knows(records: dict[str, RecordExplanation]) -> None:
     """The list names each field that reads "not available", and those without a source are in every record's list."""
     unsourced = {
         f"{group.name}.{field.name}" for group in GROUPS for field in group.fields if field.fill is no_source
@@ -140,7 +140,7 @@ def test_what_is_not_available_is_what_no_run_knows(records: dict[str, Explanati
     assert everywhere == unsourced
 
 
-def test_what_is_not_available_says_why(records: dict[str, Explanation]) -> None:
+def test_what_is_not_available_says_why(records: dict[str, RecordExplanation]) -> None:
     """Every field that reads "not available" has a reason beside it, and no other field has one."""
     for record in records.values():
         for field in record.fields.values():
@@ -148,7 +148,7 @@ def test_what_is_not_available_says_why(records: dict[str, Explanation]) -> None
             assert len(field.get("reason", "a reason of some length")) > 10
 
 
-def test_declarations_are_told_and_marked(records: dict[str, Explanation]) -> None:
+def test_declarations_are_told_and_marked(records: dict[str, RecordExplanation]) -> None:
     """What a spec declares stands in its fields, and these are marked."""
     declarable = {f"{group.name}.{field.name}" for group in GROUPS for field in group.fields if field.declared}
     assert {f"{path.partition('.')[2]}" for path in declarable} == set(About.model_fields)
@@ -160,7 +160,7 @@ def test_declarations_are_told_and_marked(records: dict[str, Explanation]) -> No
     assert told["preprocessing.exploratory_access"] == "none"
 
 
-def test_optional_facts_are_not_made_up(records: dict[str, Explanation]) -> None:
+def test_optional_facts_are_not_made_up(records: dict[str, RecordExplanation]) -> None:
     """A contract without a description and a run without a second accountant say so."""
     assert {"accountability.purpose", "contract.limitations", "contract.usage", "guarantee.second_accountant"} <= set(
         records["third"].not_available
@@ -168,7 +168,7 @@ def test_optional_facts_are_not_made_up(records: dict[str, Explanation]) -> None
     assert fields(records["second"])["guarantee.second_accountant"]["epsilon"] == 2.25
 
 
-def test_the_fields_say_what_the_run_says(runs: dict[str, Run], records: dict[str, Explanation]) -> None:
+def test_the_fields_say_what_the_run_says(runs: dict[str, Run], records: dict[str, RecordExplanation]) -> None:
     """Identity, unit, guarantee, cost and draws are those of the run."""
     facts, told = runs["second"].facts, fields(records["second"])
     assert (told["identity.release_id"], told["identity.version"], told["identity.supersedes"]) == ("guild", 2, 1)
@@ -193,7 +193,7 @@ def test_the_fields_say_what_the_run_says(runs: dict[str, Run], records: dict[st
     assert "AES" in fields(records["first"])["noise.entropy"]
 
 
-def test_unprotected_quantities_are_listed(records: dict[str, Explanation]) -> None:
+def test_unprotected_quantities_are_listed(records: dict[str, RecordExplanation]) -> None:
     """A declared public total, gates, a select and the run's own course are named; without a total it says none."""
     first_told, second_told, third_told = (fields(records[name]) for name in NAMES[:3])
     assert first_told["unprotected.exact_total"] == "none"
@@ -218,7 +218,7 @@ def test_unprotected_quantities_are_listed(records: dict[str, Explanation]) -> N
 
 
 def test_the_public_copy_withholds_what_is_for_auditors(
-    runs: dict[str, Run], records: dict[str, Explanation]
+    runs: dict[str, Run], records: dict[str, RecordExplanation]
 ) -> None:
     """Paths, exact times and outcomes of checks are in the auditor's record and nowhere in the public one."""
     for name, run in runs.items():
@@ -237,7 +237,7 @@ def test_the_public_copy_withholds_what_is_for_auditors(
         assert published == {part: value for part, value in full.record.items() if part != "auditor"}
 
 
-def test_what_is_explained_is_what_the_run_knows(runs: dict[str, Run], records: dict[str, Explanation]) -> None:
+def test_what_is_explained_is_what_the_run_knows(runs: dict[str, Run], records: dict[str, RecordExplanation]) -> None:
     """Every field that record, journal and manifest give is the one that the run itself would fill."""
     for name, run in runs.items():
         known = {path: field.fill(run) for path, field in named_fields("tables")}
@@ -248,7 +248,7 @@ def test_what_is_explained_is_what_the_run_knows(runs: dict[str, Run], records: 
         }
 
 
-def test_the_schema_holds_for_the_records_and_is_the_one_in_docs(records: dict[str, Explanation]) -> None:
+def test_the_schema_holds_for_the_records_and_is_the_one_in_docs(records: dict[str, RecordExplanation]) -> None:
     """The schemas in docs/schema are current and valid; that of records holds for full and public ones."""
     for name, schema in version_schemas().items():
         assert (DOCS / "schema" / f"{name}.schema.json").read_bytes() == readable_json(schema)
@@ -270,7 +270,7 @@ def test_the_schema_holds_for_the_records_and_is_the_one_in_docs(records: dict[s
         lambda record: record.pop("declarations"),
     ],
 )
-def test_the_schema_refuses_a_spoiled_record(records: dict[str, Explanation], spoil: Any) -> None:
+def test_the_schema_refuses_a_spoiled_record(records: dict[str, RecordExplanation], spoil: Any) -> None:
     """A missing or an unknown part, an amount that is text, a short digest."""
     record = copy.deepcopy(records["second"].record)
     spoil(record)

@@ -18,7 +18,7 @@ from tasks.records.descriptions.deployment_entry import deployment, deployment_y
 from tasks.records.descriptions.description_files import FROM_RECORD, descriptions
 from tasks.records.descriptions.label import label_html
 from tasks.records.descriptions.lineage import run_event
-from tasks.records.explanation import Explanation, published_explanation
+from tasks.records.explanation import RecordExplanation, published_explanation
 from tasks.records.software import software
 from tasks.verify import verify
 from tests.tasks.records.descriptions.outside_schemas import DEPLOYMENT, RUN_EVENT
@@ -56,11 +56,11 @@ def spoilt(forgeable: Version, tmp_path: Path) -> Version:
 
 
 @pytest.fixture
-def record(ours: Version) -> Explanation:
+def record(ours: Version) -> RecordExplanation:
     return published_explanation(lambda name: (ours.folder / name).read_bytes())
 
 
-def with_declared(explanation: Explanation, **more: str) -> Explanation:
+def with_declared(explanation: RecordExplanation, **more: str) -> RecordExplanation:
     fields = {path: {"class": "public", "value": value} for path, value in (DECLARED | more).items()}
     return replace(explanation, fields={**explanation.fields, **fields})
 
@@ -69,7 +69,7 @@ def wrong(schema: dict[str, Any], value: Any) -> list[str]:
     return [error.message for error in Draft202012Validator(schema).iter_errors(value)]
 
 
-def test_the_entry_has_the_form_of_the_registry(record: Explanation) -> None:
+def test_the_entry_has_the_form_of_the_registry(record: RecordExplanation) -> None:
     """With everything declared, the entry is complete, and of the highest tier."""
     entry = deployment(with_declared(record))
     assert wrong(DEPLOYMENT, entry) == []
@@ -77,7 +77,7 @@ def test_the_entry_has_the_form_of_the_registry(record: Explanation) -> None:
     assert (entry["tier"], entry["status"]) == (3, "Draft")
 
 
-def test_what_nobody_declared_is_named_and_not_invented(record: Explanation) -> None:
+def test_what_nobody_declared_is_named_and_not_invented(record: RecordExplanation) -> None:
     """What the schema misses is what the first lines name, no more; the rest has its form."""
     text = deployment_yaml(record).decode()
     assert "#   product.data_curators: curator: who publishes\n" in text
@@ -90,7 +90,7 @@ def test_what_nobody_declared_is_named_and_not_invented(record: Explanation) -> 
     assert len(messages) == 2
 
 
-def test_the_form_that_is_asked_for_is_strict(record: Explanation) -> None:
+def test_the_form_that_is_asked_for_is_strict(record: RecordExplanation) -> None:
     """The test of the form can fail: another name, a missing field, a text for a number."""
     entry = deployment(with_declared(record))
     for spoil in (
@@ -109,7 +109,7 @@ def test_the_form_that_is_asked_for_is_strict(record: Explanation) -> None:
         assert wrong(DEPLOYMENT, other)
 
 
-def test_the_entry_has_the_numbers_of_the_record(record: Explanation) -> None:
+def test_the_entry_has_the_numbers_of_the_record(record: RecordExplanation) -> None:
     entry = yaml.safe_load(deployment_yaml(record))["deployment"]
     parameters = entry["privacy_loss"]["privacy_parameters"]
     assert parameters == {"epsilon": 2.499999995191, "delta": 1e-8}
@@ -122,7 +122,7 @@ def test_the_event_has_the_form_of_openlineage(versions: dict[str, Version]) -> 
         assert wrong(RUN_EVENT, load(version.folder / "lineage.json")) == []
 
 
-def test_the_form_of_an_event_is_strict(record: Explanation) -> None:
+def test_the_form_of_an_event_is_strict(record: RecordExplanation) -> None:
     event = run_event(record)
     for spoil in (
         lambda e: e.pop("schemaURL"),
@@ -135,7 +135,7 @@ def test_the_form_of_an_event_is_strict(record: Explanation) -> None:
         assert wrong(RUN_EVENT, other)
 
 
-def test_the_event_tells_of_gates_and_files_and_nothing_private(ours: Version, record: Explanation) -> None:
+def test_the_event_tells_of_gates_and_files_and_nothing_private(ours: Version, record: RecordExplanation) -> None:
     """Only the declared gate is an assertion; the source is named by its contract; every file is an output."""
     event = run_event(record)
     [source] = event["inputs"]
@@ -158,7 +158,7 @@ def test_no_description_shows_what_is_withheld(ours: Version) -> None:
         assert [value for value in hidden if value in text] == []
 
 
-def test_the_label_is_one_page_of_escaped_text_without_script(record: Explanation) -> None:
+def test_the_label_is_one_page_of_escaped_text_without_script(record: RecordExplanation) -> None:
     """What a contract says is text; nothing is loaded from anywhere."""
     curator = '"><img src=x onerror=alert(1)>'
     hostile = {"identity.title": "<script>alert(1)</script>", "accountability.curator": curator}
@@ -172,7 +172,7 @@ def test_the_label_is_one_page_of_escaped_text_without_script(record: Explanatio
     assert '<data value="2.499999995191">' in page
 
 
-def test_descriptions_are_made_of_the_written_record(ours: Version, record: Explanation) -> None:
+def test_descriptions_are_made_of_the_written_record(ours: Version, record: RecordExplanation) -> None:
     """Made again from record.json as it is read, they have the same bytes."""
     for name, content in descriptions(record).items():
         assert (ours.folder / name).read_bytes() == content

@@ -12,7 +12,7 @@ import pytest
 
 from contracts.message import joined, message, plural
 from tasks.records.charts.drawing import Drawing
-from tasks.records.explanation import Explanation, published_explanation
+from tasks.records.explanation import RecordExplanation, published_explanation
 from tasks.records.page.language import Language, language
 from tests.catalogues import catalogue
 from tests.tasks.verification.forgery import load
@@ -175,7 +175,7 @@ class Passages(HTMLParser):
             (self.english if "en" in self.open else self.texts).append(data)
 
 
-def own_words(explanation: Explanation) -> str:
+def own_words(explanation: RecordExplanation) -> str:
     """Everything in a record that people wrote: the contract, the spec, declarations."""
     paths = (*OWN_WORDS, *sorted(explanation.declared))
     return " ".join(json.dumps(explanation.values.get(path, ""), ensure_ascii=False) for path in paths)
