@@ -83,6 +83,8 @@ __all__ = ["read_public_key", "verify"]
 logger = logging.getLogger(__name__)
 
 RECORD: Final = "record.json"
+CHARGE_TERMS: Final = ("replay.charge.delta", "replay.charge.epsilon")
+"""What the spec asked for: what was charged is at most that, but nobody else has the spec."""
 CATALOGUE: Final = "croissant.json"
 _STOPPED: Final = "the rest of this rule: its check stopped"
 
@@ -152,7 +154,7 @@ class _Verification:
             version=None if manifest is None else manifest.version,
             notes=tuple(self._around.notes),
             cannot_tell=(*CANNOT_TELL, *untold, *self._words.cannot_tell),
-            word=() if self._product is None else tuple(self._product.record.declarations.names()),
+            word=() if self._product is None else (*self._product.record.declarations.names(), *CHARGE_TERMS),
         )
 
     def _guarded(self, check: Callable[[], object], where: str, *rules: int) -> None:

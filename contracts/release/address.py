@@ -31,7 +31,7 @@ class Address(ABC):
     has_tables: ClassVar[bool] = False
     """Whether a source there names one of several tables."""
     gate: ClassVar[str | None] = None
-    """What has to hold for rows there to be read, in a record's words; None where the format of files says it."""
+    """What has to hold for rows of a format of its own to be read, in a record's words; None for one of ours."""
     package: ClassVar[tuple[str, str] | None] = None
     """A module that the kind needs, and the extra of ours that installs it."""
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 from urllib.parse import parse_qsl, quote, unquote
 
-from contracts.message import message
 from contracts.reading.scalars import Problem, refuse, show
 from contracts.release.address import CONTROL, Address, bracketed, host_and_port, port_of, shown
 
@@ -40,7 +39,6 @@ class PostgresAddress(Address):
     options: ClassVar[frozenset[str]] = frozenset({"host", "port"})
     at_signs: ClassVar[bool] = False
     has_tables: ClassVar[bool] = True
-    gate: ClassVar[str | None] = message("the PostgreSQL table can be read to its last row and holds text in UTF-8")
 
     host: str | None
     port: int

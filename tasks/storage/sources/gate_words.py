@@ -13,6 +13,7 @@ READABLE: dict[str, str] = {
     "csv": message("the file is CSV in UTF-8, well-formed to its last row"),
     "parquet": message("the Parquet file can be read to its last row"),
     "duckdb": message("the DuckDB table can be read to its last row"),
+    "postgresql": message("the PostgreSQL table can be read to its last row and holds text in UTF-8"),
     "sqlite": message("the SQLite table can be read to its last row and holds text in UTF-8 and no binary data"),
 }
 READABLE_FILES: dict[str, str] = {
@@ -55,8 +56,10 @@ def readable(source: Source) -> list[str]:
     """List the gates that the form of a source is."""
     typed = source.select is None and (source.files or source.format) in ("parquet", "duckdb", "postgresql")
     stored = [TYPED] if typed else []
+    if source.files is not None:
+        return [READABLE_FILES[source.files], ALIKE, *stored, ONCE]
+    if source.format in READABLE:
+        return [READABLE[source.format], *stored]
     if isinstance(source.path, Address) and source.path.gate is not None:
         return [source.path.gate, *stored]
-    if source.files is None:
-        return [READABLE[source.format], *stored]
-    return [READABLE_FILES[source.files], ALIKE, *stored, ONCE]
+    raise LookupError(f"nothing says when {source.format} can be read")

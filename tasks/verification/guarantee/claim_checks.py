@@ -98,11 +98,12 @@ def _distributed(events: Sequence[Mapping[str, Any]], replay: ReplayTerms) -> bo
 def _check_terms(replay: ReplayTerms, where: str) -> list[Finding]:
     """Check that the claim is not above what the spec was allowed to cost."""
     findings = []
-    for name, claimed, unit in (("epsilon", replay.claim.epsilon, PICO), ("delta", replay.claim.delta, ATTO)):
+    claims = ("epsilon", replay.claim.epsilon, PICO, 1000), ("delta", replay.claim.delta, ATTO, 1)
+    for name, claimed, unit, most in claims:
         written = _number(getattr(replay.charge, name))
-        if written is None:
+        if written is None or written > most:
             found = shown(getattr(replay.charge, name))
-            findings.append(Finding(where, f"replay.charge.{name}", found, "a number from 0 to 1000", OTHER))
+            findings.append(Finding(where, f"replay.charge.{name}", found, f"a number from 0 to {most}", OTHER))
         elif claimed > written * unit * (1 + TOLERANCE):
             found, allowed = _text(Fraction(claimed, unit)), f"at most {_text(written)}, the spec's charge"
             findings.append(Finding(where, f"replay.claim.{name}", found, allowed, _OVERSTATED))

@@ -188,6 +188,16 @@ def _restate_files(folder: Path) -> None:
     edit(folder / "croissant.json", in_catalogue)
 
 
+def restate_rows(folder: Path, name: str) -> None:
+    """State in the record how many rows a Parquet file has now."""
+
+    def change(record: Json) -> None:
+        (file,) = (each for each in record["files"] if each["path"] == name)
+        file["rows"] = pq.read_metadata(folder / name).num_rows
+
+    edit(folder / "record.json", change)
+
+
 def edit_table(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     """Change a Parquet file, and write it as it is published."""
     as_published(change(pq.read_table(path)), path)

@@ -30,9 +30,9 @@ KINDS: dict[str, Callable[[], AnyScenario]] = {
 }
 OWN_FIELDS = {
     "synthetic": {"product.expected_error", "product.model", "product.options"},
-    "classifier": {"ledger.draws", "product.measured", "product.options"},
+    "classifier": {"ledger.draws", "product.measured"},
 }
-"""Fields that neither record nor journal nor manifest give: unwritten options, and what stands in files."""
+"""Fields that neither record nor journal nor manifest give: a generator's unwritten options, what stands in files."""
 UNCONFIRMED: dict[str, set[Path_]] = {
     "classifier": {
         ("replay", "charge", "delta"),
@@ -47,6 +47,7 @@ DECLARED = {
     *(f"declarations.software.{name}" for name in ("distributions_sha256", "packages", "platform", "python")),
     *(f"declarations.{name}" for name in ("claim_source", "earlier_charges", "formats", "gate_failures")),
     "declarations.second_epsilon",
+    *(f"replay.charge.{name}" for name in ("delta", "epsilon")),
 }
 
 

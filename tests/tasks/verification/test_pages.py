@@ -162,7 +162,7 @@ def test_a_page_that_is_missing_is_found(version: Version, name: str) -> None:
 
 
 @pytest.mark.parametrize("value", [3, {"x": [[{}], 3, {"y": None}]}, [], None, [[[[]]]], True])
-@pytest.mark.parametrize("path", ["about.curator", "source.select", "software.packages", "software.code"])
+@pytest.mark.parametrize("path", ["about.curator", "source.format", "software.packages", "software.code"])
 def test_a_record_that_no_page_can_be_rendered_of_is_a_finding(version: Version, path: str, value: object) -> None:
     """Values of a form that no template expects; whatever rendering raises is a finding, and never a traceback."""
     forge(version, record=lambda record: told(record, path, value))

@@ -27,7 +27,18 @@ from tasks.products.synthetic.row_checks import MODEL, SEED
 from tasks.records.files.array_file import write_arrays
 from tasks.records.files.row_arrays import arrow_array
 from tasks.verify import verify
-from tests.tasks.verification.forgery import Json, as_published, digest_of, edit, forge, load, of_kind, set_cell, told
+from tests.tasks.verification.forgery import (
+    Json,
+    as_published,
+    digest_of,
+    edit,
+    forge,
+    load,
+    of_kind,
+    restate_rows,
+    set_cell,
+    told,
+)
 from tests.worlds.synthetic_rows import aim
 from tests.worlds.versions import Version, Worlds, broken, publish_version
 
@@ -358,6 +369,7 @@ def enlarge_model(folder: Path) -> None:
 def test_a_model_of_larger_cliques_than_were_measured_is_caught_by_deep(version: Version) -> None:
     """Its marginals are those of the measurements; what it could hold beside them would be paid by nobody."""
     enlarge_model(version.folder)
+    restate_rows(version.folder, "model/arrays.parquet")
     resample(version.folder)
     forge(version)
     quick = verify(version.folder, public_key=version.key)

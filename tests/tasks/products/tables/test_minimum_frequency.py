@@ -179,7 +179,8 @@ def without_the_mark(folder: Path) -> None:
 
 
 def rule(**changed: object) -> Forgery:
-    return Forgery({8, 9}, replay(lambda r: r["product"]["minimum_frequency"].update(changed)), says="minimum_freq")
+    change = replay(lambda r: r["product"]["minimum_frequency"].update(changed))
+    return Forgery({8, 9}, change, says="SHA-256 of column noisy")
 
 
 FORGED = {
@@ -190,7 +191,7 @@ FORGED = {
     "no marks": Forgery({9}, files=without_the_mark, says="columns"),
     "a lower k": rule(k=3),
     "a higher bound of the probability": rule(at_most="0.2"),
-    "no rule": Forgery({8, 9}, replay(lambda r: r["product"].update(minimum_frequency=None)), says="recomputed"),
+    "no rule": Forgery({8, 9}, replay(lambda r: r["product"].update(minimum_frequency=None)), says="columns"),
     "a rule that is none": Forgery(
         {5}, replay(lambda r: r["product"]["minimum_frequency"].update(at_most=None)), says="at_most"
     ),

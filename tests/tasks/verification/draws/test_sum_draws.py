@@ -35,7 +35,7 @@ from tests.tasks.products.synthetic.test_verify_synthetic import (
     resample,
     write_model,
 )
-from tests.tasks.verification.forgery import Json, digest_of, edit, forge, load, set_cell, told
+from tests.tasks.verification.forgery import Json, digest_of, edit, forge, load, restate_rows, set_cell, told
 from tests.worlds.synthetic_rows import gaussians, stretched
 from tests.worlds.versions import Version, Worlds, broken, publish_version
 
@@ -285,6 +285,7 @@ def renamed(version: Version, place: int, part: str, member: str, change_array: 
         stated["digest"] = read_statistic(stated["parameters"], arrays).digest
 
     edit(version.folder / "record.json", change)
+    restate_rows(version.folder, ARRAYS)
     restated(version.folder)
 
 

@@ -218,7 +218,7 @@ def test_sums_and_a_training_in_one_charge_verify(tmp_path: Path, generator: str
     report = verify(made.folder, public_key=made.key, deep=True)
     assert report.ok, report.findings
     record = load(made.folder / "record.json")
-    kinds = ["statistic" if "statistic" in draw else "training" for draw in record["replay"]["draws"]]
+    kinds = ["training" if draw["statistic"] is None else "statistic" for draw in record["replay"]["draws"]]
     assert kinds[-3:] == ["training"] * 3
     assert set(kinds[:-3]) == {"statistic"}
     page = (made.folder / "record.html").read_text()
