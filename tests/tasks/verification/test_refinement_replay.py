@@ -171,6 +171,9 @@ def test_what_cannot_be_refined_is_a_value_error(
         ({"chosen": {"of": "lambda", "by": "sparsity"}}, "chosen"),
         ({"estimated_rmse": {}}, "estimated_rmse"),
         ({"estimated_rmse": {"negative_l2": "0.1"}}, "estimated_rmse of negative_l2"),
+        ({"total": 41}, "total"),
+        ({"notes": ["all counts are exact"]}, "notes"),
+        ({"suppressed": 0}, "suppressed"),
     ],
 )
 def test_a_choice_is_made_again_and_another_one_is_found(changed: dict[str, object], says: str) -> None:
@@ -181,6 +184,7 @@ def test_a_choice_is_made_again_and_another_one_is_found(changed: dict[str, obje
         "lambda": str(made.lambda_),
         "chosen": {"of": "lambda", "by": "auto"},
         "estimated_rmse": {"negative_l2": error},
+        "total": 40,
     }
     assert check_choice(table(**stated), made, where="record.json") == []
     (finding,) = check_choice(table(**{**stated, **changed}), made, where="record.json")
