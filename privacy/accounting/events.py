@@ -43,7 +43,18 @@ class UnsupportedEvent(SudareError):
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace:
+class WrittenEvent:
+    """An event that is written as its kind and its fields."""
+
+    kind: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the event as JSON values, its kind first; rationals as text, numbers of steps as numbers."""
+        return {"kind": self.kind, **{field.name: _shown(getattr(self, field.name)) for field in fields(self)}}
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(WrittenEvent):
     """Discrete Laplace noise on integer cells: P(x) proportional to exp(-|x| * inverse_scale), cell by cell.
 
     Args:
@@ -63,13 +74,9 @@ class DiscreteLaplace:
         _rational(self.inverse_scale, "inverse_scale", _SMALLEST, _LARGEST_LOSS)
         _moves(self.moves, _LARGEST_MOVE)
 
-    def to_json(self) -> dict[str, Any]:
-        """Write the event as JSON values; rationals as text."""
-        return _write(self)
-
 
 @dataclass(frozen=True)
-class DiscreteGaussian:
+class DiscreteGaussian(WrittenEvent):
     """Discrete Gaussian noise on integer cells: P(x) proportional to exp(-x^2 / (2 * sigma_squared)).
 
     Args:
@@ -91,13 +98,9 @@ class DiscreteGaussian:
         _rational(self.sigma_squared, "sigma_squared", _SMALLEST_VARIANCE, _LARGEST_VARIANCE)
         _moves(self.moves, _LARGEST_NORM)
 
-    def to_json(self) -> dict[str, Any]:
-        """Write the event as JSON values; rationals as text."""
-        return _write(self)
-
 
 @dataclass(frozen=True)
-class Pure:
+class Pure(WrittenEvent):
     """A pure differentially private step of which nothing else is known.
 
     Args:
@@ -114,13 +117,9 @@ class Pure:
     def __post_init__(self) -> None:
         _rational(self.epsilon, "epsilon", _SMALLEST, _LARGEST_LOSS)
 
-    def to_json(self) -> dict[str, Any]:
-        """Write the event as JSON values; rationals as text."""
-        return _write(self)
-
 
 @dataclass(frozen=True)
-class ZeroConcentrated:
+class ZeroConcentrated(WrittenEvent):
     """A zero-concentrated step: a budget for a release that chooses its noise on the way.
 
     Args:
@@ -137,13 +136,9 @@ class ZeroConcentrated:
     def __post_init__(self) -> None:
         _rational(self.rho, "rho", _SMALLEST, _LARGEST_LOSS)
 
-    def to_json(self) -> dict[str, Any]:
-        """Write the event as JSON values; rationals as text."""
-        return _write(self)
-
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(WrittenEvent):
     """Continuous Gaussian noise of standard deviation noise_multiplier * l2_sensitivity.
 
     Args:
@@ -160,13 +155,9 @@ class Gaussian:
     def __post_init__(self) -> None:
         _rational(self.noise_multiplier, "noise_multiplier", _SMALLEST_MULTIPLIER, _LARGEST_MULTIPLIER)
 
-    def to_json(self) -> dict[str, Any]:
-        """Write the event as JSON values; rationals as text."""
-        return _write(self)
-
 
 @dataclass(frozen=True)
-class ExponentialMechanism:
+class ExponentialMechanism(WrittenEvent):
     """A private choice: P(candidate) proportional to exp(epsilon * score / (2 * sensitivity)).
 
     Args:
@@ -185,13 +176,9 @@ class ExponentialMechanism:
     def __post_init__(self) -> None:
         _rational(self.epsilon, "epsilon", _SMALLEST, _LARGEST_LOSS)
 
-    def to_json(self) -> dict[str, Any]:
-        """Write the event as JSON values; rationals as text."""
-        return _write(self)
-
 
 @dataclass(frozen=True)
-class PoissonSampledGaussian:
+class PoissonSampledGaussian(WrittenEvent):
     """So many steps of Gaussian noise on a Poisson sample: each unit is in a step's sample by itself (DP-SGD).
 
     Args:
@@ -217,13 +204,9 @@ class PoissonSampledGaussian:
         if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= _MOST_STEPS:
             raise AmountRefused("steps", self.steps, f"an integer from 1 to {_MOST_STEPS}")
 
-    def to_json(self) -> dict[str, Any]:
-        """Write the event as JSON values; rationals as text, steps as a number."""
-        return _write(self)
-
 
 @dataclass(frozen=True)
-class DiscreteLaplaceVector:
+class DiscreteLaplaceVector(WrittenEvent):
     """Discrete Laplace noise on many numbers, each of which the worst neighbour moves by as much, so many times.
 
     It is what `DiscreteLaplace` with a list of equal moves would be, where the list would be too long to write down.
@@ -249,10 +232,6 @@ class DiscreteLaplaceVector:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
                 raise AmountRefused(name, value, f"an integer from 1 to {most}")
-
-    def to_json(self) -> dict[str, Any]:
-        """Write the event as JSON values; the rational as text."""
-        return _write(self)
 
 
 CountNoise = DiscreteLaplace | DiscreteGaussian
@@ -301,12 +280,6 @@ def event_from_json(data: Mapping[str, Any]) -> PrivacyEvent:
     if set(data) - {"kind"} != wanted:
         raise UnsupportedEvent(f"event {kind!r} has fields {sorted(map(str, data))}; allowed: kind, {sorted(wanted)}")
     return _KINDS[kind](**{name: _read(name, data[name]) for name in wanted})
-
-
-def _write(event: PrivacyEvent) -> dict[str, Any]:
-    """Lay an event out as JSON values, its kind first."""
-    values = {field.name: getattr(event, field.name) for field in fields(event)}
-    return {"kind": event.kind, **{name: _shown(value) for name, value in values.items()}}
 
 
 def _shown(value: Any) -> Any:
