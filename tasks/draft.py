@@ -10,7 +10,7 @@ from contracts.drafting.odcs_document import sketch_of_contract
 from contracts.drafting.sketch import DraftRefused, TableSketch, refuse_draft
 from contracts.reading.placeholders import PLACEHOLDER
 from contracts.reading.yaml_lines import located, shown
-from contracts.release.file_formats import format_of_name
+from contracts.release.file_names import format_of_name
 
 _ALLOWED = (
     "a data contract or a dbt properties file (.yaml, .yml), a Parquet file (.parquet) or a DuckDB file (.duckdb)"

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from contracts.reading.scalars import Problem, refuse
 from contracts.release.address import CONTROL, Address, bracketed, host_and_port, shown
-from contracts.release.file_formats import DATABASES, format_of_name
+from contracts.release.file_names import DATABASES, format_of_name
 
 _PORTS: Final = {"s3+https": 443, "s3+http": 80}
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")

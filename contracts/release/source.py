@@ -25,7 +25,7 @@ from contracts.periods.period_sources import day_of_row, divided_name
 from contracts.reading.scalars import Label, Problem, Sql, listed, refuse, show
 from contracts.release.address import Address
 from contracts.release.address_kinds import is_address, read_address
-from contracts.release.file_formats import DATABASES, SUFFIXES, Files, format_of_name
+from contracts.release.file_names import DATABASES, SUFFIXES, Files, format_of_name
 from contracts.sql import select_types
 from contracts.sql.selection import select_tree
 from contracts.sql.value_types import ValueType

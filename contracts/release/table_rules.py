@@ -7,10 +7,11 @@ from typing import Final
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from contracts.reading.scalars import FieldPath, Problem, listed, nearest, show
+from contracts.release.file_names import unfit_name
 from contracts.release.spec import ReleaseSpec
 from contracts.release.tables.expansion import expand
 from contracts.release.tables.levels import level_name, level_problems, levels_of
-from contracts.release.tables.product import TableSpec, unfit_name
+from contracts.release.tables.product import TableSpec
 from contracts.release.tables.table_form import form_problems
 
 RESERVED_TABLE: Final = "total"

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import listed
-from contracts.release.file_formats import SUFFIXES
+from contracts.release.file_names import SUFFIXES
 from contracts.release.product_kinds import product_kinds
 from contracts.release.source import Source
 from contracts.release.spec import load_spec

@@ -16,8 +16,9 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import Problem, listed, nearest
 from contracts.reading.validation_errors import dotted
+from contracts.release.file_names import unfit_name
 from contracts.release.tables.all_marginals import AllMarginals
-from contracts.release.tables.product import TableSpec, TablesProduct, unfit_name
+from contracts.release.tables.product import TableSpec, TablesProduct
 
 MOST_TABLES: Final = 4000
 """A Gaussian charge leaves room for the roundings of so many draws (`privacy.accounting.convert.rho_for`)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -36,17 +35,13 @@ from contracts.reading.scalars import (
     refuse,
     show,
 )
+from contracts.release.file_names import unfit_name
 from contracts.release.lambda_reference import REFERENCE, LambdaReference
 from contracts.release.product_spec import ProductSpec
 from contracts.release.tables.all_marginals import AllMarginals, ShortFormToo, as_entries, check_weight, form_of
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from contracts.release.tables.table_hierarchy import Hierarchy, hierarchy_schema, written_form
 
-_UNSAFE_IN_FILE_NAME = re.compile(r"""[/\\<>:"|?*`$;&!'(){}\[\]~#%^]|^[.-]|\.$""")
-"""What a path, a shell or an option begins with or consists of."""
-_DEVICE = re.compile(r"(?i)(?:con|prn|aux|nul|(?:com|lpt)[0-9])(?:\..*)?")
-"""Names that mean devices in Windows, whatever follows after a dot."""
-_LONGEST_NAME = 120
 _LAMBDAS = f"a number from 0 to below 1, or auto, or {REFERENCE}"
 _LET_IT_CHOOSE = "auto chooses it from the noisy values, at no cost"
 AUTO: Final = "auto"
@@ -125,18 +120,6 @@ class TableSpec(Frozen):
         full["required"] = ["columns"]
         names = {"type": "array", "items": {"type": "string"}, "minItems": 1}
         return {"title": "TableSpec", "description": cls.__doc__, "anyOf": [names, full]}
-
-
-def unfit_name(name: str) -> str | None:
-    """Say what a table's name may be, if this one may not name a file."""
-    if _DEVICE.fullmatch(name):
-        return "a name that is no device of Windows (con, prn, aux, nul, com1, lpt1 …)"
-    if not _UNSAFE_IN_FILE_NAME.search(name) and len(name.encode()) <= _LONGEST_NAME:
-        return None
-    return (
-        f"at most {_LONGEST_NAME} bytes, none of / \\ < > : \" | ? * ` $ ; & ! ' ( ) {{ }} [ ] ~ # % ^, "
-        "no dot at either end and no hyphen in front"
-    )
 
 
 def _parse_lambda(written: object) -> Decimal | str | LambdaReference:

@@ -21,7 +21,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from contracts.errors import Finding
-from contracts.release.file_formats import Files
+from contracts.release.file_names import Files
 from tasks.storage.sources.lake_formats import check_plain_folder
 from tasks.storage.sources.typed_rows import break_gate, refuse
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from contracts.contract.column import Column
 from contracts.domains.value_sql import identifier, literal, number_sql
 from contracts.errors import Finding, GateBroken, SudareError
-from contracts.release.file_formats import Files
+from contracts.release.file_names import Files
 from contracts.sql.value_types import ValueType, typed_sql
 from tasks.storage.duckdb_session import one_file
 from tasks.storage.sources.csv_reader import read_csv

@@ -1,0 +1,43 @@
+"""Names of files: the format that a suffix stands for, and what a name may be."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+Format = Literal["csv", "parquet", "duckdb", "sqlite"]
+Files = Literal["csv", "parquet"]
+SUFFIXES: Final[dict[str, Format]] = {
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".csv.zst": "csv",
+    ".parquet": "parquet",
+    ".duckdb": "duckdb",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".db": "sqlite",
+}
+DATABASES: Final = ("duckdb", "sqlite", "postgresql")
+"""Formats of which a source names one table of several."""
+_UNSAFE_IN_FILE_NAME = re.compile(r"""[/\\<>:"|?*`$;&!'(){}\[\]~#%^]|^[.-]|\.$""")
+"""What a path, a shell or an option begins with or consists of."""
+_DEVICE = re.compile(r"(?i)(?:con|prn|aux|nul|(?:com|lpt)[0-9])(?:\..*)?")
+"""Names that mean devices in Windows, whatever follows after a dot."""
+_LONGEST_NAME = 120
+
+
+def format_of_name(name: str) -> Format | None:
+    """Return the format that a name's suffix stands for, or None for an unknown suffix."""
+    return next((form for suffix, form in SUFFIXES.items() if name.lower().endswith(suffix)), None)
+
+
+def unfit_name(name: str) -> str | None:
+    """Say what a table's name may be, if this one may not name a file."""
+    if _DEVICE.fullmatch(name):
+        return "a name that is no device of Windows (con, prn, aux, nul, com1, lpt1 …)"
+    if not _UNSAFE_IN_FILE_NAME.search(name) and len(name.encode()) <= _LONGEST_NAME:
+        return None
+    return (
+        f"at most {_LONGEST_NAME} bytes, none of / \\ < > : \" | ? * ` $ ; & ! ' ( ) {{ }} [ ] ~ # % ^, "
+        "no dot at either end and no hyphen in front"
+    )
