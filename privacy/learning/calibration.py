@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Final
 
 from privacy.accounting.amounts import PICO, RealNumber, exact
@@ -24,6 +24,10 @@ _ROUNDS: Final = 3
 _NARROW: Final = 2e-3
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 _ORDERS: Final = tuple(1 + 10 ** (step / 8) for step in range(-8, 33))
+_GROWS: Final = 1 - 1e-9
+"""Of a loss, what a larger order's is at least, computed."""
+_POSITIVE: Final = 1e-300
+"""A loss of no order is less."""
 _ROUNDED: Final = 1e-9 + 4096 / PICO
 """Each draw is rounded up to 10^-12 of its own; 4,096 of them are allowed for."""
 
@@ -47,13 +51,13 @@ def calibrated_multiplier(
     """
     budget = float(exact(epsilon, what="epsilon"))
 
-    def cost(units: int, order: float) -> float:
+    def costs(units: int) -> _Costs:
         steps = schedule.steps + schedule.reserve * schedule.checkpoint_every
         training = PoissonSampledGaussian(Fraction(units, _DIGITS), schedule.sampling_probability, steps)
-        return epsilon_at(order, _loss([training, *beside], order), delta)
+        return _Costs((training, *beside), delta)
 
-    least = min(cost(_LARGEST, order) for order in _ORDERS)
-    if least > _room(budget):
+    if not costs(_LARGEST).fit(_room(budget)):
+        _, least = costs(_LARGEST).best()
         remedy = f"an epsilon of at least {least * 1.01:.3g}, fewer epochs, or a smaller batch"
         raise CannotTrain(
             "epsilon", f"{budget:g}", "an epsilon that some noise multiplier up to 1,000 reaches", remedy
@@ -62,35 +66,71 @@ def calibrated_multiplier(
     # Bisect the logarithm of the multiplier: cost falls as it grows, over many powers of ten.
     while units > 1.1 * low:
         middle = math.isqrt(low * units)
-        fits = min(cost(middle, order) for order in _ORDERS) <= _room(budget)
-        low, units = (low, middle) if fits else (middle, units)
+        low, units = (low, middle) if costs(middle).fit(_room(budget)) else (middle, units)
     for _ in range(_ROUNDS):
         # The best order hangs on the multiplier and the other way round: find them in turn. Any order is a valid
         # bound, so that a narrow search costs noise, never privacy.
-        order = _best_order(partial(cost, units))
-        fewer = _smallest(partial(cost, order=order), budget, units)
+        order = _best_order(costs(units))
+        fewer = _smallest(costs, order, budget, units)
         if fewer >= units:
             break
         units = fewer
     return Fraction(units, _DIGITS)
 
 
-def _best_order(cost: Callable[[float], float]) -> float:
+@dataclass(frozen=True)
+class _Costs:
+    """What events cost at a delta by each order.
+
+    A Rényi loss grows with its order. So one order's loss bounds from below what all larger ones cost, and those that
+    this rules out are never summed: the sum is what takes time.
+    """
+
+    events: tuple[PrivacyEvent, ...]
+    delta: RealNumber
+
+    def at(self, order: float) -> float:
+        """Cost by an order."""
+        return epsilon_at(order, _loss(self.events, order), self.delta)
+
+    def fit(self, room: float) -> bool:
+        """Say whether they cost at most that by one of the orders."""
+        return any(cost <= room for _, cost in self._below(room))
+
+    def best(self) -> tuple[int, float]:
+        """Return the place of the best order, and what they cost by it."""
+        ceiling = min(self.at(order) for order in _ORDERS[::8])
+        return min(self._below(ceiling), key=lambda found: found[1])
+
+    def _below(self, ceiling: float) -> Iterator[tuple[int, float]]:
+        """Yield places and costs of the orders that are not known to cost more than a ceiling, or than one before."""
+        least = _POSITIVE
+        for place, order in enumerate(_ORDERS):
+            if epsilon_at(order, least, self.delta) <= ceiling:
+                loss = _loss(self.events, order)
+                cost, least = epsilon_at(order, loss, self.delta), loss * _GROWS
+                ceiling = min(ceiling, cost)
+                yield place, cost
+
+
+def _best_order(costs: _Costs) -> float:
     """Narrow the best of the orders to a thousandth of its distance from 1, by golden section."""
-    place = min(range(len(_ORDERS)), key=lambda place: cost(_ORDERS[place]))
+    place, _ = costs.best()
     left, right = (math.log(_ORDERS[min(max(place + by, 0), len(_ORDERS) - 1)] - 1) for by in (-1, 1))
     while right - left > _NARROW:
         lower, upper = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
-        left, right = (left, upper) if cost(1 + math.exp(lower)) <= cost(1 + math.exp(upper)) else (lower, right)
+        left, right = (
+            (left, upper) if costs.at(1 + math.exp(lower)) <= costs.at(1 + math.exp(upper)) else (lower, right)
+        )
     return 1 + math.exp((left + right) / 2)
 
 
-def _smallest(cost: Callable[[int], float], budget: float, fits: int) -> int:
-    """Search below a multiplier that fits for the least that does."""
+def _smallest(costs: Callable[[int], _Costs], order: float, budget: float, fits: int) -> int:
+    """Search below a multiplier that fits for the least that does, by one order."""
     low, high = _SMALLEST - 1, fits
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if cost(middle) <= _room(budget) else (middle, high)
+        low, high = (low, middle) if costs(middle).at(order) <= _room(budget) else (middle, high)
     return high
 
 

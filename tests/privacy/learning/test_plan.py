@@ -11,8 +11,9 @@ import pytest
 
 from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.convert import best_epsilon
-from privacy.accounting.events import PoissonSampledGaussian, ZeroConcentrated
+from privacy.accounting.events import Gaussian, PoissonSampledGaussian, PrivacyEvent, Pure, ZeroConcentrated
 from privacy.accounting.second_backend import pld_epsilon
+from privacy.learning import calibration
 from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.errors import CannotTrain
 from privacy.learning.plan import Schedule, TrainingPlan, checked_useful, signal_to_noise
@@ -100,3 +101,16 @@ def test_noise_that_drowns_everything_is_refused_with_what_would_do() -> None:
     with pytest.raises(CannotTrain, match=r"an epsilon of about 9\.5, a batch of about 95 rows"):
         checked_useful(plan, 10_000, epsilon=1)
     assert checked_useful(plan, 100, epsilon=1) is plan
+
+
+@pytest.mark.parametrize("multiplier", [Fraction(1, 2), Fraction(2), Fraction(60)])
+@pytest.mark.parametrize("beside", [(), (Gaussian(Fraction(9)), Pure(Fraction(1, 10)))])
+def test_the_orders_that_are_passed_over_cost_more(multiplier: Fraction, beside: tuple[PrivacyEvent, ...]) -> None:
+    """The best order and whether any fits are what a search of all of them finds."""
+    costs = calibration._Costs(
+        (PoissonSampledGaussian(multiplier, Fraction(1, 50), 300), *beside), Fraction(1, 10**9)
+    )
+    every = [costs.at(order) for order in calibration._ORDERS]
+    assert costs.best() == (every.index(min(every)), min(every))
+    assert costs.fit(min(every))
+    assert not costs.fit(min(every) * (1 - 1e-12))
