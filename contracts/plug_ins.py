@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from contracts.errors import SudareError
+
+# Loaded where packages are looked through: it brings parsers of mail.
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 class PlugInAway(SudareError):
@@ -58,6 +61,8 @@ def find(group: str, built_in: Mapping[str, str], name: str) -> RegisteredName |
         built_in: `module:name` by name.
         name: the name; packages are looked through only where it is not built in.
     """
+    from importlib.metadata import EntryPoint, entry_points
+
     if name in built_in:
         return RegisteredName(EntryPoint(name, built_in[name], group))
     return next((RegisteredName(point) for point in entry_points(group=group) if point.name == name), None)
@@ -65,4 +70,6 @@ def find(group: str, built_in: Mapping[str, str], name: str) -> RegisteredName |
 
 def others(group: str, built_in: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names that packages add to a group, sorted."""
+    from importlib.metadata import entry_points
+
     return tuple(sorted({point.name for point in entry_points(group=group)} - set(built_in)))

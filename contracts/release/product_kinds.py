@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib import import_module
 from typing import Any, Final, Literal
 
 GROUP: Final = "sudare.products"
@@ -39,7 +39,8 @@ class ProductParts:
 
     def load(self, part: Part) -> Any:
         """Return a part; only its own modules are loaded."""
-        return EntryPoint(part, getattr(self, part), GROUP).load()
+        module, _, name = str(getattr(self, part)).partition(":")
+        return getattr(import_module(module), name)
 
 
 BUILT_IN: Final = {
@@ -82,4 +83,6 @@ def product_kinds() -> dict[str, ProductParts]:
 
     Only built-in kinds are recorded and verified: a run refuses others before it charges (`flows.release`).
     """
+    from importlib.metadata import entry_points  # here, since it loads parsers of mail
+
     return {**{point.name: point.load() for point in entry_points(group=GROUP)}, **BUILT_IN}
