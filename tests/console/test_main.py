@@ -24,6 +24,7 @@ from tasks.storage.workspace.run_folder import RunBusy
 from tests.console.conftest import COMMAND, Place, Typed
 
 HEAVY = ("prefect", "great_expectations", "torch", "polars", "duckdb", "pandas", "pyarrow", "scipy")
+MOST_FOR_HELP, MOST_FOR_A_PLAN = 25, 220
 FINDING = Finding("a.yaml:3", "release", "'A B'", "lower-case letters", "rename it")
 
 
@@ -51,12 +52,18 @@ def _modules_after(*words: str) -> tuple[int, set[str]]:
     return done.returncode, set(done.stderr.splitlines())
 
 
+def _own(modules: set[str]) -> set[str]:
+    """Return the modules that are ours: each costs a millisecond or two, so their number bounds a command's start."""
+    return {name for name in modules if name.partition(".")[0] in sudare.PACKAGES}
+
+
 def test_help_loads_nothing_heavy() -> None:
     """`sudare --help` answers at once."""
     code, modules = _modules_after("--help")
     assert code == 0
     assert "console.main" in modules
     assert not modules.intersection((*HEAVY, "sqlalchemy", "numpy", "pydantic"))
+    assert len(_own(modules)) <= MOST_FOR_HELP
 
 
 @pytest.mark.parametrize("words", [("--help",), ("--version",), ("budget", "--help")], ids=" ".join)
@@ -87,6 +94,15 @@ def test_a_look_at_the_budget_loads_nothing_heavy(place: Place) -> None:
     assert code == 0
     assert "sqlalchemy" in modules
     assert not modules.intersection(HEAVY)
+
+
+def test_a_plan_loads_nothing_heavy(place: Place) -> None:
+    """`sudare plan` computes with numpy and asks the ledger; it loads no engine and no orchestrator."""
+    plan = ("plan", str(place.adult / "tables.yaml"), "--workspace", str(place.workspace.root))
+    code, modules = _modules_after(*plan)
+    assert code == 0
+    assert not modules.intersection(HEAVY)
+    assert len(_own(modules)) <= MOST_FOR_A_PLAN
 
 
 def test_help_says_where_to_start_in_order_and_version_is_told(typed: Typed) -> None:
