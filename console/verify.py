@@ -14,8 +14,8 @@ from console.options import AsJson, At
 from console.progress import shown
 from console.render import answer
 from contracts.errors import Finding
-from tasks import verify as verification
 from tasks.verification.outcomes import NOT_COMPARED, NOTE, VerificationReport
+from tasks.verification.public_keys import read_public_key
 
 VerifiedVersion = Annotated[
     Path, typer.Argument(metavar="VERSION_DIR", help="A version folder, such as releases/NAME/v1.")
@@ -61,8 +61,10 @@ def verify(
 
         sudare verify releases/adult-tables/v1 --auditor .sudare/records/adult-tables/v1/record.auditor.json
     """
+    from tasks import verify as verification  # arrays and files of tables, which help does without
+
     chosen = key_to_verify_with(key, workspace)
-    public_key = verification.read_public_key(chosen.file)
+    public_key = read_public_key(chosen.file)
     with shown():
         report = verification.verify(version_dir, public_key=public_key, deep=deep, auditor=auditor)
     told = {"file": str(chosen.file), "whose": chosen.whose, "pinned_since": chosen.since}

@@ -66,6 +66,15 @@ def test_help_loads_nothing_heavy() -> None:
     assert len(_own(modules)) <= MOST_FOR_HELP
 
 
+@pytest.mark.parametrize(("words", "most"), [(("verify", "--help"), 45), (("run", "--help"), 35)])
+def test_help_of_a_command_does_not_load_what_it_does(words: tuple[str, ...], most: int) -> None:
+    """What checks or makes a version is loaded once its arguments are read."""
+    code, modules = _modules_after(*words)
+    assert code == 0
+    assert not modules.intersection((*HEAVY, "sqlalchemy", "numpy"))
+    assert len(_own(modules)) <= most
+
+
 @pytest.mark.parametrize("words", [("--help",), ("--version",), ("budget", "--help")], ids=" ".join)
 def test_help_imports_no_command(words: tuple[str, ...]) -> None:
     """The list of commands stands in one module; a command is imported when it is called."""
