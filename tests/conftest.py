@@ -31,13 +31,18 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
 
 
-WAITING = frozenset({"test_deploy.py", "test_federation_keys.py", "test_federation_loopback.py", "test_readme.py"})
-"""Files of few tests that wait long; the others are done beside them."""
+LONGEST = (
+    *("test_deploy.py", "test_federation_keys.py", "test_readme.py", "test_federation_loopback.py", "test_run.py"),
+    *("test_federated_versions.py", "test_calibration.py", "test_redraw.py", "test_synthetic.py"),
+    *("test_training_draws.py", "test_games_mechanisms.py", "test_fuzz.py", "test_covert_room.py", "test_attack.py"),
+)
+"""Files that take longest or wait, the longest first: done last, one of them would be waited for alone."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with those."""
-    items.sort(key=lambda item: item.path.name not in WAITING)
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(LONGEST)))
 
 
 @pytest.fixture(scope="session")

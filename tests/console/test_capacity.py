@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from flows import capacity
 from privacy.ledger.ledger import Ledger
 from tasks.storage.workspace.settings import Workspace
-from tests.console.conftest import Place
+from tests.console.conftest import Place, Typed
 
 BLOCKED = """
 import sys
@@ -21,21 +22,14 @@ class Missing:
         if name.partition(".")[0] in {modules!r}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Missing())
-import flows.capacity as capacity
-for name, value in {patched!r}.items():
-    setattr(capacity, name, lambda *_, value=value: value)
 from console.main import execute
 sys.exit(execute({arguments!r}))
 """
 
 
-def typed_without(
-    place: Place, modules: list[str], *arguments: str, **patched: float
-) -> subprocess.CompletedProcess[str]:
+def typed_without(place: Place, modules: list[str], *arguments: str) -> subprocess.CompletedProcess[str]:
     """Type a command in a process in which some modules cannot be imported."""
-    code = BLOCKED.format(
-        modules=modules, patched=patched, arguments=[*arguments, "--workspace", str(place.workspace.root)]
-    )
+    code = BLOCKED.format(modules=modules, arguments=[*arguments, "--workspace", str(place.workspace.root)])
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root), "COLUMNS": "200"}
     return subprocess.run(
@@ -59,27 +53,36 @@ def test_a_training_without_torch_is_refused_and_nothing_is_charged(place: Place
     assert spent(place) == before
 
 
-def test_cuda_without_a_gpu_is_refused_by_the_plan(place: Place) -> None:
+def test_cuda_without_a_gpu_is_refused_by_the_plan(place: Place, typed: Typed) -> None:
     import torch
 
     spec = place.adult / "model.yaml"
     spec.write_text(spec.read_text().replace("rows_about: 48000", "rows_about: 48000, device: cuda"))
-    said = typed_without(place, [], "plan", str(spec))
+    said = typed("plan", str(spec), at=place.workspace)
     there_is_one = torch.cuda.is_available()
-    assert said.returncode == (0 if there_is_one else 2), said.stderr
-    assert there_is_one == ("device cuda, and there is none" not in said.stderr)
-    assert there_is_one == ("choose device: cpu" not in said.stderr)
+    assert said.code == (0 if there_is_one else 2), said.err
+    assert there_is_one == ("device cuda, and there is none" not in said.err)
+    assert there_is_one == ("choose device: cpu" not in said.err)
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])
 @pytest.mark.parametrize(
     ("patched", "found"), [({"memory_megabytes": 0.0}, "MB of memory"), ({"free_megabytes": 3.0}, "3 MB free")]
 )
-def test_no_memory_and_no_disk_are_refused(place: Place, command: str, patched: dict[str, float], found: str) -> None:
+def test_no_memory_and_no_disk_are_refused(
+    place: Place,
+    typed: Typed,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    patched: dict[str, float],
+    found: str,
+) -> None:
     before = spent(place)
-    said = typed_without(place, [], command, str(place.adult / "tables.yaml"), **patched)
-    assert said.returncode == 2, said.stderr
-    assert found in said.stderr
+    for name, value in patched.items():
+        monkeypatch.setattr(capacity, name, lambda *_, value=value: value)
+    said = typed(command, str(place.adult / "tables.yaml"), at=place.workspace)
+    assert said.code == 2, said.err
+    assert found in said.err
     assert spent(place) == before
 
 
@@ -93,12 +96,12 @@ def test_an_object_store_without_its_extra_is_refused(place: Place) -> None:
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])
-def test_an_engine_that_the_workspace_does_not_name_is_refused(place: Place, command: str) -> None:
+def test_an_engine_that_the_workspace_does_not_name_is_refused(place: Place, typed: Typed, command: str) -> None:
     before = spent(place)
     spec = place.adult / "tables.yaml"
     spec.write_text(spec.read_text().replace("adult.parquet}", "adult.parquet, engine: spark}"))
-    said = typed_without(place, [], command, str(spec))
-    assert said.returncode == 2, said.stderr
-    assert "no `spark.python` in this workspace" in said.stderr
-    assert "nothing was charged" in said.stderr
+    said = typed(command, str(spec), at=place.workspace)
+    assert said.code == 2, said.err
+    assert "no `spark.python` in this workspace" in said.err
+    assert "nothing was charged" in said.err
     assert spent(place) == before

@@ -180,8 +180,11 @@ def test_a_database_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     imports = "from pathlib import Path; from flows.prefect_runs.prefect_server import create_database"
     call = f"{imports}; create_database(Path({str(home)!r}))"
     with subprocess.Popen([sys.executable, "-c", call]) as creating:
-        time.sleep(1.5)
+        while not list(tmp_path.glob("prefect.*.partial/server.log")):
+            assert creating.poll() is None
+            time.sleep(0.01)
         creating.send_signal(signal.SIGINT)
+    assert creating.returncode != 0
     assert not home.exists()
     assert list(tmp_path.iterdir()) == []
 
