@@ -99,13 +99,13 @@ def test_a_choice_needs_candidates_and_counts_of_the_charged_snapshot(place: Pla
         grant.draw(ChoiceQuery((other,), Fraction(1)), key="choice")
 
 
-def test_the_noise_of_a_choice_grows_with_the_largest_weight(place: Place) -> None:
+def test_the_noise_of_a_choice_grows_with_the_largest_weight(sqlite_place: Place) -> None:
     """Scores that differ by 10 weights w: e^(-eps 10 w / 2 w) is the odds against the worse one, whatever w is.
 
     400 choices at eps 0.02: the better one is chosen with probability 0.525; between 140 and 280 times but for a
     probability below 1e-8. Were the sensitivity 1 and not w = 1,000, it would be chosen 400 times.
     """
-    _, grant = opened(place)
+    _, grant = opened(sqlite_place)
     near, far = Counted(ZEROS, ("near",)), Counted(ZEROS + np.eye(1, 12, dtype=np.int64)[0] * 10, ("far",))
     score = DistanceScore(ZEROS, Fraction(1000), Fraction(0))
     asked = [Candidate(near.handle, score), Candidate(far.handle, score)]
