@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from contracts.contract.contract import Contract
-from contracts.errors import Finding
-from tasks.records.model.version_statements import Manifest, RecordTerms
-from tasks.storage.progress import Bar
-from tasks.verification.files.version_folder import VersionFolder
-from tasks.verification.fitted.file_forms import FileForm
-from tasks.verification.inclusion import JournalledRun
-from tasks.verification.outcomes import RuleFindings
+# named in annotations alone: what reads the files of a kind is loaded with the checks of that kind
+if TYPE_CHECKING:
+    from contracts.contract.contract import Contract
+    from contracts.errors import Finding
+    from tasks.records.model.version_statements import Manifest, RecordTerms
+    from tasks.storage.progress import Bar
+    from tasks.verification.files.version_folder import VersionFolder
+    from tasks.verification.fitted.file_forms import FileForm
+    from tasks.verification.inclusion import JournalledRun
+    from tasks.verification.outcomes import RuleFindings
 
 
 class ProductChecks(Protocol):

@@ -39,9 +39,8 @@ from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import check_draws
 from tasks.verification.files.array_reader import read_arrays
 from tasks.verification.files.table_files import OTHER_NOISE
-from tasks.verification.files.version_folder import VersionFolder
+from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 from tasks.verification.fitted.file_forms import FileForm
-from tasks.verification.fitted.fitted_values import OpenFiles
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.recompute.loss import NotRecomputable, recompute

@@ -29,8 +29,8 @@ from tasks.records.model.synthetic_statements import SyntheticRowsStatement
 from tasks.records.strict_json import printable, shown
 from tasks.verification.files.array_reader import read_arrays
 from tasks.verification.files.table_files import OTHER_TABLE, compare_column, read_parquet
+from tasks.verification.files.version_folder import OpenFiles
 from tasks.verification.fitted.file_forms import FileForm
-from tasks.verification.fitted.fitted_values import OpenFiles
 from tasks.verification.fitted_meaning import SyntheticMeaning
 from tasks.verification.record_identity import differences
 

@@ -24,7 +24,6 @@ from tasks.verification.record_identity import FIXED_FILES, OTHER, check_forms, 
 WEIGHTS: Final = "model/model.safetensors"
 INPUTS: Final = "model/inputs.json"
 CARD: Final = "model/card.md"
-_LIMITS: Final = ("lowest", "highest", "lowest_bias", "highest_bias")
 
 
 @dataclass(frozen=True)

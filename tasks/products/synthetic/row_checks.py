@@ -14,9 +14,9 @@ from tasks.records.model.synthetic_statements import SyntheticRecord
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
+from tasks.verification.files.version_folder import OpenFiles
 from tasks.verification.fitted.file_forms import FileForm, synthetic_forms
 from tasks.verification.fitted.fitted_checks import FittedChecks
-from tasks.verification.fitted.fitted_values import OpenFiles
 from tasks.verification.fitted.model_reader import read_published_model
 from tasks.verification.fitted.stand_in_grant import PublishedValues
 from tasks.verification.fitted_meaning import (

@@ -23,8 +23,6 @@ from tasks.records.model.statement import (
     Value,
 )
 
-MANIFEST_SCHEMA: Final = "sudare-manifest/1"
-PROOF_SCHEMA: Final = "sudare-proof/1"
 RECORD_SCHEMA: Final = "sudare-record/1"
 
 

@@ -14,8 +14,7 @@ from privacy.classifiers.safetensors import from_safetensors
 from tasks.records.files.synthetic_files import type_name
 from tasks.records.model.version_statements import DataFileStatement, Manifest, RecordTerms
 from tasks.records.strict_json import printable, shown
-from tasks.verification.files.version_folder import VersionFolder
-from tasks.verification.fitted.fitted_values import OpenFiles
+from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 
 _OTHER: Final = "the record describes another file: go by the file"
 _LISTS: Final = ("measurements/choices.json", "measurements/statistics.json")

@@ -10,14 +10,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from contracts.errors import Finding
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable, shown
-from tasks.verification.files.version_folder import VersionFolder
-from tasks.verification.fitted.fitted_values import OpenFiles
+from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 
 OTHER_FOOTER: Final = "engines would skip rows of the file, or read others: do not use it"
 _ENDS: Final = 8
@@ -91,6 +89,8 @@ def _begins(column: Any) -> int:
 
 def _leaves(rows: Any) -> dict[str, Any]:
     """Return each column's values as they are written: lists laid end to end."""
+    import pyarrow.compute as pc  # here, since it wraps hundreds of functions while it is loaded
+
     columns = {name: rows.column(name) for name in rows.column_names}
     return {
         name: pc.list_flatten(column) if pa.types.is_nested(column.type) else column
@@ -100,6 +100,8 @@ def _leaves(rows: Any) -> dict[str, Any]:
 
 def _is_true(told: Any, values: Any) -> bool:
     """Say whether statistics, as far as there are any, are those of the values."""
+    import pyarrow.compute as pc
+
     if told is None:
         return True
     if told.has_null_count and told.null_count != values.null_count:

@@ -13,8 +13,7 @@ from tasks.records.files.part_names import part_name, parts_among
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable, shown
 from tasks.verification.files.parquet_pages import unpacked_size
-from tasks.verification.files.version_folder import VersionFolder
-from tasks.verification.fitted.fitted_values import OpenFiles
+from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 from tasks.verification.outcomes import RuleFindings
 
 OTHER_PARTS: Final = "the parts are not the file's rows: use the whole file"

@@ -27,9 +27,8 @@ from tasks.records.files.tidy_tables import PIECE, index_type
 from tasks.records.model.version_statements import Manifest, RecordTerms
 from tasks.records.strict_json import printable, shown
 from tasks.verification.files.table_files import UNREADABLE
-from tasks.verification.files.version_folder import VersionFolder
+from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 from tasks.verification.fitted.file_forms import FileForm
-from tasks.verification.fitted.fitted_values import OpenFiles
 from tasks.verification.product_checks import ProductChecks
 
 ROOM: Final = "the file has room for what nobody declared: take its values, and ask the publisher what else it holds"

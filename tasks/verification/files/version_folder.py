@@ -221,3 +221,25 @@ def read_manifest(folder: Path) -> tuple[Manifest | None, str | None]:
     value, _ = read_json(data, where=MANIFEST)
     manifest, _ = (None, []) if value is None else read_statement(Manifest, value, where=MANIFEST)
     return manifest, hashlib.sha256(data).hexdigest()
+
+
+class OpenFiles:
+    """The files of a version that may be opened: those whose checksums hold."""
+
+    def __init__(self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]) -> None:
+        self.folder, self.manifest, self._sound = folder, manifest, sound
+        self.skipped: list[str] = []
+
+    def read(self, name: str, findings: list[Finding]) -> bytes | None:
+        """Return a file's bytes if its checksum holds; else say that it was skipped, or add a finding."""
+        if name not in self._sound:
+            self.skipped.append(f"{printable(name)}: not opened, for it is missing or not as it was published")
+            return None
+        try:
+            return read_published(self.folder, self.manifest, name)
+        except OSError as error:
+            found = error.strerror or str(error)
+            findings.append(
+                Finding(printable(name), "the file", found, "the file that was checked", "get the version again")
+            )
+            return None

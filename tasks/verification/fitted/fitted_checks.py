@@ -16,9 +16,9 @@ from tasks.records.model.synthetic_statements import FittedRecord
 from tasks.records.model.version_statements import Manifest
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import check_draws
-from tasks.verification.files.version_folder import VersionFolder
+from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 from tasks.verification.fitted.file_forms import FileForm, drawn_forms
-from tasks.verification.fitted.fitted_values import OpenFiles, check_fitted_values, priced
+from tasks.verification.fitted.fitted_values import check_fitted_values, priced
 from tasks.verification.fitted.stand_in_grant import PublishedValues
 from tasks.verification.fitted_meaning import FittedEvent, FittedMeaning, check_marginals_and_choices, read_draws
 from tasks.verification.inclusion import JournalledRun

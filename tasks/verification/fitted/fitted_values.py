@@ -19,37 +19,14 @@ from tasks.verification.draw_files.sum_file_checks import check_sum_file, read_s
 from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.draws.sum_draws import MOST_NORMS
 from tasks.verification.files.table_files import MEASURED, read_parquet
-from tasks.verification.files.version_folder import VersionFolder, read_published
+from tasks.verification.files.version_folder import OpenFiles
 from tasks.verification.fitted_meaning import CHOICES, FittedEvent, FittedMeaning, choices
 
 if TYPE_CHECKING:
     from privacy.learning.moments import Moments
     from tasks.records.model.synthetic_statements import FittedReplay, SyntheticDraw
-    from tasks.records.model.version_statements import Manifest
 
 _OTHER_CHOICES: Final = "the choices are not those that were made and paid for: do not use this version"
-
-
-class OpenFiles:
-    """The files of a version that may be opened: those whose checksums hold."""
-
-    def __init__(self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]) -> None:
-        self.folder, self.manifest, self._sound = folder, manifest, sound
-        self.skipped: list[str] = []
-
-    def read(self, name: str, findings: list[Finding]) -> bytes | None:
-        """Return a file's bytes if its checksum holds; else say that it was skipped, or add a finding."""
-        if name not in self._sound:
-            self.skipped.append(f"{printable(name)}: not opened, for it is missing or not as it was published")
-            return None
-        try:
-            return read_published(self.folder, self.manifest, name)
-        except OSError as error:
-            found = error.strerror or str(error)
-            findings.append(
-                Finding(printable(name), "the file", found, "the file that was checked", "get the version again")
-            )
-            return None
 
 
 @dataclass(frozen=True)
