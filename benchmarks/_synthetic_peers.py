@@ -115,13 +115,13 @@ class Runs:
         name = f"ours-{method}-{about}-{adjacency}-{table.name}-{epsilon}-{delta}-{seed}{'-steps' if steps else ''}"
         return self._run(name, command, table, seed, epsilon, delta)
 
-    def scores(self, made: Made, table: Categorical, *, predict: bool = False) -> Mapping[str, Any]:
+    def scores(self, outcome: Made, table: Categorical, *, predict: bool = False) -> Mapping[str, Any]:
         """Compare made-up rows with the real ones, which are public here; what was compared is remembered."""
-        kept = self._kept / f"{made.name}.{'predicted' if predict else 'compared'}.json"
+        kept = self._kept / f"{outcome.name}.{'predicted' if predict else 'compared'}.json"
         if not kept.exists():
             real = EncodedRows(table.columns, table.shape, table.codes)
-            reached = accuracies(made.rows, real, target=table.target) if predict else {}
-            kept.write_text(json.dumps(compare(real, made.rows, accuracies=reached).scores.to_json()))
+            reached = accuracies(outcome.rows, real, target=table.target) if predict else {}
+            kept.write_text(json.dumps(compare(real, outcome.rows, accuracies=reached).scores.to_json()))
         found: Mapping[str, Any] = json.loads(kept.read_text())
         return found
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
-from benchmarks.games.game import Game, play, told
+from benchmarks.games.game import Game, play, summary_line
 from benchmarks.results import Row, machine, write
 from privacy.games.results import FILE, code_digest, stored
 
@@ -100,7 +100,7 @@ def _one(name: str, share: float) -> tuple[str, dict[str, Any]]:
     """Play one game, in a process of its own."""
     game: Game = _module(GAMES[name]).GAMES[name]()
     played = play(game.quick(share), confidence=CONFIDENCE)
-    return told(played), {"game": name, **played.to_json()}
+    return summary_line(played), {"game": name, **played.to_json()}
 
 
 def _attacked(name: str) -> Found:

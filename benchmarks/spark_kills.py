@@ -41,7 +41,7 @@ from benchmarks._kill_ways import fork, release
 from benchmarks._spark_place import JAVA, NAMED, ROWS, Process, make_spark_place, processes, strike
 from benchmarks.kills import load
 from benchmarks.results import FOLDER, Row, Setting, machine, write
-from tasks.storage.workspace.run_folder import is_held
+from tasks.storage.workspace.run_folder import is_locked
 
 VICTIMS: Final = ("driver", "worker", "java", "all")
 WAYS: Final = {
@@ -270,7 +270,7 @@ def _lives(child: int) -> bool:
 def _free(place: Place) -> bool:
     """Wait until Spark has let go of the run's folder, as a run that is started again does."""
     held = [path.name for path in place.workspace.runs.glob("*")]
-    return _until(lambda: not any(is_held(place.workspace.runs, name) for name in held))
+    return _until(lambda: not any(is_locked(place.workspace.runs, name) for name in held))
 
 
 def _gone(process: Process) -> bool:

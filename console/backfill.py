@@ -26,7 +26,7 @@ class BackfillIncomplete(Refused):
     """Some of the periods could not be released; each says why. The exit code is that of the first of them."""
 
     def __init__(self, errors: list[tuple[Period, SudareError]]) -> None:
-        super().__init__([_told(period, error) for period, error in errors])
+        super().__init__([_failure_line(period, error) for period, error in errors])
         self.exit_code = errors[0][1].exit_code
         for period, error in errors:
             for note in getattr(error, "__notes__", ()):
@@ -42,14 +42,14 @@ def backfill(options: RunOptions, where: Workspace, written: str, *, as_json: bo
 
 
 def release_periods(
-    options: RunOptions, where: Workspace, wanted: list[Period], *, as_json: bool, carry_on: bool = False
+    options: RunOptions, where: Workspace, periods: list[Period], *, as_json: bool, carry_on: bool = False
 ) -> None:
     """Release periods one after the other and tell of each; at the end an error if one of them failed.
 
     Args:
         options: what is asked for, of every period alike.
         where: the workspace.
-        wanted: which periods.
+        periods: which periods.
         as_json: how to tell.
         carry_on: whether to show errors and return.
     Raises:
@@ -57,11 +57,11 @@ def release_periods(
     """
     done: list[dict[str, Any]] = []
     errors: list[tuple[Period, SudareError]] = []
-    if wanted:
+    if periods:
         with running(where) as (prefect, stop):
-            for period in wanted:
+            for period in periods:
                 one = replace(options, period=str(period), early=False)
-                done.append(_one(one, period, where, prefect, stop, errors))
+                done.append(_release_period(one, period, where, prefect, stop, errors))
     failed = BackfillIncomplete(errors) if errors else None
     payload = {"periods": done} | ({"error": as_object(failed)} if failed and as_json else {})
     answer(payload, lambda console: _print(console, done), as_json=as_json)
@@ -88,7 +88,7 @@ def missing(spec: Path, where: Workspace, periods: tuple[Period, ...], *, supers
     return [each.period for each in found if may_run(each.state, supersede=supersede)]
 
 
-def _one(
+def _release_period(
     options: RunOptions,
     period: Period,
     where: Workspace,
@@ -106,7 +106,7 @@ def _one(
         return {"period": str(period), "error": as_object(error)}
 
 
-def _told(period: Period, error: SudareError) -> Finding:
+def _failure_line(period: Period, error: SudareError) -> Finding:
     first = error.findings[0] if isinstance(error, Refused) else None
     if first is None:
         return Finding(str(period), "run", str(error), "a run that ends well")
@@ -120,9 +120,9 @@ def _print(console: Console, done: list[dict[str, Any]]) -> None:
     console.print(table(("period", "outcome", "where"), [_row(each) for each in done]))
 
 
-def _row(each: dict[str, Any]) -> tuple[str, str, str]:
-    outcome = each.get("outcome")
+def _row(row: dict[str, Any]) -> tuple[str, str, str]:
+    outcome = row.get("outcome")
     if outcome is None:
-        return each["period"], "not published", "-"
+        return row["period"], "not published", "-"
     said = "published already" if outcome["repeated"] else "published"
-    return each["period"], f"{said} as {outcome['release']} v{outcome['version']}", outcome["folder"]
+    return row["period"], f"{said} as {outcome['release']} v{outcome['version']}", outcome["folder"]

@@ -95,23 +95,25 @@ def _facts(contract: Contract) -> dict[str, Any]:
     }
 
 
-def _print(console: Console, told: dict[str, Any]) -> None:
-    over = {"block": "within one time block", "lifetime": "over all time blocks"}[told["scope"]]
-    unit = told["unit"] if told["unit"] == "row" else f"{told['unit']}, at most {told['rows_per_unit']} rows"
+def _print(console: Console, summary: dict[str, Any]) -> None:
+    over = {"block": "within one time block", "lifetime": "over all time blocks"}[summary["scope"]]
+    unit = (
+        summary["unit"] if summary["unit"] == "row" else f"{summary['unit']}, at most {summary['rows_per_unit']} rows"
+    )
     print_facts(
         console,
         [
-            ("contract", f"{told['contract']} {told['version']}: it holds"),
+            ("contract", f"{summary['contract']} {summary['version']}: it holds"),
             ("unit", f"{unit}, {over}"),
-            ("neighbours", told["adjacency"]),
-            ("gates", ", ".join(told["gates"]) or "none"),
-            ("warnings", str(len(told["warnings"]) or "none")),
+            ("neighbours", summary["adjacency"]),
+            ("gates", ", ".join(summary["gates"]) or "none"),
+            ("warnings", str(len(summary["warnings"]) or "none")),
         ],
     )
     console.print()
-    rows = [tuple(str(value) for value in column.values()) for column in told["columns"]]
+    rows = [tuple(str(value) for value in column.values()) for column in summary["columns"]]
     console.print(table(("column", "domain", "cells", "provenance"), rows, numbers=("cells",)))
-    for each in told["warnings"]:
+    for each in summary["warnings"]:
         heading = Text(f"\n{each['where']}: ", style="bold") + Text(
             f"{each['field']} ({each['rule']})", style="yellow"
         )

@@ -46,12 +46,12 @@ def diff(
 
 
 def _print(
-    console: Console, told: dict[str, Any], rows: Sequence[tuple[str, str, str]], reasons: Sequence[str]
+    console: Console, comparison: dict[str, Any], rows: Sequence[tuple[str, str, str]], reasons: Sequence[str]
 ) -> None:
-    facts = [("versions", f"{told['old']} → {told['new']}"), ("changes", told["verdict"])]
-    if told["breaking"] and not told["announced"]:
+    facts = [("versions", f"{comparison['old']} → {comparison['new']}"), ("changes", comparison["verdict"])]
+    if comparison["breaking"] and not comparison["announced"]:
         facts.append(("do", "give the new contract a higher MAJOR: a breaking change takes one"))
-    elif not told["announced"]:
+    elif not comparison["announced"]:
         facts.append(("do", "give the new contract a version of its own"))
     print_facts(console, facts)
     if rows:

@@ -21,7 +21,7 @@ from privacy.evaluation.model_scores import PrivateModelScores
 from privacy.evaluation.scores import PrivateScores, Scores
 from privacy.evaluation.table_errors import PrivateTableErrors
 from tasks.evaluation.public_rows import PUBLIC
-from tasks.evaluation.score_pages import beside
+from tasks.evaluation.score_pages import yardsticks
 from tasks.storage.workspace.settings import Workspace
 
 EvaluatedVersion = Annotated[
@@ -236,7 +236,7 @@ def _print_numbers(console: Console, numbers: Scores | PrivateTableErrors | Priv
         return
 
     columns = ("value", *YARDSTICKS)
-    rows = [(name, value, *beside(numbers, name)) for name, value in _rows(numbers)]
+    rows = [(name, value, *yardsticks(numbers, name)) for name, value in _rows(numbers)]
     console.print(table((heading, *columns), rows, numbers=columns))
     console.print(
         "real rows: a bootstrap of them, or classifiers that learned from four fifths of them. "

@@ -153,7 +153,7 @@ def run(
     with Stop(), prefect_server(where) as prefect:
         prefect.wait()
         with prefect.connected():
-            released = federate(federation, where, network, told=lambda text: quiet.print(text, style="dim"))
+            released = federate(federation, where, network, on_message=lambda text: quiet.print(text, style="dim"))
     version, lost = released.version, released.lost
     payload = {**version.to_json(), "rounds": released.rounds, "left_out": released.left_out, "lost": lost}
     missing = ", ".join(f"{name} in {times} rounds" for name, times in released.left_out.items()) or "nobody"
@@ -212,7 +212,7 @@ def site(
     with (
         Stop(),
         joining(
-            site_file, where, environment=environment, link=link, certificates=certificates, told=say, look=look
+            site_file, where, environment=environment, link=link, certificates=certificates, on_message=say, look=look
         ) as node,
     ):
         told = "paid; this site waits for the coordinator, and answers until Ctrl-C"

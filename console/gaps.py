@@ -68,7 +68,7 @@ def _object(standing: PeriodStanding, *, private: bool) -> dict[str, Any]:
         "release": standing.release,
         "state": standing.state,
         "version": standing.version,
-        "told": standing.told,
+        "told": standing.description,
     }
     return told | ({"private": standing.private_reason} if private else {})
 

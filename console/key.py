@@ -14,7 +14,7 @@ from console.render import answer
 from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.signing import key_id
 from tasks.storage.workspace.keys import WorkspaceRefused
-from tasks.storage.workspace.settings import Workspace, is_workspace_told, user_folder
+from tasks.storage.workspace.settings import Workspace, is_workspace_configured, user_folder
 from tasks.verification.public_keys import PIN, is_own, pin_key, read_public_key
 
 KeyFile = Annotated[Path, typer.Argument(metavar="FILE", help="The publisher's public key, got another way.")]
@@ -73,9 +73,9 @@ def key_to_verify_with(named: Path | None, workspace: Path | None) -> KeyChoice:
     """
     if named is not None:
         return KeyChoice(named, "the key file that you named")
-    own, asked = user_folder() / PIN, workspace is not None or is_workspace_told()
+    own, asked = user_folder() / PIN, workspace is not None or is_workspace_configured()
     around = workspace_or_none(workspace)
-    nearer = None if around is None else _of_workspace(around, asked=asked)
+    nearer = None if around is None else _of_workspace(around, named=asked)
     if nearer is not None and asked:
         return _other_than(own, nearer, "your own pin")
     if own.exists():
@@ -103,8 +103,8 @@ def _is_users_own(around: Workspace) -> bool:
         return False
 
 
-def _of_workspace(around: Workspace, *, asked: bool) -> KeyChoice:
-    what = "the workspace that you named" if asked else "the workspace around you"
+def _of_workspace(around: Workspace, *, named: bool) -> KeyChoice:
+    what = "the workspace that you named" if named else "the workspace around you"
     pin = around.keys / PIN
     if pin.exists():
         return KeyChoice(pin, f"the pin of {what}", _since(pin))

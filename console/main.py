@@ -39,8 +39,8 @@ START = """Start here:
 Examples of each: sudare COMMAND --help"""
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(print_version: bool) -> None:
+    if print_version:
         # the parsers of mail that metadata is written in
         from importlib.metadata import PackageNotFoundError
         from importlib.metadata import version as installed

@@ -55,10 +55,10 @@ def warnings_of(request: Request, draws: Sequence[dict[str, Any]], rows: int | N
     ]
 
 
-def known_rows(request: Request, told: int | None) -> int | None:
+def known_rows(request: Request, typed: int | None) -> int | None:
     """Return the number of rows that is public: the contract's declared total, else what the person typed."""
     total = request.contract.total
-    return told if total is None else total.value
+    return typed if total is None else total.value
 
 
 def _epsilon(request: Request) -> Iterator[Warned]:

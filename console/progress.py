@@ -60,9 +60,9 @@ class _RichBar:
         """Move the bar to `fraction` (0 to 1), and say what is being done."""
         self.drawn.update(self.task, total=1.0, completed=fraction, doing=doing and f"{doing} ")
 
-    def outcome(self, held: bool) -> None:
+    def outcome(self, passed: bool) -> None:
         """Keep whether all that the step checks held."""
-        self.held = held
+        self.held = passed
 
 
 class RichReporter:

@@ -129,13 +129,13 @@ def work(
                     live=where.live,
                     grace=timedelta(seconds=grace),
                     every=every,
-                    told=_told,
+                    on_message=_log,
                 )
             )
         )
 
 
-def _told(line: str) -> None:
+def _log(line: str) -> None:
     """Tell a line of a worker, with the time, on standard error."""
     terminal(errors=True).print(f"{datetime.now():%H:%M:%S} {line}", markup=False, highlight=False, soft_wrap=True)
 

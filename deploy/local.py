@@ -131,12 +131,12 @@ def running(workspace: Path, data: Path, folder: Path, values: Mapping[str, str]
         yield made
 
 
-def _make_databases(told: Mapping[str, str], port: str) -> None:
+def _make_databases(settings: Mapping[str, str], port: str) -> None:
     """Run what the image of PostgreSQL would run when its volume is new, with the program that it would take."""
-    where = ["-h", "127.0.0.1", "-p", port, "-U", told["POSTGRES_USER"], "-d", "postgres"]
+    where = ["-h", "127.0.0.1", "-p", port, "-U", settings["POSTGRES_USER"], "-d", "postgres"]
     options = ["-v", "ON_ERROR_STOP=1", "--no-password", "--no-psqlrc", "--quiet"]
     command = [find_binaries() / "psql", *options, *where, "-f", COMPOSE.with_name("databases.sql")]
-    environment = {**os.environ, **told, "PGPASSWORD": told["POSTGRES_PASSWORD"]}
+    environment = {**os.environ, **settings, "PGPASSWORD": settings["POSTGRES_PASSWORD"]}
     subprocess.run(command, env=environment, check=True)
 
 

@@ -35,7 +35,7 @@ def lineage_of(request: Request, workspace: Workspace) -> Iterator[Callable[[Pat
     """
     target = workspace.lineage
     published: list[Path] = []
-    if not target.wanted:
+    if not target.is_configured:
         yield published.append
         return
     spec, contract = request.spec, request.contract

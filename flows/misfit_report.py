@@ -35,7 +35,7 @@ def checked(run: RunFolder, request: Request, workspace: Workspace) -> Misfits:
         from tasks.storage.engines.stage import ingest_in_engine  # here, since Ibis is asked for by nobody else
 
         settings = workspace.spark
-        table = ingest_in_engine(source, contract, folder=run.path, key=key, settings=settings, held=run.lock)
+        table = ingest_in_engine(source, contract, folder=run.path, key=key, settings=settings, lock=run.lock)
         run.close_with(table.engine)
     else:
         limit, days = workspace.memory_limit, days_of(request.spec)

@@ -12,7 +12,7 @@ from contracts.errors import Finding, GateBroken
 from contracts.periods.period import period_in, read_period
 from contracts.release.spec import ReleaseSpec
 from flows.order import OperatorDecision
-from flows.periods.publications import check_wanted
+from flows.periods.publications import check_intended
 from flows.periods.unfinished_charges import check_snapshot_kept, check_unspent, goes_on, kept_snapshot
 from flows.request import Request
 from privacy.counting_engine import CountsUnavailable
@@ -59,11 +59,11 @@ def intake(run: RunFolder, request: Request, workspace: Workspace, *, supersede:
             check_snapshot_kept(ledger, run, request, request.store(workspace))
         if kept is None and not supersede:
             check_unspent(ledger, run, request, workspace)
-            check_wanted(ledger, request, workspace)
+            check_intended(ledger, request, workspace)
         table = _taken_in(run, ledger, request, workspace) if kept is None else kept
         if not supersede:
             check_unspent(ledger, run, request, workspace, table)
-            check_wanted(ledger, request, workspace, table)
+            check_intended(ledger, request, workspace, table)
         check_delivery(ledger, request.spec, table)
     if loading.ident is not None:
         with step("warm"):
@@ -115,7 +115,7 @@ def _staged(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspa
     if not (run.path / MARKER).is_file():
         check_snapshot_kept(ledger, run, request, store)
     table = ingest_in_engine(
-        source, contract, folder=run.path, key=key, settings=settings, held=held, goes_on=charged
+        source, contract, folder=run.path, key=key, settings=settings, lock=held, goes_on=charged
     )
     run.close_with(table.engine)
     if not goes_on(ledger, request, table, store):

@@ -47,7 +47,7 @@ LAST_SECONDS = 1.0
 
 def evaluate(
     table: PrivateTable,
-    made: Path,
+    synthetic: Path,
     contract: Contract,
     *,
     columns: Sequence[str],
@@ -59,7 +59,7 @@ def evaluate(
 
     Args:
         table: the snapshot.
-        made: Parquet file with the made-up rows, as a version holds it.
+        synthetic: Parquet file with the made-up rows, as a version holds it.
         contract: the contract that encoded the snapshot, and encodes the made-up rows.
         columns: what is compared, columns of the contract that the made-up rows have.
         target: column that classifiers learn to predict from the made-up rows and are tested on in the snapshot;
@@ -90,7 +90,7 @@ def evaluate(
         chosen = ", ".join(map(identifier, names))
         with connect(table.path, memory_limit=memory_limit, spill=spill, read_only=True) as connection:
             real = fetched_rows(connection, f"SELECT {chosen} FROM codes", contract, names, table.path)
-        imitation = encoded_rows(made, contract, names, spill, memory_limit)
+        imitation = encoded_rows(synthetic, contract, names, spill, memory_limit)
         found_scores = _scored(real, imitation, target, shares=shares, stage=_stages(bar, target is not None))
     logger.info("evaluated made-up rows of %d columns against a snapshot", len(names))
     return found_scores

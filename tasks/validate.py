@@ -79,7 +79,7 @@ def validate(
 def _run(
     table: PrivateTable,
     contract: Contract,
-    listed: tuple[Check, ...],
+    checks: tuple[Check, ...],
     folder: Path,
     memory_limit: str,
     advance: Callable[[float], None],
@@ -92,7 +92,7 @@ def _run(
 
     def evaluate() -> tuple[tuple[CheckVerdict, ...], list[dict[str, Any]]]:
         connection.execute(f"ATTACH {literal(str(table.path))} AS snapshot (READ_ONLY)")
-        values = lay_out(connection, contract, listed)
+        values = lay_out(connection, contract, checks)
         advance(LAID_OUT)
         return run_suites(connection, values)
 
@@ -124,14 +124,14 @@ def _refuse_unrun(verdicts: tuple[CheckVerdict, ...], folder: Path) -> None:
 
 
 def _in_engine(
-    engine: CountingEngine, contract: Contract, listed: tuple[Check, ...], folder: Path
+    engine: CountingEngine, contract: Contract, checks: tuple[Check, ...], folder: Path
 ) -> tuple[CheckOutcome, ...]:
     """Ask the engine which checks some row breaks: one bit a check, as it marked the rows when it staged them."""
     names = engine.broken_checks()
     _write(folder, [{"broken": sorted(names)}])
-    _refuse_broken_gates([check for check in listed if check.name in names], contract)
-    logger.info("validated in the engine: %d checks", len(listed))
-    return tuple(CheckOutcome(check.name, check.name not in names, check.gate) for check in listed)
+    _refuse_broken_gates([check for check in checks if check.name in names], contract)
+    logger.info("validated in the engine: %d checks", len(checks))
+    return tuple(CheckOutcome(check.name, check.name not in names, check.gate) for check in checks)
 
 
 def _refuse_broken_gates(failed: list[Check], contract: Contract) -> None:

@@ -124,7 +124,7 @@ def play(game: Game, *, confidence: float, control_confidence: float | None = No
     return Played(game, bounds[0], bounds[1], perf_counter() - began)
 
 
-def told(played: Played) -> str:
+def summary_line(played: Played) -> str:
     """Say in one line what came of a game."""
     game, verdict = played.game, "below the claim" if played.holds else "ABOVE THE CLAIM"
     caught = "caught" if played.caught else "NOT CAUGHT"

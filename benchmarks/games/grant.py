@@ -82,8 +82,8 @@ class UnrecordedGrant(Grant):
         plan: what it plans to spend.
     """
 
-    def __init__(self, asked: SynthesisTask, plan: GeneratorPlan) -> None:
-        self._charge = Charge(_request(asked, plan), (), "opened", "csprng")
+    def __init__(self, task: SynthesisTask, plan: GeneratorPlan) -> None:
+        self._charge = Charge(_request(task, plan), (), "opened", "csprng")
         self._random_bytes = SecureBytes()
         self._once = _Book()  # type: ignore[assignment]
 
@@ -169,12 +169,12 @@ class WishartAxes(UnrecordedGrant):
         return replace(told, values=exact + np.rint(matrix[on, above] * weights).astype(np.int64))
 
 
-def private_rows(asked: SynthesisTask, codes: Unsigned, names: Sequence[str] | None = None) -> PrivateRows:
+def private_rows(task: SynthesisTask, codes: Unsigned, names: Sequence[str] | None = None) -> PrivateRows:
     """Return a handle on rows, of all columns or some."""
-    if asked.layout is None:
+    if task.layout is None:
         raise ValueError("the question has no layout")
-    layout = asked.layout.select(names or asked.layout.names)
-    whole = asked.layout
+    layout = task.layout.select(names or task.layout.names)
+    whole = task.layout
     return PrivateRows(layout, HASH, CONTRACT, lambda: whole.selected(codes, layout.names))
 
 
@@ -184,10 +184,10 @@ def _louder(noise: Noise) -> Noise:
     return GaussianNoise(4 * noise.rho)
 
 
-def _request(asked: SynthesisTask, plan: GeneratorPlan) -> ChargeRequest:
-    request = request_of(plan.events, epsilon=int(asked.epsilon * PICO), delta=int(Fraction(asked.delta) * ATTO))
-    relation = {"adjacency": asked.adjacency, "rows_per_unit": asked.rows_per_unit}
-    return replace(request, **relation, public_total=asked.public_total)
+def _request(task: SynthesisTask, plan: GeneratorPlan) -> ChargeRequest:
+    request = request_of(plan.events, epsilon=int(task.epsilon * PICO), delta=int(Fraction(task.delta) * ATTO))
+    relation = {"adjacency": task.adjacency, "rows_per_unit": task.rows_per_unit}
+    return replace(request, **relation, public_total=task.public_total)
 
 
 def request_of(events: Sequence[PrivacyEvent], *, epsilon: int, delta: int) -> ChargeRequest:

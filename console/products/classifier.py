@@ -16,17 +16,17 @@ class ClassifierProductView(FittedView):
 
     def plan_object(self, spec: ReleaseSpec, plan: FittedPlan[ClassificationTask]) -> dict[str, Any]:
         """Return the trainer, its network, and what it draws; data-free."""
-        made_by = trainer(plan.by)
-        widths = plan.asked.widths(made_by.hidden(plan.options))
+        made_by = trainer(plan.generator)
+        widths = plan.task.widths(made_by.hidden(plan.options))
         return {
-            "trainer": plan.by,
+            "trainer": plan.generator,
             "options": plan.options.model_dump(mode="json", by_alias=True),
-            "label": plan.asked.label,
-            "columns": list(plan.asked.domain.columns),
+            "label": plan.task.label,
+            "columns": list(plan.task.domain.columns),
             "widths": list(widths),
             "parameters": parameters_in(widths),
-            "guarantee": made_by.says,
-            **draws_object(plan, seconds=plan.made.seconds),
+            "guarantee": made_by.summary,
+            **draws_object(plan, seconds=plan.plan.seconds),
         }
 
     def plan_facts(self, payload: dict[str, Any]) -> list[tuple[str, str]]:

@@ -22,7 +22,7 @@ CLAIMS = {
 
 def claim_object(plan: FittedPlan[Any]) -> dict[str, str]:
     """Return how the claim follows from the draws, and which epsilon the noise is planned for."""
-    planned = plan.asked.epsilon
+    planned = plan.task.epsilon
     return {"claimed_by": plan.claimed_by, "noise_epsilon": f"{float(planned):.9g}"}
 
 
@@ -48,7 +48,7 @@ class FittedView:
 
 def draws_object(plan: FittedPlan[Any], *, seconds: float) -> dict[str, Any]:
     """Return what is drawn, how the claim follows from it, and what it takes."""
-    made = plan.made
+    made = plan.plan
     return {
         "steps": [
             {"what": each.what, "draws": each.count, "share": each.share, "noise": each.noise} for each in made.steps

@@ -15,12 +15,12 @@ class SyntheticProductView(FittedView):
 
     def plan_object(self, spec: ReleaseSpec, plan: FittedPlan[SynthesisTask]) -> dict[str, Any]:
         """Return the generator, its columns, and what it draws; data-free."""
-        made = plan.made
+        made = plan.plan
         return {
-            "generator": plan.by,
+            "generator": plan.generator,
             "options": plan.options.model_dump(mode="json", by_alias=True),
-            "columns": list(plan.asked.domain.columns),
-            "cells": plan.asked.domain.cells(),
+            "columns": list(plan.task.domain.columns),
+            "cells": plan.task.domain.cells(),
             "rows": spec.synthetic_product.rows,
             "expected_error": {str(order): error for order, error in sorted(made.expected_error.items())},
             **draws_object(plan, seconds=min(made.seconds, _time_limit(plan))),

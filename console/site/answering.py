@@ -78,7 +78,7 @@ class PageRoutes:
         path = request.url.path
         private = {} if viewer.auditor is None else {"Cache-Control": "no-store"}
         if path.startswith("/api/"):
-            return JSONResponse(dict(page.told), status_code=status, headers=private)
+            return JSONResponse(dict(page.payload), status_code=status, headers=private)
         query = request.query_params
         html = render(self._site, viewer, page, path=path, query=dict(query))
         answer = Response(html, status_code=status, media_type="text/html", headers=private)

@@ -184,7 +184,7 @@ def _add_journal(app: FastAPI, site: Site, answering: PageRoutes) -> None:
         wanted: dict[str, str | None] = {"kind": kind, "release": release, "account": account, "run": run}
 
         def make(viewer: Viewer) -> Page:
-            return journal.journal_page(site, viewer, wanted=wanted, before=before)
+            return journal.journal_page(site, viewer, filters=wanted, before=before)
 
         return answering.page(request, make)
 

@@ -84,12 +84,12 @@ class Page:
 
     Args:
         template: its template, without the suffix.
-        told: what it tells; plain values, which the API answers with.
+        payload: what it tells; plain values, which the API answers with.
         drawn: pictures, for people only.
         refresh: seconds after which to look again; 0 for never.
     """
 
     template: str
-    told: Mapping[str, Any]
+    payload: Mapping[str, Any]
     drawn: Mapping[str, Any] = field(default_factory=dict)
     refresh: int = 0

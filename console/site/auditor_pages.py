@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from console.site.asking import PAGE, NotThere, Page, Site, Viewer
-from privacy.ledger.journal.search import Wanted, entries
+from privacy.ledger.journal.search import EntryFilter, entries
 from tasks.evaluation.private_files import FOLDER as EVALUATIONS
 from tasks.evaluation.score_files import NUMBERS as NUMBERS_OF_SCORES
 from tasks.evaluation.score_files import PAGE as PAGE_OF_SCORES
@@ -64,7 +64,7 @@ def auditor_page(site: Site, viewer: Viewer, *, before: int | None) -> Page:
     if viewer.auditor is None:
         raise NotThere
     with site.view.reading() as connection:
-        found = entries(connection, Wanted(kind="gate_failed"), before=before, limit=PAGE + 1)
+        found = entries(connection, EntryFilter(kind="gate_failed"), before=before, limit=PAGE + 1)
     refused = [
         {"sequence": each.sequence, "at": each.at, "release": each.body.get("release")}
         | {"account": each.body.get("account"), "gates": [str(gate) for gate in each.body.get("gates", [])]}

@@ -92,7 +92,7 @@ class Auditors:
     def log_in(self, token: str) -> str | None:
         """Return the secret of a new session, or None for a token that is nobody's."""
         told = hashlib.sha256(token.strip().encode()).hexdigest()
-        matching = [name for name, kept in self._known().items() if hmac.compare_digest(kept, told)]
+        matching = [name for name, kept in self._current_tokens().items() if hmac.compare_digest(kept, told)]
         if not matching:
             return None
         secret = secrets.token_urlsafe(32)
@@ -126,9 +126,9 @@ class Auditors:
         if held is None or held[2] <= time():
             return None
         name, token_digest, _ = held
-        return name if self._known().get(name) == token_digest else None
+        return name if self._current_tokens().get(name) == token_digest else None
 
-    def _known(self) -> dict[str, str]:
+    def _current_tokens(self) -> dict[str, str]:
         """Return the tokens as the file has them now; none while it cannot be followed."""
         try:
             return self._tokens()

@@ -38,7 +38,7 @@ _VALUES: Final = ("count", "noisy", "variance", "lower", "upper", "structural_ze
 def compare_page(site: Site, release: str, first: int, second: int) -> Page:
     """Compare two versions of a release."""
     one, other = (folder_of(site, release, number) for number in (first, second))
-    if not (one.whole and other.whole):
+    if not (one.is_readable and other.is_readable):
         raise NotThere
     key = (one.entry.manifest, other.entry.manifest)
     found = site.comparisons.get(key)
@@ -153,8 +153,8 @@ def _difference(one: Folder, other: Folder, name: str) -> dict[str, Any] | None:
     taken = None if cells[0] is None else cells[0].take(order.tolist())
     names = [[] for _ in order] if taken is None else [[str(v) for v in row.values()] for row in taken.to_pylist()]
     rows = [
-        {"labels": names[place], "first": _whole(a[cell]), "second": _whole(b[cell])}
-        | {"difference": _whole(change[cell]), "low": _whole(low[cell]), "high": _whole(high[cell])}
+        {"labels": names[place], "first": _json_number(a[cell]), "second": _json_number(b[cell])}
+        | {"difference": _json_number(change[cell]), "low": _json_number(low[cell]), "high": _json_number(high[cell])}
         | {"moved": bool(moved[cell])}
         for place, cell in enumerate(order)
     ]
@@ -183,7 +183,7 @@ def _numbers(table: pa.Table, column: str) -> Any:
     return np.asarray(table.column(column).cast("float64").to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _whole(value: Any) -> float | int | None:
+def _json_number(value: Any) -> float | int | None:
     """Return a number as JSON has it; a suppressed one is none."""
     number = float(value)
     if number != number:

@@ -60,12 +60,12 @@ class Desk:
         self._process: tuple[BaseProcess, Connection] | None = None
         self._thread: threading.Thread | None = None
 
-    def ask(self, key: Hashable, told: Any) -> Answer:
+    def ask(self, key: Hashable, argument: Any) -> Answer:
         """Return what is known under a key, and see to it that it becomes known; never waits.
 
         Args:
             key: names the work and all that its result depends on.
-            told: what the work is called with.
+            argument: what the work is called with.
         """
         with self._lock:
             known = self._answers.get(key)
@@ -77,7 +77,7 @@ class Desk:
             if len(self._waiting) >= self._most or self._closed:
                 return standing or Answer("busy")
             self._pending[key] = "waiting"
-            self._waiting.append((key, told))
+            self._waiting.append((key, argument))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=f"desk-{self._work.__name__}", daemon=True)
                 self._thread.start()
@@ -108,12 +108,12 @@ class Desk:
                 while len(self._answers) > _KEPT:
                     self._answers.popitem(last=False)
 
-    def _ask_process(self, told: Any) -> Answer:
+    def _ask_process(self, argument: Any) -> Answer:
         """Let the process work; a process that is late or has died is replaced when the next piece comes."""
         until = monotonic() + self._seconds
         try:
             _, pipe = self._process = self._process or self._start()
-            pipe.send(told)
+            pipe.send(argument)
             if pipe.poll(max(0.0, until - monotonic())):
                 state, value = pipe.recv()
                 return Answer(state, value)

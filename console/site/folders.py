@@ -63,7 +63,7 @@ class Folder:
     files: Mapping[str, ReleaseListing]
 
     @property
-    def whole(self) -> bool:
+    def is_readable(self) -> bool:
         """Whether there is something to read."""
         return self.standing == "whole"
 

@@ -9,27 +9,27 @@ from console.site.asking import PAGE, NotThere, Page, Site, Viewer
 from contracts.canonical import canonical_json
 from privacy.ledger.entries import KINDS, RUN_KINDS, SEALED, Entry
 from privacy.ledger.journal.merkle import root_from_proof
-from privacy.ledger.journal.search import Inclusion, Wanted, entries, entry_at, prove
+from privacy.ledger.journal.search import EntryFilter, Inclusion, entries, entry_at, prove
 from privacy.ledger.journal.signing import key_id, signature_holds
 from privacy.ledger.view import CheckpointLine
 
 _LINE_WORDS = ("release", "number", "name", "account", "key", "reason", "population", "run_key")
 
 
-def journal_page(site: Site, viewer: Viewer, *, wanted: dict[str, str | None], before: int | None) -> Page:
+def journal_page(site: Site, viewer: Viewer, *, filters: dict[str, str | None], before: int | None) -> Page:
     """List entries, the newest first: all, or those of a kind, about a release, an account or a run.
 
     To those who are no auditors an entry whose text is for auditors shows no more than its number and its hash, and
     no search finds it.
     """
     sealed = () if viewer.auditor is not None else SEALED
-    asked = {name: value or None for name, value in wanted.items()}
+    asked = {name: value or None for name, value in filters.items()}
     narrowed = any(asked.values())
     with site.view.reading() as connection:
         if asked["kind"] in sealed or (asked["kind"] is not None and asked["kind"] not in KINDS):
             found: tuple[Entry, ...] = ()
         else:
-            search = Wanted(**asked, without=sealed if narrowed else ())
+            search = EntryFilter(**asked, without=sealed if narrowed else ())
             found = entries(connection, search, before=before, limit=PAGE + 1)
     told = {
         "entries": [_line(entry, sealed) for entry in found[:PAGE]],

@@ -48,7 +48,7 @@ def release_page(site: Site, release: str, *, before: int | None) -> Page:
     for folder in here:
         at = times.get(folder.entry.run_key)
         versions.append({**version_object(folder.entry), "at": at, "standing": folder.standing})
-    newest = next((folder for folder in here if folder.whole), None)
+    newest = next((folder for folder in here if folder.is_readable), None)
     title = None if newest is None else value_of(site.folders.values(newest), "identity.title")
     told = {
         "release": release,

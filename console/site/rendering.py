@@ -43,7 +43,7 @@ def render(site: Site, viewer: Viewer, page: Page, *, path: str, query: Mapping[
         _environment()
         .get_template(f"{page.template}.html.j2")
         .render(
-            p=page.told,
+            p=page.payload,
             drawn=page.drawn,
             page=page,
             t=lang.text,

@@ -57,7 +57,7 @@ def version_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
         "tables": _tables(replay, folder),
         "parquet": [name for name in folder.files if name.endswith(".parquet")][:_MOST_TABLES],
         "files": len(folder.files),
-        "verification": _verification(verified(site, folder)) if folder.whole else None,
+        "verification": _verification(verified(site, folder)) if folder.is_readable else None,
     }
     told["journal"] = _published(site, folder)
     return Page("version", told)
@@ -106,7 +106,7 @@ def files_page(site: Site, viewer: Viewer, release: str, number: int, *, after: 
 def verify_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
     """Show what `sudare verify` says of a version now; the page looks again while it is being checked."""
     folder = folder_of(site, release, number)
-    if not folder.whole:
+    if not folder.is_readable:
         raise NotThere
     answer = verified(site, folder)
     told = {**_head(site, viewer, folder), "verification": _verification(answer), "key_id": key_id(site.public_key)}
@@ -139,11 +139,11 @@ def verified(site: Site, folder: Folder) -> Answer:
     return site.verifications.ask(key, (str(folder.path), site.public_key))
 
 
-def verify_version(told: tuple[str, str]) -> dict[str, Any]:
+def verify_version(folder_and_key: tuple[str, str]) -> dict[str, Any]:
     """Verify a version folder against a key, in the process beside the site."""
     from tasks.verify import verify
 
-    folder, public_key = told
+    folder, public_key = folder_and_key
     return verify(Path(folder), public_key=public_key).to_json()
 
 
@@ -207,12 +207,12 @@ def _newest(site: Site, release: str) -> int | None:
 
 def _published(site: Site, folder: Folder) -> dict[str, Any] | None:
     """Return the journal's entry by which the version was published, and why it was withdrawn, if it was."""
-    from privacy.ledger.journal.search import Wanted, entries
+    from privacy.ledger.journal.search import EntryFilter, entries
 
     run_key = folder.entry.run_key
     with site.view.reading() as connection:
         found = published_at(connection, [run_key]).get(run_key)
-        asked = Wanted(kind="version_withdrawn", run=run_key)
+        asked = EntryFilter(kind="version_withdrawn", run=run_key)
         withdrawn = entries(connection, asked, before=None, limit=1) if folder.entry.status == "withdrawn" else ()
     if found is None:
         return None

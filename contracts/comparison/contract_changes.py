@@ -97,7 +97,7 @@ def _terms(old: Contract, new: Contract) -> Iterator[Change]:
 def _declared_sets(old: Contract, new: Contract) -> Iterator[Change]:
     """Structural zeros, constraints and gates, whose order means nothing."""
     for field in ("structural_zeros", "constraints"):
-        before, after = ({_told(each) for each in getattr(contract, field)} for contract in (old, new))
+        before, after = ({_canonical_text(each) for each in getattr(contract, field)} for contract in (old, new))
         for gone in sorted(before - after):
             yield Change(field, gone, "", "breaking", _CELLS)
         for fresh in sorted(after - before):
@@ -143,7 +143,7 @@ def _or_none(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def _told(declared: object) -> str:
+def _canonical_text(declared: object) -> str:
     """Write a structural zero or a constraint so that equal ones are equal texts."""
     dump = declared.model_dump(mode="json", exclude_none=True)  # type: ignore[attr-defined]
     if "assignment" in dump:

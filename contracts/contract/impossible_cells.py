@@ -133,13 +133,13 @@ def above(low: Column, high: Column) -> NDArray[np.bool_]:
     return mask
 
 
-def _not_determined(dependency: Dependency, by: Column, column: Column) -> NDArray[np.bool_]:
+def _not_determined(dependency: Dependency, determinant: Column, column: Column) -> NDArray[np.bool_]:
     """Mark the cells that a functional dependency excludes."""
-    mask = np.zeros((by.size, column.size), dtype=np.bool_)
+    mask = np.zeros((determinant.size, column.size), dtype=np.bool_)
     for label, target in dependency.mapping:
-        mask[by.labels.index(label)] = True
-        mask[by.labels.index(label), column.labels.index(target)] = False
-    for name, axis in ((by, 0), (column, 1)):
+        mask[determinant.labels.index(label)] = True
+        mask[determinant.labels.index(label), column.labels.index(target)] = False
+    for name, axis in ((determinant, 0), (column, 1)):
         if NULL_LABEL in name.labels:
             mask[(slice(None),) * axis + (name.labels.index(NULL_LABEL),)] = False
     return mask

@@ -138,19 +138,19 @@ class _OdcsReader:
             OpenDataContractStandard.model_validate(self.document.typed())
         except ValidationError as error:
             self.findings += from_validation(self.document, (), error, OpenDataContractStandard)
-        self._known((("description",), self._text.get("description")), Description)
+        self._unknown_keys((("description",), self._text.get("description")), Description)
         for place, table in enumerate(_items(self._text.get("schema"))):
             at: FieldPath = ("schema", place)
-            self._known((at, table), SchemaObject)
+            self._unknown_keys((at, table), SchemaObject)
             holders = [(at, table)]
             for spot, entry in enumerate(_items(_entries(table).get("properties"))):
                 holders.append(((*at, "properties", spot), entry))
-                self._known(holders[-1], SchemaProperty)
+                self._unknown_keys(holders[-1], SchemaProperty)
             for holder, entry in holders:
                 for spot, custom in enumerate(_items(_entries(entry).get("customProperties"))):
-                    self._known(((*holder, "customProperties", spot), custom), CustomProperty)
+                    self._unknown_keys(((*holder, "customProperties", spot), custom), CustomProperty)
 
-    def _known(self, placed: tuple[FieldPath, Any], model: Any) -> None:
+    def _unknown_keys(self, placed: tuple[FieldPath, Any], model: Any) -> None:
         """Name the keys of one block of the standard that the standard does not have."""
         at, block = placed
         known = [field.alias or name for name, field in model.model_fields.items()]
@@ -183,17 +183,17 @@ class _OdcsReader:
             self._add((*_TABLE, "properties"), Problem("no properties", "at least one column"))
         return table
 
-    def _block(self, at: FieldPath, holder: dict[str, Any], wanted: str) -> FieldPath | None:
+    def _block(self, at: FieldPath, holder: dict[str, Any], block: str) -> FieldPath | None:
         """Find our block among the custom properties and return the path of its value."""
         places = [
             (*at, "customProperties", place, "value")
             for place, entry in enumerate(_items(holder.get("customProperties")))
-            if _entries(entry).get("property") == wanted
+            if _entries(entry).get("property") == block
         ]
         for path in places:
-            self._blocks[path] = (*at, wanted)
+            self._blocks[path] = (*at, block)
         for path in places[1:]:
-            problem = Problem(f"a second `{wanted}` block", "one block", "merge the two")
+            problem = Problem(f"a second `{block}` block", "one block", "merge the two")
             if not any(finding.found == problem.found for finding in self.findings):
                 self._add(path, problem)
         return places[0] if places else None
@@ -214,12 +214,12 @@ class _OdcsReader:
             readable = {key: part for key, part in _entries(value).items() if key not in refused}
             return at, PrivacyTerms.model_validate({**_NEUTRAL_TERMS, **readable})
 
-    def _absent(self, holder: dict[str, Any], wanted: str, purpose: str) -> Problem:
+    def _absent(self, holder: dict[str, Any], block: str, purpose: str) -> Problem:
         """Say that a block is missing, and which entry looks like a misspelling of it."""
         names = [str(_entries(entry).get("property")) for entry in _items(holder.get("customProperties"))]
-        close = [name for name in names if nearest(name, [wanted])]
-        remedy = nearest(close[0], [wanted]) if close else f"add `- property: {wanted}` with its value"
-        return Problem(f"no `{wanted}` block", f"a customProperties entry `{wanted}` ({purpose})", remedy)
+        close = [name for name in names if nearest(name, [block])]
+        remedy = nearest(close[0], [block]) if close else f"add `- property: {block}` with its value"
+        return Problem(f"no `{block}` block", f"a customProperties entry `{block}` ({purpose})", remedy)
 
     def _columns(self, table: dict[str, Any]) -> Iterator[Column]:
         """Read the properties that have a domain; the unit's id column has none."""

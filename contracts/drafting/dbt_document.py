@@ -122,9 +122,9 @@ def _about_units(tests: list[Test]) -> str:
     return "is unique, so that it is the id of a row, not of somebody." if names & {"unique", "primary_key"} else ""
 
 
-def _target(given: dict[str, Any]) -> str:
-    fields = _text(given.get("field")) or ", ".join(map(str, _items(given.get("to_columns"))))
-    return f"{given.get('to', 'another table')}{f', {fields}' if fields else ''}"
+def _target(arguments: dict[str, Any]) -> str:
+    fields = _text(arguments.get("field")) or ", ".join(map(str, _items(arguments.get("to_columns"))))
+    return f"{arguments.get('to', 'another table')}{f', {fields}' if fields else ''}"
 
 
 def _text(value: Any) -> str | None:

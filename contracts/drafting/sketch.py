@@ -72,7 +72,7 @@ class TableSketch:
     kept_of_table: Mapping[str, Any] = field(default_factory=dict)
 
 
-def chosen(tables: Sequence[str], wanted: str | None, *, where: str) -> int:
+def chosen(tables: Sequence[str], name: str | None, *, where: str) -> int:
     """Return the place of the table that is meant: the only one, or the one that was named.
 
     Raises:
@@ -82,13 +82,13 @@ def chosen(tables: Sequence[str], wanted: str | None, *, where: str) -> int:
         refuse_draft(
             where, "tables", "no table with columns", "at least one table", "name the file that describes it"
         )
-    if wanted is None and len(tables) == 1:
+    if name is None and len(tables) == 1:
         return 0
-    if wanted is None:
+    if name is None:
         refuse_draft(where, "--table", f"{len(tables)} tables", listed(tables), "say which one: --table NAME")
-    if wanted not in tables:
-        refuse_draft(where, "--table", f"no table {wanted!r}", listed(tables), nearest(wanted, tables))
-    return tables.index(wanted)
+    if name not in tables:
+        refuse_draft(where, "--table", f"no table {name!r}", listed(tables), nearest(name, tables))
+    return tables.index(name)
 
 
 def refuse_draft(where: str, field_name: str, found: str, allowed: str, remedy: str = "") -> NoReturn:

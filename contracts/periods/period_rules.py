@@ -62,18 +62,20 @@ def _of_one(written: Mapping[str, Any], period: str | None) -> list[Problem]:
     return problems
 
 
-def by_problems(by: str, contract: Contract) -> list[Problem]:
+def by_problems(date_column: str, contract: Contract) -> list[Problem]:
     """List why a column cannot tell periods apart.
 
     Args:
-        by: the column.
+        date_column: the column.
         contract: must declare it with days or calendar periods as its domain.
     """
     dates = [column.name for column in contract.columns if column.domain.tells_days]
-    if by in dates:
+    if date_column in dates:
         return []
     allowed = listed(dates) if dates else "a column whose domain is of dates; the contract has none"
-    return [Problem(f"the column {show(by)}", allowed, nearest(by, dates) or "name a column of dates")]
+    return [
+        Problem(f"the column {show(date_column)}", allowed, nearest(date_column, dates) or "name a column of dates")
+    ]
 
 
 def _has(written: Mapping[str, Any], place: tuple[str, ...]) -> bool:

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 _OPENS: Final = " [by "
 
 
-def day_of_row(by: str, contract: Contract) -> str:
+def day_of_row(date_column: str, contract: Contract) -> str:
     """Return what tells the day of a row: the column, and its declared `format:` and `time_zone:`."""
-    domain = next((column.domain for column in contract.columns if column.name == by), None)
+    domain = next((column.domain for column in contract.columns if column.name == date_column), None)
     form, zone = (getattr(domain, key, None) for key in ("format", "time_zone"))
-    return by + ("" if form is None else f" as {form}") + ("" if zone is None else f" in {zone}")
+    return date_column + ("" if form is None else f" as {form}") + ("" if zone is None else f" in {zone}")
 
 
-def divided_name(name: str, by: str | None) -> str:
+def divided_name(name: str, date_column: str | None) -> str:
     """Return the name of a source whose rows are told apart by the day in a column; its own name without one."""
-    return name if by is None else f"{name}{_OPENS}{by}]"
+    return name if date_column is None else f"{name}{_OPENS}{date_column}]"
 
 
 def division_of(name: str) -> tuple[str, str] | None:

@@ -202,7 +202,7 @@ _SHAPES = {
 }
 
 
-def unknown_key(key: str, known: Iterable[str]) -> Problem:
+def unknown_key(key: str, keys: Iterable[str]) -> Problem:
     """Say that a key is unknown, which ones are known, and which one was probably meant."""
-    words = tuple(known)
+    words = tuple(keys)
     return Problem(f"the unknown key {key!r}", listed(words), nearest(key, words) or "remove it")

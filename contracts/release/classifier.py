@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from contracts.contract.contract import Contract
 from contracts.reading.scalars import FieldPath, Label, Problem, listed, nearest
 from contracts.release.product_spec import ProductSpec
-from contracts.release.synthetic import ALL, ColumnChoice, chosen, each_once
+from contracts.release.synthetic import ALL, ColumnChoice, chosen, distinct_columns
 
 MOST_CLASSES: Final = 1000
 
@@ -34,7 +34,7 @@ class ModelProduct(ProductSpec):
     @field_validator("columns")
     @classmethod
     def _each_once(cls, columns: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        return each_once(columns, least="at least two columns")
+        return distinct_columns(columns, least="at least two columns")
 
     @property
     def target(self) -> str:
@@ -77,7 +77,7 @@ def model_problems(product: ModelProduct, contract: Contract) -> Iterator[tuple[
         yield ("label",), Problem(f"{product.label!r} with {column.size} cells", allowed, "choose another label")
 
 
-def _remedy(name: str, known: list[str], contract: Contract) -> str:
+def _remedy(name: str, columns: list[str], contract: Contract) -> str:
     if name == contract.unit.column:
         return "drop it: it is the privacy unit's id, which is never published"
-    return nearest(name, known)
+    return nearest(name, columns)

@@ -153,7 +153,7 @@ class Source(Frozen):
         """Return the types of the columns that expressions of a checked select use, and problems below `source`."""
         if self.select is None:
             return {}, []
-        return select_types.types_of(select_tree(self.select), self.types or {}, contract, by=self.by)
+        return select_types.types_of(select_tree(self.select), self.types or {}, contract, date_column=self.by)
 
     def read_as(self, contract: Contract) -> dict[str, Column]:
         """Return how the contract reads columns of the source that reach it as they are, by names in lower case."""

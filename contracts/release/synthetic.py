@@ -51,7 +51,7 @@ RowCount = Annotated[
 ]
 
 
-def each_once(columns: str | tuple[str, ...], *, least: str) -> str | tuple[str, ...]:
+def distinct_columns(columns: str | tuple[str, ...], *, least: str) -> str | tuple[str, ...]:
     """Return the columns of a product; refuse an empty list, and a column that stands there twice."""
     if columns == ALL:
         return columns
@@ -86,7 +86,7 @@ class SyntheticProduct(ProductSpec):
     @field_validator("columns")
     @classmethod
     def _each_once(cls, columns: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        return each_once(columns, least="at least one column")
+        return distinct_columns(columns, least="at least one column")
 
     @property
     def rows_about(self) -> object:

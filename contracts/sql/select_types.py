@@ -65,7 +65,7 @@ def whole_rows(node: Tree) -> list[Tree]:
 
 
 def types_of(
-    node: Tree, declared: Mapping[str, ValueType], contract: Contract, *, by: str | None
+    node: Tree, declared: Mapping[str, ValueType], contract: Contract, *, date_column: str | None
 ) -> tuple[dict[str, ValueType], list[Problem]]:
     """Return the type of each column that the expressions of a SELECT use, and what is missing or too much.
 
@@ -73,7 +73,7 @@ def types_of(
         node: the parsed SELECT.
         declared: types by column of the source, as the spec writes them.
         contract: gives the type of a column that is handed on as one of its own.
-        by: the column of days, which is handed on as it is; None where there is none.
+        date_column: the column of days, which is handed on as it is; None where there is none.
     Returns:
         The types by the names of `used_columns`, and problems below `source`.
     """
@@ -82,12 +82,12 @@ def types_of(
     unknown: dict[str, ValueType] = {}
     used = used_columns(node)
     for name in used:
-        handed = {_of_the_contract(each, contract, by) for each in _handed_as(name, node)} - {None}
+        handed = {_of_the_contract(each, contract, date_column) for each in _handed_as(name, node)} - {None}
         kind = written.get(name) or (handed.pop() if len(handed) == 1 else None)
         if kind is not None:
             found[name] = kind
         else:
-            unknown[name] = _of_the_contract(name, contract, by) or "text"
+            unknown[name] = _of_the_contract(name, contract, date_column) or "text"
     problems = [
         Problem(
             f"a type of {name!r}, which no expression of the select uses",
@@ -160,12 +160,12 @@ def _handed_as(name: str, node: Tree) -> Iterator[str]:
             yield name
 
 
-def _of_the_contract(name: str, contract: Contract, by: str | None) -> ValueType | None:
+def _of_the_contract(name: str, contract: Contract, date_column: str | None) -> ValueType | None:
     """Return the type of the contract's column of a name; None where it has none."""
     for column in contract.columns:
         if column.name.lower() == name:
             return _OF_LOGICAL_TYPES[column.logical_type]
-    if by is not None and by.lower() == name:
+    if date_column is not None and date_column.lower() == name:
         return "day"
     return "text" if contract.unit.column is not None and contract.unit.column.lower() == name else None
 

@@ -65,7 +65,7 @@ class AttackRequest:
 def attack_release(
     what: Path,
     holdout: Path,
-    asked: AttackRequest,
+    request: AttackRequest,
     *,
     because: str | None,
     workspace: Workspace,
@@ -77,7 +77,7 @@ def attack_release(
     Args:
         what: a release spec, or the folder of a version that this workspace published.
         holdout: a file with the public rows, as the contract has them.
-        asked: which attack, and how much of it.
+        request: which attack, and how much of it.
         because: why they are public.
         workspace: has the ledger, keeps the snapshot while it is needed, and takes what is found.
         at: when, in UTC.
@@ -91,7 +91,7 @@ def attack_release(
     declared = DeclaredPublic.of(holdout, because=because)
     attacked = attacked_release(what, source, workspace, period)
     names = columns_of(attacked)
-    kinds = _kinds(asked, attacked, names)
+    kinds = _kinds(request, attacked, names)
     with closing(workspace.open_ledger()) as ledger:
         bound = [*ledger.sources(), *([] if attacked.folder else [attacked.spec.source.name])]
     refuse_confidential(source.name, bound)
@@ -99,14 +99,14 @@ def attack_release(
         refuse_rows_of(attacked, table, workspace)
         codes, places = public_codes(table, attacked.contract, names, memory_limit=workspace.memory_limit)
         rows = EncodedRows(names, attacked.contract.shape(names), codes)
-        report = _report(attacked, asked, kinds, declared, rows, places, table, workspace)
+        report = _report(attacked, request, kinds, declared, rows, places, table, workspace)
     declared.check_unchanged(holdout)
     return report, write_attacks(report, workspace, at=at)
 
 
 def _report(
     attacked: Attacked,
-    asked: AttackRequest,
+    request: AttackRequest,
     kinds: tuple[str, ...],
     declared: DeclaredPublic,
     rows: EncodedRows,
@@ -120,9 +120,9 @@ def _report(
     candidates, population = _drawn(len(places), paired, random)
     chosen = EncodedRows(rows.columns, rows.shape, rows.codes[candidates])
     prior = None
-    if "attribute_inference" in kinds and asked.attribute is not None:
+    if "attribute_inference" in kinds and request.attribute is not None:
         known = EncodedRows(rows.columns, rows.shape, rows.codes[population])
-        prior = population_chances(known, chosen, target=asked.attribute)
+        prior = population_chances(known, chosen, target=request.attribute)
     spec, contract, changed = adapted(attacked, len(candidates) // 2)
     with step("plan"):
         plan = planned_request(spec, contract, workspace).plan
@@ -132,15 +132,15 @@ def _report(
             shadows.make,
             places[candidates],
             paired=paired,
-            releases=asked.releases,
-            seconds=60 * asked.minutes,
+            releases=request.releases,
+            seconds=60 * request.minutes,
             random=random,
         )
     results = {}
     with step("attack") as bar:
         for done, kind in enumerate(kinds, 1):
             unsure = FALSE_ALARM / len(kinds)
-            results[kind] = attack_seen(kind, seen, chosen, trials, claim, asked.attribute, prior, unsure=unsure)
+            results[kind] = attack_seen(kind, seen, chosen, trials, claim, request.attribute, prior, unsure=unsure)
             bar.advance(done / len(kinds), kind)
     return AttackReport(
         release=spec.release,
@@ -153,7 +153,7 @@ def _report(
         releases=len(seen),
         seconds=monotonic() - began,
         adapted=changed,
-        attribute=asked.attribute if "attribute_inference" in kinds else None,
+        attribute=request.attribute if "attribute_inference" in kinds else None,
         results=results,
     )
 
@@ -194,40 +194,40 @@ def attack_seen(
     )
 
 
-def _kinds(asked: AttackRequest, attacked: Attacked, names: tuple[str, ...]) -> tuple[str, ...]:
+def _kinds(request: AttackRequest, attacked: Attacked, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the attacks that are made; refuse one that does not fit, or a column that cannot be guessed."""
     product = attacked.spec.product
     fitting = [kind for kind in KINDS if kind != "inversion" or product.target is not None]
-    if asked.attack not in (ALL, *KINDS):
-        allowed, remedy = listed((*KINDS, ALL)), nearest(asked.attack, [*KINDS, ALL])
-        raise SpecRefused([Finding("the command", "--attack", repr(asked.attack), allowed, remedy)])
-    if asked.attack not in (ALL, *fitting):
-        found = f"{asked.attack} of a release of kind {product.kind}"
+    if request.attack not in (ALL, *KINDS):
+        allowed, remedy = listed((*KINDS, ALL)), nearest(request.attack, [*KINDS, ALL])
+        raise SpecRefused([Finding("the command", "--attack", repr(request.attack), allowed, remedy)])
+    if request.attack not in (ALL, *fitting):
+        found = f"{request.attack} of a release of kind {product.kind}"
         allowed = f"for this product {listed((*fitting, ALL))}: only a model has an input to search"
         raise SpecRefused([Finding("the command", "--attack", found, allowed)])
-    kinds = tuple(fitting) if asked.attack == ALL else (asked.attack,)
-    _check_attribute(asked, kinds, product, names, attacked.contract)
+    kinds = tuple(fitting) if request.attack == ALL else (request.attack,)
+    _check_attribute(request, kinds, product, names, attacked.contract)
     return kinds
 
 
 def _check_attribute(
-    asked: AttackRequest, kinds: tuple[str, ...], product: ProductSpec, names: tuple[str, ...], contract: Contract
+    request: AttackRequest, kinds: tuple[str, ...], product: ProductSpec, names: tuple[str, ...], contract: Contract
 ) -> None:
     """Refuse an attribute that is none of the columns, the label, too large, or not asked for."""
     label = product.target
     guessable = tuple(name for name in names if name != label and 2 <= contract.column(name).size <= MOST_VALUES)
     if "attribute_inference" not in kinds:
-        if asked.attribute is not None:
-            found, allowed = f"{asked.attribute!r}", "a column for --attack attribute_inference or all"
+        if request.attribute is not None:
+            found, allowed = f"{request.attribute!r}", "a column for --attack attribute_inference or all"
             raise SpecRefused([Finding("the command", "--attribute", found, allowed, "leave it out")])
         return
-    if asked.attribute in guessable and len(names) > 1:
+    if request.attribute in guessable and len(names) > 1:
         return
-    found = "no column" if asked.attribute is None else repr(asked.attribute)
-    if asked.attribute == label and label is not None:
+    found = "no column" if request.attribute is None else repr(request.attribute)
+    if request.attribute == label and label is not None:
         found += ", the label, which the model is there to tell"
     allowed = f"a column of 2 to {MOST_VALUES} cells that the attacker guesses: {listed(guessable)}"
-    remedy = "name one" if asked.attribute is None else nearest(asked.attribute, list(guessable))
+    remedy = "name one" if request.attribute is None else nearest(request.attribute, list(guessable))
     raise SpecRefused([Finding("the command", "--attribute", found, allowed, remedy)])
 
 

@@ -64,7 +64,9 @@ class SiteNetwork:
     between: float
 
 
-def federation(spec_path: Path, workspace: Workspace, network: SiteNetwork, *, told: OnMessage) -> FederatedOutcome:
+def federation(
+    spec_path: Path, workspace: Workspace, network: SiteNetwork, *, on_message: OnMessage
+) -> FederatedOutcome:
     """Coordinate as a flow that Prefect knows: its state, and in its log how far it is; within `connected()`.
 
     Sites are no flows: what they do hangs on their own rows, and is nobody's to see but theirs.
@@ -80,22 +82,24 @@ def federation(spec_path: Path, workspace: Workspace, network: SiteNetwork, *, t
         log = get_run_logger()
 
         def both(text: str) -> None:
-            told(text)
+            on_message(text)
             log.info(text)
 
-        return coordinate(Path(spec_path), Workspace.open(Path(workspace_path)), network, told=both)
+        return coordinate(Path(spec_path), Workspace.open(Path(workspace_path)), network, on_message=both)
 
     return run(str(spec_path), str(workspace.root))
 
 
-def coordinate(spec_path: Path, workspace: Workspace, network: SiteNetwork, *, told: OnMessage) -> FederatedOutcome:
+def coordinate(
+    spec_path: Path, workspace: Workspace, network: SiteNetwork, *, on_message: OnMessage
+) -> FederatedOutcome:
     """Train, count or sum across the sites of a federation, or resume, and publish; once, as one spec is one run.
 
     Args:
         spec_path: the federation spec.
         workspace: the coordinator's.
         network: how the parties reach each other.
-        told: told how far it is.
+        on_message: told how far it is.
     Returns:
         FederatedOutcome: where the version is, and who took part.
     Raises:
@@ -111,50 +115,54 @@ def coordinate(spec_path: Path, workspace: Workspace, network: SiteNetwork, *, t
     with closing(workspace.open_ledger()) as ledger:
         before = published(ledger, known.run_key, store)
         if before is not None:
-            told("it was released before: nothing is asked of any site")
+            on_message("it was released before: nothing is asked of any site")
             return federated_outcome(before, ledger, workspace, repeated=True)
     began = now_to_the_second()
     with over_flower(known, workspace, network) as sites:
-        told("waiting for the sites to join")
+        on_message("waiting for the sites to join")
         for site_name, why in sites.join(seconds=network.joining).items():
-            told(f"site {site_name} does not take part: {why}")
+            on_message(f"site {site_name} does not take part: {why}")
         with closing(workspace.open_ledger()) as ledger:
-            rounds = work(known, ledger, sites, source=source_name(spec.path), between=network.between, told=told)
+            rounds = work(
+                known, ledger, sites, source=source_name(spec.path), between=network.between, on_message=on_message
+            )
             publication = publish_across(known, spec, rounds, ledger, workspace, began=began)
             return federated_outcome(publication, ledger, workspace, repeated=False)
 
 
 def work(
-    known: Federation, ledger: Ledger, sites: Sites, *, source: str, between: float, told: OnMessage
+    federation: Federation, ledger: Ledger, sites: Sites, *, source: str, between: float, on_message: OnMessage
 ) -> tuple[RoundSum, ...]:
     """Charge the coordinator's account, and sum, train or count round after round; return the sums."""
-    plan, account, mark = known.plan, known.spec.charge.account, known.spec.digest
+    plan, account, mark = federation.plan, federation.spec.charge.account, federation.spec.digest
     ledger.reserve(
-        known.request(plan.person_events, run_key=known.run_key, account=account, source=source, snapshot_hash=mark)
+        federation.request(
+            plan.person_events, run_key=federation.run_key, account=account, source=source, snapshot_hash=mark
+        )
     )
     rounds, heard = iter(range(1, plan.rounds + 1)), Heard(sites)
 
-    def summed(each: RoundSum) -> None:
-        left_out = [name for name, here in zip(plan.sites, each.present, strict=True) if not here]
+    def summed(released: RoundSum) -> None:
+        left_out = [name for name, here in zip(plan.sites, released.present, strict=True) if not here]
         why = ", ".join(f"{name}: {heard.absent[name]}" if name in heard.absent else name for name in left_out)
-        told(f"round {next(rounds)} of {plan.rounds}" + (f", without {why}" if why else ""))
+        on_message(f"round {next(rounds)} of {plan.rounds}" + (f", without {why}" if why else ""))
 
     def lost(error: Exception) -> None:
-        told(f"an attempt was lost: {error}")
+        on_message(f"an attempt was lost: {error}")
         time.sleep(between)
 
     attempts = Attempts(lambda: token_hex(8), AttemptLost, summed, lost)
-    grant = open_grant(ledger, known.run_key)
+    grant = open_grant(ledger, federation.run_key)
     if isinstance(plan, CountingPlan):
-        shapes = [known.shape(clique) for clique in plan.cliques]
+        shapes = [federation.shape(clique) for clique in plan.cliques]
         return count_across(grant, heard, shapes, plan=plan, key=DRAWS, attempts=attempts)
-    if known.generated is not None:
-        phased, execution = known.generated, Execution("cpu")
+    if federation.generated is not None:
+        phased, execution = federation.generated, Execution("cpu")
         sums, trained = run_phases(
             grant, heard, phased, plan=phased.plan, key=DRAWS, execution=execution, attempts=attempts
         )
         return (*sums, *trained.rounds)
-    layout, learner, training = known.training
+    layout, learner, training = federation.training
     model = train_across(
         grant, heard, learner, layout, plan=training, key=DRAWS, execution=Execution("cpu"), attempts=attempts
     )
@@ -180,13 +188,13 @@ class Heard:
 
 
 @contextmanager
-def over_flower(known: Federation, workspace: Workspace, network: SiteNetwork) -> Iterator[FlowerSites]:
+def over_flower(federation: Federation, workspace: Workspace, network: SiteNetwork) -> Iterator[FlowerSites]:
     """Run Flower's link and app beside the coordinator, inside the block."""
     engine = FlowerEngine(network.environment, workspace.private / "flower" / "coordinator")
     link = f"{network.host}:{network.port}"
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="sudare-")))
-        keys = known.spec.site_keys
+        keys = federation.spec.site_keys
         linked = stack.enter_context(engine.link(network.port, network.certificates, host=network.host, keys=keys))
         address = folder / "coordinator"
         app = stack.enter_context(engine.app(address, link, network.certificates))
@@ -197,7 +205,7 @@ def over_flower(known: Federation, workspace: Workspace, network: SiteNetwork) -
 
         line = stack.enter_context(awaited(address, seconds=STARTING_SECONDS, alive=alive))
         running, nodes = (linked, app), engine.nodes() if keys else None
-        sites = FlowerSites(line, known, seconds=network.answering, running=running, nodes=nodes)
+        sites = FlowerSites(line, federation, seconds=network.answering, running=running, nodes=nodes)
         try:
             yield sites
         finally:
@@ -212,7 +220,7 @@ def site(
     environment: Path,
     link: str,
     certificates: Certificates | None,
-    told: OnMessage = lambda text: None,
+    on_message: OnMessage = lambda text: None,
     look: Look = lambda found, page: None,
 ) -> Iterator[Lasting]:
     """Join a federation as a site, inside the block: pay, then answer rounds through a node of Flower's.
@@ -223,7 +231,7 @@ def site(
         environment: Flower's virtual environment.
         link: where the coordinator's link is, HOST:PORT.
         certificates: TLS; None for loopback and nothing else.
-        told: told what it answers, in words for this site alone.
+        on_message: told what it answers, in words for this site alone.
         look: shows this site's operator how the rows fit, before it pays; what it raises ends the joining.
     Yields:
         Lasting: the node; its `check`, to be called now and then, raises when it has ended for good.
@@ -237,7 +245,7 @@ def site(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="sudare-")))
         address, masked = folder / "site", folder / "masked"
-        answers = SiteService(stack.enter_context(joined(mine, spec, workspace, look=look)), told)
+        answers = SiteService(stack.enter_context(joined(mine, spec, workspace, look=look)), on_message)
         stack.enter_context(answering(address, answers))
         stack.enter_context(answering(masked, answers.masked))
         node = stack.enter_context(engine.node(mine.site, (address, masked), link, certificates, key=key))

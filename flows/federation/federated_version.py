@@ -51,7 +51,7 @@ class FederatedOutcome:
 
 
 def publish_across(
-    known: Federation,
+    federation: Federation,
     spec: FederationSpec,
     rounds: Sequence[RoundSum],
     ledger: Ledger,
@@ -62,7 +62,7 @@ def publish_across(
     """Make what the sums lead to, and publish it with its record.
 
     Args:
-        known: the federation.
+        federation: the federation.
         spec: where it goes, and what is declared about it.
         rounds: the released sums, in order.
         ledger: the coordinator's.
@@ -70,28 +70,28 @@ def publish_across(
         began: when this attempt began.
     Privacy: released values only; they were paid for before round 1.
     """
-    made, signer = made_of(known, rounds), Signer(workspace.signing_seed())
+    made, signer = made_of(federation, rounds), Signer(workspace.signing_seed())
     execution = ExecutionStatement(
         kind="across_sites",
-        spec=known.spec.statement,
-        plan=known.plan.to_json(),
-        record_epsilon=known.record_epsilon,
+        spec=federation.spec.statement,
+        plan=federation.plan.to_json(),
+        record_epsilon=federation.record_epsilon,
         rounds=tuple(
             SumStatement(key=key, present=each.present, length=each.steps.size)
-            for (key, _), each in zip(known.rounds, rounds, strict=True)
+            for (key, _), each in zip(federation.rounds, rounds, strict=True)
         ),
         notes=made.notes,
     )
-    plan = AcrossPlan(known.plan.person_events, known.person_epsilon, known.delta)
+    plan = AcrossPlan(federation.plan.person_events, federation.person_epsilon, federation.delta)
 
     def write(folder: Path, version: VersionEntry) -> None:
-        files = partial(write_made, known, made, rounds, version.number)
+        files = partial(write_made, federation, made, rounds, version.number)
         about = declared(spec.about, workspace.publisher or Publisher())
         when = began, now_to_the_second()
         facts = gather(
             ledger,
             release_of(spec),
-            known.contract,
+            federation.contract,
             plan,
             version,
             Outputs(),
@@ -105,7 +105,7 @@ def publish_across(
         )
         report(facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-    return publish(ledger, signer, known.run_key, workspace.root / spec.publish, write)
+    return publish(ledger, signer, federation.run_key, workspace.root / spec.publish, write)
 
 
 def release_of(spec: FederationSpec) -> ReleaseSpec:

@@ -75,7 +75,7 @@ class FlowerSites:
         asked["nodes"] = self._nodes
         told: dict[str, Any] = self._ask(packed(asked), seconds + MORE_SECONDS)[0]["told"]
         absent = {
-            name: _known(told[name].get("refused")) if name in told else NO_ANSWER
+            name: _closed_reason(told[name].get("refused")) if name in told else NO_ANSWER
             for name in plan.sites
             if "mark" not in told.get(name, {})
         }
@@ -100,7 +100,7 @@ class FlowerSites:
         body = call.parameters.astype("<f4").tobytes()
         told, residues = self._ask(packed(asked, body), 6 * self._seconds + MORE_SECONDS)
         present = tuple(name in told["present"] for name in plan.sites)
-        absent = {name: _known(why) for name, why in told["absent"].items() if name in plan.sites}
+        absent = {name: _closed_reason(why) for name, why in told["absent"].items() if name in plan.sites}
         return Collected(present, np.frombuffer(residues, dtype="<u4").astype(np.uint32), absent)
 
     def stop(self) -> None:
@@ -120,7 +120,7 @@ class FlowerSites:
         return unpacked(self._line.recv_bytes())
 
 
-def _known(why: object) -> str:
+def _closed_reason(why: object) -> str:
     """Return a reason of the closed set; a site could say anything."""
     return why if isinstance(why, str) and why in (*REASONS, NO_ANSWER, TWICE, OTHER_NAME) else FAILED
 

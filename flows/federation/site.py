@@ -150,15 +150,18 @@ def joined(
             yield _answering(known, site.site, open_grant(ledger, key), table, mark)
 
 
-def _answering(known: Federation, name: str, grant: Grant, table: PrivateTable, mark: str) -> Joined:
+def _answering(federation: Federation, name: str, grant: Grant, table: PrivateTable, mark: str) -> Joined:
     """Return the site with handles on what its federation asks for."""
     rows = trained = None
-    source, counts = SnapshotRows(table, known.contract), SnapshotCounts(table, known.contract)
-    if known.trained is not None:
-        rows = source.rows(known.trained[0].names)
-    if known.generated is not None:
-        rows, trained = source.rows(known.generated.layout.names), source.rows(known.generated.trained_layout.names)
-    return Joined(known, name, grant, rows, counts, mark, trained)
+    source, counts = SnapshotRows(table, federation.contract), SnapshotCounts(table, federation.contract)
+    if federation.trained is not None:
+        rows = source.rows(federation.trained[0].names)
+    if federation.generated is not None:
+        rows, trained = (
+            source.rows(federation.generated.layout.names),
+            source.rows(federation.generated.trained_layout.names),
+        )
+    return Joined(federation, name, grant, rows, counts, mark, trained)
 
 
 def site_run_key(spec: FederationSpec, site: str, mark: str) -> str:
@@ -177,8 +180,8 @@ class SiteService:
         told: told in words what it answers; these words stay at the site.
     """
 
-    def __init__(self, site: Joined, told: Callable[[str], None] = lambda text: None) -> None:
-        self._site, self._why, self._told = site, "", told
+    def __init__(self, site: Joined, on_message: Callable[[str], None] = lambda text: None) -> None:
+        self._site, self._why, self._told = site, "", on_message
         self._queries: dict[str, Callable[[dict[str, Any], bytes], WireAnswer]] = {
             "join": self._join,
             "round": self._refused_plain if self.masks else self._round,
@@ -198,10 +201,12 @@ class SiteService:
         """Answer the handler that secure aggregation runs: rounds, where the trust asks for it, and nothing else."""
         return self._answered(message, {"round": self._round} if self.masks else {})
 
-    def _answered(self, message: bytes, known: Mapping[str, Callable[[dict[str, Any], bytes], WireAnswer]]) -> bytes:
+    def _answered(
+        self, message: bytes, handlers: Mapping[str, Callable[[dict[str, Any], bytes], WireAnswer]]
+    ) -> bytes:
         try:
             header, body = unpacked(message)
-            return packed(*known[header["op"]](header, body))
+            return packed(*handlers[header["op"]](header, body))
         except SudareError as error:
             self._why = reason(error)
             logger.warning("round refused: %s", error if isinstance(error, LedgerRefusal) else type(error).__name__)
@@ -248,18 +253,18 @@ class SiteService:
         return {"refused": PLAIN}, b""
 
 
-def _looked(table: PrivateTable, known: Federation, workspace: Workspace, folder: Path) -> tuple[Misfits, Path]:
+def _looked(table: PrivateTable, federation: Federation, workspace: Workspace, folder: Path) -> tuple[Misfits, Path]:
     """Count how the rows fit and write the private page, in the site's own folder; nothing of it leaves the site."""
-    found = misfits(table, known.contract, folder=folder, memory_limit=workspace.memory_limit)
-    return found, write_misfits(found, release=known.spec.federation, share=workspace.asks_above, folder=folder)
+    found = misfits(table, federation.contract, folder=folder, memory_limit=workspace.memory_limit)
+    return found, write_misfits(found, release=federation.spec.federation, share=workspace.asks_above, folder=folder)
 
 
-def _check_gates(table: PrivateTable, known: Federation, workspace: Workspace, folder: Any) -> None:
+def _check_gates(table: PrivateTable, federation: Federation, workspace: Workspace, folder: Any) -> None:
     """Run the contract's checks where it declares gates; without one no outcome is looked at."""
-    if any(check.gate for check in checks(known.contract)):
+    if any(check.gate for check in checks(federation.contract)):
         from tasks.validate import validate
 
-        validate(table, known.contract, folder=folder, memory_limit=workspace.memory_limit)
+        validate(table, federation.contract, folder=folder, memory_limit=workspace.memory_limit)
 
 
 REASONS: Final = (LEDGER, FAILED, OTHER_SPEC, OTHER_CONTRACT, OTHER_PLAN, PLAIN)

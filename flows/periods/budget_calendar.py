@@ -65,9 +65,11 @@ def _forecast(
     return Forecast(entry.spec, entry.cron, release, following, parts, runs_left(parts, remaining), None)
 
 
-def refusals(accounts: Sequence[AccountState], made: Sequence[Forecast], *, now: datetime) -> dict[str, Refusal]:
+def refusals(accounts: Sequence[AccountState], forecasts: Sequence[Forecast], *, now: datetime) -> dict[str, Refusal]:
     """Return, by account, the first scheduled run that it refuses within ten years, if all run as scheduled."""
     scheduled = [
-        ScheduledRun(each.release or each.spec, each.parts, CronSim(each.cron, now)) for each in made if each.parts
+        ScheduledRun(each.release or each.spec, each.parts, CronSim(each.cron, now))
+        for each in forecasts
+        if each.parts
     ]
     return first_refusals(scheduled, {state.terms.name: state.remaining for state in accounts}, until=now + HORIZON)

@@ -82,7 +82,7 @@ def _standing(ledger: Ledger, run_key: str, request: Request, workspace: Workspa
     return outcome_of(found, ledger, workspace, repeated=True, copied=copied)
 
 
-def check_wanted(ledger: Ledger, request: Request, workspace: Workspace, table: PrivateTable | None = None) -> None:
+def check_intended(ledger: Ledger, request: Request, workspace: Workspace, table: PrivateTable | None = None) -> None:
     """Refuse a second version, and a second charge, that nobody asked for.
 
     A period asks in ways of its own (`settled`, `spent`); `redraw:` in a spec says when it is wanted.

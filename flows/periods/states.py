@@ -22,7 +22,7 @@ from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from tasks.products.charge_request import request_for
 from tasks.storage.workspace.attempts import BEGUN, PUBLISHED, Attempt, last_attempt
-from tasks.storage.workspace.run_folder import is_held, run_name
+from tasks.storage.workspace.run_folder import is_locked, run_name
 from tasks.storage.workspace.settings import Workspace
 
 _KINDS: Final = {
@@ -57,7 +57,7 @@ class PeriodStanding:
     attempt: Attempt | None = None
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The state in words; public."""
         published = self.state is PeriodState.PUBLISHED
         words = f"{WORDS[self.state]} v{self.version}" if published else WORDS[self.state]
@@ -111,7 +111,7 @@ def _standing(
     request = read_request(spec, workspace, str(period))
     release = request.spec.release
     state, version = state_by_ledger(ledger, request, workspace)
-    if is_held(workspace.runs, run_name(release, request.spec.run_digest)):
+    if is_locked(workspace.runs, run_name(release, request.spec.run_digest)):
         state = PeriodState.RUNNING
     if state is PeriodState.MISSING and period.block.ends > today.toordinal():
         state = PeriodState.NOT_OVER

@@ -66,7 +66,7 @@ def is_outage(error: BaseException) -> bool:
     return isinstance(error, httpx.TransportError) or (type(error) is RuntimeError and str(error) == GAVE_UP)
 
 
-def not_held(responses: Iterable[Any], held: Collection[object]) -> list[Any]:
+def startable_runs(responses: Iterable[Any], held: Collection[object]) -> list[Any]:
     """Return the runs that a worker may start: not those whose process it still has.
 
     After an outage a run is put back into the queue as lost while its process is still telling Prefect its end. A
@@ -83,7 +83,7 @@ class OutlivesOutages(WorkerBase):
         raise NotImplementedError
 
     async def _submit_scheduled_flow_runs(self, flow_run_response: Any) -> Any:
-        free = not_held(flow_run_response, self.limiter.statistics().borrowers)
+        free = startable_runs(flow_run_response, self.limiter.statistics().borrowers)
         return await super()._submit_scheduled_flow_runs(free)
 
     async def _submit_run_and_capture_errors(self, flow_run: FlowRun, task_status: Any = None) -> Any:

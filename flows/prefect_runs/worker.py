@@ -31,7 +31,7 @@ OnRunMessage = Callable[[str], None]
 
 
 async def work(
-    *, pool: str, name: str | None, limit: int, live: Path, grace: timedelta, every: float, told: OnRunMessage
+    *, pool: str, name: str | None, limit: int, live: Path, grace: timedelta, every: float, on_message: OnRunMessage
 ) -> None:
     """Work until the task is cancelled, through outages of the Prefect server.
 
@@ -42,19 +42,19 @@ async def work(
         live: folder of the files that living runs lock.
         grace: see `flows.prefect_runs.lost_runs`.
         every: how often to look for lost runs [seconds].
-        told: told in a line that a run starts and how it ends; public things only.
+        on_message: told in a line that a run starts and how it ends; public things only.
     """
     looking = asyncio.create_task(_look_after(pool, live, grace, every))
     try:
         while True:
-            worker = _telling(told, live)(work_pool_name=pool, name=name, limit=limit)
+            worker = _telling(on_message, live)(work_pool_name=pool, name=name, limit=limit)
             try:
                 await worker.start(printer=logger.info)
                 return
             except Exception as error:
                 if not is_outage(error):
                     raise
-                told(f"the Prefect server does not answer; it is asked again in {AGAIN_SECONDS:g} s")
+                on_message(f"the Prefect server does not answer; it is asked again in {AGAIN_SECONDS:g} s")
             await asyncio.sleep(AGAIN_SECONDS)
     finally:
         looking.cancel()
@@ -76,7 +76,7 @@ def how_it_ended(run: str, end: tuple[str, int] | None, status: int | None) -> s
     return f"{run}: {said}, exit {code}{away}"
 
 
-def _telling(told: OnRunMessage, live: Path) -> type[ProcessWorker]:
+def _telling(on_message: OnRunMessage, live: Path) -> type[ProcessWorker]:
     """Return Prefect's worker of processes, which says how runs end, and outlives an outage at the end of one."""
     from prefect.workers.process import ProcessWorker, ProcessWorkerResult
 
@@ -84,18 +84,18 @@ def _telling(told: OnRunMessage, live: Path) -> type[ProcessWorker]:
 
     class Telling(OutlivesOutages, ProcessWorker):
         def end_unheard(self, flow_run: FlowRun) -> None:
-            told(f"{_called(flow_run)}: the Prefect server is away and has not heard how it ended")
+            on_message(f"{_called(flow_run)}: the Prefect server is away and has not heard how it ended")
 
         async def run(self, flow_run: FlowRun, configuration: Any, task_status: Any = None) -> ProcessWorkerResult:
             called, status = _called(flow_run), None
-            told(f"{called}: started")
+            on_message(f"{called}: started")
             take_end(live, str(flow_run.id))
             try:
                 result = await super().run(flow_run, configuration, task_status)
                 status = result.status_code
             finally:
                 end = take_end(live, str(flow_run.id))
-                told(how_it_ended(called, end, status))
+                on_message(how_it_ended(called, end, status))
             if status != 0 and end is not None and end[1] == 0:
                 return ProcessWorkerResult(status_code=0, identifier=result.identifier)
             return result

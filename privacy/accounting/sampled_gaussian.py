@@ -105,11 +105,11 @@ class _Terms:
             largest = self._walk(known, start, direction, largest)
         return [term for term in known.values() if term > largest - _NEGLIGIBLE]
 
-    def _walk(self, known: dict[int, float], place: int, direction: int, largest: float) -> float:
+    def _walk(self, terms: dict[int, float], place: int, direction: int, largest: float) -> float:
         """Take terms in one direction until one has fallen and does not count; return the largest so far."""
         before, fallen = -math.inf, False
         while True:
-            term = known[place] = known[place] if place in known else self.log_term(place)
+            term = terms[place] = terms[place] if place in terms else self.log_term(place)
             largest, fallen = max(largest, term), fallen or term <= before
             if fallen and term <= largest - _NEGLIGIBLE:
                 return largest

@@ -71,22 +71,22 @@ class AnonymizedLearning:
     """Trains on noisy changes."""
 
     name: ClassVar[str] = "anonymized_learning"
-    says: ClassVar[str] = SAYS
+    summary: ClassVar[str] = SAYS
     options = AnonymizedLearningOptions
 
-    def plan(self, asked: ClassificationTask, options: AnonymizedLearningOptions) -> GeneratorPlan:
+    def plan(self, task: ClassificationTask, options: AnonymizedLearningOptions) -> GeneratorPlan:
         """Plan the draws.
 
         Raises:
             CannotGenerate: an option that cannot be, too small a charge, or noise that drowns the parameters.
         """
-        made = _training(asked, options)
-        checked_useful(asked, options, made, self.name)
-        return perturbation_plan(asked, made, noise_of(asked, options, made), "changes of parameters")
+        made = _training(task, options)
+        checked_useful(task, options, made, self.name)
+        return perturbation_plan(task, made, noise_of(task, options, made), "changes of parameters")
 
     def fit(
         self,
-        asked: ClassificationTask,
+        task: ClassificationTask,
         options: AnonymizedLearningOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -100,16 +100,16 @@ class AnonymizedLearning:
             GrantExceeded: more was planned than the grant holds; nothing was drawn.
         Privacy: exactly the planned events.
         """
-        made = _training(asked, options)
-        noise = noise_of(asked, options, made)
+        made = _training(task, options)
+        noise = noise_of(task, options, made)
 
         def told(done: int, draws: int) -> None:
             progress(0.99 * done / draws, f"training, checkpoint {done} of {draws}")
 
-        drawn = grant.draw(ParameterQuery(asked.rows(counts), made, noise), key=KEY, progress=told)
+        drawn = grant.draw(ParameterQuery(task.rows(counts), made, noise), key=KEY, progress=told)
         progress(1.0, "done")
-        model = ClassifierModel(asked.rows_layout, asked.label, _layers(asked, options, drawn[-1].values))
-        return Fitted(model, notes=noise_notes(asked, options, made), parameters=drawn)
+        model = ClassifierModel(task.rows_layout, task.label, _layers(task, options, drawn[-1].values))
+        return Fitted(model, notes=noise_notes(task, options, made), parameters=drawn)
 
     def hidden(self, options: AnonymizedLearningOptions) -> tuple[int, ...]:
         """Widths of the hidden layers."""
@@ -120,7 +120,7 @@ class AnonymizedLearning:
         return None
 
     def weights(
-        self, asked: ClassificationTask, options: AnonymizedLearningOptions, drawn: Mapping[str, NDArray[np.int64]]
+        self, task: ClassificationTask, options: AnonymizedLearningOptions, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[WeightsAndBias, ...] | None:
         """Take the weights out of the last checkpoint, the only one that is published.
 
@@ -129,29 +129,29 @@ class AnonymizedLearning:
         """
         if len(drawn) != 1:
             raise ValueError("one checkpoint must be published, the last one")
-        return _layers(asked, options, next(iter(drawn.values())))
+        return _layers(task, options, next(iter(drawn.values())))
 
-    def per_parameter(self, asked: ClassificationTask, options: AnonymizedLearningOptions) -> str | None:
+    def per_parameter(self, task: ClassificationTask, options: AnonymizedLearningOptions) -> str | None:
         """Give the epsilon of each parameter by itself, over all epochs."""
-        made = _training(asked, options)
-        events = events_of(asked, made, noise_of(asked, options, made))
-        steps = made.epochs_per_draw * asked.rows_per_unit
-        return f"{parameter_epsilon(events[0], len(events), steps, asked.delta):.6g}"
+        made = _training(task, options)
+        events = events_of(task, made, noise_of(task, options, made))
+        steps = made.epochs_per_draw * task.rows_per_unit
+        return f"{parameter_epsilon(events[0], len(events), steps, task.delta):.6g}"
 
 
-def _training(asked: ClassificationTask, options: AnonymizedLearningOptions) -> DeltaTraining:
+def _training(task: ClassificationTask, options: AnonymizedLearningOptions) -> DeltaTraining:
     try:
         biases = options.limit if options.bias_limit is None else options.bias_limit
-        return DeltaTraining(options.training(asked), options.rows_about, options.limit, biases, options.checkpoints)
+        return DeltaTraining(options.training(task), options.rows_about, options.limit, biases, options.checkpoints)
     except CannotTrain as refused:
         raise CannotGenerate(f"anonymized_learning: {refused}") from refused
 
 
 def _layers(
-    asked: ClassificationTask, options: AnonymizedLearningOptions, words: NDArray[np.int64]
+    task: ClassificationTask, options: AnonymizedLearningOptions, words: NDArray[np.int64]
 ) -> tuple[WeightsAndBias, ...]:
     """Round a checkpoint's parameters to float32."""
-    parameters = options.training(asked).parameters
+    parameters = options.training(task).parameters
     if words.shape != (parameters,):
         raise ValueError(f"a checkpoint that holds no {parameters} parameters")
-    return layers_of(np.ascontiguousarray(words).view(np.float64).astype(np.float32), asked.widths(options.hidden))
+    return layers_of(np.ascontiguousarray(words).view(np.float64).astype(np.float32), task.widths(options.hidden))

@@ -69,25 +69,25 @@ class AnonymizingFirst:
     """Trains on made-up rows."""
 
     name: ClassVar[str] = "anonymizing_first"
-    says: ClassVar[str] = SAYS
+    summary: ClassVar[str] = SAYS
     options = AnonymizingFirstOptions
 
-    def plan(self, asked: ClassificationTask, options: AnonymizingFirstOptions) -> GeneratorPlan:
+    def plan(self, task: ClassificationTask, options: AnonymizingFirstOptions) -> GeneratorPlan:
         """Let the generator plan.
 
         Raises:
             CannotGenerate: no such generator, or an option that it does not have or cannot follow.
         """
-        made_by, theirs = _generator(asked, options)
-        made = made_by.plan(asked.of_rows, theirs)
-        rows = options.rows or asked.public_total or 100_000
+        made_by, theirs = _generator(task, options)
+        made = made_by.plan(task.of_rows, theirs)
+        rows = options.rows or task.public_total or 100_000
         seconds = made.seconds + options.epochs * (1 + rows // options.batch) * _SECONDS_PER_BATCH
-        megabytes = made.megabytes + 8 * rows * asked.rows_layout.width / 2**20
+        megabytes = made.megabytes + 8 * rows * task.rows_layout.width / 2**20
         return GeneratorPlan(made.events, made.steps, megabytes, seconds, made.expected_error)
 
     def fit(
         self,
-        asked: ClassificationTask,
+        task: ClassificationTask,
         options: AnonymizingFirstOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -101,15 +101,15 @@ class AnonymizingFirst:
             GrantExceeded: the generator drew more than it planned; nothing was drawn.
         Privacy: exactly what the generator draws; the rest is post-processing.
         """
-        made_by, theirs = _generator(asked, options)
-        again = made_by.plan(asked.of_rows, theirs)
+        made_by, theirs = _generator(task, options)
+        again = made_by.plan(task.of_rows, theirs)
         fitted = made_by.fit(
-            asked.of_rows, theirs, again, counts, grant, lambda share, what: progress(_MEASURED * share, what), seed
+            task.of_rows, theirs, again, counts, grant, lambda share, what: progress(_MEASURED * share, what), seed
         )
         drawn = seed()
         model = read_model(fitted.model.kind, *fitted.model.to_arrays())
         progress(_MEASURED, f"training on made-up rows for {options.epochs} epochs")
-        trained = ClassifierModel(asked.rows_layout, asked.label, _trained(asked, options, model, drawn))
+        trained = ClassifierModel(task.rows_layout, task.label, _trained(task, options, model, drawn))
         progress(1.0, "done")
         return Fitted(
             trained,
@@ -129,18 +129,18 @@ class AnonymizingFirst:
         """Nothing is clamped."""
         return None
 
-    def per_parameter(self, asked: ClassificationTask, options: AnonymizingFirstOptions) -> str | None:
+    def per_parameter(self, task: ClassificationTask, options: AnonymizingFirstOptions) -> str | None:
         """The joint guarantee holds for each parameter too."""
         return None
 
     def weights(
-        self, asked: ClassificationTask, options: AnonymizingFirstOptions, drawn: Mapping[str, NDArray[np.int64]]
+        self, task: ClassificationTask, options: AnonymizingFirstOptions, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[WeightsAndBias, ...] | None:
         """The model of the rows has to be estimated first."""
         return None
 
 
-def _generator(asked: ClassificationTask, options: AnonymizingFirstOptions) -> tuple[Generator[Any], BaseModel]:
+def _generator(task: ClassificationTask, options: AnonymizingFirstOptions) -> tuple[Generator[Any], BaseModel]:
     """Return the generator with its options.
 
     Raises:
@@ -149,7 +149,7 @@ def _generator(asked: ClassificationTask, options: AnonymizingFirstOptions) -> t
     made_by: Generator[Any] = generator(options.generator)
     if "time_limit" in options.generator_options:
         raise CannotGenerate("generator_options: time_limit; allowed: none here; do: drop it")
-    pictures = [each.name for each in asked.rows_layout.columns if each.kind == "array"]
+    pictures = [each.name for each in task.rows_layout.columns if each.kind == "array"]
     if pictures and not getattr(made_by, "takes_pictures", False):
         raise CannotGenerate(
             f"generator: {options.generator!r} makes no pictures, and {pictures[0]!r} holds some; allowed: one that "
@@ -166,13 +166,13 @@ def _generator(asked: ClassificationTask, options: AnonymizingFirstOptions) -> t
 
 
 def _trained(
-    asked: ClassificationTask, options: AnonymizingFirstOptions, model: Model, seed: PostProcessingSeed
+    task: ClassificationTask, options: AnonymizingFirstOptions, model: Model, seed: PostProcessingSeed
 ) -> tuple[WeightsAndBias, ...]:
     """Sample rows, and train on them."""
     wanted = min(options.rows or max(model.rows, 1), MOST_ROWS)
     codes = model.sample(wanted, seed=seed_for(seed, "rows").value)
-    rows, targets = _vectors(codes.astype(np.uint32), asked.rows_layout, asked.label)
-    widths = asked.widths(options.hidden)
+    rows, targets = _vectors(codes.astype(np.uint32), task.rows_layout, task.label)
+    widths = task.widths(options.hidden)
     vector = train_plainly(
         initial_vector(widths, options.seed),
         widths,

@@ -83,24 +83,24 @@ class DpSgd:
     """Trains a classifier by DP-SGD."""
 
     name: ClassVar[str] = "dp_sgd"
-    says: ClassVar[str] = SAYS
+    summary: ClassVar[str] = SAYS
     options = DpSgdOptions
 
-    def plan(self, asked: ClassificationTask, options: DpSgdOptions) -> GeneratorPlan:
+    def plan(self, task: ClassificationTask, options: DpSgdOptions) -> GeneratorPlan:
         """Plan the training, calibrated to the charge.
 
         Raises:
             CannotGenerate: another relation than add_remove with one row a unit, delta 0, or noise that drowns all.
         """
-        check_relation(asked, self.name)
-        parameters = parameters_in(asked.widths(options.hidden))
-        plan = planned_training(asked, options, parameters=parameters, beside=(), what=self.name)
-        width = asked.rows_layout.width
+        check_relation(task, self.name)
+        parameters = parameters_in(task.widths(options.hidden))
+        plan = planned_training(task, options, parameters=parameters, beside=(), what=self.name)
+        width = task.rows_layout.width
         return generator_plan(options, [], [], plan, parameters=parameters, width=width, what=self.name)
 
     def fit(
         self,
-        asked: ClassificationTask,
+        task: ClassificationTask,
         options: DpSgdOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -114,11 +114,11 @@ class DpSgd:
             OutOfTime, TrainingDiverged, GrantExceeded: as of the generators that train.
         Privacy: exactly the planned events; those of the reserve only after a crash.
         """
-        timer, rows = Timer(options, progress), asked.rows(counts)
-        learner = dp_sgd_learner(asked, options)
+        timer, rows = Timer(options, progress), task.rows(counts)
+        learner = dp_sgd_learner(task, options)
         trained = train(grant, rows, learner, plan_of(options, plan.events), options, timer)
         progress(1.0, "done")
-        model = ClassifierModel(asked.rows_layout, asked.label, _layers(asked, options, trained.checkpoint))
+        model = ClassifierModel(task.rows_layout, task.label, _layers(task, options, trained.checkpoint))
         return Fitted(model, trainings=(trained,))
 
     def hidden(self, options: DpSgdOptions) -> tuple[int, ...]:
@@ -129,12 +129,12 @@ class DpSgd:
         """Nothing is clamped."""
         return None
 
-    def per_parameter(self, asked: ClassificationTask, options: DpSgdOptions) -> str | None:
+    def per_parameter(self, task: ClassificationTask, options: DpSgdOptions) -> str | None:
         """The joint guarantee holds for each parameter too."""
         return None
 
     def weights(
-        self, asked: ClassificationTask, options: DpSgdOptions, drawn: Mapping[str, NDArray[np.int64]]
+        self, task: ClassificationTask, options: DpSgdOptions, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[WeightsAndBias, ...] | None:
         """Take the weights out of the last checkpoint, the only one that is published.
 
@@ -143,14 +143,14 @@ class DpSgd:
         """
         if len(drawn) != 1:
             raise ValueError("one checkpoint must be published, the last one")
-        return _layers(asked, options, next(iter(drawn.values())))
+        return _layers(task, options, next(iter(drawn.values())))
 
 
 def _layers(
-    asked: ClassificationTask, options: DpSgdOptions, checkpoint: NDArray[np.int64]
+    task: ClassificationTask, options: DpSgdOptions, checkpoint: NDArray[np.int64]
 ) -> tuple[WeightsAndBias, ...]:
     """Take a checkpoint apart: parameters, Adam's two moments, and the parameters' average where one is kept."""
-    widths = asked.widths(options.hidden)
+    widths = task.widths(options.hidden)
     size, kinds = parameters_in(widths), 3 + (options.averaging is not None)
     if checkpoint.shape != (ceil(size * kinds / 2),):
         raise ValueError(f"a checkpoint of {2 * checkpoint.size} numbers; allowed: {kinds} times {size} parameters")
@@ -158,8 +158,8 @@ def _layers(
     return layers_of(numbers[:size] if options.averaging is None else numbers[3 * size :], widths)
 
 
-def dp_sgd_learner(asked: ClassificationTask, options: DpSgdOptions) -> Classifier:
+def dp_sgd_learner(task: ClassificationTask, options: DpSgdOptions) -> Classifier:
     """Return what is trained."""
-    network = perceptron(asked.inputs, *options.hidden, outputs=asked.classes)
+    network = perceptron(task.inputs, *options.hidden, outputs=task.classes)
     optimizer = Adam(options.learning_rate, decay="cosine")
-    return Classifier(network, asked.label, optimizer, options.seed, options.averaging)
+    return Classifier(network, task.label, optimizer, options.seed, options.averaging)

@@ -64,7 +64,9 @@ def inputs_of(
     for column in layout.columns:
         if column.name == label:
             continue
-        features.append({"column": column.name, "entries": [start, start + column.width], **_told(contract, column)})
+        features.append(
+            {"column": column.name, "entries": [start, start + column.width], **_input_description(contract, column)}
+        )
         start += column.width
     return {
         "schema": INPUTS_SCHEMA,
@@ -78,7 +80,7 @@ def inputs_of(
     }
 
 
-def _told(contract: Contract, column: ColumnLayout) -> dict[str, Any]:
+def _input_description(contract: Contract, column: ColumnLayout) -> dict[str, Any]:
     declared = contract.column(column.name)
     told: dict[str, Any] = {
         "type": declared.logical_type,
@@ -110,7 +112,7 @@ class CardTerms:
     version: int
     title: str
     trainer: str
-    says: str
+    summary: str
     label: str
     names: tuple[str, ...]
     widths: tuple[int, ...]
@@ -146,7 +148,7 @@ def card_of(terms: CardTerms, files: Mapping[str, str]) -> bytes:
         "## What is guaranteed",
         f"- Jointly, for all weights together: epsilon {terms.epsilon}{slack}, for one {_plain(terms.unit)} "
         f"({terms.adjacency}). This was charged to the ledger; `record.json` has the whole account",
-        f"- Trainer `{terms.trainer}`. {terms.says[0].upper()}{terms.says[1:]}",
+        f"- Trainer `{terms.trainer}`. {terms.summary[0].upper()}{terms.summary[1:]}",
         *(f"- {_plain(note)}" for note in terms.notes),
         "",
         "## What it is for",

@@ -82,22 +82,22 @@ class LearningFirst:
     """Trains first, and adds noise to every parameter."""
 
     name: ClassVar[str] = "learning_first"
-    says: ClassVar[str] = SAYS
+    summary: ClassVar[str] = SAYS
     options = LearningFirstOptions
 
-    def plan(self, asked: ClassificationTask, options: LearningFirstOptions) -> GeneratorPlan:
+    def plan(self, task: ClassificationTask, options: LearningFirstOptions) -> GeneratorPlan:
         """Plan the one draw.
 
         Raises:
             CannotGenerate: an option that cannot be, too small a charge, or noise that drowns the parameters.
         """
-        made = _release(asked, options)
-        checked_useful(asked, options, made, self.name)
-        return perturbation_plan(asked, made, noise_of(asked, options, made), "parameters")
+        made = _release(task, options)
+        checked_useful(task, options, made, self.name)
+        return perturbation_plan(task, made, noise_of(task, options, made), "parameters")
 
     def fit(
         self,
-        asked: ClassificationTask,
+        task: ClassificationTask,
         options: LearningFirstOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -111,14 +111,14 @@ class LearningFirst:
             GrantExceeded: more was planned than the grant holds; nothing was drawn.
         Privacy: exactly the planned event.
         """
-        made = _release(asked, options)
-        noise = noise_of(asked, options, made)
+        made = _release(task, options)
+        noise = noise_of(task, options, made)
         progress(0.0, f"training for {options.epochs} epochs")
-        drawn = grant.draw(ParameterQuery(asked.rows(counts), made, noise), key=KEY)
+        drawn = grant.draw(ParameterQuery(task.rows(counts), made, noise), key=KEY)
         progress(1.0, "done")
-        layers = _layers(asked, options, drawn[-1].values)
-        model = ClassifierModel(asked.rows_layout, asked.label, layers, self.bounds(options))
-        return Fitted(model, notes=noise_notes(asked, options, made), parameters=drawn)
+        layers = _layers(task, options, drawn[-1].values)
+        model = ClassifierModel(task.rows_layout, task.label, layers, self.bounds(options))
+        return Fitted(model, notes=noise_notes(task, options, made), parameters=drawn)
 
     def hidden(self, options: LearningFirstOptions) -> tuple[int, ...]:
         """Widths of the hidden layers."""
@@ -130,7 +130,7 @@ class LearningFirst:
         return ParameterRange(*(float(np.float32(limit)) for limit in limits))
 
     def weights(
-        self, asked: ClassificationTask, options: LearningFirstOptions, drawn: Mapping[str, NDArray[np.int64]]
+        self, task: ClassificationTask, options: LearningFirstOptions, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[WeightsAndBias, ...] | None:
         """Take the weights from the noisy steps of their ranges.
 
@@ -139,27 +139,27 @@ class LearningFirst:
         """
         if len(drawn) != 1:
             raise ValueError("one draw must be published, that of the parameters")
-        return _layers(asked, options, next(iter(drawn.values())))
+        return _layers(task, options, next(iter(drawn.values())))
 
-    def per_parameter(self, asked: ClassificationTask, options: LearningFirstOptions) -> str | None:
+    def per_parameter(self, task: ClassificationTask, options: LearningFirstOptions) -> str | None:
         """Give the epsilon of each parameter by itself."""
-        made = _release(asked, options)
-        (event,) = events_of(asked, made, noise_of(asked, options, made))
-        return f"{parameter_epsilon(event, 1, 1, asked.delta):.6g}"
+        made = _release(task, options)
+        (event,) = events_of(task, made, noise_of(task, options, made))
+        return f"{parameter_epsilon(event, 1, 1, task.delta):.6g}"
 
 
-def _release(asked: ClassificationTask, options: LearningFirstOptions) -> ParameterRelease:
+def _release(task: ClassificationTask, options: LearningFirstOptions) -> ParameterRelease:
     try:
-        return ParameterRelease(options.training(asked), options.lowest, options.highest, *options.bias_range)
+        return ParameterRelease(options.training(task), options.lowest, options.highest, *options.bias_range)
     except CannotTrain as refused:
         raise CannotGenerate(f"learning_first: {refused}") from refused
 
 
 def _layers(
-    asked: ClassificationTask, options: LearningFirstOptions, steps: NDArray[np.int64]
+    task: ClassificationTask, options: LearningFirstOptions, steps: NDArray[np.int64]
 ) -> tuple[WeightsAndBias, ...]:
     """Turn steps of the ranges into weights; each is one multiplication and one sum, rounded the same anywhere."""
-    made = _release(asked, options)
+    made = _release(task, options)
     if steps.shape != (made.training.parameters,) or steps.min() < 0 or steps.max() > STEPS:
         raise ValueError(f"parameters that are no {made.training.parameters} steps from 0 to {STEPS}")
     low, high = made.ranges

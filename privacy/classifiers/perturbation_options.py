@@ -47,11 +47,11 @@ class NetworkOptions(BaseModel):
     regulariser: float = Field(default=0.001, ge=0, le=100, allow_inf_nan=False)
     seed: int = Field(default=1, ge=0, lt=2**63)
 
-    def training(self, asked: ClassificationTask) -> PlainTraining:
+    def training(self, task: ClassificationTask) -> PlainTraining:
         """Return the training of what is asked for."""
-        widths = asked.widths(self.hidden)
+        widths = task.widths(self.hidden)
         return PlainTraining(
-            asked.label, widths, self.epochs, self.batch, self.learning_rate, self.regulariser, self.seed
+            task.label, widths, self.epochs, self.batch, self.learning_rate, self.regulariser, self.seed
         )
 
 
@@ -71,49 +71,53 @@ class PerturbationOptions(NetworkOptions):
     publish_noise: bool = False
 
 
-def signal_to_noise(asked: ClassificationTask, options: PerturbationOptions, made: Perturbation) -> float:
+def signal_to_noise(task: ClassificationTask, options: PerturbationOptions, perturbation: Perturbation) -> float:
     """Say how far a parameter could go from the middle of its range, relative to how far noise alone takes it.
 
     sqrt(steps) * (range / 2) / deviation: once for parameters that are perturbed after training; for changes in every
     batch the noise adds up as a random walk, while at best all changes go one way. Below 1 the noise is the model.
     """
-    event, training = events_of(asked, made, noise_of(asked, options, made))[0], made.training
+    event, training = events_of(task, perturbation, noise_of(task, options, perturbation))[0], perturbation.training
     deviation = _deviation(event) * (1.0 if isinstance(event, DiscreteGaussian) else math.sqrt(2)) / STEPS
-    batches = max(1, _rows_about(made) // training.batch)
-    steps = training.epochs * batches if isinstance(made, DeltaTraining) else 1
+    batches = max(1, _rows_about(perturbation) // training.batch)
+    steps = training.epochs * batches if isinstance(perturbation, DeltaTraining) else 1
     return math.sqrt(steps) / (2 * deviation)
 
 
-def noise_notes(asked: ClassificationTask, options: PerturbationOptions, made: Perturbation) -> tuple[str, ...]:
+def noise_notes(
+    task: ClassificationTask, options: PerturbationOptions, perturbation: Perturbation
+) -> tuple[str, ...]:
     """Say that the noise is expected to drown the parameters, where it is."""
-    return (DROWNED,) if signal_to_noise(asked, options, made) < 1 else ()
+    return (DROWNED,) if signal_to_noise(task, options, perturbation) < 1 else ()
 
 
-def checked_useful(asked: ClassificationTask, options: PerturbationOptions, made: Perturbation, what: str) -> None:
+def checked_useful(
+    task: ClassificationTask, options: PerturbationOptions, perturbation: Perturbation, what: str
+) -> None:
     """Refuse a training whose noise is expected to drown its parameters, unless that is what is wanted.
 
     Raises:
         CannotGenerate: with about the epsilon that would do.
     """
-    ratio = signal_to_noise(asked, options, made)
+    ratio = signal_to_noise(task, options, perturbation)
     if ratio >= 1 or options.publish_noise:
         return
     name = "parameter_epsilon" if options.parameter_epsilon is not None else "epsilon"
-    epsilon = options.parameter_epsilon or float(asked.epsilon)
+    epsilon = options.parameter_epsilon or float(task.epsilon)
     raise CannotGenerate(
-        f"{what}: noise that drowns its {made.training.parameters:,} parameters, with a signal-to-noise ratio of "
-        f"{ratio:.2g}; allowed: a ratio of at least 1, or publish_noise: true; do: take trainer dp_sgd, fewer or "
-        f"narrower hidden layers, or an {name} of about {epsilon / ratio:.2g}"
+        f"{what}: noise that drowns its {perturbation.training.parameters:,} parameters, with a signal-to-noise "
+        f"ratio of {ratio:.2g}; allowed: a ratio of at least 1, or publish_noise: true; do: take trainer dp_sgd, "
+        f"fewer or narrower hidden layers, or an {name} of about {epsilon / ratio:.2g}"
     )
 
 
-def noise_of(asked: ClassificationTask, options: PerturbationOptions, made: Perturbation) -> Noise:
+def noise_of(task: ClassificationTask, options: PerturbationOptions, perturbation: Perturbation) -> Noise:
     """Return the noise of a training: as it is asked for, or the least that the charge allows.
 
     Raises:
         CannotGenerate: gaussian noise with delta 0 or with an epsilon of each parameter, or too small a charge.
     """
-    laplace = options.noise == "laplace" or (options.noise is None and (not asked.delta or options.parameter_epsilon))
+    laplace = options.noise == "laplace" or (options.noise is None and (not task.delta or options.parameter_epsilon))
     if options.parameter_epsilon is not None:
         if not laplace:
             raise CannotGenerate(
@@ -121,37 +125,37 @@ def noise_of(asked: ClassificationTask, options: PerturbationOptions, made: Pert
                 "do: write noise: laplace, or leave parameter_epsilon to the charge"
             )
         return LaplaceNoise(Fraction(options.parameter_epsilon).limit_denominator(_FINEST))
-    if not laplace and not asked.delta:
+    if not laplace and not task.delta:
         raise CannotGenerate("noise: gaussian needs a delta above 0; do: write noise: laplace, or give a delta")
     try:
         if not laplace:
-            return GaussianNoise(rho_for(asked.epsilon, asked.delta) * _NEARLY)
-        return LaplaceNoise(_largest(asked, lambda epsilon: events_of(asked, made, LaplaceNoise(epsilon))))
+            return GaussianNoise(rho_for(task.epsilon, task.delta) * _NEARLY)
+        return LaplaceNoise(_largest(task, lambda epsilon: events_of(task, perturbation, LaplaceNoise(epsilon))))
     except AmountRefused as refused:
         raise too_small(refused) from refused
 
 
-def events_of(asked: ClassificationTask, made: Perturbation, noise: Noise) -> tuple[VectorEvent, ...]:
+def events_of(task: ClassificationTask, perturbation: Perturbation, noise: Noise) -> tuple[VectorEvent, ...]:
     """Return the events of all draws of a training.
 
     Raises:
         CannotGenerate: noise so large that it cannot be drawn.
     """
     try:
-        return (made.event(noise, rows_per_unit=asked.rows_per_unit),) * made.draws
+        return (perturbation.event(noise, rows_per_unit=task.rows_per_unit),) * perturbation.draws
     except AmountRefused as refused:
         raise too_small(refused) from refused
 
 
-def perturbation_plan(asked: ClassificationTask, made: Perturbation, noise: Noise, what: str) -> GeneratorPlan:
+def perturbation_plan(task: ClassificationTask, perturbation: Perturbation, noise: Noise, what: str) -> GeneratorPlan:
     """Say what a training will draw and take."""
-    events, training = events_of(asked, made, noise), made.training
+    events, training = events_of(task, perturbation, noise), perturbation.training
     spread = _deviation(events[0])
     kind = "discrete Laplace, scale" if isinstance(noise, LaplaceNoise) else "discrete Gaussian, standard deviation"
-    step = PlannedStep(what, made.draws, 1.0, f"{kind} {spread / STEPS:.3g} times a parameter's range")
-    batches = training.epochs * max(1, _rows_about(made) // training.batch)
-    seconds = 1 + batches * (_SECONDS_PER_BATCH + training.parameters * _seconds_a_parameter(made))
-    megabytes = 8 * training.widths[0] * _rows_about(made) / 2**20
+    step = PlannedStep(what, perturbation.draws, 1.0, f"{kind} {spread / STEPS:.3g} times a parameter's range")
+    batches = training.epochs * max(1, _rows_about(perturbation) // training.batch)
+    seconds = 1 + batches * (_SECONDS_PER_BATCH + training.parameters * _seconds_a_parameter(perturbation))
+    megabytes = 8 * training.widths[0] * _rows_about(perturbation) / 2**20
     return GeneratorPlan(events, (step,), megabytes, seconds, {})
 
 
@@ -162,12 +166,12 @@ def _deviation(event: VectorEvent) -> float:
     return 1 / float(event.inverse_scale)
 
 
-def _rows_about(made: Perturbation) -> int:
-    return made.rows_about if isinstance(made, DeltaTraining) else _ROWS_ASSUMED
+def _rows_about(perturbation: Perturbation) -> int:
+    return perturbation.rows_about if isinstance(perturbation, DeltaTraining) else _ROWS_ASSUMED
 
 
-def _seconds_a_parameter(made: Perturbation) -> float:
-    return _SECONDS_PER_NOISE if isinstance(made, DeltaTraining) else 0.0
+def _seconds_a_parameter(perturbation: Perturbation) -> float:
+    return _SECONDS_PER_NOISE if isinstance(perturbation, DeltaTraining) else 0.0
 
 
 def joint_epsilon(events: Sequence[PrivacyEvent], delta: Fraction) -> Fraction:
@@ -192,13 +196,13 @@ def parameter_epsilon(event: VectorEvent, draws: int, steps: int, delta: Fractio
     return float(best_epsilon([alone], delta)[0])
 
 
-def _largest(asked: ClassificationTask, events: Callable[[Fraction], Sequence[PrivacyEvent]]) -> Fraction:
+def _largest(task: ClassificationTask, events: Callable[[Fraction], Sequence[PrivacyEvent]]) -> Fraction:
     """Search the largest epsilon of one parameter whose joint loss the charge holds."""
-    room, low, high = asked.epsilon * _NEARLY, 0, math.floor(asked.epsilon * _FINEST)
+    room, low, high = task.epsilon * _NEARLY, 0, math.floor(task.epsilon * _FINEST)
     while high - low > 1:
         middle = (low + high) // 2
-        fits = joint_epsilon(events(Fraction(middle, _FINEST)), asked.delta) <= room
+        fits = joint_epsilon(events(Fraction(middle, _FINEST)), task.delta) <= room
         low, high = (middle, high) if fits else (low, middle)
     if low == 0:
-        raise AmountRefused("epsilon", asked.epsilon, "enough for 10^-9 a parameter")
+        raise AmountRefused("epsilon", task.epsilon, "enough for 10^-9 a parameter")
     return Fraction(low, _FINEST)

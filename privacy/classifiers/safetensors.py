@@ -83,19 +83,19 @@ def _header(data: bytes) -> tuple[dict[str, Any], int]:
     return header, 8 + size
 
 
-def _offsets(name: str, told: Any) -> tuple[int, int]:
-    offsets: Any = told.get("data_offsets") if isinstance(told, dict) else None
-    if not _whole(offsets) or len(offsets) != 2 or told.get("dtype") != "F32":
+def _offsets(name: str, header: Any) -> tuple[int, int]:
+    offsets: Any = header.get("data_offsets") if isinstance(header, dict) else None
+    if not _whole_numbers(offsets) or len(offsets) != 2 or header.get("dtype") != "F32":
         raise ValueError(f"safetensors: {name[:60]!r} is no array of F32 with data_offsets")
     return offsets[0], offsets[1]
 
 
-def _shape(name: str, told: Any) -> tuple[int, ...]:
-    shape = told.get("shape")
-    if not _whole(shape) or len(shape) > 4:
+def _shape(name: str, header: Any) -> tuple[int, ...]:
+    shape = header.get("shape")
+    if not _whole_numbers(shape) or len(shape) > 4:
         raise ValueError(f"safetensors: {name[:60]!r} has no shape")
     return tuple(shape)
 
 
-def _whole(values: Any) -> bool:
+def _whole_numbers(values: Any) -> bool:
     return isinstance(values, list) and all(type(value) is int and 0 <= value < 2**40 for value in values)

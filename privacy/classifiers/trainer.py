@@ -77,7 +77,7 @@ class Trainer(Fitter[OptionsT, ClassificationTask, ClassifierModel], Protocol[Op
     `says` is one line for people: where its noise comes in, and what its guarantee bounds.
     """
 
-    says: ClassVar[str]
+    summary: ClassVar[str]
 
     def hidden(self, options: OptionsT) -> tuple[int, ...]:
         """Widths of the hidden layers."""
@@ -87,17 +87,17 @@ class Trainer(Fitter[OptionsT, ClassificationTask, ClassifierModel], Protocol[Op
         """Range to which weights and biases are clamped; None where they are not."""
         ...
 
-    def per_parameter(self, asked: ClassificationTask, options: OptionsT) -> str | None:
+    def per_parameter(self, task: ClassificationTask, options: OptionsT) -> str | None:
         """Give the epsilon of each parameter by itself, as text; None where it is the joint one."""
         ...
 
     def weights(
-        self, asked: ClassificationTask, options: OptionsT, drawn: Mapping[str, NDArray[np.int64]]
+        self, task: ClassificationTask, options: OptionsT, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[WeightsAndBias, ...] | None:
         """Return the layers that follow from the published noisy values by arithmetic alone, the same anywhere.
 
         Args:
-            asked: what was asked for.
+            task: what was asked for.
             options: the options.
             drawn: the published noisy values, by key of the draw.
         Returns:

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from privacy.coordination.coordinator import Attempts, FederatedModel, attempted, collected, train_across
-from privacy.federation.phases import Phased, PhasedPlan, heard, keys, told
+from privacy.federation.phases import Phased, PhasedPlan, encode_sums, heard, keys
 from privacy.federation.rounds import Call, Collected, Contribution, RoundSum, Sites
 from privacy.grant.draws import Draws
 from privacy.grant.queries.across_sites import SiteShare
@@ -73,7 +73,7 @@ class AfterSums:
     """
 
     def __init__(self, sites: Sites, sums: list[RoundSum], *, first: int) -> None:
-        self._sites, self._told, self._first = sites, told(sums), first
+        self._sites, self._told, self._first = sites, encode_sums(sums), first
 
     def collect(self, call: Call) -> Collected:
         """Ask the sites."""

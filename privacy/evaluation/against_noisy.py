@@ -25,7 +25,7 @@ class Distance:
     mean_absolute: float
     rmse: float
 
-    def told(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, str]:
         """Return both errors as text of six digits."""
         return {"mean_absolute": f"{self.mean_absolute:.6g}", "rmse": f"{self.rmse:.6g}"}
 

@@ -38,18 +38,18 @@ def association(rows: EncodedRows, left: int, right: int) -> float | None:
     return float(np.sqrt(np.sum((counts - expected) ** 2 / expected) / (number * least)))
 
 
-def association_errors(real: EncodedRows, made: EncodedRows) -> dict[tuple[int, int], float]:
+def association_errors(real: EncodedRows, synthetic: EncodedRows) -> dict[tuple[int, int], float]:
     """Return the absolute difference of Cramér's V of each pair of columns, by place.
 
     Raises:
         ValueError: the tables do not have the same columns, or no rows.
     """
-    check_comparable(real, made)
-    if not len(made.codes):
+    check_comparable(real, synthetic)
+    if not len(synthetic.codes):
         raise ValueError("there must be at least one made-up row")
     found = {}
     for left, right in combinations(range(len(real.columns)), 2):
-        ours, theirs = association(real, left, right), association(made, left, right)
+        ours, theirs = association(real, left, right), association(synthetic, left, right)
         if ours is not None and theirs is not None:
             found[left, right] = abs(ours - theirs)
     return found

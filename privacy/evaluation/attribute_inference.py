@@ -63,11 +63,11 @@ class Inferred:
         return sqrt(pooled * (1 - pooled) * (1 / inside + 1 / outside))
 
 
-def evidence(told: PredictedShares, codes: Unsigned, labels: CellNumbers, *, place: int, values: int) -> Floats:
+def evidence(predicted: PredictedShares, codes: Unsigned, labels: CellNumbers, *, place: int, values: int) -> Floats:
     """Return how sure a model is of each person's true label with each value of the secret, shape (rows, values).
 
     Args:
-        told: the model.
+        predicted: the model.
         codes: rows, shape (rows, codes); what the secret's code says is not read.
         labels: the true cells of the label, shape (rows,).
         place: of the secret's code in a row.
@@ -77,7 +77,7 @@ def evidence(told: PredictedShares, codes: Unsigned, labels: CellNumbers, *, pla
     for value in range(values):
         placed = codes.copy()
         placed[:, place] = value
-        found.append(scaled_confidence(told(placed), labels))
+        found.append(scaled_confidence(predicted(placed), labels))
     return np.stack(found, axis=1)
 
 

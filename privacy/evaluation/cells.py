@@ -57,13 +57,13 @@ class EncodedRows:
         return found
 
 
-def check_comparable(real: EncodedRows, made: EncodedRows) -> None:
+def check_comparable(real: EncodedRows, synthetic: EncodedRows) -> None:
     """Refuse two tables whose columns differ.
 
     Raises:
         ValueError: other columns, other cells, or no real rows.
     """
-    if (real.columns, real.shape) != (made.columns, made.shape):
+    if (real.columns, real.shape) != (synthetic.columns, synthetic.shape):
         raise ValueError("both tables must have the same columns in the same order with the same cells")
     if not len(real.codes):
         raise ValueError("there must be at least one real row")

@@ -33,7 +33,7 @@ class WorkloadError:
         return float(np.mean(self.distances))
 
 
-def alpha_way_error(real: EncodedRows, made: EncodedRows, *, alpha: int, shares: bool = False) -> WorkloadError:
+def alpha_way_error(real: EncodedRows, synthetic: EncodedRows, *, alpha: int, shares: bool = False) -> WorkloadError:
     """Measure the error over all marginals of `alpha` columns.
 
     Formula:  L(D, D') = 1/(k |D|) * sum over the k cliques r of |r| = alpha of ||p_r(D) - p_r(D')||_1, raw counts.
@@ -41,7 +41,7 @@ def alpha_way_error(real: EncodedRows, made: EncodedRows, *, alpha: int, shares:
 
     Args:
         real: the rows that are imitated, |D| of them.
-        made: the imitation, of any number of rows.
+        synthetic: the imitation, of any number of rows.
         alpha: columns of each marginal, from 1 to as many as there are.
         shares: compare the shares of the rows that lie in each cell, for tables of unequal size; at most 2.
     Returns:
@@ -52,32 +52,36 @@ def alpha_way_error(real: EncodedRows, made: EncodedRows, *, alpha: int, shares:
     """
     if not 1 <= alpha <= len(real.columns):
         raise ValueError(f"alpha must lie between 1 and {len(real.columns)}, the number of columns, not {alpha}")
-    return workload_error(real, made, list(combinations(range(len(real.columns)), alpha)), shares=shares)
+    return workload_error(real, synthetic, list(combinations(range(len(real.columns)), alpha)), shares=shares)
 
 
 def workload_error(
-    real: EncodedRows, made: EncodedRows, cliques: Sequence[AxisNumbers], *, shares: bool = False
+    real: EncodedRows, synthetic: EncodedRows, cliques: Sequence[AxisNumbers], *, shares: bool = False
 ) -> WorkloadError:
     """Measure the distances of the marginals of `cliques`; see `alpha_way_error`."""
-    check_comparable(real, made)
-    return WorkloadError(tuple(cliques), tuple(_distance(real, made, clique, shares=shares) for clique in cliques))
+    check_comparable(real, synthetic)
+    return WorkloadError(
+        tuple(cliques), tuple(_distance(real, synthetic, clique, shares=shares) for clique in cliques)
+    )
 
 
-def counts_error(real: Sequence[NDArray[np.int64]], made: Sequence[NDArray[np.float64]]) -> float:
+def counts_error(real: Sequence[NDArray[np.int64]], synthetic: Sequence[NDArray[np.float64]]) -> float:
     """Return the mean L1 distance of marginals, over the number of real rows; for marginals out of a model.
 
     Args:
         real: exact counts, each marginal with the same total [rows].
-        made: counts of the same shapes [rows].
+        synthetic: counts of the same shapes [rows].
     """
-    distances = [float(np.abs(exact - other).sum()) / exact.sum() for exact, other in zip(real, made, strict=True)]
+    distances = [
+        float(np.abs(exact - other).sum()) / exact.sum() for exact, other in zip(real, synthetic, strict=True)
+    ]
     return float(np.mean(distances))
 
 
-def _distance(real: EncodedRows, made: EncodedRows, clique: AxisNumbers, *, shares: bool) -> float:
+def _distance(real: EncodedRows, synthetic: EncodedRows, clique: AxisNumbers, *, shares: bool) -> float:
     """Compute ||p(D) - p(D')||_1 / |D| over the populated cells; of shares, || p(D)/|D| - p(D')/|D'| ||_1."""
     cells = prod(real.shape[place] for place in clique)
-    ours, theirs = real.numbers(clique), made.numbers(clique)
+    ours, theirs = real.numbers(clique), synthetic.numbers(clique)
     if cells > len(ours) + len(theirs):
         _, numbers = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
         ours, theirs = numbers[: len(ours)], numbers[len(ours) :]

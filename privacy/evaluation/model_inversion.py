@@ -72,9 +72,9 @@ def inverted(
     return Inverted(vector, start, chance)
 
 
-def likeness(found: Floats, wanted: Floats) -> float:
+def likeness(found: Floats, target: Floats) -> float:
     """Return the correlation of two vectors, -1 to 1; 0 where one of them does not vary."""
-    return float(likenesses(found, wanted[None])[0])
+    return float(likenesses(found, target[None])[0])
 
 
 def likenesses(found: Floats, rows: Floats) -> Floats:

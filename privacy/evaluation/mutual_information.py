@@ -33,28 +33,28 @@ def mutual_information(rows: EncodedRows) -> NDArray[np.float64]:
     return found
 
 
-def mutual_information_errors(real: EncodedRows, made: EncodedRows) -> dict[tuple[int, int], float]:
+def mutual_information_errors(real: EncodedRows, synthetic: EncodedRows) -> dict[tuple[int, int], float]:
     """Return the absolute difference of mutual information of each pair of columns, by place [nats].
 
     Raises:
         ValueError: the tables do not have the same columns, fewer than two of them, or no rows.
     """
-    check_comparable(real, made)
+    check_comparable(real, synthetic)
     width = len(real.columns)
     if width < 2:
         raise ValueError("there must be at least two columns")
-    found = np.abs(mutual_information(real) - mutual_information(made))
+    found = np.abs(mutual_information(real) - mutual_information(synthetic))
     return {(left, right): float(found[left, right]) for left, right in combinations(range(width), 2)}
 
 
-def mutual_information_error(real: EncodedRows, made: EncodedRows) -> float:
+def mutual_information_error(real: EncodedRows, synthetic: EncodedRows) -> float:
     """Return the mean absolute difference of mutual information over all pairs of columns [nats].
 
     Raises:
         ValueError: as `mutual_information_errors`.
     Source: Miura et al. 2025, figure 8.
     """
-    return float(np.mean(list(mutual_information_errors(real, made).values())))
+    return float(np.mean(list(mutual_information_errors(real, synthetic).values())))
 
 
 def _entropy(rows: EncodedRows, clique: tuple[int, ...]) -> float:

@@ -66,16 +66,16 @@ class Pooled:
         return float(np.average((propensities - self.share) ** 2, weights=self.rows))
 
 
-def pool(real: EncodedRows, made: EncodedRows) -> Pooled:
+def pool(real: EncodedRows, synthetic: EncodedRows) -> Pooled:
     """Put both tables together.
 
     Raises:
         ValueError: the tables do not have the same columns, or one has no rows.
     """
-    check_comparable(real, made)
-    if not len(made.codes):
+    check_comparable(real, synthetic)
+    if not len(synthetic.codes):
         raise ValueError("there must be at least one made-up row")
-    both = np.concatenate([real.codes, made.codes]).astype(np.int64)
+    both = np.concatenate([real.codes, synthetic.codes]).astype(np.int64)
     distinct, place = np.unique(both, axis=0, return_inverse=True)
     rows = np.bincount(place.reshape(-1), minlength=len(distinct))
     return Pooled(distinct, rows, np.bincount(place.reshape(-1)[len(real.codes) :], minlength=len(distinct)))
@@ -140,19 +140,19 @@ class _Design:
         return found
 
 
-def _fitted(design: _Design, rows: Floats, made: Floats) -> Floats:
+def _fitted(design: _Design, rows: Floats, synthetic: Floats) -> Floats:
     """Fit by Newton's method, with steps halved until they help; a ridge of 1e-6 keeps labels of one table finite."""
     weights = np.zeros(design.parameters)
-    weights[0] = np.log(made.sum() / (rows.sum() - made.sum()))
+    weights[0] = np.log(synthetic.sum() / (rows.sum() - synthetic.sum()))
 
     def loss(at: Floats) -> float:
         scores = design.times(at)
-        return float(rows @ np.logaddexp(0.0, scores) - made @ scores + _RIDGE / 2 * (at @ at))
+        return float(rows @ np.logaddexp(0.0, scores) - synthetic @ scores + _RIDGE / 2 * (at @ at))
 
     before = loss(weights)
     for _ in range(_STEPS):
         chances = _chances(design.times(weights))
-        slope = design.sums(rows * chances - made) + _RIDGE * weights
+        slope = design.sums(rows * chances - synthetic) + _RIDGE * weights
         curved = design.squares(rows * chances * (1 - chances)) + _RIDGE * np.eye(len(weights))
         step = np.linalg.solve(curved, slope)
         length = 1.0

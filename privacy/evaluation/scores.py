@@ -116,7 +116,7 @@ class PrivateScores:
 
 def compare(
     real: EncodedRows,
-    made: EncodedRows,
+    synthetic: EncodedRows,
     *,
     degrees: tuple[int, ...] = (1, 2, 3),
     shares: bool = False,
@@ -130,7 +130,7 @@ def compare(
 
     Args:
         real: the rows that are imitated.
-        made: the imitation.
+        synthetic: the imitation.
         degrees: the α of the errors; those beyond the number of columns, or of more than `MOST_MARGINALS` marginals,
             are left out.
         shares: compare shares of the rows rather than counts, for tables of unequal size.
@@ -144,9 +144,9 @@ def compare(
     """
     width = len(real.columns)
     asked = [alpha for alpha in degrees if alpha <= width and comb(width, alpha) <= MOST_MARGINALS]
-    errors = {alpha: alpha_way_error(real, made, alpha=alpha, shares=shares) for alpha in asked}
-    information = mutual_information_errors(real, made) if width > 1 else {}
-    associations = association_errors(real, made) if width > 1 and len(made.codes) else {}
+    errors = {alpha: alpha_way_error(real, synthetic, alpha=alpha, shares=shares) for alpha in asked}
+    information = mutual_information_errors(real, synthetic) if width > 1 else {}
+    associations = association_errors(real, synthetic) if width > 1 and len(synthetic.codes) else {}
     told = dict(accuracies or {}), associations, dict(propensity or {})
     beside = dict(yardsticks or {}), dict(learned_from_real or {}), majority
     return PrivateScores(Scores(real.columns, errors, information, *told, *beside))

@@ -124,7 +124,7 @@ def keys(key: str) -> tuple[str, str]:
     return f"{key}/sums", f"{key}/training"
 
 
-def told(sums: Sequence[RoundSum]) -> Singles:
+def encode_sums(sums: Sequence[RoundSum]) -> Singles:
     """Write released sums as the coordinator sends them."""
     parts = [np.zeros(0, np.float32)]
     for each in sums:
@@ -150,10 +150,10 @@ def heard(call: Call, plan: PhasedPlan) -> tuple[tuple[RoundSum, ...], Singles]:
     return sums, given[starts[-1] :]
 
 
-def _heard(number: int, given: Singles, sites: int) -> RoundSum:
+def _heard(number: int, values: Singles, sites: int) -> RoundSum:
     """Read one sum."""
-    present, pairs = given[:sites], given[sites:].reshape(-1, 2)
-    whole = np.isfinite(given).all() and (given == np.rint(given)).all() and np.isin(present, (0.0, 1.0)).all()
+    present, pairs = values[:sites], values[sites:].reshape(-1, 2)
+    whole = np.isfinite(values).all() and (values == np.rint(values)).all() and np.isin(present, (0.0, 1.0)).all()
     within = whole and (np.abs(pairs[:, 0]) < _LARGEST_HIGH).all() and (pairs[:, 1] >= 0).all()
     if not within or not (pairs[:, 1] < 1 << _LOW).all():
         raise CannotTrain("parameters", "numbers that no released sum is", "the released sums as they are written")

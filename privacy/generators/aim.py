@@ -108,23 +108,23 @@ class Aim:
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:
         self._clock = clock
 
-    def plan(self, asked: SynthesisTask, options: AimOptions) -> GeneratorPlan:
+    def plan(self, task: SynthesisTask, options: AimOptions) -> GeneratorPlan:
         """Plan one budget, from which all draws take their share.
 
         Raises:
             CannotGenerate: unknown columns, a clique above the cap, no possible row, too small a charge for the first
                 round, or a time limit too short for it.
         """
-        aim = _Aim(asked, options)
-        check(asked, options, aim.workload)
-        spending = Spending(asked, options.noise)
+        aim = _Aim(task, options)
+        check(task, options, aim.workload)
+        spending = Spending(task, options.noise)
         schedule = aim.first(spending)
         noise, choice = spending.event(schedule.measurement), spending.choice(schedule.choice)
         first = aim.initial()
-        before = drawing_seconds(len(first) + 2) + estimation_seconds(model_size(asked.domain, asked.impossible))
+        before = drawing_seconds(len(first) + 2) + estimation_seconds(model_size(task.domain, task.impossible))
         check_time(options, before)
         rounds = aim.rounds - len(first)
-        one_way = float(len(first) * schedule.measurement / spending.whole)
+        one_way = float(len(first) * schedule.measurement / spending.total)
         words = (
             f"at first epsilon {float(choice.epsilon):.3g}; {noise_in_words([noise])}; later less noise, fewer rounds"
         )
@@ -137,12 +137,12 @@ class Aim:
             steps if first else steps[1:],
             options.max_model_megabytes,
             before + aim.seconds(rounds),
-            expected_error(asked.domain, [(clique, noise) for clique in first]),
+            expected_error(task.domain, [(clique, noise) for clique in first]),
         )
 
     def fit(
         self,
-        asked: SynthesisTask,
+        task: SynthesisTask,
         options: AimOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -156,15 +156,15 @@ class Aim:
             OutOfTime: the time limit has passed before the one-way marginals were measured.
         Privacy: the budget of the plan; each draw's choice depends on released values only.
         """
-        fitting = Fitting(asked, options, counts, grant, progress, self._clock)
-        return _Aim(asked, options).run(fitting)
+        fitting = Fitting(task, options, counts, grant, progress, self._clock)
+        return _Aim(task, options).run(fitting)
 
 
 class _Aim:
     """One application of AIM: its workload, candidates and weights."""
 
-    def __init__(self, asked: SynthesisTask, options: AimOptions) -> None:
-        self.asked, self.options, domain = asked, options, asked.domain
+    def __init__(self, task: SynthesisTask, options: AimOptions) -> None:
+        self.asked, self.options, domain = task, options, task.domain
         given = options.workload
         self.workload = weighted(domain, given, "workload") if given else all_of_order(domain, options.degree)
         closed = downward_closure(domain, self.workload) if options.downward_closure else tuple(self.workload)
@@ -181,7 +181,7 @@ class _Aim:
     def first(self, spending: Spending) -> SigmaSchedule:
         """Return the schedule of the first round."""
         alpha = Fraction(str(self.options.measured_share))
-        return SigmaSchedule.first(spending.budget, spending.whole, max(self.rounds, len(self.initial()) + 1), alpha)
+        return SigmaSchedule.first(spending.budget, spending.total, max(self.rounds, len(self.initial()) + 1), alpha)
 
     def seconds(self, rounds: int) -> float:
         """Say roughly how long the rounds take: the budget of a round grows, so that most of them never come [s]."""
@@ -199,7 +199,7 @@ class _Aim:
         model = fitting.rough()
         schedule = schedule.within(fitting.spending.left)
         while True:
-            fitting.progress(0.95 * float(fitting.spending.spent / fitting.spending.whole), "measuring")
+            fitting.progress(0.95 * float(fitting.spending.spent / fitting.spending.total), "measuring")
             if fitting.late:
                 notes.append(fitting.stopped())
                 break
@@ -240,10 +240,10 @@ class _Aim:
         """
         domain, cap = self.asked.domain, self.options.max_model_megabytes
         spending = fitting.spending
-        share = (spending.spent + schedule.choice + schedule.measurement) / spending.whole
+        share = (spending.spent + schedule.choice + schedule.measurement) / spending.total
         known = [*self.asked.impossible, *(one.clique for one in fitting.measurements)]
         model = ModelSizes(domain, known)
-        allowed = max(cap * float(share), model.known)
+        allowed = max(cap * float(share), model.size)
         sizes = {clique: model.with_one(clique) for clique in self.weights}
         # At least one: the plan has seen that each fits alone, and what has been measured fits already.
         allowed = max(allowed, min(sizes.values()))

@@ -70,12 +70,12 @@ class Calibrated:
     """A plan with its claim.
 
     Args:
-        made: the plan.
+        plan: the plan.
         noise_epsilon: what it was planned for [dimensionless].
         claim: what the release may claim.
     """
 
-    made: GeneratorPlan
+    plan: GeneratorPlan
     noise_epsilon: Fraction
     claim: Claim
 
@@ -97,7 +97,7 @@ def calibrated(
     Privacy: (epsilon, delta)-DP by `release_claim`. What the accounts have left is public: sums of published events.
     """
     search = _MultiplierSearch(plan, epsilon, delta, tuple(rooms))
-    plain = search.at(epsilon)
+    plain = search.plan_at(epsilon)
     if search.claimed(plain) > 1:
         return search.done(plain)
     best = search.turned(plain, search.claimed) if release_claim(plain.events, delta).by == "pld" else plain
@@ -116,13 +116,13 @@ def calibrated(
 class _Turned:
     """A plan, and the epsilon that it was made for."""
 
-    made: GeneratorPlan
+    plan: GeneratorPlan
     noise_epsilon: Fraction
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
         """Its events."""
-        return self.made.events
+        return self.plan.events
 
 
 @dataclass(frozen=True)
@@ -132,13 +132,13 @@ class _MultiplierSearch:
     delta: int
     rooms: tuple[MultiplierRange, ...]
 
-    def at(self, noise_epsilon: Fraction) -> _Turned:
+    def plan_at(self, noise_epsilon: Fraction) -> _Turned:
         """Plan for an epsilon."""
         return _Turned(self.plan(noise_epsilon), noise_epsilon)
 
     def done(self, found: _Turned) -> Calibrated:
         """Return a plan with its claim."""
-        return Calibrated(found.made, found.noise_epsilon, release_claim(found.events, self.delta))
+        return Calibrated(found.plan, found.noise_epsilon, release_claim(found.events, self.delta))
 
     def claimed(self, found: _Turned) -> float:
         """Say which share of the charge's epsilon is claimed, not below 1 where it is more."""
@@ -165,7 +165,7 @@ class _MultiplierSearch:
             if high is not None and turn % 2:
                 wanted = float(low.noise_epsilon + high.noise_epsilon) / 2  # a share that leaps is closed in on
             try:
-                tried = self.at(_whole(wanted))
+                tried = self.plan_at(_rounded_down(wanted))
             except CannotGenerate:
                 break
             if tried.events == low.events:
@@ -183,7 +183,7 @@ class _MultiplierSearch:
         for _ in range(_TURNS):
             lost = max(_CLOSE, 1 - self.taken(tried) ** -0.5) if self.taken(tried) < math.inf else 0.5
             try:
-                tried = self.at(_whole(float(tried.noise_epsilon) * (1 - 1.02 * min(lost, 0.9))))
+                tried = self.plan_at(_rounded_down(float(tried.noise_epsilon) * (1 - 1.02 * min(lost, 0.9))))
             except CannotGenerate:
                 return None
             if self.taken(tried) <= 1:
@@ -204,6 +204,6 @@ def _between(low: _Turned, high: _Turned | None, share_low: float, share_high: f
     return wanted if start < wanted < end else (start + end) / 2
 
 
-def _whole(epsilon: float) -> Fraction:
+def _rounded_down(epsilon: float) -> Fraction:
     """Round down to a multiple of 10^-9."""
     return Fraction(math.floor(epsilon * _FINEST), _FINEST)

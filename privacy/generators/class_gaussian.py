@@ -48,7 +48,7 @@ from privacy.learning.groups import LabelCodes
 from privacy.learning.mixture import Mixture, class_gaussians
 from privacy.learning.moments import Moments, sum_event
 from privacy.learning.outputs import output_columns
-from privacy.learning.whole_network import LatentMixture, whole, whole_layers
+from privacy.learning.whole_network import LatentMixture, to_steps, whole_layers
 from privacy.marginals.sensitivity import GaussianNoise
 
 _CENTRE: Final = Fraction(1, 20)
@@ -87,18 +87,18 @@ class ClassGaussian:
     options = ClassGaussianOptions
     takes_pictures: ClassVar[bool] = True
 
-    def plan(self, asked: SynthesisTask, options: ClassGaussianOptions) -> GeneratorPlan:
+    def plan(self, task: SynthesisTask, options: ClassGaussianOptions) -> GeneratorPlan:
         """Plan the three sums.
 
         Raises:
             CannotGenerate: no such label, too many entries, delta 0, or too small a charge.
         """
-        projection = _projection(asked, options)
+        projection = _projection(task, options)
         try:
             statistics = _stand_ins(projection, options)
             events = tuple(
-                sum_event(each, noise, adjacency=asked.adjacency, rows_per_unit=asked.rows_per_unit)
-                for each, noise in zip(statistics, _noises(asked, projection), strict=True)
+                sum_event(each, noise, adjacency=task.adjacency, rows_per_unit=task.rows_per_unit)
+                for each, noise in zip(statistics, _noises(task, projection), strict=True)
             )
         except (AmountRefused, ValueError) as refused:
             raise CannotGenerate(
@@ -116,7 +116,7 @@ class ClassGaussian:
 
     def fit(
         self,
-        asked: SynthesisTask,
+        task: SynthesisTask,
         options: ClassGaussianOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -130,10 +130,10 @@ class ClassGaussian:
             GrantExceeded: more was planned than the grant holds; nothing was drawn.
         Privacy: exactly the planned events.
         """
-        projection = _projection(asked, options)
-        rows = counts.rows(asked.domain.columns)
+        projection = _projection(task, options)
+        rows = counts.rows(task.domain.columns)
         drawn: list[SumMeasurement] = []
-        noises = _noises(asked, projection)
+        noises = _noises(task, projection)
 
         def measure(statistic: Moments) -> SumMeasurement:
             progress(len(drawn) / (len(noises) + 1), "measuring sums over rows")
@@ -151,14 +151,14 @@ class ClassGaussian:
         bound = float(projection.bound)
         blocks = statistic.blocks(measured.values, variance=measured.variance)
         mixture = class_gaussians(blocks, bound=bound, floor=bound * bound * 1e-6, least=1.0)
-        model = _model(asked, options, projection, made, mixture, np.asarray(blocks.counts))
+        model = _model(task, options, projection, made, mixture, np.asarray(blocks.counts))
         progress(1.0, "done")
         return Fitted(model, (), (), sums=tuple(drawn))
 
 
-def _projection(asked: SynthesisTask, options: ClassGaussianOptions) -> Projection:
+def _projection(task: SynthesisTask, options: ClassGaussianOptions) -> Projection:
     """Return what is projected: all columns but the label."""
-    layout = checked_layout(asked, options.label, "class_gaussian")
+    layout = checked_layout(task, options.label, "class_gaussian")
     names = tuple(name for name in layout.names if name != options.label)
     return Projection(layout, names, options.dimensions, options.clip, options.scale == "measured")
 
@@ -172,11 +172,11 @@ def _shares(projection: Projection) -> tuple[Fraction, ...]:
     return (*first, 1 - sum(first, Fraction(0)))
 
 
-def _noises(asked: SynthesisTask, projection: Projection) -> tuple[GaussianNoise, ...]:
+def _noises(task: SynthesisTask, projection: Projection) -> tuple[GaussianNoise, ...]:
     """Split the budget over the draws."""
     try:
-        spending = Spending(asked, "gaussian")
-        return tuple(GaussianNoise(part) for part in spending.split(spending.whole, _shares(projection)))
+        spending = Spending(task, "gaussian")
+        return tuple(GaussianNoise(part) for part in spending.split(spending.total, _shares(projection)))
     except AmountRefused as refused:
         raise too_small(refused) from refused
 
@@ -192,28 +192,28 @@ def _stand_ins(projection: Projection, options: ClassGaussianOptions) -> tuple[M
 
 
 def _model(
-    asked: SynthesisTask,
+    task: SynthesisTask,
     options: ClassGaussianOptions,
     projection: Projection,
-    made: Projected,
+    projected: Projected,
     mixture: Mixture,
     counts: Floats,
 ) -> DecoderModel:
     """Write centre, axes and classes as a decoder of one layer."""
     latents = LatentMixture(
         np.maximum(np.rint(mixture.weights * _WEIGHT), 1.0).astype(np.int64),
-        whole(mixture.means),
-        whole(mixture.cholesky()),
+        to_steps(mixture.means),
+        to_steps(mixture.cholesky()),
     )
     total = float(np.maximum(counts, 0).sum())
     labels = np.arange(len(counts), dtype=np.int64)
     spreads = np.zeros(projection.width, dtype=np.int64)
-    impossible: Mapping[tuple[str, ...], np.ndarray] = asked.impossible
+    impossible: Mapping[tuple[str, ...], np.ndarray] = task.impossible
     return DecoderModel(
-        rows=asked.public_total if asked.public_total is not None else round(total),
+        rows=task.public_total if task.public_total is not None else round(total),
         columns=output_columns(projection.layout),
         latents=latents,
-        network=whole_layers([(made.axes / made.factors[:, None], made.centre)]),
+        network=whole_layers([(projected.axes / projected.factors[:, None], projected.centre)]),
         reading="values",
         spreads=spreads,
         label=options.label,

@@ -65,17 +65,17 @@ class ClusteredVae:
     takes_pictures: ClassVar[bool] = True
     options = ClusteredOptions
 
-    def plan(self, asked: SynthesisTask, options: ClusteredOptions) -> GeneratorPlan:
+    def plan(self, task: SynthesisTask, options: ClusteredOptions) -> GeneratorPlan:
         """Plan the sums, and the training in what they leave.
 
         Raises:
             CannotGenerate: as of `p3gm`.
         """
-        projection = self._projection(asked, options)
+        projection = self._projection(task, options)
         statistics, weights = _stand_ins(projection, options), _weights(projection, options)
-        events = sum_events(asked, statistics, sum_noises(asked, options.first_share, weights), self.name)
+        events = sum_events(task, statistics, sum_noises(task, options.first_share, weights), self.name)
         parameters = options.clusters * parameters_of(variational(projection.width, options))
-        plan = planned_training(asked, options, parameters=parameters, beside=events, what=self.name)
+        plan = planned_training(task, options, parameters=parameters, beside=events, what=self.name)
         names = ("centre", "second moment") if projection.projects else ("centre",)
         noise = [sum_in_words(event, each.move) for event, each in zip(events, statistics, strict=True)]
         shares = [float(each / sum(weights)) * options.first_share for each in weights]
@@ -86,7 +86,7 @@ class ClusteredVae:
 
     def fit(
         self,
-        asked: SynthesisTask,
+        task: SynthesisTask,
         options: ClusteredOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -100,10 +100,10 @@ class ClusteredVae:
             OutOfTime, TrainingDiverged, GrantExceeded: as of `p3gm`.
         Privacy: exactly the planned events; those of the reserve only after a crash.
         """
-        timer, projection = Timer(options, progress), self._projection(asked, options)
+        timer, projection = Timer(options, progress), self._projection(task, options)
         rows, noises = (
-            counts.rows(asked.domain.columns),
-            sum_noises(asked, options.first_share, _weights(projection, options)),
+            counts.rows(task.domain.columns),
+            sum_noises(task, options.first_share, _weights(projection, options)),
         )
         sums = Sums(grant, rows, noises, timer)
         made = projected(projection, sums.measure)
@@ -118,13 +118,13 @@ class ClusteredVae:
         latents = standard_latents(clusters.counts, options.latent)
         if options.label is not None:
             latents = shares_kept(latents, network, projection.layout, options.label, made.means)
-        model = decoder_model(asked, projection.layout, made.rows, latents, network)
+        model = decoder_model(task, projection.layout, made.rows, latents, network)
         progress(1.0, "done")
         return Fitted(model, (), (), notes, tuple(sums.drawn), (trained,))
 
-    def _projection(self, asked: SynthesisTask, options: ClusteredOptions) -> Projection:
-        layout = checked_layout(asked, options.label, self.name)
-        check_relation(asked, self.name)
+    def _projection(self, task: SynthesisTask, options: ClusteredOptions) -> Projection:
+        layout = checked_layout(task, options.label, self.name)
+        check_relation(task, self.name)
         return Projection(layout, layout.names, options.dimensions, options.clip)
 
 
@@ -143,10 +143,10 @@ def _stand_ins(projection: Projection, options: ClusteredOptions) -> tuple[Momen
 
 
 def _clusters(
-    projection: Projection, made: Projected, options: ClusteredOptions, sums: Sums, *, least: float
+    projection: Projection, projected: Projected, options: ClusteredOptions, sums: Sums, *, least: float
 ) -> Clusters:
     """Measure clusters on the axes, from centres of the axes' variances on."""
-    axes = made.axes if projection.projects else None
-    embedded = projection.embedding(made.centre, axes, bound=reach(projection, made))
-    initial = initial_centres(options.clusters, variances=made.variances, seed=_SEED)
+    axes = projected.axes if projection.projects else None
+    embedded = projection.embedding(projected.centre, axes, bound=reach(projection, projected))
+    initial = initial_centres(options.clusters, variances=projected.variances, seed=_SEED)
     return fit_clusters(sums.blocks, initial, embedded, rounds=options.rounds, least=least)

@@ -51,16 +51,16 @@ class Fitting:
 
     def __init__(
         self,
-        asked: SynthesisTask,
+        task: SynthesisTask,
         options: Options,
         counts: CountsSource,
         grant: Draws,
         progress: FitProgress,
         clock: Stopwatch = time.monotonic,
     ) -> None:
-        self.asked = asked
+        self.asked = task
         self.options = options
-        self.spending = Spending(asked, options.noise)
+        self.spending = Spending(task, options.noise)
         self.measurements: list[Measurement] = []
         self.selections: list[Selection] = []
         self.progress = progress
@@ -89,7 +89,7 @@ class Fitting:
 
     def stopped(self) -> str:
         """Return the note on a fit that was ended by its time limit."""
-        used = float(self.spending.spent / self.spending.whole)
+        used = float(self.spending.spent / self.spending.total)
         return message(
             "stopped by the time limit after {measurements} measurements and {choices} choices; {share} of the "
             "charge was not used",
@@ -161,6 +161,6 @@ class Fitting:
         return [Measured(one.clique, one.values, one.variance) for one in self.measurements]
 
 
-def zeros(asked: SynthesisTask) -> tuple[StructuralZeros, ...]:
+def zeros(task: SynthesisTask) -> tuple[StructuralZeros, ...]:
     """Return the structural zeros as the engine takes them."""
-    return tuple(StructuralZeros(clique, mask) for clique, mask in asked.impossible.items())
+    return tuple(StructuralZeros(clique, mask) for clique, mask in task.impossible.items())

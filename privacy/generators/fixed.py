@@ -60,17 +60,17 @@ class Fixed:
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:
         self._clock = clock
 
-    def plan(self, asked: SynthesisTask, options: FixedOptions) -> GeneratorPlan:
+    def plan(self, task: SynthesisTask, options: FixedOptions) -> GeneratorPlan:
         """Plan one measurement a clique.
 
         Raises:
             CannotGenerate: unknown columns, a model above the cap, no possible row, or too small a charge.
         """
-        return plan_list(asked, options, weighted(asked.domain, options.cliques, "cliques"), "marginals")
+        return plan_list(task, options, weighted(task.domain, options.cliques, "cliques"), "marginals")
 
     def fit(
         self,
-        asked: SynthesisTask,
+        task: SynthesisTask,
         options: FixedOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -84,20 +84,20 @@ class Fixed:
             OutOfTime: the time limit has passed before all was measured.
         Privacy: exactly the planned events.
         """
-        fitting = Fitting(asked, options, counts, grant, progress, self._clock)
-        return fit_list(fitting, weighted(asked.domain, options.cliques, "cliques"))
+        fitting = Fitting(task, options, counts, grant, progress, self._clock)
+        return fit_list(fitting, weighted(task.domain, options.cliques, "cliques"))
 
 
-def plan_list(asked: SynthesisTask, options: Options, weights: Mapping[Clique, Fraction], what: str) -> GeneratorPlan:
+def plan_list(task: SynthesisTask, options: Options, weights: Mapping[Clique, Fraction], what: str) -> GeneratorPlan:
     """Plan the measurement of a list of cliques."""
-    check(asked, options, weights)
-    megabytes = check_size(asked, options, weights, f"the {what} together")
-    spending = Spending(asked, options.noise)
-    events = tuple(spending.event(part) for part in shares(asked.domain, weights, spending))
+    check(task, options, weights)
+    megabytes = check_size(task, options, weights, f"the {what} together")
+    spending = Spending(task, options.noise)
+    events = tuple(spending.event(part) for part in shares(task.domain, weights, spending))
     check_time(options, drawing_seconds(len(events)))
     seconds = drawing_seconds(len(events)) + estimation_seconds(megabytes)
     steps = (PlannedStep(what, len(events), 1.0, noise_in_words(events)),)
-    error = expected_error(asked.domain, list(zip(weights, events, strict=True)))
+    error = expected_error(task.domain, list(zip(weights, events, strict=True)))
     return GeneratorPlan(events, steps, megabytes, seconds, error)
 
 

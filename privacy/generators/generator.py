@@ -196,7 +196,7 @@ class Fitter(Protocol, Generic[OptionsT, TaskT_contra, ModelT_co]):
     name: ClassVar[str]
     options: type[OptionsT]
 
-    def plan(self, asked: TaskT_contra, options: OptionsT) -> GeneratorPlan:
+    def plan(self, task: TaskT_contra, options: OptionsT) -> GeneratorPlan:
         """Plan without data.
 
         Raises:
@@ -206,7 +206,7 @@ class Fitter(Protocol, Generic[OptionsT, TaskT_contra, ModelT_co]):
 
     def fit(
         self,
-        asked: TaskT_contra,
+        task: TaskT_contra,
         options: OptionsT,
         plan: GeneratorPlan,
         counts: CountsSource,

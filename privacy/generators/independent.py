@@ -37,17 +37,17 @@ class Independent:
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:
         self._clock = clock
 
-    def plan(self, asked: SynthesisTask, options: Options) -> GeneratorPlan:
+    def plan(self, task: SynthesisTask, options: Options) -> GeneratorPlan:
         """Plan one measurement a column.
 
         Raises:
             CannotGenerate: a model above the cap, no possible row, or too small a charge.
         """
-        return plan_list(asked, options, all_of_order(asked.domain, 1), "one-way marginals")
+        return plan_list(task, options, all_of_order(task.domain, 1), "one-way marginals")
 
     def fit(
         self,
-        asked: SynthesisTask,
+        task: SynthesisTask,
         options: Options,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -61,5 +61,5 @@ class Independent:
             OutOfTime: the time limit has passed before all was measured.
         Privacy: exactly the planned events.
         """
-        fitting = Fitting(asked, options, counts, grant, progress, self._clock)
-        return fit_list(fitting, all_of_order(asked.domain, 1))
+        fitting = Fitting(task, options, counts, grant, progress, self._clock)
+        return fit_list(fitting, all_of_order(task.domain, 1))

@@ -16,7 +16,7 @@ import numpy as np
 from privacy.arrays import Floats
 from privacy.learning.layout import RowLayout
 from privacy.learning.portable_normal import BITS
-from privacy.learning.whole_network import ONE, LatentMixture, WholeLayer, WholeNetwork, whole, words_of
+from privacy.learning.whole_network import ONE, LatentMixture, WholeLayer, WholeNetwork, to_steps, words_of
 from privacy.marginals.seeds import PostProcessingSeed
 
 _DRAWN: Final = 2048
@@ -68,7 +68,7 @@ def biases_moved(
         moved += np.log(wanted / wanted.sum() / _chances(logits + moved))
     last = network.layers[-1]
     biases = last.biases.copy()
-    biases[start:stop] += whole(np.clip(moved - moved.mean(), -_FARTHEST, _FARTHEST), bits=2 * BITS)
+    biases[start:stop] += to_steps(np.clip(moved - moved.mean(), -_FARTHEST, _FARTHEST), bits=2 * BITS)
     return WholeNetwork((*network.layers[:-1], WholeLayer(last.weights, biases)))
 
 

@@ -29,7 +29,7 @@ from privacy.learning.groups import LabelCodes
 from privacy.learning.learners import FixedMean, GaussianMixture
 from privacy.learning.mixture import Mixture, fit_mixture, initial_mixture, mixture_statistic, smallest_floor
 from privacy.learning.moments import MomentBlocks, Moments
-from privacy.learning.whole_network import LARGEST_LATENT, LatentMixture, whole
+from privacy.learning.whole_network import LARGEST_LATENT, LatentMixture, to_steps
 from privacy.marginals.seeds import PostProcessingSeed
 
 _WEIGHT_BITS: Final = 9
@@ -73,7 +73,7 @@ class Prior:
     def fit(
         self,
         projection: Projection,
-        made: Projected,
+        projected: Projected,
         measure: Callable[[Moments, int], MomentBlocks],
         *,
         deviation: float,
@@ -82,15 +82,15 @@ class Prior:
 
         Args:
             projection: what is projected.
-            made: centre and axes.
+            projected: centre and axes.
             measure: draws.
             deviation: of the noise of a count [rows].
         Privacy: that of the rounds' draws.
         """
-        bound = reach(projection, made)
-        axes = made.axes if projection.projects else None
-        embedding = projection.embedding(made.centre, axes, bound=bound, factors=made.factors)
-        initial = self._started(self._initial(embedding, made.variances), made)
+        bound = reach(projection, projected)
+        axes = projected.axes if projection.projects else None
+        embedding = projection.embedding(projected.centre, axes, bound=bound, factors=projected.factors)
+        initial = self._started(self._initial(embedding, projected.variances), projected)
         floor = max(smallest_floor(embedding), float(bound) ** 2 * 1e-6)
         least = max(1.0, 2 * deviation)
         fitted = fit_mixture(
@@ -105,18 +105,18 @@ class Prior:
         )
         return fitted
 
-    def scale(self, made: Projected) -> float:
+    def scale(self, projected: Projected) -> float:
         """Return what projected vectors are multiplied with to be latent ones."""
-        return self.spread / math.sqrt(max(float(made.variances.mean()), 1e-9))
+        return self.spread / math.sqrt(max(float(projected.variances.mean()), 1e-9))
 
-    def _started(self, initial: Mixture, made: Projected) -> Mixture:
+    def _started(self, initial: Mixture, projected: Projected) -> Mixture:
         """Narrow the components that share their rows, and part them by the joined label."""
         if self.labels is not None:
             return initial
         means = initial.means * _NARROWER
         if self.joined is not None:
-            entries = np.eye(len(self.joined)) - made.centre[self.joined]
-            anchors = entries @ made.axes[self.joined]
+            entries = np.eye(len(self.joined)) - projected.centre[self.joined]
+            anchors = entries @ projected.axes[self.joined]
             means = means + anchors[np.arange(self.components) % len(anchors)]
         return replace(initial, means=means, covariances=initial.covariances * _NARROWER**2)
 
@@ -128,21 +128,21 @@ class Prior:
         )
 
 
-def reach(projection: Projection, made: Projected) -> Fraction:
+def reach(projection: Projection, projected: Projected) -> Fraction:
     """Return the norm bound in the projected space: half as much again as the rows' root mean square norm there.
 
     Privacy: made of released numbers.
     """
-    wide = Fraction(_ROOM * math.sqrt(float(made.variances.sum()))).limit_denominator(10**6)
-    least = _LEAST if made.window is None else _LEAST_STRETCHED
+    wide = Fraction(_ROOM * math.sqrt(float(projected.variances.sum()))).limit_denominator(10**6)
+    least = _LEAST if projected.window is None else _LEAST_STRETCHED
     return min(projection.bound, max(wide, projection.bound * least))
 
 
-def fixed_mean(made: Projected, scale: float) -> FixedMean:
+def fixed_mean(projected: Projected, scale: float) -> FixedMean:
     """Return the encoder's mean: the projection, scaled; of rows within the window, where there is one."""
-    window = made.window
-    centre = made.centre if window is None else (made.centre - window.low) * window.factors
-    return FixedMean(centre.astype(np.float32), (made.axes * scale).astype(np.float32))
+    window = projected.window
+    centre = projected.centre if window is None else (projected.centre - window.low) * window.factors
+    return FixedMean(centre.astype(np.float32), (projected.axes * scale).astype(np.float32))
 
 
 def prior_of(mixture: Mixture, scale: float) -> GaussianMixture:
@@ -170,6 +170,6 @@ def latents_of(mixture: Mixture, scale: float) -> LatentMixture:
     """Return the mixture of latent vectors in whole numbers; means that noise threw far out are cut to the range."""
     return LatentMixture(
         np.maximum(np.rint(mixture.weights * _WEIGHT), 1.0).astype(np.int64),
-        np.clip(whole(mixture.means * scale), -LARGEST_LATENT, LARGEST_LATENT),
-        whole(np.tril(mixture.cholesky()) * scale),
+        np.clip(to_steps(mixture.means * scale), -LARGEST_LATENT, LARGEST_LATENT),
+        to_steps(np.tril(mixture.cholesky()) * scale),
     )

@@ -57,18 +57,18 @@ class MaximumSpanningTree:
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:
         self._clock = clock
 
-    def plan(self, asked: SynthesisTask, options: Options) -> GeneratorPlan:
+    def plan(self, task: SynthesisTask, options: Options) -> GeneratorPlan:
         """Plan d measurements, d - 1 choices and d - 1 measurements.
 
         Raises:
             CannotGenerate: a model above the cap, no possible row, too small a charge, or too short a time limit.
         """
-        stages = _stages(asked, Spending(asked, options.noise))
-        return plan_stages(asked, options, stages, "two-way marginals", estimates=2)
+        stages = _stages(task, Spending(task, options.noise))
+        return plan_stages(task, options, stages, "two-way marginals", estimates=2)
 
     def fit(
         self,
-        asked: SynthesisTask,
+        task: SynthesisTask,
         options: Options,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -82,9 +82,9 @@ class MaximumSpanningTree:
             OutOfTime: the time limit has passed before all was measured.
         Privacy: exactly the planned events, or fewer where the model's cap leaves no pair.
         """
-        fitting = Fitting(asked, options, counts, grant, progress, self._clock)
-        stages = _stages(asked, fitting.spending)
-        for name, part in zip(asked.domain.columns, stages.columns, strict=True):
+        fitting = Fitting(task, options, counts, grant, progress, self._clock)
+        stages = _stages(task, fitting.spending)
+        for name, part in zip(task.domain.columns, stages.columns, strict=True):
             fitting.refuse_late("one-way marginals")
             fitting.measure((name,), part)
         fitting.progress(0.3, "choosing pairs")
@@ -108,9 +108,9 @@ class MaximumSpanningTree:
         return fitting.final(notes=notes)
 
 
-def _stages(asked: SynthesisTask, spending: Spending) -> Stages:
+def _stages(task: SynthesisTask, spending: Spending) -> Stages:
     """Split the budget over columns, choices and pairs."""
-    return Stages.of(len(asked.domain.columns), spending, _WEIGHTS)
+    return Stages.of(len(task.domain.columns), spending, _WEIGHTS)
 
 
 def _choose_tree(fitting: Fitting, parts: Iterable[Fraction]) -> list[Clique]:

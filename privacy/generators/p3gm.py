@@ -107,24 +107,24 @@ class P3gm:
     takes_pictures: ClassVar[bool] = True
     trains_variance: ClassVar[bool] = True
 
-    def plan(self, asked: SynthesisTask, options: PhasedOptions) -> GeneratorPlan:
+    def plan(self, task: SynthesisTask, options: PhasedOptions) -> GeneratorPlan:
         """Plan the sums, and the training in what they leave.
 
         Raises:
             CannotGenerate: no such label, replace_one, several rows a unit, a batch of more than the declared rows,
                 too small a charge, or too little memory or time.
         """
-        form = self.form(asked, options)
+        form = self.form(task, options)
         statistics = form.statistics
-        events = sum_events(asked, statistics, self._noises(asked, options, form), self.name)
-        plan = planned_training(asked, options, parameters=form.parameters, beside=events, what=self.name)
+        events = sum_events(task, statistics, self._noises(task, options, form), self.name)
+        plan = planned_training(task, options, parameters=form.parameters, beside=events, what=self.name)
         width = form.projection.width
-        told = self._told(form, options, events, statistics)
+        told = self._describe_measurements(form, options, events, statistics)
         return generator_plan(options, told, events, plan, parameters=form.parameters, width=width, what=self.name)
 
     def fit(
         self,
-        asked: SynthesisTask,
+        task: SynthesisTask,
         options: PhasedOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -140,16 +140,16 @@ class P3gm:
             GrantExceeded: more was planned than the grant holds; nothing was drawn.
         Privacy: exactly the planned events; those of the reserve only after a crash.
         """
-        timer, form = Timer(options, progress), self.form(asked, options)
-        noises = self._noises(asked, options, form)
-        sums = Sums(grant, counts.rows(asked.domain.columns), noises, timer)
+        timer, form = Timer(options, progress), self.form(task, options)
+        noises = self._noises(task, options, form)
+        sums = Sums(grant, counts.rows(task.domain.columns), noises, timer)
         # PHASE ONE: centre, axes, mixture
         made, mixture = self.embedded(form, sums.measure, deviation=sqrt(1.5 / float(noises[-1].rho)))
         # PHASE TWO: variance and decoder
         learner = self.learner(form, options, made, mixture)
         trained_rows = counts.rows(form.projection.names)
         trained = train(grant, trained_rows, learner, plan_of(options, plan.events), options, timer)
-        model, notes = self.model(asked, options, form, made, mixture, layers_of(trained, "decoder"))
+        model, notes = self.model(task, options, form, made, mixture, layers_of(trained, "decoder"))
         progress(1.0, "done")
         return Fitted(model, (), (), notes, tuple(sums.drawn), (trained,))
 
@@ -172,10 +172,10 @@ class P3gm:
         made = projected(form.projection, measure)
         return made, form.prior.fit(form.projection, made, blocks, deviation=deviation)
 
-    def form(self, asked: SynthesisTask, options: PhasedOptions) -> ModelForm:
+    def form(self, task: SynthesisTask, options: PhasedOptions) -> ModelForm:
         """Return what the options make of the columns, or refuse what must fail."""
-        layout = checked_layout(asked, options.label, self.name)
-        check_relation(asked, self.name)
+        layout = checked_layout(task, options.label, self.name)
+        check_relation(task, self.name)
         treated, components = options.mixture_of(layout)
         owner = options.label if treated == "components" else None
         names = tuple(name for name in layout.names if name != owner)
@@ -189,10 +189,10 @@ class P3gm:
         variance = perceptron(width, *options.variance_hidden, outputs=latent) if self.trains_variance else None
         return ModelForm(layout, projection, prior, owner, decoder, variance or FixedDeviation(0.0))
 
-    def _noises(self, asked: SynthesisTask, options: PhasedOptions, form: ModelForm) -> tuple[GaussianNoise, ...]:
-        return sum_noises(asked, options.first_share, form.weights)
+    def _noises(self, task: SynthesisTask, options: PhasedOptions, form: ModelForm) -> tuple[GaussianNoise, ...]:
+        return sum_noises(task, options.first_share, form.weights)
 
-    def _told(
+    def _describe_measurements(
         self,
         form: ModelForm,
         options: PhasedOptions,
@@ -209,39 +209,39 @@ class P3gm:
         mixture = f"mixture ({treated}{_counted(form)})"
         return [*told, (mixture, rounds, sum(shares[len(names) :]), noise[-1])]
 
-    def learner(self, form: ModelForm, options: PhasedOptions, made: Projected, mixture: Mixture) -> LatentModel:
+    def learner(self, form: ModelForm, options: PhasedOptions, projected: Projected, mixture: Mixture) -> LatentModel:
         """Return what is trained once the sums are released: decoder and variance."""
-        scale = form.prior.scale(made)
+        scale = form.prior.scale(projected)
         return LatentModel(
             form.projection.latent,
             form.decoder,
-            fixed_mean(made, scale),
+            fixed_mean(projected, scale),
             form.deviation,
             prior_of(mixture, scale) if self.trains_variance else None,
             Adam(options.learning_rate, decay="cosine"),
             _SEED,
             log_variance_start=log_variance_start(mixture, scale) if self.trains_variance else 0.0,
-            window=made.window,
+            window=projected.window,
             **options.loss,
         )
 
     def model(
         self,
-        asked: SynthesisTask,
+        task: SynthesisTask,
         options: PhasedOptions,
         form: ModelForm,
-        made: Projected,
+        projected: Projected,
         mixture: Mixture,
         layers: DecoderLayers,
     ) -> tuple[DecoderModel, tuple[str, ...]]:
         """Put latents and decoder together, in whole numbers."""
         network, notes = whole_decoder(layers)
-        latents = latents_of(mixture, form.prior.scale(made))
+        latents = latents_of(mixture, form.prior.scale(projected))
         if form.owner is None and options.label is not None:
-            latents = shares_kept(latents, network, form.layout, options.label, made.means)
+            latents = shares_kept(latents, network, form.layout, options.label, projected.means)
         owners = mixture.owners if form.owner is not None else None
-        windows = {name: made.windowed(form.projection.entries(name)) for name in form.projection.numbers}
-        model = decoder_model(asked, form.layout, made.rows, latents, network, form.owner, owners, windows)
+        windows = {name: projected.windowed(form.projection.entries(name)) for name in form.projection.numbers}
+        model = decoder_model(task, form.layout, projected.rows, latents, network, form.owner, owners, windows)
         return model, notes
 
 
@@ -251,7 +251,7 @@ class AutoEncoder(P3gm):
     name: ClassVar[str] = "ae"
     trains_variance: ClassVar[bool] = False
 
-    def form(self, asked: SynthesisTask, options: PhasedOptions) -> ModelForm:
+    def form(self, task: SynthesisTask, options: PhasedOptions) -> ModelForm:
         """Return what the options make of the columns; refuse those that nothing would come of."""
         for name, found, allowed in (
             ("latent_samples", options.latent_samples, 1),
@@ -262,7 +262,7 @@ class AutoEncoder(P3gm):
                     f"{self.name}: {name} is {found:g}; allowed: {allowed}: its latent vectors are the projected "
                     "rows themselves, without chance and without divergence; do: leave it out, or take p3gm"
                 )
-        return super().form(asked, options)
+        return super().form(task, options)
 
 
 def _counted(form: ModelForm) -> str:

@@ -85,10 +85,10 @@ class P3gmAcross:
     Privacy: reads no data; `plan.person_events` together fit into the charge.
     """
 
-    def __init__(self, asked: SynthesisTask, options: PhasedOptions, across: Across) -> None:
-        self._made_by, self._asked, self._options = P3gm(), asked, options
-        self._form: ModelForm = self._made_by.form(asked, options)
-        self.plan = _planned(asked, options, self._form, across)
+    def __init__(self, task: SynthesisTask, options: PhasedOptions, across: Across) -> None:
+        self._made_by, self._asked, self._options = P3gm(), task, options
+        self._form: ModelForm = self._made_by.form(task, options)
+        self.plan = _planned(task, options, self._form, across)
 
     @property
     def layout(self) -> RowLayout:
@@ -133,11 +133,11 @@ class P3gmAcross:
         )
         return self._made_by.model(self._asked, self._options, self._form, made, mixture, layers)
 
-    def _embedded(self, told: _RoundProgress) -> tuple[Projected, Mixture]:
+    def _embedded(self, progress: _RoundProgress) -> tuple[Projected, Mixture]:
         sums, last = self.plan.sums, self.plan.sums.rounds - 1
         variance = sums.variance(last, (True,) * len(sums.sites))
         deviation = sqrt(variance) / self._form.statistics[last].move
-        return self._made_by.embedded(self._form, told.measure, deviation=deviation)
+        return self._made_by.embedded(self._form, progress.measure, deviation=deviation)
 
 
 class _Reached(Exception):
@@ -168,13 +168,13 @@ class _RoundProgress:
         return SumMeasurement(f"{number:05d}", statistic, values, event, variance, number, summed.sha256)
 
 
-def _planned(asked: SynthesisTask, options: PhasedOptions, form: ModelForm, across: Across) -> PhasedPlan:
+def _planned(task: SynthesisTask, options: PhasedOptions, form: ModelForm, across: Across) -> PhasedPlan:
     """Share the charge out: the sums and their reserve, and the training in what they leave."""
     weights = form.weights
     reserve = (across.sums_reserve * max(weights),) if across.sums_reserve else ()
-    noises = sum_noises(asked, options.first_share, (*weights, *reserve))
+    noises = sum_noises(task, options.first_share, (*weights, *reserve))
     parties = (across.sites, across.rows_about, across.trust)
-    adjacency, unit = asked.adjacency, asked.rows_per_unit
+    adjacency, unit = task.adjacency, task.rows_per_unit
     try:
         sums = SummingPlan(
             tuple(
@@ -192,11 +192,11 @@ def _planned(asked: SynthesisTask, options: PhasedOptions, form: ModelForm, acro
             batch=across.batch,
             clipping_norm=across.clipping_norm,
             reserve=across.reserve,
-            epsilon=asked.epsilon,
-            delta=asked.delta,
+            epsilon=task.epsilon,
+            delta=task.delta,
             beside=sums.person_events,
         )
-        return PhasedPlan(sums, _useful(training, form.parameters, asked.epsilon))
+        return PhasedPlan(sums, _useful(training, form.parameters, task.epsilon))
     except AmountRefused as refused:
         raise CannotGenerate(f"p3gm: {refused}; do: raise epsilon, or clip less") from refused
 

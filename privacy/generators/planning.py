@@ -26,32 +26,32 @@ _SECONDS_AN_ESTIMATE: Final = 0.05
 _SECONDS_PER_MEGABYTE: Final = 2.0
 
 
-def check(asked: SynthesisTask, options: Options, cliques: Iterable[Clique]) -> None:
+def check(task: SynthesisTask, options: Options, cliques: Iterable[Clique]) -> None:
     """Refuse what must fail: no columns, no possible row, or a clique that alone is above the cap.
 
     Raises:
         CannotGenerate: with what to do.
     """
-    if not asked.domain.columns:
+    if not task.domain.columns:
         raise CannotGenerate("there are no columns to synthesize; do: give the contract at least one with a domain")
-    check_size(asked, options, (), "the columns and the declared impossible combinations")
-    sizes = ModelSizes(asked.domain, asked.impossible)
+    check_size(task, options, (), "the columns and the declared impossible combinations")
+    sizes = ModelSizes(task.domain, task.impossible)
     for clique in cliques:
         _refuse_above_cap(sizes.with_one(clique), options, f"the clique {'×'.join(clique)}")
-    if asked.impossible:
+    if task.impossible:
         try:
-            estimate(asked.domain, (), total=1.0, structural_zeros=zeros(asked))
+            estimate(task.domain, (), total=1.0, structural_zeros=zeros(task))
         except NothingPossible as nothing:
             raise CannotGenerate(str(nothing)) from nothing
 
 
-def check_size(asked: SynthesisTask, options: Options, cliques: Iterable[Clique], what: str) -> float:
+def check_size(task: SynthesisTask, options: Options, cliques: Iterable[Clique], what: str) -> float:
     """Return the size of a model of cliques, measured together [MB].
 
     Raises:
         CannotGenerate: above the cap.
     """
-    size = model_size(asked.domain, (*asked.impossible, *cliques))
+    size = model_size(task.domain, (*task.impossible, *cliques))
     _refuse_above_cap(size, options, what)
     return size
 

@@ -83,18 +83,18 @@ class PrivBayes:
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:
         self._clock = clock
 
-    def plan(self, asked: SynthesisTask, options: PrivBayesOptions) -> GeneratorPlan:
+    def plan(self, task: SynthesisTask, options: PrivBayesOptions) -> GeneratorPlan:
         """Plan d measurements of columns, and d - 1 choices and measurements of families.
 
         Raises:
             CannotGenerate: a model above the cap, no possible row, too small a charge, or too short a time limit.
         """
-        stages = _stages(asked, options, Spending(asked, options.noise))
-        return plan_stages(asked, options, stages, "families", estimates=len(stages.chosen) + 2)
+        stages = _stages(task, options, Spending(task, options.noise))
+        return plan_stages(task, options, stages, "families", estimates=len(stages.chosen) + 2)
 
     def fit(
         self,
-        asked: SynthesisTask,
+        task: SynthesisTask,
         options: PrivBayesOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -108,9 +108,9 @@ class PrivBayes:
             OutOfTime: the time limit has passed before all was measured.
         Privacy: exactly the planned events.
         """
-        fitting = Fitting(asked, options, counts, grant, progress, self._clock)
-        stages = _stages(asked, options, fitting.spending)
-        for name, part in zip(asked.domain.columns, stages.columns, strict=True):
+        fitting = Fitting(task, options, counts, grant, progress, self._clock)
+        stages = _stages(task, options, fitting.spending)
+        for name, part in zip(task.domain.columns, stages.columns, strict=True):
             fitting.refuse_late("one-way marginals")
             fitting.measure((name,), part)
         network = _Network(fitting, options)
@@ -119,16 +119,16 @@ class PrivBayes:
             fitting.progress(0.1 + 0.8 * number / len(stages.chosen), "choosing and measuring families")
             fitting.refuse_late("families")
             family = network.choose(model, choice, part)
-            fitting.measure(asked.domain.canonical(family), part)
+            fitting.measure(task.domain.canonical(family), part)
             model = fitting.rough(model)
         return fitting.final(model)
 
 
-def _stages(asked: SynthesisTask, options: PrivBayesOptions, spending: Spending) -> Stages:
+def _stages(task: SynthesisTask, options: PrivBayesOptions, spending: Spending) -> Stages:
     """Split the budget: β for the choices, a fifth of the rest for the columns."""
     choices = Fraction(str(options.choice_share))
     weights = [(1 - choices) * _ONE_WAY_SHARE, choices, (1 - choices) * (1 - _ONE_WAY_SHARE)]
-    return Stages.of(len(asked.domain.columns), spending, weights)
+    return Stages.of(len(task.domain.columns), spending, weights)
 
 
 class _Network:

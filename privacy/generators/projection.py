@@ -198,32 +198,32 @@ class Projected:
         return (0.0, 1.0) if window is None else (float(window.low[entries[0]]), float(window.factors[entries[0]]))
 
 
-def checked_layout(asked: SynthesisTask, label: str | None, what: str) -> RowLayout:
+def checked_layout(task: SynthesisTask, label: str | None, what: str) -> RowLayout:
     """Return the layout of what is asked for, or refuse what no projection can be made of.
 
     Raises:
         CannotGenerate: no such label or none of listed values, no column beside it, too many entries, or delta 0.
     """
-    if asked.layout is None or (label is not None and label not in asked.domain.columns):
+    if task.layout is None or (label is not None and label not in task.domain.columns):
         raise CannotGenerate(
             f"options.label: {label!r} is not among the columns; "
-            f"allowed: one of {', '.join(asked.domain.columns)}; do: mend the spec"
+            f"allowed: one of {', '.join(task.domain.columns)}; do: mend the spec"
         )
-    if label is not None and asked.layout.column(label).kind != "category":
+    if label is not None and task.layout.column(label).kind != "category":
         raise CannotGenerate(
             f"options.label: {label!r} is a number in bins; allowed: a column of listed values; "
             "do: name another column, or list its values in the contract"
         )
-    if label is not None and len(asked.layout.columns) == 1:
+    if label is not None and len(task.layout.columns) == 1:
         raise CannotGenerate(f"{what} needs a column beside the label; do: add one to columns")
-    if asked.layout.width > MOST_ENTRIES:
+    if task.layout.width > MOST_ENTRIES:
         raise CannotGenerate(
-            f"{what}: rows are vectors of {asked.layout.width} entries; allowed: {MOST_ENTRIES}; "
+            f"{what}: rows are vectors of {task.layout.width} entries; allowed: {MOST_ENTRIES}; "
             "do: take fewer columns, or coarser categories"
         )
-    if asked.delta == 0:
+    if task.delta == 0:
         raise CannotGenerate(f"{what}: Gaussian noise needs a delta above 0; do: give the charge a delta")
-    return asked.layout
+    return task.layout
 
 
 def shrunk_centre(statistic: Moments, measured: SumMeasurement) -> tuple[Floats, Floats, float]:

@@ -30,20 +30,20 @@ class FittedPlan(Generic[TaskT]):
     """What a release of what is fitted to noisy values will ask its grant for.
 
     Args:
-        by: name of the generator, or of the trainer.
+        generator: name of the generator, or of the trainer.
         options: its options.
-        asked: what it is asked for.
-        made: its own plan.
+        task: what it is asked for.
+        plan: its own plan.
         epsilon: ε of all events composed, at `delta` [10⁻¹²], rounded up; of a model that of all parameters jointly.
         delta: δ [10⁻¹⁸]; 0 when the guarantee is pure.
         claimed_by: how ε follows from the events: pure losses, Rényi losses, or a privacy loss distribution.
         noise_epsilon: ε that the noise was planned for [10⁻¹²], where that is not the charge's (`calibration`).
     """
 
-    by: str
+    generator: str
     options: BaseModel
-    asked: TaskT
-    made: GeneratorPlan
+    task: TaskT
+    plan: GeneratorPlan
     epsilon: int
     delta: int
     claimed_by: ClaimedBy
@@ -52,18 +52,18 @@ class FittedPlan(Generic[TaskT]):
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
         """The events that are charged: planned draws, or a budget for those that are chosen on the way."""
-        return self.made.events
+        return self.plan.events
 
     @property
     def public_total(self) -> int | None:
         """The declared public number of rows, where there is one."""
-        return self.asked.public_total
+        return self.task.public_total
 
 
 def plan_fit(
     name: str,
     fitter: Fitter[Any, TaskT, Any],
-    asked: TaskT,
+    task: TaskT,
     options: BaseModel,
     *,
     rooms: Sequence[MultiplierRange] = (),
@@ -74,7 +74,7 @@ def plan_fit(
     Args:
         name: under which the fitter is registered.
         fitter: the generator or trainer.
-        asked: what it is asked for; its epsilon and delta are the charge's.
+        task: what it is asked for; its epsilon and delta are the charge's.
         options: the fitter's options, read by its own model.
         rooms: what the accounts that pay have left, where that is known.
         noise_epsilon: ε that the noise was planned for, of a release that was planned before.
@@ -85,25 +85,25 @@ def plan_fit(
     Privacy: reads no data; the composed ε of the events is at most the charge's, whatever the fitter. It is that of
         all that is published, jointly, whatever a trainer says of single parameters.
     """
-    delta = delta_down(asked.delta)
+    delta = delta_down(task.delta)
 
     def planned(epsilon: Fraction) -> GeneratorPlan:
-        return fitter.plan(replace(asked, epsilon=epsilon), options)
+        return fitter.plan(replace(task, epsilon=epsilon), options)
 
     if noise_epsilon is None:
-        found = calibrated(planned, epsilon=asked.epsilon, delta=delta, rooms=rooms)
+        found = calibrated(planned, epsilon=task.epsilon, delta=delta, rooms=rooms)
     else:
         made = planned(noise_epsilon)
         found = Calibrated(made, noise_epsilon, release_claim(made.events, delta))
     claim = found.claim
-    if claim.epsilon > asked.epsilon * PICO:
+    if claim.epsilon > task.epsilon * PICO:
         raise CannotGenerate(
             f"charge.epsilon: {name!r} plans draws of a joint epsilon of {pico_to_text(claim.epsilon)}; allowed: "
-            f"at most {float(asked.epsilon):g}, the charge; do: raise epsilon, or ask for less"
+            f"at most {float(task.epsilon):g}, the charge; do: raise epsilon, or ask for less"
         )
-    noise = None if found.noise_epsilon == asked.epsilon else int(found.noise_epsilon * PICO)
-    asked = replace(asked, epsilon=found.noise_epsilon)
-    return FittedPlan(name, options, asked, found.made, claim.epsilon, delta, claim.by, noise)
+    noise = None if found.noise_epsilon == task.epsilon else int(found.noise_epsilon * PICO)
+    task = replace(task, epsilon=found.noise_epsilon)
+    return FittedPlan(name, options, task, found.plan, claim.epsilon, delta, claim.by, noise)
 
 
 def plan_synthetic(

@@ -38,11 +38,11 @@ class SigmaSchedule:
     last: bool = False
 
     @classmethod
-    def first(cls, budget: Budget, whole: Fraction, rounds: int, measured_share: Fraction) -> SigmaSchedule:
+    def first(cls, budget: Budget, total: Fraction, rounds: int, measured_share: Fraction) -> SigmaSchedule:
         """Return the first round's (algorithm 2, lines 1 and 2)."""
         growth = 4 if isinstance(budget, ZeroConcentrated) else 2
-        measurement = down(measured_share * whole / rounds)
-        return cls(measurement, down((1 - measured_share) * whole / rounds), growth, measured_share)
+        measurement = down(measured_share * total / rounds)
+        return cls(measurement, down((1 - measured_share) * total / rounds), growth, measured_share)
 
     def annealed(self, improved: bool) -> SigmaSchedule:
         """Return the next round's: larger, if the last measurement changed the model by less than its noise.

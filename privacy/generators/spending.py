@@ -37,33 +37,33 @@ class Spending:
         CannotGenerate: Gaussian noise with delta 0, or an epsilon too small for any noise.
     """
 
-    def __init__(self, asked: SynthesisTask, noise: NoiseKind | None) -> None:
-        if noise == "gaussian" and asked.delta == 0:
+    def __init__(self, task: SynthesisTask, noise: NoiseKind | None) -> None:
+        if noise == "gaussian" and task.delta == 0:
             raise CannotGenerate(
                 "noise: gaussian needs a delta above 0, and delta is 0; "
                 "do: use noise: laplace, or give the charge a delta"
             )
-        self.noise: NoiseKind = noise or ("gaussian" if asked.delta > 0 else "laplace")
-        self._asked = asked
+        self.noise: NoiseKind = noise or ("gaussian" if task.delta > 0 else "laplace")
+        self._asked = task
         try:
             self.budget: Budget = (
-                ZeroConcentrated(rho_for(asked.epsilon, asked.delta))
-                if asked.delta > 0
-                else Pure(down(asked.epsilon, PICO))
+                ZeroConcentrated(rho_for(task.epsilon, task.delta))
+                if task.delta > 0
+                else Pure(down(task.epsilon, PICO))
             )
         except AmountRefused as refused:
             raise too_small(refused) from refused
         self.spent = Fraction(0)
 
     @property
-    def whole(self) -> Fraction:
+    def total(self) -> Fraction:
         """The whole budget."""
         return limit(self.budget)
 
     @property
     def left(self) -> Fraction:
         """What has not been spent."""
-        return self.whole - self.spent
+        return self.total - self.spent
 
     def take(self, event: PrivacyEvent) -> None:
         """Count a draw as spent."""
@@ -102,13 +102,13 @@ class Spending:
         except AmountRefused as refused:
             raise too_small(refused) from refused
 
-    def split(self, whole: Fraction, weights: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
+    def split(self, total: Fraction, weights: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
         """Split (a part of) the budget in proportion to weights.
 
         Parts of a pure budget are whole units of the ledger, which rounds each draw's loss up by itself: together
         the draws cost what the budget does, and no unit more.
         """
-        return split(whole, weights, units=PICO if isinstance(self.budget, Pure) else _UNITS)
+        return split(total, weights, units=PICO if isinstance(self.budget, Pure) else _UNITS)
 
     def optimal(self, sizes: Sequence[Fraction]) -> tuple[Fraction, ...]:
         """Split the whole budget over measurements so that the sum of size · deviation is least.
@@ -120,8 +120,8 @@ class Spending:
             sizes: weight times cells of each measurement, > 0.
         """
         if isinstance(self.budget, ZeroConcentrated):
-            return self.split(self.whole, [root(size * size, 3) for size in sizes])
-        return self.split(self.whole, [root(size, 2) for size in sizes])
+            return self.split(self.total, [root(size * size, 3) for size in sizes])
+        return self.split(self.total, [root(size, 2) for size in sizes])
 
 
 def too_small(refused: AmountRefused) -> CannotGenerate:
@@ -129,17 +129,17 @@ def too_small(refused: AmountRefused) -> CannotGenerate:
     return CannotGenerate(f"{TOO_SMALL} to be split over the draws: {refused}; do: raise epsilon")
 
 
-def split(whole: Fraction, weights: Sequence[Fraction | int], *, units: int = _UNITS) -> tuple[Fraction, ...]:
+def split(budget: Fraction, weights: Sequence[Fraction | int], *, units: int = _UNITS) -> tuple[Fraction, ...]:
     """Split a budget in proportion to weights, into multiples of 1 / units; the last part takes what rounding leaves.
 
     Args:
-        whole: > 0.
+        budget: > 0.
         weights: > 0, at least one.
         units: in one.
     """
     total = sum(weights)
-    parts = [down(whole * weight / total, units) for weight in weights[:-1]]
-    return (*parts, whole - sum(parts))
+    parts = [down(budget * weight / total, units) for weight in weights[:-1]]
+    return (*parts, budget - sum(parts))
 
 
 def down(amount: Fraction, units: int = _UNITS) -> Fraction:

@@ -48,13 +48,13 @@ class Stages:
             weights: of the stages, > 0.
         """
         if columns == 1:
-            return cls((spending.whole,), (), ())
-        first, choices, chosen = spending.split(spending.whole, weights)
+            return cls((spending.total,), (), ())
+        first, choices, chosen = spending.split(spending.total, weights)
         edges = [1] * (columns - 1)
         return cls(spending.split(first, [1] * columns), *(spending.split(part, edges) for part in (choices, chosen)))
 
 
-def plan_stages(asked: SynthesisTask, options: Options, stages: Stages, what: str, estimates: int) -> GeneratorPlan:
+def plan_stages(task: SynthesisTask, options: Options, stages: Stages, what: str, estimates: int) -> GeneratorPlan:
     """Plan a fit in three stages.
 
     Args:
@@ -65,8 +65,8 @@ def plan_stages(asked: SynthesisTask, options: Options, stages: Stages, what: st
     Raises:
         CannotGenerate: a model above the cap, no possible row, too small a charge, or too short a time limit.
     """
-    check(asked, options, ())
-    spending = Spending(asked, options.noise)
+    check(task, options, ())
+    spending = Spending(task, options.noise)
     columns = tuple(spending.event(part) for part in stages.columns)
     choices = tuple(spending.choice(part) for part in stages.choices)
     chosen = tuple(spending.event(part) for part in stages.chosen)
@@ -74,14 +74,14 @@ def plan_stages(asked: SynthesisTask, options: Options, stages: Stages, what: st
     check_time(options, drawing_seconds(draws))
 
     def part(shares: tuple[Fraction, ...]) -> float:
-        return float(sum(shares, Fraction(0)) / spending.whole)
+        return float(sum(shares, Fraction(0)) / spending.total)
 
     steps = [PlannedStep("one-way marginals", len(columns), part(stages.columns), noise_in_words(columns))]
     if choices:
         words = f"epsilon {float(choices[0].epsilon):.3g}"
         steps.append(PlannedStep(f"choices of {what}", len(choices), part(stages.choices), words))
         steps.append(PlannedStep(what, len(chosen), part(stages.chosen), noise_in_words(chosen)))
-    one_way = [((name,), event) for name, event in zip(asked.domain.columns, columns, strict=True)]
+    one_way = [((name,), event) for name, event in zip(task.domain.columns, columns, strict=True)]
     return GeneratorPlan(
         events=(*columns, *choices, *chosen),
         steps=tuple(steps),
@@ -89,5 +89,5 @@ def plan_stages(asked: SynthesisTask, options: Options, stages: Stages, what: st
         seconds=drawing_seconds(draws)
         + estimates * estimation_seconds(0.0)
         + _SECONDS_PER_CANDIDATE * len(choices) * comb(len(columns), 2),
-        expected_error=expected_error(asked.domain, one_way),
+        expected_error=expected_error(task.domain, one_way),
     )

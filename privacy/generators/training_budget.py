@@ -30,39 +30,39 @@ _UNCERTAIN: Final = 4
 """A time limit is refused where this many times less than the estimate."""
 
 
-def check_relation(asked: SynthesisTask, what: str) -> None:
+def check_relation(task: SynthesisTask, what: str) -> None:
     """Refuse a relation or contribution bound under which Poisson-sampled noise is not accounted for.
 
     Raises:
         CannotGenerate: with what the contract would have to declare.
     """
-    if asked.adjacency != "add_remove" or asked.public_total is not None:
+    if task.adjacency != "add_remove" or task.public_total is not None:
         raise CannotGenerate(
-            f"{what}: adjacency is {asked.adjacency}; allowed: add_remove, without a public total: each row is "
+            f"{what}: adjacency is {task.adjacency}; allowed: add_remove, without a public total: each row is "
             "sampled by a coin of its own; do: declare add_remove, or take class_gaussian"
         )
-    if asked.rows_per_unit != 1:
+    if task.rows_per_unit != 1:
         raise CannotGenerate(
-            f"{what}: max_rows_per_unit is {asked.rows_per_unit}; allowed: 1: a unit is sampled and clipped as one "
+            f"{what}: max_rows_per_unit is {task.rows_per_unit}; allowed: 1: a unit is sampled and clipped as one "
             "row; do: bound the contribution of a unit to one row, or take class_gaussian"
         )
 
 
-def sum_noises(asked: SynthesisTask, share: float, weights: Sequence[Fraction]) -> tuple[GaussianNoise, ...]:
+def sum_noises(task: SynthesisTask, share: float, weights: Sequence[Fraction]) -> tuple[GaussianNoise, ...]:
     """Split the noisy sums' share of the whole zCDP budget over them.
 
     Raises:
         CannotGenerate: too small a charge.
     """
     try:
-        rho = rho_for(asked.epsilon, asked.delta) * Fraction(share).limit_denominator(10**6)
+        rho = rho_for(task.epsilon, task.delta) * Fraction(share).limit_denominator(10**6)
         return tuple(GaussianNoise(part) for part in split(rho, weights))
     except AmountRefused as refused:
         raise too_small(refused) from refused
 
 
 def sum_events(
-    asked: SynthesisTask, statistics: Sequence[Moments], noises: Sequence[GaussianNoise], what: str
+    task: SynthesisTask, statistics: Sequence[Moments], noises: Sequence[GaussianNoise], what: str
 ) -> tuple[DiscreteGaussian, ...]:
     """Return the events of the sums, from stand-ins of the same bounds.
 
@@ -71,7 +71,7 @@ def sum_events(
     """
     try:
         return tuple(
-            sum_event(each, noise, adjacency=asked.adjacency, rows_per_unit=asked.rows_per_unit)
+            sum_event(each, noise, adjacency=task.adjacency, rows_per_unit=task.rows_per_unit)
             for each, noise in zip(statistics, noises, strict=True)
         )
     except (AmountRefused, ValueError) as refused:
@@ -79,7 +79,7 @@ def sum_events(
 
 
 def planned_training(
-    asked: SynthesisTask, options: TrainingOptions, *, parameters: int, beside: Sequence[PrivacyEvent], what: str
+    task: SynthesisTask, options: TrainingOptions, *, parameters: int, beside: Sequence[PrivacyEvent], what: str
 ) -> TrainingPlan:
     """Calibrate the training to what the sums leave of the charge.
 
@@ -88,10 +88,10 @@ def planned_training(
     """
     try:
         schedule = options.schedule
-        multiplier = calibrated_multiplier(schedule, epsilon=asked.epsilon, delta=asked.delta, beside=tuple(beside))
+        multiplier = calibrated_multiplier(schedule, epsilon=task.epsilon, delta=task.delta, beside=tuple(beside))
         plan = _plan(options, multiplier)
         plan.clipped_to(parameters)
-        return checked_useful(plan, parameters, epsilon=asked.epsilon)
+        return checked_useful(plan, parameters, epsilon=task.epsilon)
     except (CannotTrain, AmountRefused) as refused:
         raise CannotGenerate(f"{what}: {refused}") from refused
 

@@ -39,7 +39,7 @@ class Timer:
     def __init__(self, options: TrainingOptions, progress: FitProgress, clock: Stopwatch = time.monotonic) -> None:
         self._limit, self._progress, self._clock, self._began = options.time_limit, progress, clock, clock()
 
-    def told(self, share: float, what: str) -> None:
+    def report(self, share: float, what: str) -> None:
         """Tell how far it is.
 
         Raises:
@@ -61,7 +61,7 @@ class Timer:
             passed = done - first[0]
             left = (self._clock() - began) / passed * (steps - done) if passed else math.nan
             said = f"training, step {done} of {steps}" + ("" if math.isnan(left) else f", about {left:.0f} s left")
-            self.told(start + (1 - start) * 0.99 * done / steps, said)
+            self.report(start + (1 - start) * 0.99 * done / steps, said)
 
         return told
 
@@ -83,7 +83,7 @@ class Sums:
     def measure(self, statistic: Moments) -> SumMeasurement:
         """Measure the next sum."""
         number = len(self.drawn)
-        self._timer.told(SUMS_DONE * number / len(self._noises), "measuring sums over rows")
+        self._timer.report(SUMS_DONE * number / len(self._noises), "measuring sums over rows")
         key = f"measurement-{number + 1:04d}"
         self.drawn.append(self._grant.draw(SumQuery(self._rows, statistic, self._noises[number]), key=key))
         return self.drawn[-1]

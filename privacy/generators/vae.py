@@ -66,23 +66,23 @@ class Vae:
     takes_pictures: ClassVar[bool] = True
     options = VariationalOptions
 
-    def plan(self, asked: SynthesisTask, options: VariationalOptions) -> GeneratorPlan:
+    def plan(self, task: SynthesisTask, options: VariationalOptions) -> GeneratorPlan:
         """Plan the counts, and the training in what they leave.
 
         Raises:
             CannotGenerate: as of `p3gm`.
         """
-        layout = self._checked(asked, options)
+        layout = self._checked(task, options)
         statistic = _counts(layout, options)
-        events = sum_events(asked, (statistic,), sum_noises(asked, options.first_share, [Fraction(1)]), self.name)
+        events = sum_events(task, (statistic,), sum_noises(task, options.first_share, [Fraction(1)]), self.name)
         parameters = parameters_of(variational(layout.width, options))
-        plan = planned_training(asked, options, parameters=parameters, beside=events, what=self.name)
+        plan = planned_training(task, options, parameters=parameters, beside=events, what=self.name)
         told = [("rows", 1, options.first_share, sum_in_words(events[0], statistic.move))]
         return generator_plan(options, told, events, plan, parameters=parameters, width=layout.width, what=self.name)
 
     def fit(
         self,
-        asked: SynthesisTask,
+        task: SynthesisTask,
         options: VariationalOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -96,8 +96,8 @@ class Vae:
             OutOfTime, TrainingDiverged, GrantExceeded: as of `p3gm`.
         Privacy: exactly the planned events; those of the reserve only after a crash.
         """
-        timer, layout = Timer(options, progress), self._checked(asked, options)
-        rows, noises = counts.rows(asked.domain.columns), sum_noises(asked, options.first_share, [Fraction(1)])
+        timer, layout = Timer(options, progress), self._checked(task, options)
+        rows, noises = counts.rows(task.domain.columns), sum_noises(task, options.first_share, [Fraction(1)])
         sums = Sums(grant, rows, noises, timer)
         counted = np.asarray(sums.blocks(_counts(layout, options)).counts)
         learner = variational(layout.width, options)
@@ -106,13 +106,13 @@ class Vae:
         latents = standard_latents(np.ones(1), options.latent, marked=False)
         if options.label is not None:
             network = biases_moved(latents, network, layout, options.label, counted)
-        model = decoder_model(asked, layout, float(counted.sum()), latents, network)
+        model = decoder_model(task, layout, float(counted.sum()), latents, network)
         progress(1.0, "done")
         return Fitted(model, (), (), notes, tuple(sums.drawn), (trained,))
 
-    def _checked(self, asked: SynthesisTask, options: VariationalOptions) -> RowLayout:
-        layout = checked_layout(asked, options.label, self.name)
-        check_relation(asked, self.name)
+    def _checked(self, task: SynthesisTask, options: VariationalOptions) -> RowLayout:
+        layout = checked_layout(task, options.label, self.name)
+        check_relation(task, self.name)
         return layout
 
 

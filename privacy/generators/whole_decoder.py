@@ -89,7 +89,7 @@ def standard_latents(weights: Floats, latent: int, *, marked: bool = True) -> La
 
 
 def decoder_model(
-    asked: SynthesisTask,
+    task: SynthesisTask,
     layout: RowLayout,
     rows: float,
     latents: LatentMixture,
@@ -101,7 +101,7 @@ def decoder_model(
     """Put latents and a network of logits together.
 
     Args:
-        asked: what rows may be.
+        task: what rows may be.
         layout: of all columns.
         rows: estimated number of rows.
         latents: where latent vectors come from.
@@ -120,5 +120,5 @@ def decoder_model(
         spreads=np.zeros(width, dtype=np.int64),
         label=owner,
         labels=np.zeros(0, dtype=np.int64) if owners is None else owners,
-        impossible=asked.impossible,
+        impossible=task.impossible,
     )

@@ -15,12 +15,12 @@ LOST: Final = "lost"
 """Marks an attempt that was begun and never finished: it is paid, and its values never were."""
 
 
-def check_replay(draw: Draw, asked: DrawRequest, *, security: str | None, where: str) -> None:
+def check_replay(draw: Draw, request: DrawRequest, *, security: str | None, where: str) -> None:
     """Refuse to replay a draw that is spoiled, or that was drawn for something else.
 
     Args:
         draw: what was written down.
-        asked: what is asked for.
+        request: what is asked for.
         security: what the charge's noise comes from.
         where: whose grant it is.
     Raises:
@@ -28,12 +28,12 @@ def check_replay(draw: Draw, asked: DrawRequest, *, security: str | None, where:
     """
     if SPOILED in draw.about:
         raise spoiled_draw(where, draw.key, "an earlier run")
-    wanted = (asked.key, asked.clique, asked.event, dict(asked.about), security)
+    wanted = (request.key, request.clique, request.event, dict(request.about), security)
     if wanted != (draw.key, draw.clique, event_from_json(dict(draw.event)), dict(draw.about), draw.security):
         raise refusal(
             where,
             f"draw {draw.number}",
-            f"{asked.key!r} of {'×'.join(asked.clique) or 'total'}",
+            f"{request.key!r} of {'×'.join(request.clique) or 'total'}",
             f"{draw.key!r} of {'×'.join(draw.clique) or 'total'}, as it was drawn before",
             "a run that resumes asks for the same draws in the same order",
         )

@@ -33,7 +33,7 @@ from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, refusal
 from privacy.ledger.journal.journal import Journal
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Store
-from privacy.ledger.store.ledger_rows import draws_of, known_charge, to_text
+from privacy.ledger.store.ledger_rows import draws_of, existing_charge, to_text
 from privacy.ledger.terms import Charge
 from privacy.private_table import snapshot_mark
 from privacy.refine.sparse import SparseTable
@@ -54,11 +54,11 @@ class Reserve:
     interruptions: int
 
 
-def parts_of(made: DrawnValues) -> tuple[NDArray[np.int64], Listing | None]:
+def parts_of(values: DrawnValues) -> tuple[NDArray[np.int64], Listing | None]:
     """Return the values that are written down, and of a sparse table which cells they are of."""
-    if isinstance(made, SparseTable):
-        return made.values, Listing(made.codes, made.threshold, made.cells)
-    return made, None
+    if isinstance(values, SparseTable):
+        return values.values, Listing(values.codes, values.threshold, values.cells)
+    return values, None
 
 
 class DurableDraws:
@@ -93,7 +93,7 @@ class DurableDraws:
 
     def drawn(
         self,
-        asked: DrawRequest,
+        draw_request: DrawRequest,
         private: Sequence[Handle],
         read: Callable[[], _ExactT],
         make: Callable[[_ExactT], DrawnValues],
@@ -110,36 +110,44 @@ class DurableDraws:
         request = self._charge.request
         with self._database.reading() as connection:
             rows = draws_of(connection, request.run_key)
-            charge = known_charge(connection, request.run_key)
+            charge = existing_charge(connection, request.run_key)
         self._check_charge(charge)
         of_snapshot = [one for one in private if not isinstance(one, SiteAnswers)]
         for mark in {(one.keyed_hash, one.contract_digest) for one in of_snapshot}:
             self._check_snapshot(*mark)
-        known = next((row for row in rows if row.key == asked.key), None)
+        known = next((row for row in rows if row.key == draw_request.key), None)
         draw = self._files.read(request.run_key, known.number if known is not None else len(rows))
-        if known is None and (self._lost(draw, len(rows)) or self._left(draw, asked, attempts_of)):
-            return self.drawn(asked, private, read, make, reserve=reserve, attempts_of=attempts_of)
+        if known is None and (self._lost(draw, len(rows)) or self._left(draw, draw_request, attempts_of)):
+            return self.drawn(draw_request, private, read, make, reserve=reserve, attempts_of=attempts_of)
         if draw is not None:
-            self._check_replay(draw, asked)
+            self._check_replay(draw, draw_request)
             if known is not None and known.sha256 != draw.sha256:
-                raise LedgerCorrupt(f"draw {asked.key!r} of run {request.run_key}: not the values that were entered")
+                raise LedgerCorrupt(
+                    f"draw {draw_request.key!r} of run {request.run_key}: not the values that were entered"
+                )
         elif known is not None:
-            raise LedgerCorrupt(f"draw {asked.key!r} of run {request.run_key} was entered, but its file is gone")
+            raise LedgerCorrupt(
+                f"draw {draw_request.key!r} of run {request.run_key} was entered, but its file is gone"
+            )
         else:
             drawn = [event_from_json(json.loads(row.event)) for row in rows]
-            check_covered(self._charge, asked.event, drawn, self._cost, key=asked.key, where=self._where)
+            check_covered(
+                self._charge, draw_request.event, drawn, self._cost, key=draw_request.key, where=self._where
+            )
             if reserve is not None:
                 self._check_reserve(reserve, [row.key for row in rows])
-                self._files.begin(request.run_key, len(rows), asked.to_json())
+                self._files.begin(request.run_key, len(rows), draw_request.to_json())
             again = reserve is not None or bool(attempts_of)
-            draw = self._written(asked, len(rows), self._made(asked, len(rows), read, make, again=again))
+            draw = self._written(
+                draw_request, len(rows), self._read_and_draw(draw_request, len(rows), read, make, again=again)
+            )
         if known is None:
-            self._enter(draw, asked.event)
+            self._enter(draw, draw_request.event)
         return draw
 
     def sent(
         self,
-        asked: DrawRequest,
+        request: DrawRequest,
         private: Sequence[Handle],
         read: Callable[[], _ExactT],
         make: Callable[[_ExactT], DrawnValues],
@@ -160,10 +168,10 @@ class DurableDraws:
             made.append(make(exact))
             return receipt
 
-        draw = self.drawn(asked, private, read, receipted, attempts_of=f"{asked.key.partition('/')[0]}/")
+        draw = self.drawn(request, private, read, receipted, attempts_of=f"{request.key.partition('/')[0]}/")
         if not made or not np.array_equal(draw.values, receipt):
             found, allowed = "answered already", "an attempt that is new: what a site sends leaves it once"
-            raise refusal(f"draw {asked.key!r}", "attempt", found, allowed, "make another attempt")
+            raise refusal(f"draw {request.key!r}", "attempt", found, allowed, "make another attempt")
         return replace(draw, values=parts_of(made[0])[0])
 
     def _lost(self, draw: Draw | None, number: int) -> bool:
@@ -181,12 +189,12 @@ class DurableDraws:
         self._enter(draw, event_from_json(dict(draw.event)))
         return True
 
-    def _left(self, draw: Draw | None, asked: DrawRequest, attempts_of: str) -> bool:
+    def _left(self, draw: Draw | None, request: DrawRequest, attempts_of: str) -> bool:
         """Enter another attempt that is in its file and not in the journal; say whether there was such a thing."""
-        if draw is None or not attempts_of or draw.key == asked.key or not draw.key.startswith(attempts_of):
+        if draw is None or not attempts_of or draw.key == request.key or not draw.key.startswith(attempts_of):
             return False
-        phases = {each.key.rsplit("/", 2)[0] for each in (draw, asked)}
-        if len(phases) == 1 and draw.about.get("plan") != asked.about.get("plan"):
+        phases = {each.key.rsplit("/", 2)[0] for each in (draw, request)}
+        if len(phases) == 1 and draw.about.get("plan") != request.about.get("plan"):
             return False
         if draw.security != (self._charge.security or "none"):
             return False
@@ -202,9 +210,9 @@ class DurableDraws:
             remedy = "start another release, with a larger reserve where runs are often interrupted"
             raise GrantExceeded([Finding(self._where, "reserve", found, allowed, remedy)])
 
-    def _made(
+    def _read_and_draw(
         self,
-        asked: DrawRequest,
+        request: DrawRequest,
         number: int,
         read: Callable[[], _ExactT],
         make: Callable[[_ExactT], DrawnValues],
@@ -231,30 +239,32 @@ class DurableDraws:
                 raise  # the draw has not begun
             if isinstance(error, AttemptLost | AttemptBroken) and again:
                 raise  # entered as lost when it is made again
-            spoiled = replace(asked, about={**asked.about, SPOILED: True})
-            self._enter(self._written(spoiled, number, np.empty(0, np.int64)), asked.event)
+            spoiled = replace(request, about={**request.about, SPOILED: True})
+            self._enter(self._written(spoiled, number, np.empty(0, np.int64)), request.event)
             kind = type(error).__name__
-        raise spoiled_draw(self._where, asked.key, kind)  # outside of the handler: no context whose frames hold rows
+        raise spoiled_draw(
+            self._where, request.key, kind
+        )  # outside of the handler: no context whose frames hold rows
 
-    def _written(self, asked: DrawRequest, number: int, made: DrawnValues) -> Draw:
+    def _written(self, request: DrawRequest, number: int, drawn_values: DrawnValues) -> Draw:
         """Write noisy values durably before anybody sees them."""
-        values, listing = parts_of(made)
+        values, listing = parts_of(drawn_values)
         sha256 = values_digest(values) if listing is None else draw_digest(values, listing)
-        event, security = asked.event.to_json(), self._charge.security or "none"
-        draw = Draw(asked.key, number, event, asked.clique, values, sha256, security, asked.about, listing)
+        event, security = request.event.to_json(), self._charge.security or "none"
+        draw = Draw(request.key, number, event, request.clique, values, sha256, security, request.about, listing)
         run_key = self._charge.request.run_key
         try:
             self._files.write(run_key, draw)
         except FileExistsError:
             # Another holder of this grant was first; what it wrote is the draw, ours was never seen.
-            return self._first(run_key, number, asked)
+            return self._first(run_key, number, request)
         return draw
 
-    def _first(self, run_key: str, number: int, asked: DrawRequest) -> Draw:
+    def _first(self, run_key: str, number: int, request: DrawRequest) -> Draw:
         draw = self._files.read(run_key, number)
         if draw is None:
             raise LedgerCorrupt(f"draw {number} of run {run_key} was there and is gone")
-        self._check_replay(draw, asked)
+        self._check_replay(draw, request)
         return draw
 
     def _enter(self, draw: Draw, event: PrivacyEvent) -> None:
@@ -298,5 +308,5 @@ class DurableDraws:
         if (mark, contract_digest) != charged:
             raise refusal(self._where, "counts", "of another snapshot or contract", "those that were charged")
 
-    def _check_replay(self, draw: Draw, asked: DrawRequest) -> None:
-        check_replay(draw, asked, security=self._charge.security, where=self._where)
+    def _check_replay(self, draw: Draw, request: DrawRequest) -> None:
+        check_replay(draw, request, security=self._charge.security, where=self._where)

@@ -145,9 +145,9 @@ class DrawRequest:
         return {**told, "about": dict(self.about)}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> DrawRequest:
+    def from_json(cls, document: Mapping[str, Any]) -> DrawRequest:
         """Read it back."""
-        return cls(told["key"], tuple(told["clique"]), event_from_json(told["event"]), told["about"])
+        return cls(document["key"], tuple(document["clique"]), event_from_json(document["event"]), document["about"])
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class Everyone:
     """All rows in one group."""
 
     count = 1
-    whole = 1
+    weight_total = 1
 
     @property
     def public(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class LabelCodes:
 
     column: str
     count: int
-    whole = 1
+    weight_total = 1
 
     def __post_init__(self) -> None:
         if type(self.column) is not str:
@@ -110,7 +110,7 @@ class NearestCentre:
     """
 
     centres: LatticePoints
-    whole = 1
+    weight_total = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centres", whole_array("centres", self.centres, (None, None)))
@@ -160,7 +160,7 @@ class NormShells:
     """
 
     edges: LatticePoints
-    whole = 1
+    weight_total = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "edges", whole_array("edges", self.edges, (None,)))
@@ -250,7 +250,7 @@ class Responsibilities:
         return int(self.centres.shape[0])
 
     @property
-    def whole(self) -> int:
+    def weight_total(self) -> int:
         """What a row's weights add up to."""
         return 1 << self.bits
 
@@ -290,7 +290,7 @@ class Responsibilities:
         cumulative = np.cumsum(scaled_exponential(logs, _EXPONENTIAL_BITS), axis=1)
         total = cumulative[:, -1:]
         # Rounded ends of the cumulative sums: their differences add up to A exactly, whatever each of them rounds to.
-        rounded = (2 * self.whole * cumulative + total) // (2 * total)
+        rounded = (2 * self.weight_total * cumulative + total) // (2 * total)
         return np.diff(rounded, axis=1, prepend=0).astype(np.float64)
 
     def _log_posterior(self, group: int, vectors: Floats) -> Floats:

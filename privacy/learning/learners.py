@@ -268,19 +268,19 @@ def parameters_of(learner: Learner) -> int:
 
 def learner_digest(learner: Learner) -> str:
     """Return the SHA-256 (hex) of all that a learner says, arrays included."""
-    return digest(_told(learner))
+    return digest(_to_json(learner))
 
 
-def _told(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return {"shape": list(value.shape), "sha256": hashlib.sha256(value.tobytes()).hexdigest()}
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, Learner):
-        return {"kind": value.kind, **{name: _told(each) for name, each in vars(value).items()}}
+        return {"kind": value.kind, **{name: _to_json(each) for name, each in vars(value).items()}}
     if isinstance(value, FixedMean | FixedDeviation | GaussianMixture | Window):
-        return {"kind": type(value).__name__, **{name: _told(each) for name, each in vars(value).items()}}
-    return [_told(each) for each in value] if isinstance(value, tuple) else value
+        return {"kind": type(value).__name__, **{name: _to_json(each) for name, each in vars(value).items()}}
+    return [_to_json(each) for each in value] if isinstance(value, tuple) else value
 
 
 def _checked(learner: Classifier | LatentModel) -> None:

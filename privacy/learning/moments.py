@@ -143,7 +143,7 @@ class Moments:
         """How far one row moves each part: m of the module's docstring."""
         # All parts are scaled so that one row moves each by the same m: one noise for all of them then wastes none.
         degree = 2 if {"diagonal", "full"} & set(self.parts) else int("sums" in self.parts)
-        return self.groups.whole * (ON if "full" in self.parts else 1) << (degree * self.embedding.bits)
+        return self.groups.weight_total * (ON if "full" in self.parts else 1) << (degree * self.embedding.bits)
 
     @property
     def length(self) -> int:
@@ -227,7 +227,7 @@ class Moments:
             upper = exact.reshape(-1, dimension, dimension)[:, rows, columns]
             return (upper * np.where(rows == columns, ON, ABOVE)).reshape(-1)
         degree = {"counts": 0, "sums": 1, "diagonal": 2}[part]
-        return (exact * (self.move // self.groups.whole >> (degree * self.embedding.bits))).reshape(-1)
+        return (exact * (self.move // self.groups.weight_total >> (degree * self.embedding.bits))).reshape(-1)
 
 
 def sum_event(

@@ -144,7 +144,7 @@ class ParameterRelease:
     def to_json(self) -> dict[str, Any]:
         """Write it as JSON values; floats as text."""
         names = ("lowest", "highest", "lowest_bias", "highest_bias")
-        return {"kind": self.kind, **{name: repr(getattr(self, name)) for name in names}, **_told(self.training)}
+        return {"kind": self.kind, **{name: repr(getattr(self, name)) for name in names}, **_to_json(self.training)}
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class DeltaTraining:
         """Write it as JSON values; floats as text."""
         limits = {"limit": repr(self.limit), "bias_limit": repr(self.bias_limit)}
         told = {"rows_about": self.rows_about, **limits, "checkpoints": self.checkpoints}
-        return {"kind": self.kind, **told, **_told(self.training)}
+        return {"kind": self.kind, **told, **_to_json(self.training)}
 
 
 Perturbation = ParameterRelease | DeltaTraining
@@ -240,6 +240,6 @@ def _event(noise: Noise, *, parameters: int, epochs: int, of_epochs: int) -> Vec
     return DiscreteGaussian(gaussian_sigma_squared(share, moves), moves)
 
 
-def _told(training: PlainTraining) -> dict[str, Any]:
+def _to_json(training: PlainTraining) -> dict[str, Any]:
     told = {**vars(training), "widths": list(training.widths)}
     return {name: repr(value) if isinstance(value, float) else value for name, value in told.items()}

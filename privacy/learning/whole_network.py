@@ -141,7 +141,7 @@ class WholeNetwork:
         return self.layers[-1](values)
 
 
-def whole(values: NDArray[np.floating], *, bits: int = BITS) -> LatticePoints:
+def to_steps(values: NDArray[np.floating], *, bits: int = BITS) -> LatticePoints:
     """Round to multiples of 2^-bits.
 
     Raises:
@@ -152,7 +152,7 @@ def whole(values: NDArray[np.floating], *, bits: int = BITS) -> LatticePoints:
 
 def whole_layers(layers: Sequence[tuple[NDArray[np.floating], NDArray[np.floating]]]) -> WholeNetwork:
     """Round real layers, (weights, biases) each, to a network in whole numbers."""
-    return WholeNetwork(tuple(WholeLayer(whole(w), whole(b, bits=2 * BITS)) for w, b in layers))
+    return WholeNetwork(tuple(WholeLayer(to_steps(w), to_steps(b, bits=2 * BITS)) for w, b in layers))
 
 
 def words_of(seed: PostProcessingSeed, stream: int, shape: tuple[int, int]) -> NDArray[np.uint64]:

@@ -35,11 +35,11 @@ class Window:
             raise CannotTrain("window", f"{self.low.size} and {self.factors.size} entries", "as many of both")
 
 
-def _checked(name: str, given: Any, least: float, most: float) -> Singles:
+def _checked(name: str, values: Any, least: float, most: float) -> Singles:
     """Return a read-only float32 copy."""
-    if type(given) is not np.ndarray or given.ndim != 1 or given.size == 0:
-        raise CannotTrain(f"window.{name}", type(given).__name__, "an array of one dimension")
-    kept: Singles = np.array(given, dtype=np.float32, order="C")
+    if type(values) is not np.ndarray or values.ndim != 1 or values.size == 0:
+        raise CannotTrain(f"window.{name}", type(values).__name__, "an array of one dimension")
+    kept: Singles = np.array(values, dtype=np.float32, order="C")
     if not ((kept >= least) & (kept <= most)).all():
         raise CannotTrain(f"window.{name}", "entries out of range", f"numbers from {least:g} to {most:g}")
     kept.flags.writeable = False

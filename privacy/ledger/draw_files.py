@@ -102,11 +102,11 @@ class DrawFiles:
         parts = (canonical_json(header) + b"\n", codes, _bytes(draw.values))
         _write_whole(folder / _file_name(draw.number), parts)
 
-    def begin(self, run_key: str, number: int, asked: Mapping[str, Any]) -> None:
+    def begin(self, run_key: str, number: int, request: Mapping[str, Any]) -> None:
         """Mark durably that a draw which may be interrupted is begun; `FileExistsError` when it was begun before."""
         folder = self._folder(run_key)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        mark = {"ledger": self._ledger, "run_key": run_key, "number": number, "asked": dict(asked)}
+        mark = {"ledger": self._ledger, "run_key": run_key, "number": number, "asked": dict(request)}
         _write_whole(folder / _mark_name(number), (canonical_json(mark),))
 
     def begun(self, run_key: str, number: int) -> dict[str, Any] | None:

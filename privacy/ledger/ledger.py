@@ -34,8 +34,8 @@ from privacy.ledger.store.database import Store
 from privacy.ledger.store.ledger_rows import (
     charges_of_account,
     charges_of_spec,
+    existing_account,
     find_charge,
-    known_account,
     set_account,
     state_of,
     versions_of,
@@ -119,7 +119,7 @@ class Ledger:
     def close_account(self, name: str) -> AccountState:
         """Close an account for new charges; what it lost stays written."""
         with self._books.writing() as (transaction, reckoning):
-            account = known_account(transaction.connection, name)
+            account = existing_account(transaction.connection, name)
             check_accounts((account,), (name,), reckoning.balances)
             if account.status == "open":
                 set_account(transaction.connection, name, status="closed")
@@ -146,7 +146,7 @@ class Ledger:
             LedgerCorrupt: the table does not say what the journal's entries add up to.
         """
         with self._books.reading() as (connection, reckoning):
-            account = known_account(connection, name)
+            account = existing_account(connection, name)
             check_accounts((account,), (name,), reckoning.balances)
             return account
 

@@ -29,14 +29,14 @@ class EliminationStep:
     Args:
         number: the node.
         scope: the columns to which the node is reduced first.
-        given: the separator's columns, empty at the top.
+        separator: the separator's columns, empty at the top.
         result: the columns of the table that it hands up: given, then the wanted ones found so far.
         below: the parts under it.
     """
 
     number: int
     scope: Clique
-    given: Clique
+    separator: Clique
     result: Clique
     below: tuple[EliminationStep, ...]
 
@@ -81,37 +81,37 @@ def _to_root(tree: JunctionTree, number: int) -> list[int]:
 
 
 def _part(
-    tree: JunctionTree, number: int, top: int, used: set[int], wanted: set[str], clique: Clique
+    tree: JunctionTree, number: int, top: int, used: set[int], kept: set[str], clique: Clique
 ) -> EliminationStep:
     node = tree.nodes[number]
-    below = tuple(_part(tree, child, top, used, wanted, clique) for child in node.children if child in used)
+    below = tuple(_part(tree, child, top, used, kept, clique) for child in node.children if child in used)
     given = () if number == top else node.separator
-    links = {name for part in below for name in part.given}
-    scope = tuple(name for name in node.columns if name in wanted or name in given or name in links)
+    links = {name for part in below for name in part.separator}
+    scope = tuple(name for name in node.columns if name in kept or name in given or name in links)
     # What is handed up: the wanted columns that this node or one below it has seen.
-    met = (wanted & set(scope)) | {name for part in below for name in part.result if name in wanted}
+    met = (kept & set(scope)) | {name for part in below for name in part.result if name in kept}
     result = clique if number == top else given + tuple(name for name in clique if name in met and name not in given)
     return EliminationStep(number, scope, given, result, below)
 
 
-def _note(part: EliminationStep, wanted: dict[int, set[Clique]]) -> None:
+def _note(part: EliminationStep, reductions: dict[int, set[Clique]]) -> None:
     """Collect the reductions of each node; a conditional needs its separator's marginal as well."""
-    scopes = wanted.setdefault(part.number, set())
+    scopes = reductions.setdefault(part.number, set())
     scopes.add(part.scope)
-    if part.given:
-        scopes.add(part.given)
+    if part.separator:
+        scopes.add(part.separator)
     for below in part.below:
-        _note(below, wanted)
+        _note(below, reductions)
 
 
 def _evaluate(part: EliminationStep, tables: dict[int, dict[Clique, Floats]]) -> Floats:
     """Return P(result) at the top, P(wanted part of result | given) elsewhere, over `result`."""
     operands: list[tuple[Clique, Floats]] = []
     own = tables[part.number][part.scope]
-    if part.given:
-        given = tables[part.number][part.given]
-        shape = [size if name in part.given else 1 for name, size in zip(part.scope, own.shape, strict=True)]
-        order = [part.given.index(name) for name in part.scope if name in part.given]
+    if part.separator:
+        given = tables[part.number][part.separator]
+        shape = [size if name in part.separator else 1 for name, size in zip(part.scope, own.shape, strict=True)]
+        order = [part.separator.index(name) for name in part.scope if name in part.separator]
         spread = given.transpose(order).reshape(shape)
         # P(scope | given): nothing is divided by 0, since where the separator is impossible the whole row is.
         own = np.divide(own, spread, out=np.zeros_like(own), where=spread > 0)

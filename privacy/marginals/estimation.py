@@ -31,7 +31,7 @@ from privacy.marginals.domain import CellDomain
 from privacy.marginals.fit_objective import FitObjective
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.measured import Measured, StructuralZeros, combine, estimate_total
-from privacy.marginals.quasi_newton import Found, minimise
+from privacy.marginals.quasi_newton import SearchResult, minimise
 from privacy.marginals.triangulation import check_size
 
 STEPS = 4
@@ -150,7 +150,7 @@ def _in_steps(
     temperature: float,
     allowed: float,
     max_iterations: int,
-) -> Found:
+) -> SearchResult:
     """Minimise near uniform, then near each answer."""
     found = _cool(objective, start, temperature, allowed, max_iterations)
     used = found.iterations
@@ -165,12 +165,12 @@ def _in_steps(
             share_of_loss=CONTRADICTION,
         )
         used += found.iterations
-    return Found(found.point, found.marginals, found.gap, used)
+    return SearchResult(found.point, found.marginals, found.gap, used)
 
 
 def _cool(
     objective: FitObjective, start: GraphicalModel | None, final: float, allowed: float, max_iterations: int
-) -> Found:
+) -> SearchResult:
     """Minimise at falling temperatures, each from the answer of the one before."""
     temperatures = [final]
     hottest = 0.3 * objective.total / float(objective.variance.min())
@@ -195,4 +195,4 @@ def _cool(
         max_iterations=max_iterations - used,
         share_of_loss=CONTRADICTION,
     )
-    return Found(found.point, found.marginals, found.gap, used + found.iterations)
+    return SearchResult(found.point, found.marginals, found.gap, used + found.iterations)

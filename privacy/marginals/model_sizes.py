@@ -18,19 +18,19 @@ class ModelSizes:
 
     Args:
         domain: all columns.
-        known: the cliques that every model has.
+        cliques: those that every model has.
     """
 
-    def __init__(self, domain: CellDomain, known: Iterable[Sequence[str]]) -> None:
+    def __init__(self, domain: CellDomain, cliques: Iterable[Sequence[str]]) -> None:
         self._domain = domain
-        self._neighbours = neighbours_of(domain, known)
+        self._neighbours = neighbours_of(domain, cliques)
         self._blocks = blocks(self._neighbours)
         self._cells = [self._block(mask, self._neighbours) for mask in self._blocks.masks]
         alone = sum(size for size, others in zip(domain.shape, self._neighbours, strict=True) if not others)
         self._whole = alone + sum(self._cells)
 
     @property
-    def known(self) -> float:
+    def size(self) -> float:
         """The size of the model of the known cliques, as `model_size` says [MB]."""
         return BYTES_PER_CELL * self._whole / MEGABYTE
 
@@ -40,7 +40,7 @@ class ModelSizes:
         together = sum(1 << place for place in places)
         # All edges are there already: the triangulation, and so the size, is that of the known cliques.
         if all((self._neighbours[place] | 1 << place) & together == together for place in places):
-            return self.known
+            return self.size
         less = sum(self._domain.shape[place] for place in places if not self._neighbours[place])
         # Its columns hang on nothing in common: one more table, and no cycle.
         if len({self._blocks.part_of[place] for place in places}) == len(places):

@@ -26,7 +26,7 @@ FIRST_STEP = 10.0
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SearchResult:
     """Where a search ended.
 
     Args:
@@ -60,7 +60,7 @@ def minimise(
     allowed: float,
     max_iterations: int,
     share_of_loss: float = 0.0,
-) -> Found:
+) -> SearchResult:
     """Minimise F from a starting point until the gap is small, or the iterations are used up.
 
     Stops too when no step along the steepest scaled descent leads on: nothing better can be found in floats.
@@ -101,7 +101,7 @@ def minimise(
         here = there
         iterations += 1
     best = min(best, here, key=lambda place: _above(objective, place, here, temperature))
-    return Found(best.point, best.marginals, _above(objective, best, here, temperature), iterations)
+    return SearchResult(best.point, best.marginals, _above(objective, best, here, temperature), iterations)
 
 
 def _above(objective: FitObjective, place: _Place, lowest: _Place, temperature: float) -> float:

@@ -155,13 +155,13 @@ class ContractionTree:
     def _in_blocks(
         self,
         factors: Sequence[tuple[Clique, Floats]],
-        asked: Mapping[Clique, Axes],
+        axes_by_clique: Mapping[Clique, Axes],
         weight: tuple[Clique, Floats] | None,
     ) -> dict[Axes, Floats]:
         """Return the sums by axes, made block by block."""
-        root = steps(self._shape, self._all, frozenset(asked.values()))
+        root = steps(self._shape, self._all, frozenset(axes_by_clique.values()))
         # Somebody wants the large table itself: only then are its blocks kept.
-        whole = self._all in asked.values()
+        whole = self._all in axes_by_clique.values()
         parts = self._parts(factors)
         scale = None if weight is None else self._broadcast(*weight)
 

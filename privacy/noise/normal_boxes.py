@@ -160,20 +160,20 @@ def _peak(standard_deviation: Fraction, width_bits: int, digits: int) -> tuple[D
     return lower, upper
 
 
-def lies_below(boxes: Boxes, cell: int, whole: int, part: tuple[int, int], height: tuple[int, int]) -> bool | None:
+def lies_below(boxes: Boxes, cell: int, integer: int, part: tuple[int, int], height: tuple[int, int]) -> bool | None:
     """Say whether a point of a cap lies below the graph, or None where so many bits do not tell.
 
     Args:
         boxes: of the density.
         cell: the cap's place.
-        whole: m, the whole number to which y rounds.
+        integer: m, the whole number to which y rounds.
         part: y - (m - 1/2) to so many bits: the number that they make, and how many they are.
         height: the share of the cap that is below the point, likewise.
     """
     # The area is a double in units that are powers of two, so that the fraction is exact.
     floor_area, cap_area = Fraction(float(boxes.floors[cell])), Fraction(float(boxes.caps[cell]))
     under, over = (floor_area + cap_area * Fraction(height[0] + end, 1 << height[1]) for end in (0, 1))
-    left, right = (whole - _HALF + Fraction(part[0] + end, 1 << part[1]) for end in (0, 1))
+    left, right = (integer - _HALF + Fraction(part[0] + end, 1 << part[1]) for end in (0, 1))
     # The graph is highest at the y nearest to 0 and lowest at the farthest: certain if the upper end lies below the
     # lowest, or the lower end above the highest.
     near = Fraction(0) if left < 0 < right else min(abs(left), abs(right))

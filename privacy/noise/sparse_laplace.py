@@ -239,15 +239,15 @@ def _noise_up_to(bound: NDArray[np.int64], inverse_scale: Fraction, source: Rand
     return noise
 
 
-def _skip(ranks: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.int64]:
+def _skip(ranks: NDArray[np.int64], occupied: NDArray[np.int64]) -> NDArray[np.int64]:
     """Turn ranks among the cells that are not known into codes, in place; both ascending.
 
     The code of rank k is k plus the number of known codes e_i (i = 0, 1, ...) with e_i - i <= k.
     """
     # e_i - i empty cells lie before the i-th known one: each rank moves up by the known ones before it.
-    before = known - np.arange(known.size)
+    before = occupied - np.arange(occupied.size)
     # The same count by searching the shorter list in the longer one.
-    if known.size < ranks.size:
+    if occupied.size < ranks.size:
         first = np.searchsorted(ranks, before, side="left")
         ranks += np.cumsum(np.bincount(first, minlength=ranks.size + 1)[: ranks.size])
     else:

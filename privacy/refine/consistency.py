@@ -203,13 +203,13 @@ class _LeastSquaresStep:
     """One shared set of columns and the tables that have it."""
 
     views: tuple[_View, ...]
-    known: Floats | None
+    exact: Floats | None
     total_weight: Floats
 
     def take(self, values: Sequence[Floats]) -> float:
         """Make the tables agree on this set, in place; return the largest change of a cell."""
         margins = [view.margin(values[view.table]) for view in self.views]
-        average = self.known
+        average = self.exact
         if average is None:
             weighted = sum(
                 (view.weight * margin for view, margin in zip(self.views, margins, strict=True)),

@@ -149,7 +149,7 @@ def _threshold(flat: NDArray[Any], total: Fraction, threads: int | None) -> Frac
     active = _above_a_bound(flat, total, threads)
     theta = _mean_excess(active, total)
     # Each pass drops what is certainly 0 at this θ; θ only grows, so that nothing dropped ever comes back.
-    while (kept := active[active > _whole(theta)]).size < active.size:
+    while (kept := active[active > _comparison_bound(theta)]).size < active.size:
         active = kept
         theta = _mean_excess(active, total)
     return theta
@@ -189,8 +189,8 @@ def _sampled_bounds(flat: NDArray[Any], total: Fraction, threads: int | None) ->
         return []
     guess = float(_threshold(sample, share, threads))
     error = Fraction(_STANDARD_ERRORS * float(np.minimum(sample, guess).std()) * sqrt(sample.size))
-    low = _whole(_threshold(sample, share + error, threads))
-    high = _whole(_threshold(sample, share - error, threads)) if share > error else low
+    low = _comparison_bound(_threshold(sample, share + error, threads))
+    high = _comparison_bound(_threshold(sample, share - error, threads)) if share > error else low
     # Many cells between both bounds: gathering them would cost more than trying the higher bound in vain.
     crowded = np.count_nonzero(sample > low) > _CROWDED * np.count_nonzero(sample > high)
     return [high, low] if crowded else [low]
@@ -202,7 +202,7 @@ def _mean_excess(active: NDArray[Any], total: Fraction) -> Fraction | float:
     return (found - total) / active.size if isinstance(found, int) else (found - float(total)) / active.size
 
 
-def _whole(theta: Fraction | float) -> int | float:
+def _comparison_bound(theta: Fraction | float) -> int | float:
     """Return the bound that cells are compared with: a whole number exceeds θ where it exceeds ⌊θ⌋."""
     return floor(theta) if isinstance(theta, Fraction) else theta
 

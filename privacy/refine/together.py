@@ -104,7 +104,7 @@ def refine_together(
     notes = [TOTAL_OF_ALL] * (total.event is not None) + [NO_SUM] * (estimate < 0)
     reached = KnownTotal(max(0, estimate), None)
     nearest = Agreement([*(table.as_table() for table in tables), reached.as_table()]).nearest_tables()
-    made = [_whole(table, values, reached.value, terms) for table, values in zip(tables, nearest, strict=False)]
+    made = [_with_total(table, values, reached.value, terms) for table, values in zip(tables, nearest, strict=False)]
     return _stated(tables, made, terms, reached.value, tuple(notes))
 
 
@@ -114,7 +114,7 @@ def _steady(values: Floats) -> Floats:
     return steady
 
 
-def _whole(table: MeasuredTable, values: Floats, total: int, terms: Refine) -> Numbers:
+def _with_total(table: MeasuredTable, values: Floats, total: int, terms: Refine) -> Numbers:
     """Return a table with exactly the total: nearly consistent values, moved onto the simplex, rounded if wanted."""
     possible = ~table.impossible
     projected = _steady(project_simplex(values[possible], total))
@@ -125,13 +125,17 @@ def _whole(table: MeasuredTable, values: Floats, total: int, terms: Refine) -> N
 
 
 def _stated(
-    tables: Sequence[MeasuredTable], made: Sequence[Numbers], terms: Refine, total: int | None, notes: tuple[str, ...]
+    tables: Sequence[MeasuredTable],
+    values: Sequence[Numbers],
+    terms: Refine,
+    total: int | None,
+    notes: tuple[str, ...],
 ) -> tuple[Refined, ...]:
     """State what was made of each table, with its intervals and with how far it is from agreeing."""
-    gaps = Agreement([table.as_table() for table in tables]).disagreements(made)
+    gaps = Agreement([table.as_table() for table in tables]).disagreements(values)
     method: Method = "none" if terms.method == "none" else "simplex"
     refined = []
-    for table, counts, gap in zip(tables, made, gaps, strict=True):
+    for table, counts, gap in zip(tables, values, gaps, strict=True):
         if method == "none":
             ends = noise_intervals(table.noisy, table.event).holding(counts).with_zeros(table.impossible)
         else:

@@ -151,10 +151,10 @@ class SnapshotCounts:
             chosen[other] = together[other]
         return chosen
 
-    def _make_room(self, wanted: int) -> None:
-        """Forget the oldest counts until `wanted` bytes fit, or all of them."""
+    def _make_room(self, size: int) -> None:
+        """Forget the oldest counts until `size` bytes fit, or all of them."""
         kept = sum(counts.nbytes for counts in self._known.values())
-        while self._known and kept + wanted > self._room:
+        while self._known and kept + size > self._room:
             kept -= self._known.pop(next(iter(self._known))).nbytes
 
 

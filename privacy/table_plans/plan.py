@@ -103,7 +103,7 @@ class PlannedDraw:
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _PlannedDraw:
     """A draw before it has its part of the budget."""
 
     key: str
@@ -239,7 +239,7 @@ def _plan(
     keep = 1 - TOTAL_SHARE if with_total else Fraction(1)
     weights, cells = [Fraction(table.weight) for table in tables], [contract.cells(table.columns) for table in tables]
     shares = optimal_shares(weights, cells, mechanism) if product.split == "optimal" else shares_by_weight(weights)
-    wanted = [_Wanted(TOTAL_KEY, (), TOTAL_SHARE)] if with_total else []
+    wanted = [_PlannedDraw(TOTAL_KEY, (), TOTAL_SHARE)] if with_total else []
     for table, share in zip(tables, shares, strict=True):
         wanted += _resolutions(product, contract, mechanism, table, keep * share)
     amounts = _split(_budget(mechanism, epsilon, delta), [each.share for each in wanted])
@@ -285,22 +285,24 @@ def table_key(table: str, level: str | None = None) -> str:
 
 def _resolutions(
     product: TablesProduct, contract: Contract, mechanism: NoiseKind, table: TableSpec, share: Fraction
-) -> list[_Wanted]:
+) -> list[_PlannedDraw]:
     """Share what a table gets among its levels, coarsest first, itself last."""
     levels = levels_of(table, contract)
     sizes = [level.cells(table.columns) for level in levels] + [contract.cells(table.columns)]
     parts = level_shares(sizes, noise=mechanism, total_known=product.total == "invariant")
     coarser = [
-        _Wanted(table_key(table.name, level.name), table.columns, share * part, coarsening(level))
+        _PlannedDraw(table_key(table.name, level.name), table.columns, share * part, coarsening(level))
         for level, part in zip(levels, parts[:-1], strict=True)
     ]
-    return [*coarser, _Wanted(table_key(table.name), table.columns, share * parts[-1])]
+    return [*coarser, _PlannedDraw(table_key(table.name), table.columns, share * parts[-1])]
 
 
-def _planned(contract: Contract, mechanism: NoiseKind, wanted: _Wanted, amount: Fraction) -> PlannedDraw:
+def _planned(contract: Contract, mechanism: NoiseKind, request: _PlannedDraw, amount: Fraction) -> PlannedDraw:
     noise: Noise = LaplaceNoise(amount) if mechanism == "laplace" else GaussianNoise(amount)
     event = noise_event(noise, adjacency=contract.adjacency, rows_per_unit=contract.unit.max_rows_per_unit)
     width = half_width(event, CONFIDENCE)
-    coarser = wanted.coarsening
-    cells = contract.cells(wanted.clique) if coarser is None else prod(coarser.shape)
-    return PlannedDraw(wanted.key, wanted.clique, cells, wanted.share, noise, event, variance(event), width, coarser)
+    coarser = request.coarsening
+    cells = contract.cells(request.clique) if coarser is None else prod(coarser.shape)
+    return PlannedDraw(
+        request.key, request.clique, cells, request.share, noise, event, variance(event), width, coarser
+    )

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 def encoded_rows(
-    made: Path, contract: Contract, names: tuple[str, ...], spill: Path, memory_limit: str
+    synthetic: Path, contract: Contract, names: tuple[str, ...], spill: Path, memory_limit: str
 ) -> EncodedRows:
     """Encode made-up rows as the real ones were."""
     with connect(None, memory_limit=memory_limit, spill=spill) as connection:
-        source = f"read_parquet({one_file(made)})"
+        source = f"read_parquet({one_file(synthetic)})"
         described = attempt(
             lambda: connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall(),
-            lambda error: trouble(error, made, "reading it"),
+            lambda error: trouble(error, synthetic, "reading it"),
         )
         present = [str(name) for name, *_ in described]
         encoded = encode_select(contract, columns_present=present, relation=source, names=names)
-        return fetched_rows(connection, encoded, contract, names, made)
+        return fetched_rows(connection, encoded, contract, names, synthetic)
 
 
 def fetched_rows(

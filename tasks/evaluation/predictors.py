@@ -108,24 +108,24 @@ def accuracies(
     return found
 
 
-def population_chances(known: EncodedRows, asked: EncodedRows, *, target: str) -> NDArray[np.float64]:
+def population_chances(population: EncodedRows, targets_of: EncodedRows, *, target: str) -> NDArray[np.float64]:
     """Return what rows of the population tell of a column of other rows, by a tree with 20 rows a leaf.
 
     Args:
-        known: rows of the population.
-        asked: other rows; what their target is, is not read.
+        population: rows of the population.
+        targets_of: other rows; what their target is, is not read.
         target: the column.
     Returns:
         Chances of its cells, shape (asked rows, cells), above 0.
     Raises:
         EvaluationExtraMissing: scikit-learn is not installed.
     """
-    check_comparable(asked, known)
+    check_comparable(targets_of, population)
     tree = _package("sklearn.tree", "scikit-learn").DecisionTreeClassifier(min_samples_leaf=20, random_state=SEED)
-    learned, others = _features(known, target), _features(asked, target)
-    place, size = known.columns.index(target), known.shape[known.columns.index(target)]
-    tree.fit(learned, known.codes[:, place])
-    found = np.full((len(asked.codes), size), 1 / (len(known.codes) + size))
+    learned, others = _features(population, target), _features(targets_of, target)
+    place, size = population.columns.index(target), population.shape[population.columns.index(target)]
+    tree.fit(learned, population.codes[:, place])
+    found = np.full((len(targets_of.codes), size), 1 / (len(population.codes) + size))
     found[:, np.asarray(tree.classes_, dtype=np.int64)] += tree.predict_proba(others)
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
@@ -138,16 +138,16 @@ def _some(rows: EncodedRows, most: int) -> EncodedRows:
     return EncodedRows(rows.columns, rows.shape, rows.codes[kept])
 
 
-def _accuracy(make: Callable[[], Any], known: _Weighted, asked: _Weighted) -> float:
+def _accuracy(make: Callable[[], Any], fitted_on: _Weighted, tested_on: _Weighted) -> float:
     """Fit one learner; targets that are all equal need none."""
-    seen, targets = np.unique(known.targets, return_inverse=True)
+    seen, targets = np.unique(fitted_on.targets, return_inverse=True)
     if len(seen) == 1:
-        predicted = np.broadcast_to(seen[0], asked.targets.shape)
+        predicted = np.broadcast_to(seen[0], tested_on.targets.shape)
     else:
         learner = make()
-        learner.fit(known.features, targets, sample_weight=known.weights)
-        predicted = seen[np.asarray(learner.predict(asked.features), dtype=np.int64)]
-    return float(np.average(predicted == asked.targets, weights=asked.weights))
+        learner.fit(fitted_on.features, targets, sample_weight=fitted_on.weights)
+        predicted = seen[np.asarray(learner.predict(tested_on.features), dtype=np.int64)]
+    return float(np.average(predicted == tested_on.targets, weights=tested_on.weights))
 
 
 def _weighted(rows: EncodedRows, target: str) -> _Weighted:

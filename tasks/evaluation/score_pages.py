@@ -66,7 +66,7 @@ def scores_page(scores: PrivateScores, *, release: str, version: int) -> str:
     return _rendered(scores.scores, release=release, version=version, holdout=None)
 
 
-def beside(scores: Scores, name: str) -> tuple[str, str]:
+def yardsticks(scores: Scores, name: str) -> tuple[str, str]:
     """Return what a score, by the name that people read, is for the real rows and for rows that learned nothing."""
     best, nothing = (scores.yardsticks.get(each) for each in (BOOTSTRAP, INDEPENDENT))
     what, _, learner = name.partition(", ")
@@ -76,15 +76,15 @@ def beside(scores: Scores, name: str) -> tuple[str, str]:
     return _of(best, what, learner), _of(nothing, what, learner)
 
 
-def _of(each: Yardstick | None, what: str, learner: str) -> str:
-    if each is None:
+def _of(yardstick: Yardstick | None, what: str, learner: str) -> str:
+    if yardstick is None:
         return ""
     if what == "pMSE ratio":
-        ratio = each.propensity.get(learner)
+        ratio = yardstick.propensity.get(learner)
         return "" if ratio is None else f"{ratio:.2f}"
     if what.endswith("-way error"):
-        return _four(each.errors.get(int(what.partition("-")[0])))
-    return _four(each.association if what.startswith("association") else each.mutual_information)
+        return _four(yardstick.errors.get(int(what.partition("-")[0])))
+    return _four(yardstick.association if what.startswith("association") else yardstick.mutual_information)
 
 
 def _four(number: float | None) -> str:
@@ -121,7 +121,7 @@ def _rendered(found: Scores, *, release: str, version: int, holdout: dict[str, s
             (name, f"{each.pmse:.6f}", f"{each.expected:.6f}", f"{each.ratio:.2f}")
             for name, each in found.propensity.items()
         ],
-        beside=lambda name: beside(found, name),
+        beside=lambda name: yardsticks(found, name),
         information_error=f"{found.mutual_information_error or 0.0:.4f}",
         accuracies=[(name, f"{share:.4f}", charts.share_bar(share, 1)) for name, share in found.accuracies.items()],
         style=style(PAGE_FOLDER / "record.css"),

@@ -58,8 +58,8 @@ def seen_rows(
 ) -> SeenRows:
     """Fit, and sample some rows."""
     counts, seed = SnapshotSource(part, contract), _seed()
-    made_by = generator(plan.by)
-    model = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, advance, lambda: seed).model
+    made_by = generator(plan.generator)
+    model = made_by.fit(plan.task, plan.options, plan.plan, counts, grant, advance, lambda: seed).model
     rows, _ = rows_of(spec.synthetic_product, contract, model)
     return SeenRows(model.sample(max(1, min(rows, MOST_SAMPLED)), seed=seed.value))
 
@@ -74,7 +74,7 @@ def seen_classifier(
 ) -> SeenModel:
     """Train."""
     counts, seed, product = SnapshotSource(part, contract), _seed(), spec.model_product
-    made = trainer(plan.by).fit(plan.asked, plan.options, plan.made, counts, grant, advance, lambda: seed)
+    made = trainer(plan.generator).fit(plan.task, plan.options, plan.plan, counts, grant, advance, lambda: seed)
     return SeenModel(made.model, product.names(contract).index(product.label))
 
 

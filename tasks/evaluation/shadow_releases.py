@@ -172,12 +172,14 @@ def _share_of(bar: Bar, number: int, releases: int) -> OnProgress:
     return advance
 
 
-def _check_time(each: float, made: int, seconds: float) -> None:
+def _check_time(seconds_per_release: float, releases: int, seconds: float) -> None:
     """Refuse a time in which the fewest releases cannot be made."""
-    if made < LEAST_RELEASES:
-        found = f"{seconds / 60:.2g} minutes, in which {made} were made of about {each:.0f} seconds each"
+    if releases < LEAST_RELEASES:
+        each = f"about {seconds_per_release:.0f} seconds each"
+        found = f"{seconds / 60:.2g} minutes, in which {releases} were made of {each}"
         allowed = f"time for at least {LEAST_RELEASES} shadow releases"
-        remedy = f"write --minutes {max(1, round(LEAST_RELEASES * 1.5 * each / 60 + 0.5))}, or fewer rows or columns"
+        minutes = max(1, round(LEAST_RELEASES * 1.5 * seconds_per_release / 60 + 0.5))
+        remedy = f"write --minutes {minutes}, or fewer rows or columns"
         raise Refused([Finding("the attack", "--minutes", found, allowed, remedy)])
 
 

@@ -172,19 +172,19 @@ class FlowerEngine:
             yield running
 
     @contextmanager
-    def _running(self, told: Sequence[str], name: str) -> Iterator[Running]:
-        running = self._started(told, name)
+    def _running(self, command: Sequence[str], name: str) -> Iterator[Running]:
+        running = self._started(command, name)
         try:
             yield running
         finally:
             running.end()
 
-    def _started(self, told: Sequence[str], name: str) -> Running:
+    def _started(self, command: Sequence[str], name: str) -> Running:
         binaries = self.environment / "bin"
         log = self.home / f"{name}.log"
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [str(binaries / told[0]), *told[1:]],
+                [str(binaries / command[0]), *command[1:]],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,

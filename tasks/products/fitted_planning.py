@@ -78,7 +78,7 @@ class FittedPlanning:
 
     def needs(self, plan: FittedPlan[Any]) -> Needs:
         """Memory of the model."""
-        return Needs(plan.made.megabytes, 0.0, OPTIONS, plan.options)
+        return Needs(plan.plan.megabytes, 0.0, OPTIONS, plan.options)
 
     def adapted_options(self, spec: ReleaseSpec, rows: int) -> tuple[dict[str, Any], list[str]] | None:
         """Return options for so many rows: a batch keeps its sampling probability.

@@ -51,7 +51,7 @@ def replay(run: Run) -> dict[str, Any]:
         "cap": facts.account.cap,
         "formulas": facts.spec.publish.formulas,
         "due": facts.spec.due,
-        "distances": {key: found.told() for key, found in facts.distances.items()},
+        "distances": {key: found.to_json() for key, found in facts.distances.items()},
         **_of_the_product(run),
     }
 

@@ -38,7 +38,7 @@ def credentials_of(
     """
     if name is None:
         return {}
-    told = _told(name)
+    told = _from_environment(name)
     place = f"{field.rpartition('.')[0]}.credentials".lstrip(".")
     held: Any = _parsed(told) if told is not None else _of_a_block(name, where, place)
     allowed = f"a JSON object with {', '.join(keys)} in {_variable_of(name)}, or in a Prefect Secret block {name!r}"
@@ -99,7 +99,7 @@ def _variable_of(credentials: str) -> str:
     return "SUDARE_CREDENTIALS_" + credentials.upper().replace("-", "_")
 
 
-def _told(name: str) -> str | None:
+def _from_environment(name: str) -> str | None:
     """Return the credentials of a name as the environment holds them, or None."""
     return os.environ.get(_variable_of(name))
 

@@ -84,21 +84,21 @@ class ObjectStore:
                 for each in page.get("Contents", ())
             ]
 
-        return self._asked("list", ask)
+        return self._call("list", ask)
 
     def find(self, key: str) -> StoredObject | None:
         """Return an object as the store knows it, or None."""
         try:
-            head = self._asked(
+            head = self._call(
                 "look at an object", lambda: self._client.head_object(Bucket=self.address.bucket, Key=key)
             )
         except _Absent:
             return None
         return StoredObject(key, head["ContentLength"], head["ETag"], head["LastModified"])
 
-    def fetch(self, listed: StoredObject, to: Path, advance: Callable[[int], None] = lambda size: None) -> bool:
+    def fetch(self, stored: StoredObject, to: Path, advance: Callable[[int], None] = lambda size: None) -> bool:
         """Copy an object in the state in which it was listed to a file; False where it is gone or another by now."""
-        return self._download(listed.key, to, advance, IfMatch=listed.etag) and to.stat().st_size == listed.size
+        return self._download(stored.key, to, advance, IfMatch=stored.etag) and to.stat().st_size == stored.size
 
     def download(self, key: str, to: Path) -> bool:
         """Copy an object, as it is now, to a file; False where there is none."""
@@ -113,7 +113,7 @@ class ObjectStore:
                     advance(len(chunk))
 
         try:
-            self._asked("read an object", ask)
+            self._call("read an object", ask)
         except (_Absent, _Taken):
             return False
         return True
@@ -126,7 +126,7 @@ class ObjectStore:
             return answer["Body"].read(), answer["ETag"]
 
         try:
-            return self._asked("read an object", ask)
+            return self._call("read an object", ask)
         except _Absent:
             return None
 
@@ -160,7 +160,7 @@ class ObjectStore:
         return True
 
     def _put(self, key: str, body: Any, **more: Any) -> None:
-        self._asked(
+        self._call(
             "write an object",
             lambda: self._client.put_object(Bucket=self.address.bucket, Key=key, Body=body, **more),
         )
@@ -174,11 +174,11 @@ class ObjectStore:
             return digest.digest()
 
         try:
-            return self._asked("read an object", ask)
+            return self._call("read an object", ask)
         except _Absent:
             return None
 
-    def _asked(self, doing: str, ask: Callable[[], ResultT]) -> ResultT:
+    def _call(self, doing: str, ask: Callable[[], ResultT]) -> ResultT:
         """Ask the store, and replace its errors by ours; the original is not even the context of the new one."""
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
@@ -233,7 +233,7 @@ class _Taken(Exception):
     """The object is another than the condition says."""
 
 
-def _client(address: S3Address, given: dict[str, str], field: str) -> Any:
+def _client(address: S3Address, credentials: dict[str, str], field: str) -> Any:
     """Make the client; only the address says which store it is, never the environment."""
     try:
         import boto3
@@ -245,8 +245,8 @@ def _client(address: S3Address, given: dict[str, str], field: str) -> Any:
         raise StoreRefuses([Finding(str(address), field, "no package boto3", "the extra `s3`", remedy)])
     named = {"access_key_id": "aws_access_key_id", "secret_access_key": "aws_secret_access_key"}
     session = boto3.session.Session(
-        **{named.get(key, f"aws_{key}"): value for key, value in given.items() if key != "region"},
-        region_name=given.get("region"),
+        **{named.get(key, f"aws_{key}"): value for key, value in credentials.items() if key != "region"},
+        region_name=credentials.get("region"),
     )
     return session.client(
         "s3",

@@ -16,7 +16,7 @@ class Bar(Protocol):
     def advance(self, fraction: float, doing: str = "") -> None:
         """Say that `fraction` (0 to 1) of the step is done, and what is being done now."""
 
-    def outcome(self, held: bool) -> None:
+    def outcome(self, passed: bool) -> None:
         """Say whether all that the step checks held. Private: a person at a terminal may see it, and nothing else."""
 
 
@@ -42,7 +42,7 @@ class _Silence:
     def advance(self, fraction: float, doing: str = "") -> None:
         return None
 
-    def outcome(self, held: bool) -> None:
+    def outcome(self, passed: bool) -> None:
         return None
 
 

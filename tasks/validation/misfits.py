@@ -138,9 +138,9 @@ def misfits(table: PrivateTable, contract: Contract, *, folder: Path, memory_lim
 
 
 def _misfits(
-    contract: Contract, listed: Sequence[Check], rows: int, counted: Counted, notations: Notations
+    contract: Contract, checks: Sequence[Check], rows: int, counted: Counted, notations: Notations
 ) -> Misfits:
-    broken = tuple(check.name for check in listed if check.gate and counted[check.name])
+    broken = tuple(check.name for check in checks if check.gate and counted[check.name])
     found = tuple(_column(each, rows, counted, notations.get(each.name, ())) for each in contract.columns)
     return Misfits(rows, found, broken)
 
@@ -162,7 +162,7 @@ def _column(column: Column, rows: int, counted: Counted, notations: tuple[str, .
 
 
 def _counted(
-    table: PrivateTable, contract: Contract, listed: Sequence[Check], folder: Path, memory_limit: str
+    table: PrivateTable, contract: Contract, checks: Sequence[Check], folder: Path, memory_limit: str
 ) -> tuple[int, Counted, Notations]:
     """Attach the snapshot read-only and count, column by column."""
 
@@ -174,8 +174,8 @@ def _counted(
         [rows] = connection.execute(f"SELECT count(*) FROM {ROWS}").fetchone() or (0,)
         counted: dict[str, int] = {}
         notations = {}
-        for name in dict.fromkeys(str(check.column) for check in listed):
-            own = [check for check in listed if check.column == name]
+        for name in dict.fromkeys(str(check.column) for check in checks):
+            own = [check for check in checks if check.column == name]
             found = connection.execute(_count_sql(name, own, contract)).fetchone() or ()
             counted |= dict(zip((check.name for check in own), map(int, found), strict=True))
             for check in own:

@@ -78,10 +78,10 @@ def percent(share: Fraction) -> str:
     return f"{'< ' if share * 1000 < tenths == 1 else ''}{tenths / 10:g} %"
 
 
-def _row(each: ColumnMisfits, share: Fraction) -> dict[str, Any]:
-    rows = max(each.rows, 1)
-    shares = {name: percent(Fraction(getattr(each, name), rows)) for name in ("unfit", "clipped", "null")}
-    return {"column": each, "mark": "!" if each.share > share else "", **shares}
+def _row(column: ColumnMisfits, share: Fraction) -> dict[str, Any]:
+    rows = max(column.rows, 1)
+    shares = {name: percent(Fraction(getattr(column, name), rows)) for name in ("unfit", "clipped", "null")}
+    return {"column": column, "mark": "!" if column.share > share else "", **shares}
 
 
 @cache

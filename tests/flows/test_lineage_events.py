@@ -271,7 +271,7 @@ def test_nobody_is_told_where_nobody_asked(
     shared: Place, version: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By default there is no target; OPENLINEAGE_DISABLED wins over all others."""
-    assert not Workspace.open(shared.workspace.root).lineage.wanted
+    assert not Workspace.open(shared.workspace.root).lineage.is_configured
     monkeypatch.setenv("OPENLINEAGE_URL", collector.url)
     monkeypatch.setenv("OPENLINEAGE_DISABLED", "true")
     _run(shared, version)

@@ -23,7 +23,7 @@ from tasks.evaluate import evaluate
 from tasks.evaluation.predictors import LEARNERS, _some, accuracies
 from tasks.evaluation.private_files import write_scores
 from tasks.evaluation.score_files import ScoreFiles
-from tasks.evaluation.score_pages import beside, scores_page
+from tasks.evaluation.score_pages import scores_page, yardsticks
 from tasks.storage import progress
 from tasks.storage.workspace.settings import Workspace
 from tests.tasks.intake import make_contract, take_in, write_csv
@@ -101,7 +101,7 @@ def test_each_score_has_its_yardsticks_and_the_bar_only_moves_on(tmp_path: Path,
         def advance(self, fraction: float, doing: str = "") -> None:
             moved.append(fraction)
 
-        def outcome(self, held: bool) -> None: ...
+        def outcome(self, passed: bool) -> None: ...
 
     class Reporter:
         def begin(self, name: str) -> Bar:
@@ -120,11 +120,11 @@ def test_each_score_has_its_yardsticks_and_the_bar_only_moves_on(tmp_path: Path,
     assert scores.majority == pytest.approx(2 / 3)
     assert scores.learned_from_real["decision tree"] == scores.accuracies["decision tree"] == 1
     assert set(scores.yardsticks) == {"bootstrap", "independent columns"}
-    assert beside(scores, "accuracy, decision tree") == ("1.0000", "0.6667")
-    near, far = (float(text) for text in beside(scores, "2-way error"))
+    assert yardsticks(scores, "accuracy, decision tree") == ("1.0000", "0.6667")
+    near, far = (float(text) for text in yardsticks(scores, "2-way error"))
     assert scores.errors[2].mean == 0 < near < far
-    assert beside(scores, "mutual information error [nats]")[1] > "0.01"
-    assert beside(scores, "pMSE ratio, logistic regression")[0]
+    assert yardsticks(scores, "mutual information error [nats]")[1] > "0.01"
+    assert yardsticks(scores, "pMSE ratio, logistic regression")[0]
     page = scores_page(PrivateScores(scores), release="town", version=3)
     assert "majority class" in page
     assert f"independent columns: {far:.4f}" in page

@@ -40,9 +40,9 @@ class Local:
     """
 
     def __init__(
-        self, known: Federation, answers: dict[str, SiteService], silent: Mapping[int, set[str]] | None = None
+        self, federation: Federation, answers: dict[str, SiteService], silent: Mapping[int, set[str]] | None = None
     ) -> None:
-        self.known, self.answers, self.silent, self.attempts = known, answers, silent or {}, 0
+        self.known, self.answers, self.silent, self.attempts = federation, answers, silent or {}, 0
 
     def collect(self, call: Call) -> Collected:
         """Ask the sites."""
@@ -100,7 +100,7 @@ def released(
             answers[name] = SiteService(stack.enter_context(joined(*load_site(path), site_workspace)))
         ledger = stack.enter_context(closing(ledger_of(workspace)))
         way, source = Local(known, answers, silent), source_name(spec_path)
-        rounds = work(known, ledger, way, source=source, between=0, told=told.append)
+        rounds = work(known, ledger, way, source=source, between=0, on_message=told.append)
         began = "2026-01-01T00:00:00Z"
         made = publish_across(known, load_federation(spec_path), rounds, ledger, workspace, began=began)
         return FederatedRun(federated_outcome(made, ledger, workspace, repeated=False), known, workspace, told)

@@ -33,7 +33,7 @@ from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Adam
 from privacy.learning.outputs import output_columns
 from privacy.learning.plan import Schedule, TrainingPlan
-from privacy.learning.whole_network import LatentMixture, whole, whole_layers
+from privacy.learning.whole_network import LatentMixture, to_steps, whole_layers
 
 NAME = "small_autoencoder"
 INTERRUPT_AT: list[int] = []
@@ -53,15 +53,15 @@ class SmallAutoencoder:
     name: ClassVar[str] = NAME
     options = Options
 
-    def plan(self, asked: SynthesisTask, options: Options) -> GeneratorPlan:
+    def plan(self, task: SynthesisTask, options: Options) -> GeneratorPlan:
         """Plan the training, its reserve included."""
-        training = self._training(asked)
+        training = self._training(task)
         steps = (PlannedStep("training", training.checkpoints, 1.0, "Gaussian on clipped gradients"),)
         return GeneratorPlan(training.events, steps, 1.0, 1.0, {})
 
     def fit(
         self,
-        asked: SynthesisTask,
+        task: SynthesisTask,
         options: Options,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -70,8 +70,8 @@ class SmallAutoencoder:
         seed: DrawSeed,
     ) -> Fitted[Model]:
         """Train, and write the decoder down."""
-        assert asked.layout is not None
-        learner, rows = self._learner(asked.layout), counts.rows(asked.domain.columns)
+        assert task.layout is not None
+        learner, rows = self._learner(task.layout), counts.rows(task.domain.columns)
 
         def told(done: int, steps: int) -> None:
             if done in INTERRUPT_AT:
@@ -79,24 +79,24 @@ class SmallAutoencoder:
                 raise KeyboardInterrupt
 
         trained = grant.draw(
-            TrainingQuery(rows, learner, self._training(asked), Execution("cpu", 256)), key="training", progress=told
+            TrainingQuery(rows, learner, self._training(task), Execution("cpu", 256)), key="training", progress=told
         )
         layers = [trained.layers["decoder", place] for place in (0, 2)]
         model = DecoderModel(
             rows=500,
-            columns=output_columns(asked.layout),
-            latents=LatentMixture(np.array([1], np.int64), whole(np.zeros((1, 2))), whole(np.eye(2)[None])),
+            columns=output_columns(task.layout),
+            latents=LatentMixture(np.array([1], np.int64), to_steps(np.zeros((1, 2))), to_steps(np.eye(2)[None])),
             network=whole_layers([(w.astype(np.float64), b.astype(np.float64)) for w, b in layers]),
             reading="logits",
-            spreads=np.zeros(asked.layout.width, np.int64),
+            spreads=np.zeros(task.layout.width, np.int64),
             label=None,
             labels=np.empty(0, np.int64),
-            impossible=asked.impossible,
+            impossible=task.impossible,
         )
         return Fitted(model, (), (), trainings=(trained,))
 
-    def _training(self, asked: SynthesisTask) -> TrainingPlan:
-        multiplier = calibrated_multiplier(SCHEDULE, epsilon=asked.epsilon, delta=asked.delta)
+    def _training(self, task: SynthesisTask) -> TrainingPlan:
+        multiplier = calibrated_multiplier(SCHEDULE, epsilon=task.epsilon, delta=task.delta)
         return SCHEDULE.plan(noise_multiplier=multiplier, clipping_norm=Fraction(1))
 
     def _learner(self, layout: RowLayout) -> LatentModel:

@@ -64,7 +64,7 @@ def form_problems(table: TableSpec, product: TablesProduct, contract: Contract, 
         remedy = f"{fewer}; or drop it: a sparse table lists the cells above a threshold of its own"
         problems.append(Problem(found, "the rule for dense tables only", remedy, ("minimum_frequency",)))
     if table.hierarchy is None and not _lists(product.refine):
-        asked, field = _not_listed(product.refine)
+        asked, field = _unsupported_refinement(product.refine)
         found = f"{asked} for table {table.name!r}, which is sparse ({size})"
         remedy = "refine by negative_l2 with `lambda: auto`, or release the table in a spec of its own"
         allowed = f"for a sparse table {_SPARSE_METHODS} {AUTO} or a number, by itself"
@@ -78,7 +78,7 @@ def _lists(refine: Refine) -> bool:
     return alone and refine.method in ("none", "simplex", "negative_l2")
 
 
-def _not_listed(refine: Refine) -> tuple[str, str]:
+def _unsupported_refinement(refine: Refine) -> tuple[str, str]:
     """Name what a sparse table cannot be refined by, and its key."""
     if refine.consistent:
         return "`consistent`", "consistent"

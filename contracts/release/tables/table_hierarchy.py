@@ -111,7 +111,7 @@ class Hierarchy(Frozen):
 
     @field_validator("quadtree", "nested", mode="before")
     @classmethod
-    def _listed(cls, written: Any) -> Any:
+    def _parse_levels(cls, written: Any) -> Any:
         return as_tuple(written)
 
     @field_validator("quadtree")

@@ -33,7 +33,7 @@ from privacy.accounting.scale import largest_epsilon
 from privacy.ledger.accounts.reckoning import Reckoning, accounts_of_people, check_accounts, is_unused
 from privacy.ledger.accounts.run_entries import check_source
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal, refusal
-from privacy.ledger.store.ledger_rows import known_account, people_and_accounts, spent_by_release
+from privacy.ledger.store.ledger_rows import existing_account, people_and_accounts, spent_by_release
 from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargePart, ChargeRequest
 
 _SHOWN_RELEASES = 4
@@ -81,7 +81,7 @@ def price(connection: Connection, request: ChargeRequest, reckoning: Reckoning) 
         raise refusal(f"run {request.run_key}", "charge", wrong, "at least one event, and no negative amount")
     found = people_and_accounts(connection, request.source)
     if found is None:
-        raise _unbound(known_account(connection, request.account).terms, request)
+        raise _unbound(existing_account(connection, request.account).terms, request)
     people, accounts = found
     check_source(connection, request.source, *people)
     check_accounts(accounts, accounts_of_people(reckoning.balances, *people), reckoning.balances)
@@ -89,7 +89,7 @@ def price(connection: Connection, request: ChargeRequest, reckoning: Reckoning) 
         people = _on_days(request, people)
         accounts = [state for state in accounts if state.terms.days.overlaps(people[1])]
     if request.account not in {state.terms.name for state in accounts}:
-        raise _of_others(known_account(connection, request.account).terms, accounts, request, people)
+        raise _of_others(existing_account(connection, request.account).terms, accounts, request, people)
     for state in accounts:
         _check_terms(state, request)
     _check_cover(accounts, request, people)

@@ -15,9 +15,9 @@ from privacy.ledger.errors import refusal
 from privacy.ledger.journal.journal import Journal
 from privacy.ledger.store.database import Store, Transaction
 from privacy.ledger.store.ledger_rows import (
+    existing_account,
+    existing_charge,
     find_charge,
-    known_account,
-    known_charge,
     returnable,
     set_charge,
     spend,
@@ -97,7 +97,7 @@ def open_charge(
 ) -> tuple[Charge, dict[str, Calculus]]:
     """Mark a reserved charge as opened, for noise of one kind; return it, and each account's calculus."""
     connection = transaction.connection
-    charge = known_charge(connection, run_key)
+    charge = existing_charge(connection, run_key)
     check_charge(connection, charge)
     check_draws(connection, run_key)
     if charge.status == "returned":
@@ -108,15 +108,15 @@ def open_charge(
         set_charge(connection, run_key, status="opened", security=security)
         body = {"run_key": run_key, "security": security}
         journal.append(transaction, "grant_opened", body, subject=run_key)
-    charge = known_charge(connection, run_key)
+    charge = existing_charge(connection, run_key)
     names = [part.account for part in charge.parts]
-    return charge, {name: known_account(connection, name).terms.calculus for name in names}
+    return charge, {name: existing_account(connection, name).terms.calculus for name in names}
 
 
 def give_back(transaction: Transaction, journal: Journal, run_key: str, reckoning: Reckoning) -> None:
     """Give back a charge whose grant was never opened; what was opened stays spent."""
     connection = transaction.connection
-    charge = known_charge(connection, run_key)
+    charge = existing_charge(connection, run_key)
     check_charge(connection, charge)
     if charge.status == "returned":
         return
@@ -124,7 +124,7 @@ def give_back(transaction: Transaction, journal: Journal, run_key: str, reckonin
         allowed = "reserved, never opened: what was opened stays spent"
         raise refusal(f"run {run_key}", "charge", charge.status, allowed)
     set_charge(connection, run_key, status="returned")
-    states = {part.account: known_account(connection, part.account) for part in charge.parts}
+    states = {part.account: existing_account(connection, part.account) for part in charge.parts}
     check_accounts(states.values(), states, reckoning.balances)
     for part in charge.parts:
         state = states[part.account]

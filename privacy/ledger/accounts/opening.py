@@ -64,7 +64,7 @@ def open_account(
     check_population(connection, terms.population)
     for other in accounts_of(connection, terms.population, terms.days):
         if other.terms.name != terms.name:
-            _check_beside(terms, other)
+            _check_overlap(terms, other)
     cap = terms.calculus.cap(terms.epsilon, terms.delta)
     inherited = _inherited(connection, terms)
     if inherited and isinstance(terms.calculus, RenyiCalculus):
@@ -115,9 +115,9 @@ def _plain(name: str) -> str:
     return "".join(sign for sign in unicodedata.normalize("NFKC", name).casefold() if sign.isalnum())
 
 
-def _check_again(terms: AccountTerms, known: AccountState, *, unused: bool, reopen: bool) -> None:
+def _check_again(terms: AccountTerms, existing: AccountState, *, unused: bool, reopen: bool) -> None:
     """Refuse other terms for an account that was ever used, or other people for any, or without being asked to."""
-    people = [(each.population, each.block) for each in (known.terms, terms)]
+    people = [(each.population, each.block) for each in (existing.terms, terms)]
     if unused and reopen and people[0] == people[1]:
         return
     allowed = "the terms that it was opened with; after its first charge a cap never changes"
@@ -130,7 +130,7 @@ def _check_again(terms: AccountTerms, known: AccountState, *, unused: bool, reop
     raise refusal(f"account {terms.name}", "terms", "an account of this name with other terms", allowed, remedy)
 
 
-def _check_beside(terms: AccountTerms, other: AccountState) -> None:
+def _check_overlap(terms: AccountTerms, other: AccountState) -> None:
     """Refuse an account beside one of the same days, or with another unit or relation for some of the same people."""
     theirs = other.terms
     if theirs.days == terms.days:

@@ -90,7 +90,7 @@ def check_draws(connection: Connection, run_key: str) -> None:
 def _compare_draws(connection: Connection, run_key: str) -> None:
     rows = [(row.number, row.key, row.sha256, json.loads(row.event)) for row in draws_of(connection, run_key)]
     entries = entries_about(connection, run_key, draws=True)
-    told = [_told(entry.body) for entry in entries]
+    told = [_summary(entry.body) for entry in entries]
     for place, entry in enumerate(entries):
         if rows[place : place + 1] != [told[place]]:
             raise _wrong(run_key, entry, "the draw is missing in the database, or is another one")
@@ -145,7 +145,7 @@ def _inherited(connection: Connection, run_key: str, amounts: Mapping[str, int])
     return True
 
 
-def _told(body: Mapping[str, Any]) -> tuple[int, str, str, Any]:
+def _summary(body: Mapping[str, Any]) -> tuple[int, str, str, Any]:
     return body["number"], body["key"], body["sha256"], body["event"]
 
 

@@ -15,7 +15,7 @@ from privacy.ledger.journal.journal import Journal, earlier_checkpoints
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Transaction
-from privacy.ledger.store.ledger_rows import find_version, known_charge, set_charge, set_version, versions_of
+from privacy.ledger.store.ledger_rows import existing_charge, find_version, set_charge, set_version, versions_of
 from privacy.ledger.terms import Charge, VersionEntry
 
 VISIBLE = ("published", "superseded", "withdrawn")
@@ -26,7 +26,7 @@ def allocate(connection: Connection, run_key: str) -> VersionEntry:
     known = find_version(connection, run_key)
     if known is not None:
         return known
-    release = known_charge(connection, run_key).request.release
+    release = existing_charge(connection, run_key).request.release
     number = 1 + max((version.number for version in versions_of(connection, release)), default=0)
     made = VersionEntry(release, number, run_key, "allocated", None)
     connection.execute(schema.versions.insert().values(**vars(made)))
@@ -39,7 +39,7 @@ def publish(transaction: Transaction, journal: Journal, run_key: str, manifest: 
     The entry names the checkpoints before it: a proof of the version that leaves one of them out is found.
     """
     connection = transaction.connection
-    charge = known_charge(connection, run_key)
+    charge = existing_charge(connection, run_key)
     _check_secure(charge)
     version = find_version(connection, run_key)
     if version is None:
@@ -66,7 +66,7 @@ def publish(transaction: Transaction, journal: Journal, run_key: str, manifest: 
 def prove(transaction: Transaction, journal: Journal, run_key: str, signer: Signer) -> dict[str, Any]:
     """Return the proof that a run, and the openings of its accounts, are in the journal."""
     connection = transaction.connection
-    check_charge(connection, known_charge(connection, run_key))
+    check_charge(connection, existing_charge(connection, run_key))
     run = [entry for entry in journal.entries(connection, subject=run_key) if entry.kind in RUN_KINDS]
     last = next(entry.body for entry in reversed(run) if entry.kind == "charge_reserved")
     accounts = [  # an account that was opened again before anything was charged has its last opening's terms

@@ -24,7 +24,7 @@ _FREQUENT: Final = "noise_drawn"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class EntryFilter:
     """Which entries are asked for; None asks for all.
 
     Args:
@@ -60,20 +60,20 @@ class Inclusion:
     path: tuple[str, ...]
 
 
-def entries(connection: Connection, wanted: Wanted, *, before: int | None, limit: int) -> tuple[Entry, ...]:
+def entries(connection: Connection, search: EntryFilter, *, before: int | None, limit: int) -> tuple[Entry, ...]:
     """Return the newest entries before a sequence number that are asked for, the newest first.
 
     Raises:
         LedgerCorrupt: an entry's stored hash is not the hash of what it says.
     """
-    subjects = _subjects(wanted)
+    subjects = _subjects(search)
     if subjects is None:
-        query = schema.journal.select().where(*_conditions(wanted, before, by_subject=wanted.run is not None))
-    elif _scanned(connection, wanted, subjects):
-        query = schema.journal.select().where(*_conditions(wanted, before), _J.subject.in_(subjects))
+        query = schema.journal.select().where(*_conditions(search, before, by_subject=search.run is not None))
+    elif _scanned(connection, search, subjects):
+        query = schema.journal.select().where(*_conditions(search, before), _J.subject.in_(subjects))
     else:
-        newest = _newest(connection, wanted, subjects, before=before, limit=limit)
-        conditions = _conditions(wanted, before, by_subject=True)
+        newest = _newest(connection, search, subjects, before=before, limit=limit)
+        conditions = _conditions(search, before, by_subject=True)
         query = schema.journal.select().where(*conditions, _J.subject.in_(newest))
     rows = connection.execute(query.order_by(_J.sequence.desc()).limit(limit))
     return tuple(checked_entry(row) for row in rows)
@@ -95,29 +95,29 @@ def prove(connection: Connection, sequence: int) -> Inclusion | None:
     return Inclusion(row.size, row.root, row.head, row.at, row.key_id, row.signature, path)
 
 
-def _conditions(wanted: Wanted, before: int | None, *, by_subject: bool = False) -> list[ColumnElement[bool]]:
+def _conditions(search: EntryFilter, before: int | None, *, by_subject: bool = False) -> list[ColumnElement[bool]]:
     """Return what an entry must be; found by its subject, its kind is compared in a way that no index serves."""
     made: list[ColumnElement[bool]] = []
     if before is not None:
         made.append(_J.sequence < before)
-    if wanted.kind is not None:
-        made.append((_J.kind.concat("") if by_subject else _J.kind) == wanted.kind)
-    if wanted.run is not None:
-        made.append(_J.subject == wanted.run)
-    if wanted.without:
-        made.append(_J.kind.not_in(wanted.without))
+    if search.kind is not None:
+        made.append((_J.kind.concat("") if by_subject else _J.kind) == search.kind)
+    if search.run is not None:
+        made.append(_J.subject == search.run)
+    if search.without:
+        made.append(_J.kind.not_in(search.without))
     return made
 
 
-def _subjects(wanted: Wanted) -> Select[Any] | None:
+def _subjects(search: EntryFilter) -> Select[Any] | None:
     """Return the query for the subjects that are asked about; None for all."""
     charges, parts, accounts = schema.charges.c, schema.parts.c, schema.accounts.c
     asked: list[Select[Any]] = []
-    if wanted.release is not None:
-        asked.append(select(charges.run_key.label("subject")).where(charges.release == wanted.release))
-    if wanted.account is not None:
-        runs = select(parts.run_key.label("subject")).where(parts.account == wanted.account)
-        itself = select(accounts.name.label("subject")).where(accounts.name == wanted.account)
+    if search.release is not None:
+        asked.append(select(charges.run_key.label("subject")).where(charges.release == search.release))
+    if search.account is not None:
+        runs = select(parts.run_key.label("subject")).where(parts.account == search.account)
+        itself = select(accounts.name.label("subject")).where(accounts.name == search.account)
         found = union(runs, itself).subquery()
         asked.append(select(found.c.subject))
     if not asked:
@@ -130,23 +130,23 @@ def _subjects(wanted: Wanted) -> Select[Any] | None:
     return query
 
 
-def _scanned(connection: Connection, wanted: Wanted, subjects: Select[Any]) -> bool:
+def _scanned(connection: Connection, search: EntryFilter, subjects: Select[Any]) -> bool:
     """Say whether it is less work to go through all entries of a kind than to look at each subject.
 
     Of most kinds a run has one entry, among many of the frequent kind: for many subjects the kind's index is shorter.
     """
-    if wanted.kind in (None, _FREQUENT):
+    if search.kind in (None, _FREQUENT):
         return False
     some = subjects.limit(_FEW_RUNS).subquery()
     return int(connection.execute(select(func.count()).select_from(some)).scalar() or 0) >= _FEW_RUNS
 
 
 def _newest(
-    connection: Connection, wanted: Wanted, subjects: Select[Any], *, before: int | None, limit: int
+    connection: Connection, search: EntryFilter, subjects: Select[Any], *, before: int | None, limit: int
 ) -> Sequence[str]:
     """Return the subjects with the newest entries: all that can have one among the newest `limit`."""
     found = subjects.subquery()
     last = select(func.max(_J.sequence)).where(_J.subject == found.c.subject)
-    newest = last.where(*_conditions(wanted, before, by_subject=True)).scalar_subquery().label("newest")
+    newest = last.where(*_conditions(search, before, by_subject=True)).scalar_subquery().label("newest")
     ranked = select(found.c.subject, newest).order_by(newest.desc().nulls_last()).limit(limit)
     return [row.subject for row in connection.execute(ranked) if row.newest is not None]

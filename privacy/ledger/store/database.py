@@ -95,7 +95,7 @@ class Store:
             LedgerConflict: another process won a race; nothing was written.
             LedgerUnavailable: the database does not answer or cannot be written.
         """
-        with self._told(), self._queue(), self._engine.begin() as connection:
+        with self._translated_errors(), self._queue(), self._engine.begin() as connection:
             if not self._is_sqlite:
                 connection.execute(_TAKE_TURN)
             row = connection.execute(_LOCKED_HEAD).first()
@@ -109,7 +109,7 @@ class Store:
         engine = self._engine.execution_options(reading=True)
         if not self._is_sqlite:
             engine = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-        with self._told(), engine.begin() as connection:
+        with self._translated_errors(), engine.begin() as connection:
             yield connection
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class Store:
 
     def _create(self) -> str:
         """Make the tables, unless another process was quicker; return the schema that is there now."""
-        with self._told(), self._queue(), self._engine.begin() as connection:
+        with self._translated_errors(), self._queue(), self._engine.begin() as connection:
             if not self._is_sqlite:
                 connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
             found = version_of(connection)
@@ -150,7 +150,7 @@ class Store:
             return found or VERSION
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         """Turn the database's errors into ours, without what was written and without the password."""
         driver: Any = self._engine.dialect.loaded_dbapi
         try:

@@ -65,7 +65,7 @@ def find_account(connection: Connection, name: str) -> AccountState | None:
     return None if row is None else state_of(row)
 
 
-def known_account(connection: Connection, name: str) -> AccountState:
+def existing_account(connection: Connection, name: str) -> AccountState:
     """Return an account; `LedgerRefusal` with the names there are when it is not one."""
     state = find_account(connection, name)
     if state is None:
@@ -161,7 +161,7 @@ def find_charge(connection: Connection, run_key: str) -> Charge | None:
     return next(iter(_charges(connection, _BY_RUN_KEY, {"wanted": run_key})), None)
 
 
-def known_charge(connection: Connection, run_key: str) -> Charge:
+def existing_charge(connection: Connection, run_key: str) -> Charge:
     """Return the charge of a run; `LedgerRefusal` when there is none."""
     charge = find_charge(connection, run_key)
     if charge is None:

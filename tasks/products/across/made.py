@@ -206,7 +206,7 @@ def classifier_files(known: Federation, model: ClassifierModel, version: int) ->
         version=version,
         title=contract.name,
         trainer=product.trainer,
-        says=trainer(product.trainer).says,
+        summary=trainer(product.trainer).summary,
         label=product.label,
         names=product.names(contract),
         widths=model.widths,

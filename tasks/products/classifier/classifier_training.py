@@ -44,8 +44,8 @@ def train_classifier(
     Privacy: exactly what the grant admits; the rest is post-processing.
     """
     counts, seed = SnapshotSource(table, contract), partial(seed_of_run, folder, run_key)
-    made_by = trainer(plan.by)
+    made_by = trainer(plan.generator)
     with step("train") as bar:
-        fitted = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, bar.advance, seed)
-    logger.info("trained by %s: %d parameters", plan.by, fitted.model.parameters)
+        fitted = made_by.fit(plan.task, plan.options, plan.plan, counts, grant, bar.advance, seed)
+    logger.info("trained by %s: %d parameters", plan.generator, fitted.model.parameters)
     return TrainedClassifier(fitted)

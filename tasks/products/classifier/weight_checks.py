@@ -131,7 +131,7 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
             version=self._record.version,
             title=contract.name,
             trainer=meaning.product.trainer,
-            says=trainer(meaning.product.trainer).says,
+            summary=trainer(meaning.product.trainer).summary,
             label=meaning.product.label,
             names=meaning.names,
             widths=replay.model.widths,

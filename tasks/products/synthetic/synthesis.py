@@ -51,14 +51,14 @@ def synthesize(
     Privacy: exactly what the grant admits; the rest is post-processing.
     """
     counts, seed = SnapshotSource(table, contract), partial(seed_of_run, folder, run_key)
-    made_by: Generator[Any] = generator(plan.by)
+    made_by: Generator[Any] = generator(plan.generator)
     with step("synthesize") as bar:
-        fitted = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, bar.advance, seed)
+        fitted = made_by.fit(plan.task, plan.options, plan.plan, counts, grant, bar.advance, seed)
     model = read_model(fitted.model.kind, *fitted.model.to_arrays())
     rows, rows_from = rows_of(product, contract, model)
     made = Synthesis(fitted, model, seed(), rows, rows_from)
     checkpoints = sum(len(each.draws) for each in fitted.trainings)
-    logger.info("fitted %s: %d draws", plan.by, len(made.drawn) + checkpoints)
+    logger.info("fitted %s: %d draws", plan.generator, len(made.drawn) + checkpoints)
     return made
 
 

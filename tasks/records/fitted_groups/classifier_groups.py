@@ -72,7 +72,7 @@ def guarantees(run: Run) -> dict[str, Any]:
         },
         "per_parameter": {
             "epsilon": NONE if alone is None else alone,
-            "bounds": trainer(plan.by).says,
+            "bounds": trainer(plan.generator).summary,
         },
     }
 
@@ -80,7 +80,7 @@ def guarantees(run: Run) -> dict[str, Any]:
 def per_parameter(run: Run) -> str | None:
     """Return the epsilon of each parameter by itself, where the trainer has one that is not the joint one."""
     plan = run.facts.trained[0]
-    return trainer(plan.by).per_parameter(plan.asked, plan.options)
+    return trainer(plan.generator).per_parameter(plan.task, plan.options)
 
 
 def clamped(run: Run) -> dict[str, str] | str:
@@ -97,7 +97,7 @@ def seed(run: Run) -> str:
 
 def model_mechanism_choice(run: Run) -> dict[str, Any]:
     """Say who chose what is noisy, and how much."""
-    return {"by": message("the trainer {trainer}, within the charge", trainer=run.facts.trained[0].by)}
+    return {"by": message("the trainer {trainer}, within the charge", trainer=run.facts.trained[0].generator)}
 
 
 def row_count(run: Run) -> str:
@@ -117,17 +117,17 @@ MODEL: Final = FieldGroup(
     "product",
     "Model",
     (
-        public("trainer", "What made the model.", lambda run: run.facts.trained[0].by),
+        public("trainer", "What made the model.", lambda run: run.facts.trained[0].generator),
         public(
             "options",
             "Its options, those that were not written included.",
             lambda run: run.facts.trained[0].options.model_dump(mode="json", by_alias=True),
         ),
-        public("label", "The column that the model tells.", lambda run: run.facts.trained[0].asked.label),
+        public("label", "The column that the model tells.", lambda run: run.facts.trained[0].task.label),
         public(
             "columns",
             "The columns that were learned from, the label among them.",
-            lambda run: list(run.facts.trained[0].asked.domain.columns),
+            lambda run: list(run.facts.trained[0].task.domain.columns),
         ),
         public("network", "The network.", network),
         public("clamped", "Ranges to which all weights, and all biases, were clamped.", clamped),

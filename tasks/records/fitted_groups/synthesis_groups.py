@@ -139,7 +139,7 @@ def decoding(run: Run) -> dict[str, str]:
     from contracts.contract.decoding import Decoder
 
     plan, _ = run.facts.synthetic
-    forms = Decoder(run.facts.contract, plan.asked.domain.columns).forms
+    forms = Decoder(run.facts.contract, plan.task.domain.columns).forms
     return {form.name: _decoded(form) for form in forms}
 
 
@@ -170,10 +170,10 @@ def constraints(run: Run) -> list[str] | str:
     plan, _ = run.facts.synthetic
     held: list[str] = [
         message("impossible cells of {names} do not occur", names=" × ".join(clique))
-        for clique in plan.asked.impossible
+        for clique in plan.task.impossible
     ]
     pairs = [each.less_or_equal for each in run.facts.contract.constraints]
-    names = set(plan.asked.domain.columns)
+    names = set(plan.task.domain.columns)
     held += [f"{pair[0]} <= {pair[1]}" for pair in pairs if pair is not None and set(pair) <= names]
     return held or NONE
 
@@ -181,7 +181,7 @@ def constraints(run: Run) -> list[str] | str:
 def expected_error(run: Run) -> dict[str, str] | str:
     """Give the error that the noise alone was expected to make, by number of columns; data-free [rows]."""
     plan, _ = run.facts.synthetic
-    return {f"{order}-way": f"{error:.6g}" for order, error in sorted(plan.made.expected_error.items())} or NONE
+    return {f"{order}-way": f"{error:.6g}" for order, error in sorted(plan.plan.expected_error.items())} or NONE
 
 
 SYNTHESIS = FieldGroup(
@@ -194,7 +194,7 @@ SYNTHESIS = FieldGroup(
             "Its options, those that were not written included.",
             lambda run: run.facts.synthetic[0].options.model_dump(mode="json", by_alias=True),
         ),
-        public("columns", "The columns of a row.", lambda run: list(run.facts.synthetic[0].asked.domain.columns)),
+        public("columns", "The columns of a row.", lambda run: list(run.facts.synthetic[0].task.domain.columns)),
         public("rows", "Number of rows, and where it comes from.", rows),
         public("seed", "Seed of sampling, order and decoding.", lambda run: seed_text(run.facts.synthetic[1].seed)),
         public(

@@ -118,10 +118,10 @@ def items(run: Run) -> dict[str, Any]:
         names = {name for table in run.facts.tables for name in table.columns}
         form = message("noisy counts by these items; no record of a person")
     elif run.facts.classifier is not None:
-        names = set(run.facts.trained[0].asked.domain.columns)
+        names = set(run.facts.trained[0].task.domain.columns)
         form = message("the weights of a classifier of these items; no record of a person")
     else:
-        names = set(run.facts.synthetic[0].asked.domain.columns)
+        names = set(run.facts.synthetic[0].task.domain.columns)
         form = message("made-up records with these items; none is a person's")
     return {
         "items": [column.description or column.name for column in contract.columns if column.name in names],

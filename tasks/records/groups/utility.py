@@ -56,13 +56,13 @@ def _of_tables(run: Run) -> Iterator[dict[str, Any]]:
             yield {"of": table.measurement.key, "mean_absolute": SPARSE, "rmse": SPARSE, "noise_rmse": noise}
             continue
         found = run.facts.distances[table.measurement.key]
-        yield {"of": table.measurement.key, **found.told(), "noise_rmse": noise}
+        yield {"of": table.measurement.key, **found.to_json(), "noise_rmse": noise}
 
 
 def _of_rows(run: Run) -> Iterator[dict[str, Any]]:
     made = run.facts.synthetic[1]
     for each in made.fitted.measurements:
-        yield {"of": each.key, **run.facts.distances[each.key].told(), "noise_rmse": f"{sqrt(each.variance):.6g}"}
+        yield {"of": each.key, **run.facts.distances[each.key].to_json(), "noise_rmse": f"{sqrt(each.variance):.6g}"}
 
 
 def computed_on(run: Run) -> list[dict[str, str]]:

@@ -36,7 +36,7 @@ class SparkWorker:
         EngineFailed: no session could be started.
     """
 
-    def __init__(self, settings: SparkSettings, folder: Path, *, held: int | None = None) -> None:
+    def __init__(self, settings: SparkSettings, folder: Path, *, lock: int | None = None) -> None:
         self._log = folder / LOG
         self._lock = Lock()
         scratch = folder / "spill"
@@ -55,7 +55,7 @@ class SparkWorker:
                 encoding="utf-8",
                 start_new_session=True,
                 umask=0o077,
-                pass_fds=() if held is None else (held,),
+                pass_fds=() if lock is None else (lock,),
             )
         except OSError as error:
             allowed, remedy = "the Python of an environment with pyspark", "correct `spark.python` in sudare.toml"

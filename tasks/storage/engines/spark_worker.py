@@ -42,12 +42,12 @@ SOURCE, STAGE = "sudare_source", "sudare_stage"
 FILE, ROW = "sudare_file", "sudare_row"
 
 
-def session(given: dict[str, str]) -> Any:
+def session(options: dict[str, str]) -> Any:
     """Start Spark with our settings; what was given wins."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("sudare")
-    for name, value in {**SETTINGS, **given}.items():
+    for name, value in {**SETTINGS, **options}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 

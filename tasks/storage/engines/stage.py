@@ -117,7 +117,7 @@ def ingest_in_engine(
     folder: Path,
     key: bytes,
     settings: SparkSettings | None,
-    held: int | None = None,
+    lock: int | None = None,
     goes_on: Callable[[PrivateTable], bool] = lambda table: False,
 ) -> PrivateTable:
     """Make the stage of a run in Spark, or take up the one of an earlier attempt.
@@ -128,7 +128,7 @@ def ingest_in_engine(
         folder: the run's private folder; made 0700.
         key: the workspace's snapshot key.
         settings: where Spark is; None where the workspace does not say.
-        held: descriptor of the lock on the folder, which Spark keeps while it lives.
+        lock: descriptor of the lock on the folder, which Spark keeps while it lives.
         goes_on: says whether a stage is that of a run which is charged and not finished. It is taken up even if its
             source has changed since.
     Returns:
@@ -150,7 +150,7 @@ def ingest_in_engine(
         files = _files(source)
         made_from = fingerprint(source, origin.first, key)
         stack.enter_context(private_folder(folder))
-        worker = SparkWorker(settings, folder, held=held)
+        worker = SparkWorker(settings, folder, lock=lock)
         bar.advance(0.2)
         try:
             charged = lambda stage, known: goes_on(PrivateTable(folder / stage, known, contract.digest, name))  # noqa: E731

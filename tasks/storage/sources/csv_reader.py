@@ -110,19 +110,19 @@ def _split(header: str, delimiter: str) -> tuple[str, ...]:
     return tuple(next(csv.reader([header], delimiter=delimiter), []))
 
 
-def _check_delimiter(path: Path, header: str, given: str, expected: Sequence[str]) -> None:
+def _check_delimiter(path: Path, header: str, delimiter: str, expected: Sequence[str]) -> None:
     """Refuse a delimiter at which the header does not split into the columns while it does so at another one."""
-    known = {mark: len(set(_split(header, mark)) & set(expected)) for mark in (given, *DELIMITERS)}
+    known = {mark: len(set(_split(header, mark)) & set(expected)) for mark in (delimiter, *DELIMITERS)}
     best = max(known, key=lambda mark: known[mark])
-    if known[best] == known[given] == 0 and len(_split(header, given)) == 1:
+    if known[best] == known[delimiter] == 0 and len(_split(header, delimiter)) == 1:
         best = max(DELIMITERS, key=lambda mark: len(_split(header, mark)))
         if len(_split(header, best)) == 1:
             return
-    elif known[best] <= known[given]:
+    elif known[best] <= known[delimiter]:
         return
     found = f"the fields are separated by {best!r}"
     remedy = f'write `delimiter: "{best}"` in the spec, under `source:`'.replace("\t", r"\t")
-    refuse(path, "source.delimiter", found, f"the delimiter of the spec, {given!r}", remedy)
+    refuse(path, "source.delimiter", found, f"the delimiter of the spec, {delimiter!r}", remedy)
 
 
 def _relation(path: Path, columns: Sequence[str], delimiter: str, packing: str) -> str:

@@ -97,7 +97,7 @@ def deliver(
     def explain_part(part: Reading) -> Explanation:
         return explain if part is reading else lambda error: part.explain(error) or explain(error)
 
-    _beside(reading, lambda: fill(connection, reading, guarded, explain_part, advance))
+    _fill_while_checking(reading, lambda: fill(connection, reading, guarded, explain_part, advance))
     attempt(lambda: connection.execute("RESET disabled_optimizers"), explain)
 
 
@@ -196,7 +196,7 @@ def _no_rows(reading: Reading) -> None:
     break_gate(reading.where, "rows", "no rows", "at least one row", "deliver the table again")
 
 
-def _beside(reading: Reading, fill: Callable[[], None]) -> None:
+def _fill_while_checking(reading: Reading, fill: Callable[[], None]) -> None:
     """Fill, and meanwhile look whether the file is whole; that it is not explains what the filling stumbles over."""
     stop = Event()
     pool = ThreadPoolExecutor(1, "whole-file")

@@ -20,7 +20,7 @@ from tasks.storage.duckdb_session import one_file
 from tasks.storage.sources.csv_reader import read_csv
 from tasks.storage.sources.folder import HIVE_NULL, FolderFile, check_different, drift
 from tasks.storage.sources.table_reader import damaged, read_parquet
-from tasks.storage.sources.typed_rows import MANY, Reading, refuse, told_as
+from tasks.storage.sources.typed_rows import MANY, Reading, refuse, with_label
 
 _COPY: Final = "\x04"
 """How the names of copies begin that have the type which a select uses."""
@@ -58,7 +58,7 @@ def read_folder(
         GateBroken: the columns of the files differ, or two files are the same.
     """
     check_different(parts)
-    readings = [_one(part, form, delimiter, expected) for part in parts]
+    readings = [_check_file(part, form, delimiter, expected) for part in parts]
     first = readings[0]
     findings = [
         drift(part, reading.columns, first.columns, named=reading.named and first.named)
@@ -78,13 +78,13 @@ def read_folder(
     return _csv(where, parts, readings, names)
 
 
-def _one(part: FolderFile, form: Files, delimiter: str | None, expected: Sequence[str]) -> Reading:
+def _check_file(part: FolderFile, form: Files, delimiter: str | None, expected: Sequence[str]) -> Reading:
     """Look at one file."""
     keys = {name for name, _ in part.partition}
     inside = [name for name in expected if name not in keys]
     if form == "parquet":
-        return told_as(lambda: read_parquet(part.path), part.path, part.label)
-    return told_as(lambda: read_csv(part.path, delimiter=delimiter, expected=inside), part.path, part.label)
+        return with_label(lambda: read_parquet(part.path), part.path, part.label)
+    return with_label(lambda: read_csv(part.path, delimiter=delimiter, expected=inside), part.path, part.label)
 
 
 def _stored(readings: Sequence[Reading]) -> dict[str, str]:

@@ -23,7 +23,7 @@ from tasks.storage.sources.folder import FolderFile, parts_named
 from tasks.storage.sources.lake_formats import ABOVE, check_plain
 from tasks.storage.sources.origin import Origin, checked, read_file, read_parts
 from tasks.storage.sources.source_kinds import SourceKind
-from tasks.storage.sources.typed_rows import Reading, refuse, told_as
+from tasks.storage.sources.typed_rows import Reading, refuse, with_label
 from tasks.storage.workspace.run_folder import FETCHED
 
 AT_ONCE: Final = 8
@@ -40,16 +40,16 @@ def objects_origin(source: Source, address: S3Address, contract: Contract) -> It
         StoreAway: the store does not answer.
     """
     store = ObjectStore(address, source.credentials, field="source.path")
-    found = _listed(source, store)
+    found = _list_keys(source, store)
 
     def reading(folder: Path, advance: Callable[[float], None]) -> Reading:
         parts = _fetched(source, store, found, folder / FETCHED, advance)
         if source.files is None:
-            near = told_as(lambda: read_file(source, parts[0].path, contract), parts[0].path, source.name)
+            near = with_label(lambda: read_file(source, parts[0].path, contract), parts[0].path, source.name)
             return checked(near.told_as(parts[0].path, source.name), source, contract)
         return checked(read_parts(source.name, parts, source, contract), source, contract)
 
-    yield Origin(_marks(found), lambda: _marks(_listed(source, store)), reading, fetches=True)
+    yield Origin(_marks(found), lambda: _marks(_list_keys(source, store)), reading, fetches=True)
 
 
 def last_written(source: Source, address: S3Address) -> datetime | None:
@@ -69,7 +69,7 @@ def _marks(found: list[StoredObject]) -> list[list[object]]:
     return [[each.key, each.size, each.etag] for each in found]
 
 
-def _listed(source: Source, store: ObjectStore) -> list[StoredObject]:
+def _list_keys(source: Source, store: ObjectStore) -> list[StoredObject]:
     key = store.address.key
     if source.files is not None:
         found = _below(source, store)
@@ -105,9 +105,9 @@ def _counts(relative: str) -> bool:
     )
 
 
-def _named(listed: StoredObject, key: str) -> tuple[str, tuple[int | str, ...]]:
+def _named(stored: StoredObject, key: str) -> tuple[str, tuple[int | str, ...]]:
     """Return the key below the prefix, and what the object is; keys are unique, so none has a second name."""
-    return listed.key[len(key) + 1 :], (listed.key, listed.etag)
+    return stored.key[len(key) + 1 :], (stored.key, stored.etag)
 
 
 def _fetched(
@@ -146,11 +146,11 @@ def _fetched(
     return parts_named(source.name, source.files, files)
 
 
-def _copied(store: ObjectStore, listed: StoredObject, path: Path, more: Callable[[int], None]) -> bool:
+def _copied(store: ObjectStore, stored: StoredObject, path: Path, more: Callable[[int], None]) -> bool:
     """Copy one object; a disk that is full is the run's folder's fault."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return store.fetch(listed, path, more)
+        return store.fetch(stored, path, more)
     except OSError as error:
         failed = trouble(error, path.parent, "copying the source")
     raise failed

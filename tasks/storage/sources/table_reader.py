@@ -117,17 +117,17 @@ def _sqlite_batches(path: Path, table: str, reading: Reading) -> Iterator[tuple[
     """Yield the rows of an SQLite table as Arrow batches of text, each with the fraction read so far."""
     named = ", ".join(identifier(name) for name in reading.columns)
     with closing(_sqlite(path)) as file:
-        counted = _asked(reading, lambda: file.execute(f"SELECT count(*) FROM {identifier(table)}").fetchall())
-        cursor = _asked(reading, lambda: file.execute(f"SELECT {named} FROM {identifier(table)}"))
+        counted = _query(reading, lambda: file.execute(f"SELECT count(*) FROM {identifier(table)}").fetchall())
+        cursor = _query(reading, lambda: file.execute(f"SELECT {named} FROM {identifier(table)}"))
         total, done = counted[0][0], 0
-        while rows := _asked(reading, lambda: cursor.fetchmany(BATCH_ROWS)):
+        while rows := _query(reading, lambda: cursor.fetchmany(BATCH_ROWS)):
             done += len(rows)
             columns = zip(*rows, strict=True)
             arrays = [pa.array([_text(value, reading) for value in column], pa.string()) for column in columns]
             yield pa.record_batch(arrays, names=list(reading.columns)), min(done / total, 1.0) if total else 1.0
 
 
-def _asked(reading: Reading, ask: Callable[[], ResultT]) -> ResultT:
+def _query(reading: Reading, ask: Callable[[], ResultT]) -> ResultT:
     """Ask SQLite; its message about a text that it cannot decode quotes the text and goes no further."""
     try:
         return ask()

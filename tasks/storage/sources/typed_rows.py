@@ -67,7 +67,7 @@ class Reading:
         )
 
 
-def told_as(action: Callable[[], ResultT], path: object, label: str) -> ResultT:
+def with_label(action: Callable[[], ResultT], path: object, label: str) -> ResultT:
     """Do something whose refusals name a path, and let them say `label` instead."""
     try:
         return action()

@@ -162,7 +162,7 @@ class Registry:
 
 
 def _objections(
-    path: Path, contract: Contract, known: tuple[Registered, ...], compared: Comparison | None
+    path: Path, contract: Contract, registered: tuple[Registered, ...], compared: Comparison | None
 ) -> Iterator[Finding]:
     """Say why a contract cannot be registered as it is."""
     where, version = str(path), read_version(contract.version)
@@ -171,8 +171,8 @@ def _objections(
         yield Finding(where, "version", repr(contract.version), "MAJOR.MINOR.PATCH", remedy)
     if version is None or compared is None:
         return
-    last = known[-1].version
-    if contract.version in [entry.version for entry in known]:
+    last = registered[-1].version
+    if contract.version in [entry.version for entry in registered]:
         found, allowed = f"{contract.version}, registered with another content", f"a version above {last}"
         yield Finding(where, "version", found, allowed, "give it a new version; a registered one never changes")
     elif version <= (read_version(last) or ()):

@@ -18,17 +18,17 @@ def refusal(where: str, field: str, found: str, allowed: str, remedy: str = "") 
     return WorkspaceRefused([Finding(where, field, found, allowed, remedy)])
 
 
-def create_keys(folder: Path, *, told: bytes | None) -> None:
+def create_keys(folder: Path, *, seed: bytes | None) -> None:
     """Make what is missing; a key that is there (an `init` that was interrupted) stays.
 
     Args:
         folder: of the keys.
-        told: the signing key's seed, where the environment gives it; then none is written.
+        seed: the signing key's seed, where the environment gives it; then none is written.
     """
-    for name in ("signing.key", "snapshot.key") if told is None else ("snapshot.key",):
+    for name in ("signing.key", "snapshot.key") if seed is None else ("snapshot.key",):
         if not (folder / name).exists():
             write_secret(folder / name, secrets.token_bytes(32))
-    public = public_half(told or read_key(folder / "signing.key"))
+    public = public_half(seed or read_key(folder / "signing.key"))
     (folder / "signing.pub").write_text(public + "\n", encoding="ascii")
 
 

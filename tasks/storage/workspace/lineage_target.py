@@ -45,7 +45,7 @@ class LineageTarget:
     key: str | None = field(default=None, repr=False)
 
     @property
-    def wanted(self) -> bool:
+    def is_configured(self) -> bool:
         """Whether there is anybody to tell."""
         return self.url is not None or self.file is not None
 

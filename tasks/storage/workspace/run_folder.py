@@ -160,7 +160,7 @@ def hold(runs: Path, name: str, *, keep_snapshot: bool, of_period: bool = False)
             os.close(descriptor)
 
 
-def is_held(runs: Path, name: str) -> bool:
+def is_locked(runs: Path, name: str) -> bool:
     """Say whether a process holds the folder of a run now."""
     try:
         descriptor = os.open(runs / name / "lock", os.O_RDWR)

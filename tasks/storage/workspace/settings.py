@@ -127,7 +127,7 @@ class Workspace:
 
         SUDARE_SIGNING_KEY holds them as 64 hex digits, SUDARE_SIGNING_KEY_FILE names a file of 32 bytes.
         """
-        seed = _told_seed() or read_key(self.keys / "signing.key")
+        seed = _seed_from_environment() or read_key(self.keys / "signing.key")
         published = self.public_key_file
         if not published.is_file() or published.read_text(encoding="ascii").strip() != public_half(seed):
             remedy = "use the key that belongs to it, or start anew under the other key in a workspace of its own"
@@ -141,7 +141,9 @@ class Workspace:
 
         file = self.public_key_file
         public_key = file.read_text(encoding="ascii").strip() if file.is_file() else None
-        at_hand = public_key is not None and (_told_seed() is not None or (self.keys / "signing.key").is_file())
+        at_hand = public_key is not None and (
+            _seed_from_environment() is not None or (self.keys / "signing.key").is_file()
+        )
         signer = Signer(self.signing_seed()) if at_hand else None
         return Ledger(self.ledger_url, draws=self.draws, signer=signer, public_key=public_key)
 
@@ -167,7 +169,7 @@ class Workspace:
                 folder.mkdir(mode=0o700, exist_ok=True)
                 folder.chmod(0o700)
             (root / "releases").mkdir(exist_ok=True)
-            create_keys(root / PRIVATE / "keys", told=_told_seed())
+            create_keys(root / PRIVATE / "keys", seed=_seed_from_environment())
             (root / FILE).write_text(TEMPLATE, encoding="utf-8")
         except OSError as error:
             found = error.strerror or type(error).__name__
@@ -214,7 +216,7 @@ class Workspace:
         return cls.open(next((folder for folder in (start, *start.parents) if (folder / FILE).is_file()), start))
 
 
-def is_workspace_told() -> bool:
+def is_workspace_configured() -> bool:
     """Say whether SUDARE_WORKSPACE names the workspace: then it is not one that was only found."""
     return bool(os.environ.get("SUDARE_WORKSPACE"))
 
@@ -310,7 +312,7 @@ def _ledger_url(root: Path, written: str) -> str:
     return f"{prefix}{root / written.removeprefix(prefix)}" if written.startswith(prefix) else written
 
 
-def _told_seed() -> bytes | None:
+def _seed_from_environment() -> bytes | None:
     """Return the signing key's seed that the environment gives, or None."""
     told, file = os.environ.get("SUDARE_SIGNING_KEY"), os.environ.get("SUDARE_SIGNING_KEY_FILE")
     if told and file:

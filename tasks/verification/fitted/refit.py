@@ -101,7 +101,7 @@ def refit(
         return None, [], [f"{process}: this installation cannot plan it ({printable(str(error))})"]
     grant, seed = PublishedDraws(replay, events, values, meaning), again.published_seed
     try:
-        fitted = fitter.fit(plan.asked, unlimited, plan.made, NoCounts(meaning), grant, bar.advance, seed)
+        fitted = fitter.fit(plan.task, unlimited, plan.plan, NoCounts(meaning), grant, bar.advance, seed)
     except OutOfTime:
         return None, [], [f"{process}: it was stopped by its time limit, and cannot be followed from there"]
     except UNREADABLE as error:

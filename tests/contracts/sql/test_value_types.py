@@ -107,7 +107,7 @@ CONTRACT = contract_of(AGE, SEX, SINCE)
 
 
 def told(select: str, **declared: ValueType) -> tuple[dict[str, ValueType], list[str]]:
-    types, problems = types_of(select_tree(select), declared, CONTRACT, by=None)
+    types, problems = types_of(select_tree(select), declared, CONTRACT, date_column=None)
     return types, [f"{each.found}; {each.remedy}" for each in problems]
 
 

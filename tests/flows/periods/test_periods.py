@@ -263,7 +263,7 @@ def test_gaps_tell_what_is_missing_and_keep_facts_about_the_data_apart(
         **dict.fromkeys(("2024-Q2", "2024-Q3", "2024-Q4", "2025-Q1", "2025-Q2"), "missing"),
         "2025-Q3": "not over",
     }
-    assert [each.told for each in before] == [each.told for each in after]
+    assert [each.description for each in before] == [each.description for each in after]
     words = {str(each.period): each.private_reason for each in after}
     assert "no rows" in words["2025-Q2"]
     assert words["2024-Q2"] == "never run"

@@ -30,7 +30,7 @@ from flows.periods.arrivals import arrived
 from flows.periods.clock import PeriodNotOver, check_over, today
 from flows.prefect_runs.deployment import queue_of
 from flows.prefect_runs.lost_runs import MOST_ATTEMPTS, is_lost
-from flows.prefect_runs.prefect_internals import is_outage, not_held
+from flows.prefect_runs.prefect_internals import is_outage, startable_runs
 from flows.prefect_runs.scheduled_release import due_period
 from flows.prefect_runs.worker import how_it_ended
 from flows.release import Unattended
@@ -227,13 +227,13 @@ def test_a_worker_starts_no_run_whose_process_it_still_has() -> None:
     """One that is put back while its process is telling Prefect its end waits; Prefect's worker would die of it."""
     first, second = uuid4(), uuid4()
     asked = [SimpleNamespace(flow_run=SimpleNamespace(id=each)) for each in (first, second)]
-    assert [each.flow_run.id for each in not_held(asked, {first})] == [second]
-    assert not_held(asked, ()) == asked
+    assert [each.flow_run.id for each in startable_runs(asked, {first})] == [second]
+    assert startable_runs(asked, ()) == asked
 
     async def given_twice() -> None:
         limiter = CapacityLimiter(2)
         limiter.acquire_on_behalf_of_nowait(first)
-        assert not_held(asked, limiter.statistics().borrowers) == asked[1:]
+        assert startable_runs(asked, limiter.statistics().borrowers) == asked[1:]
         limiter.acquire_on_behalf_of_nowait(first)
 
     with pytest.raises(RuntimeError, match="already holding"):

@@ -68,7 +68,7 @@ def test_the_first_draws_have_the_papers_noise(sqlite_place: Place) -> None:
     """One-way marginals at σ₀ and a choice at ε₀, T = 16 d."""
     run = start(sqlite_place, Aim(), asked())
     fitted = run.fit(CountedTable(table(500)))
-    rho, rounds = float(Spending(asked(), None).whole), 16 * 4
+    rho, rounds = float(Spending(asked(), None).total), 16 * 4
     assert [one.clique for one in fitted.measurements[:4]] == [(name,) for name in DOMAIN.columns]
     first = fitted.measurements[0].event
     assert isinstance(first, DiscreteGaussian)
@@ -131,7 +131,7 @@ def test_variants(sqlite_place: Place, options: dict[str, object], noise: type |
         return
     run, counts = start(sqlite_place, Aim(), asked(), rounds=32, **options), CountedTable(table())
     fitted = run.fit(counts)
-    whole = Spending(asked(), None).whole
+    whole = Spending(asked(), None).total
     assert whole * (1 - Fraction(1, 10**9)) < run.spent() <= whole
     assert {type(one.event) for one in fitted.measurements} == {noise}
     assert error(counts, fitted, order=1) < 0.1

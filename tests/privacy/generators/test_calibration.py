@@ -150,7 +150,7 @@ def test_the_claim_comes_within_a_thousandth_of_the_charge_where_there_is_room(e
     assert made.claim.by == "pld"
     assert 0.999 * float(epsilon) <= claimed <= epsilon
     assert made.noise_epsilon > epsilon * Fraction(102, 100)
-    delta = delta_at([event.to_json() for event in made.made.events], claimed)
+    delta = delta_at([event.to_json() for event in made.plan.events], claimed)
     assert delta is not None
     assert delta <= 1e-9 * (1 - 1e-5)
 
@@ -164,10 +164,10 @@ def test_exact_caps_are_filled_at_any_order(epsilon: Fraction) -> None:
         calculus = RenyiCalculus(best * factor)
         room = MultiplierRange(calculus, calculus.cap(int(epsilon * PICO), ATTOS))
         made = turned(epsilon, (room,))
-        assert room.holds(made.made.events)
+        assert room.holds(made.plan.events)
         less = [
             replace(event, noise_multiplier=event.noise_multiplier * Fraction(997, 1000))
-            for event in made.made.events
+            for event in made.plan.events
             if isinstance(event, PoissonSampledGaussian)
         ]
         assert not room.holds(less) or release_claim(less, ATTOS).epsilon > epsilon * PICO
@@ -177,9 +177,9 @@ def test_exact_caps_are_filled_at_any_order(epsilon: Fraction) -> None:
 def test_between_the_two_the_noise_is_the_least_that_the_account_holds() -> None:
     calculus = RenyiCalculus(Fraction(30))
     free, plain = turned(Fraction(1), ()), stepped(Fraction(1))
-    middle = (calculus.cost(free.made.events) + calculus.cost(plain.events)) // 2
+    middle = (calculus.cost(free.plan.events) + calculus.cost(plain.events)) // 2
     made = turned(Fraction(1), (MultiplierRange(calculus, middle),))
-    assert 0.995 * middle < calculus.cost(made.made.events) <= middle
+    assert 0.995 * middle < calculus.cost(made.plan.events) <= middle
     assert 1 < made.noise_epsilon < free.noise_epsilon
 
 
@@ -189,7 +189,7 @@ def test_an_account_with_less_room_than_that_gets_the_plain_plan_and_refuses() -
     room = MultiplierRange(calculus, calculus.cap(PICO, ATTOS) // 2)
     made = turned(Fraction(1), (room,))
     assert made.noise_epsilon == 1
-    assert not room.holds(made.made.events)
+    assert not room.holds(made.plan.events)
 
 
 def test_noise_that_does_not_depend_on_the_charge_is_left_as_it_is() -> None:

@@ -17,7 +17,7 @@ from privacy.generators.models import read_model
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.outputs import output_columns
 from privacy.learning.portable_normal import normal_quantiles, normal_steps
-from privacy.learning.whole_network import LatentMixture, WholeLayer, whole, whole_layers
+from privacy.learning.whole_network import LatentMixture, WholeLayer, to_steps, whole_layers
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.seeds import PostProcessingSeed
 
@@ -41,7 +41,7 @@ def model(*, impossible: dict[tuple[str, ...], np.ndarray] | None = None, readin
     widths = (4, 7, 2 + 3 + 6)
     layers = [(generator.normal(size=(b, a)), generator.normal(size=b)) for a, b in itertools.pairwise(widths)]
     factors = np.tril(generator.normal(size=(3, 4, 4)))
-    latents = LatentMixture(np.array([5, 0, 3]), whole(generator.normal(size=(3, 4))), whole(factors))
+    latents = LatentMixture(np.array([5, 0, 3]), to_steps(generator.normal(size=(3, 4))), to_steps(factors))
     spreads = np.array([400, 0, 0, 0, 0, 9, 9, 9, 9, 9, 9])
     columns = output_columns(layout())
     return DecoderModel(

@@ -61,7 +61,7 @@ def test_the_draws_use_up_the_budget_and_never_exceed_it(sqlite_place: Place, na
     question = asked(delta=delta)
     run = begin(sqlite_place, name, question)
     fitted = run.fit(CountedTable(table(1000)))
-    whole = Spending(question, None).whole
+    whole = Spending(question, None).total
     assert whole * (1 - Fraction(1, 10**9)) < run.spent() <= whole
     assert len(run.drawn()) == len(fitted.measurements) + len(fitted.selections)
     assert run.ledger.verify() == []
@@ -74,7 +74,7 @@ def test_a_fit_draws_nothing_beyond_its_plan(sqlite_place: Place, name: str) -> 
     run = begin(sqlite_place, name, asked())
     fitted = run.fit(CountedTable(table(500)))
     if name == "aim":
-        assert [limit(event) for event in run.plan.events] == [Spending(run.asked, None).whole]
+        assert [limit(event) for event in run.plan.events] == [Spending(run.asked, None).total]
         spending = Spending(run.asked, None)
         (handle,) = CountedTable(table(500)).marginals([("job",)])
         with pytest.raises(GrantExceeded):
@@ -115,7 +115,7 @@ def test_replace_one_has_twice_the_variance_for_the_same_shares(sqlite_place: Pl
     fitted = run.fit(CountedTable(table(1000)))
     assert fitted.model.rows == 1000
     if name == "aim":
-        first, whole = fitted.measurements[0].event, Spending(asked(), None).whole
+        first, whole = fitted.measurements[0].event, Spending(asked(), None).total
         assert isinstance(first, DiscreteGaussian)
         assert float(first.sigma_squared) == pytest.approx(float(24 / (Fraction(9, 10) * whole)))
     for one, other in zip(adding.events, run.plan.events, strict=True):

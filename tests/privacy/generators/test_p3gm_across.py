@@ -19,7 +19,7 @@ from privacy.accounting.events import event_from_json
 from privacy.coordination.coordinator import Attempts, FederatedModel, replayed
 from privacy.coordination.phased_rounds import contribute_phase, run_phases
 from privacy.federation.in_process import InProcessSites
-from privacy.federation.phases import PhasedPlan, heard, told
+from privacy.federation.phases import PhasedPlan, encode_sums, heard
 from privacy.federation.plan import Trust
 from privacy.federation.rounds import AttemptLost, Call, RoundSum
 from privacy.generators.generator import CannotGenerate
@@ -195,7 +195,7 @@ def test_what_a_coordinator_makes_up_is_refused_or_moves_nothing_that_is_charged
     federation = Federation(places, across(QUICK), rows=3000)
     sums, _ = federation.run()
     plan, phased = federation.phased.plan, federation.phased
-    numbers = told(sums)
+    numbers = encode_sums(sums)
     again, rest = heard(Call(plan.sums.rounds, "0" * 16, numbers), plan)
     assert rest.size == 0
     assert [each.present for each in again] == [each.present for each in sums]

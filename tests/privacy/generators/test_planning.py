@@ -111,8 +111,8 @@ def test_a_pure_plan_costs_the_account_no_more_than_the_charge(name: str, epsilo
 class Spendthrift(Independent):
     """A foreign generator that plans more than it may."""
 
-    def plan(self, asked: SynthesisTask, options: Any) -> GeneratorPlan:
-        return super().plan(replace(asked, epsilon=2 * asked.epsilon), options)
+    def plan(self, task: SynthesisTask, options: Any) -> GeneratorPlan:
+        return super().plan(replace(task, epsilon=2 * task.epsilon), options)
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-9"])
@@ -140,8 +140,8 @@ def test_the_optimal_split_is_a_minimum(delta: Fraction) -> None:
         return sum(float(n) * mean_absolute(spending.event(p)) for n, p in zip(sizes, parts, strict=True))
 
     best = list(spending.optimal(sizes))
-    assert sum(best) == spending.whole
-    step = spending.whole / 200
+    assert sum(best) == spending.total
+    step = spending.total / 200
     for one, other in ((0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)):
         moved = list(best)
         moved[one] += step

@@ -10,7 +10,7 @@ import pytest
 from privacy.generators.label_shares import shares_kept
 from privacy.generators.whole_decoder import side_by_side, standard_latents, whole_decoder
 from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.learning.whole_network import ONE, LatentMixture, whole
+from privacy.learning.whole_network import ONE, LatentMixture, to_steps
 from privacy.marginals.seeds import PostProcessingSeed
 
 GENERATOR = np.random.default_rng(8)
@@ -57,7 +57,7 @@ def test_weights_are_moved_until_the_label_has_its_shares() -> None:
     """Two components that mostly say one label each; the mixture begins with equal weights."""
     layout = RowLayout((ColumnLayout("label", "category", np.eye(2)),))
     latents = LatentMixture(
-        np.array([2**20, 2**20]), whole(np.array([[1.0], [-1.0]])), whole(np.full((2, 1, 1), 0.1))
+        np.array([2**20, 2**20]), to_steps(np.array([[1.0], [-1.0]])), to_steps(np.full((2, 1, 1), 0.1))
     )
     network, _ = whole_decoder([(np.array([[3.0], [-3.0]]), np.zeros(2))])
     kept = shares_kept(latents, network, layout, "label", np.array([0.8, 0.2]))

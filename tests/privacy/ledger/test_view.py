@@ -15,7 +15,7 @@ from privacy.ledger.entries import KINDS, Entry
 from privacy.ledger.errors import LedgerUnavailable
 from privacy.ledger.journal import search
 from privacy.ledger.journal.merkle import root_from_proof
-from privacy.ledger.journal.search import Wanted, entries, entry_at, prove
+from privacy.ledger.journal.search import EntryFilter, entries, entry_at, prove
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.view import Claimed, LedgerView, published_at
@@ -48,7 +48,7 @@ def past(place: Place) -> Ledger:
     return ledger
 
 
-def subjects(ledger: Ledger, wanted: Wanted) -> set[str] | None:
+def subjects(ledger: Ledger, wanted: EntryFilter) -> set[str] | None:
     """What the entries that are wanted may be about, folded out of the whole journal; None for anything."""
     found: set[str] | None = None
     journal = ledger.journal()
@@ -68,7 +68,7 @@ def subject(entry: Entry) -> str:
 
 
 def expected(
-    journal: Sequence[Entry], about: set[str] | None, wanted: Wanted, before: int | None, limit: int
+    journal: Sequence[Entry], about: set[str] | None, wanted: EntryFilter, before: int | None, limit: int
 ) -> list[Entry]:
     found = [
         entry
@@ -93,16 +93,16 @@ def test_a_search_finds_what_going_through_the_whole_journal_finds(
     found, journal = 0, past.journal()
     with view.reading() as connection:
         for release, account in product(releases, accounts):
-            about = subjects(past, Wanted(release=release, account=account))
+            about = subjects(past, EntryFilter(release=release, account=account))
             for kind, (before, limit) in product((None, *KINDS), ((None, 3), (17, 2), (None, 1000))):
-                wanted = Wanted(kind=kind, release=release, account=account)
+                wanted = EntryFilter(kind=kind, release=release, account=account)
                 page = list(entries(connection, wanted, before=before, limit=limit))
                 assert page == expected(journal, about, wanted, before, limit), wanted
                 found += len(page)
         for wanted in (
-            Wanted(run="run-5"),
-            Wanted(run="run-5", kind="charge_returned"),
-            Wanted(without=("gate_failed",)),
+            EntryFilter(run="run-5"),
+            EntryFilter(run="run-5", kind="charge_returned"),
+            EntryFilter(without=("gate_failed",)),
         ):
             assert list(entries(connection, wanted, before=None, limit=50)) == expected(
                 journal, None, wanted, None, 50
@@ -112,7 +112,7 @@ def test_a_search_finds_what_going_through_the_whole_journal_finds(
 
 
 def test_pages_one_after_the_other_are_the_whole(past: Ledger, place: Place) -> None:
-    view, wanted, seen = LedgerView(place.url), Wanted(account="people-2024"), list[Entry]()
+    view, wanted, seen = LedgerView(place.url), EntryFilter(account="people-2024"), list[Entry]()
     with view.reading() as connection:
         while page := entries(connection, wanted, before=seen[-1].sequence if seen else None, limit=4):
             seen += page

@@ -33,7 +33,7 @@ def test_the_size_with_one_more_clique_is_that_of_the_whole_model(case: tuple) -
     """Whether the clique is known already, or touches no block, one, several, or several connected parts."""
     domain, known, clique = case
     sizes = ModelSizes(domain, known)
-    assert sizes.known == pytest.approx(model_size(domain, known), rel=1e-12)
+    assert sizes.size == pytest.approx(model_size(domain, known), rel=1e-12)
     assert sizes.with_one(clique) == pytest.approx(model_size(domain, [*known, clique]), rel=1e-12)
 
 

@@ -307,7 +307,7 @@ def test_what_is_released_is_not_made_again(kept: Kept) -> None:
     run = kept("tables")
     network = SiteNetwork(run.folder / "no-flower", "127.0.0.1", 1, None, joining=1, answering=1, between=0)
     spec, told, before = run.workspace.root / "federation.yaml", list[str](), (run.folder / "PROOF.json").read_bytes()
-    again = coordinate(spec, run.workspace, network, told=told.append)
+    again = coordinate(spec, run.workspace, network, on_message=told.append)
     assert told == ["it was released before: nothing is asked of any site"]
     assert (again.version.folder, again.version.repeated, again.lost) == (str(run.folder), True, run.outcome.lost)
     assert again.left_out == run.outcome.left_out
@@ -331,7 +331,7 @@ def test_another_spec_or_contract_is_another_run(kept: Kept, file: str, old: str
     path.write_text(text.replace(old, new))
     try:
         with pytest.raises(EngineMissing):
-            coordinate(run.workspace.root / "federation.yaml", run.workspace, network, told=lambda said: None)
+            coordinate(run.workspace.root / "federation.yaml", run.workspace, network, on_message=lambda said: None)
     finally:
         path.write_text(text)
     assert (run.folder / "MANIFEST.json").read_bytes() == before

@@ -110,7 +110,7 @@ def test_strangers_are_turned_away_and_a_key_is_good_for_its_own_site_alone(tmp_
             told.append(text)
             turned_away.extend(end_of(unknown, seconds=20) if "south" in text and not turned_away else [])
 
-        released = coordinate(spec, workspace, network, told=say)
+        released = coordinate(spec, workspace, network, on_message=say)
     assert f"site south does not take part: {OTHER_NAME}" in told
     assert released.left_out == {"south": 1}
     assert len(turned_away) == 1

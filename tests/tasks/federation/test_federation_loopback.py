@@ -45,7 +45,7 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
                 nodes["south"].end()
             return answer
 
-    monkeypatch.setattr(federated, "Answering", Killing)
+    monkeypatch.setattr(federated, "SiteService", Killing)
     told: list[str] = []
     with ExitStack() as stack:
         for name, (path, site_workspace) in sites.items():
@@ -54,7 +54,7 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
             )
             nodes[name] = stack.enter_context(joining)
         network = SiteNetwork(environment, "127.0.0.1", port, certificates, joining=120, answering=25, between=1)
-        released = coordinate(spec, workspace, network, told=told.append)
+        released = coordinate(spec, workspace, network, on_message=told.append)
     assert "round 1 of 1, without south: no answer" in told
     assert released.left_out == {"south": 1}
     assert [key for key in drawn(workspace) if "lost" not in key] == ["fed/00000"]

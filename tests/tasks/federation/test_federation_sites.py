@@ -38,13 +38,13 @@ from tests.worlds.federations import (
 PLAINLY = FEDERATION.replace(*TRUSTING)
 
 
-def hello(known: Federation) -> bytes:
-    return packed({"op": "join", **known.digests})
+def hello(federation: Federation) -> bytes:
+    return packed({"op": "join", **federation.digests})
 
 
-def round_call(known: Federation, attempt: int = 0, **more: object) -> bytes:
-    parameters = initial_state(known.training[1]).parameters
-    header = {"op": "round", "number": 0, "attempt": f"{attempt:016x}", **known.digests, **more}
+def round_call(federation: Federation, attempt: int = 0, **more: object) -> bytes:
+    parameters = initial_state(federation.training[1]).parameters
+    header = {"op": "round", "number": 0, "attempt": f"{attempt:016x}", **federation.digests, **more}
     return packed(header, parameters.tobytes())
 
 

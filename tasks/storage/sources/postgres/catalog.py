@@ -89,7 +89,7 @@ class CatalogTable:
         return f"COPY (SELECT {values} FROM {table} AS t{order}) TO STDOUT (FORMAT csv)"
 
 
-def asked(where: str, ask: Callable[[], ResultT]) -> ResultT:
+def query_server(where: str, ask: Callable[[], ResultT]) -> ResultT:
     """Ask the server; its messages may quote rows and go no further.
 
     Raises:
@@ -130,23 +130,23 @@ def look(connection: psycopg.Connection[Any], where: str, schema: str, name: str
 
     Columns that have no plain text are left out where a select takes columns; without one they are refused.
     """
-    rows = asked(where, lambda: connection.execute(_TABLE, [schema, name]).fetchall())
+    rows = query_server(where, lambda: connection.execute(_TABLE, [schema, name]).fetchall())
     if not rows:
-        listed = asked(where, lambda: connection.execute(_LISTED, [MANY + 1]).fetchall())
+        listed = query_server(where, lambda: connection.execute(_LISTED, [MANY + 1]).fetchall())
         there = [each if space == "public" else f"{space}.{each}" for space, each in listed]
         allowed = ", ".join(there[:MANY]) + " and more" * (len(there) > MANY) if there else "a table (it has none)"
         refuse(where, "source.table", "no such table", allowed, "correct `source: table:`; letters keep their case")
     oid, kind, _, guess = rows[0]
-    below = asked(where, lambda: [each for (each,) in connection.execute(_BELOW, [oid]).fetchall()])
+    below = query_server(where, lambda: [each for (each,) in connection.execute(_BELOW, [oid]).fetchall()])
     odd = [each for each in (kind, *below) if each not in ("r", "p")]
     if odd:
         remedy = "name the table that it reads; what it does row by row, `select:` can do, and is checked"
         allowed = "a table: a view could join or aggregate the rows of many people"
         refuse(where, "source.table", _KINDS.get(odd[0], "something else than a table"), allowed, remedy)
     table = f"{identifier(schema)}.{identifier(name)}"
-    asked(where, lambda: connection.execute(f"LOCK TABLE {table} IN ACCESS SHARE MODE".encode()))
+    query_server(where, lambda: connection.execute(f"LOCK TABLE {table} IN ACCESS SHARE MODE".encode()))
     columns = tuple(
-        PostgresColumn(*row) for row in asked(where, lambda: connection.execute(_COLUMNS, [oid]).fetchall())
+        PostgresColumn(*row) for row in query_server(where, lambda: connection.execute(_COLUMNS, [oid]).fetchall())
     )
     refused = [column for column in columns if unreadable(column)]
     if refused and not selected:
@@ -156,5 +156,5 @@ def look(connection: psycopg.Connection[Any], where: str, schema: str, name: str
             where, "source.table", found, allowed, "leave it out with `select:`, which sees the other columns only"
         )
     columns = tuple(column for column in columns if column not in refused)
-    key = tuple(row[0] for row in asked(where, lambda: connection.execute(_KEY, [oid]).fetchall()))
+    key = tuple(row[0] for row in query_server(where, lambda: connection.execute(_KEY, [oid]).fetchall()))
     return CatalogTable(where, oid, columns, key, schema, name, guess)

@@ -21,7 +21,7 @@ from contracts.release.postgres_address import PostgresAddress, split_table
 from contracts.release.source import Source
 from tasks.storage.credentials import credentials_of, variable_of
 from tasks.storage.sources.origin import Origin, checked
-from tasks.storage.sources.postgres.catalog import CatalogTable, asked, look
+from tasks.storage.sources.postgres.catalog import CatalogTable, look, query_server
 from tasks.storage.sources.source_kinds import SourceKind
 from tasks.storage.sources.table_reader import DELIVERED
 from tasks.storage.sources.type_changes import stored_as
@@ -67,7 +67,7 @@ def postgres_origin(source: Source, address: PostgresAddress, contract: Contract
     where = source.name
     connection = connected(address, source.credentials, where)
     try:
-        asked(where, lambda: _begin(connection))
+        query_server(where, lambda: _begin(connection))
         schema, name = split_table(source.table or "")
         table = look(connection, where, schema, name, selected=source.select is not None)
         columns = tuple(column.name for column in table.columns)
@@ -158,7 +158,7 @@ def _batches(connection: psycopg.Connection[Any], table: CatalogTable) -> Iterat
     names = [column.name for column in table.columns]
     done = 0
     with connection.cursor() as cursor:
-        stream = asked(table.where, lambda: _Copied(cursor, table))
+        stream = query_server(table.where, lambda: _Copied(cursor, table))
         reader = _read(
             table,
             lambda: arrow_csv.open_csv(
@@ -181,7 +181,7 @@ def _batches(connection: psycopg.Connection[Any], table: CatalogTable) -> Iterat
 def _read(table: CatalogTable, ask: Callable[[], ResultT]) -> ResultT | None:
     """Read on; None at the end. Arrow's message about a text that it cannot decode may quote it."""
     try:
-        return asked(table.where, ask)
+        return query_server(table.where, ask)
     except StopIteration:
         return None
     except pa.ArrowInvalid as error:

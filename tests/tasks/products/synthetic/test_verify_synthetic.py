@@ -168,7 +168,7 @@ def restate_distances(folder: Path, model: Model) -> None:
         for key, stated in record["replay"]["distances"].items():
             draw = draws[key]
             noisy = pq.read_table(folder / draw["measurements"]).column("noisy").to_numpy()
-            stated.update(distance(model.marginal(tuple(draw["clique"])), noisy).told())
+            stated.update(distance(model.marginal(tuple(draw["clique"])), noisy).to_json())
 
     edit(folder / "record.json", change)
 

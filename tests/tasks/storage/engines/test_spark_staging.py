@@ -24,7 +24,7 @@ from privacy.snapshots.snapshot_counts import SnapshotCounts
 from tasks.storage.engines.spark import EngineFailed, SparkWorker
 from tasks.storage.engines.stage import StagedTable, ingest_in_engine
 from tasks.storage.snapshot.bounding import choice_keys
-from tasks.storage.workspace.run_folder import RunBusy, hold, is_held
+from tasks.storage.workspace.run_folder import RunBusy, hold, is_locked
 from tasks.storage.workspace.spark_settings import SparkSettings
 from tests.contracts.samples import loaded, write
 from tests.tasks.intake import KEY, SECRET, take_in
@@ -243,7 +243,7 @@ from tasks.storage.engines.spark import SparkWorker
 from tasks.storage.workspace.spark_settings import SparkSettings
 from tasks.storage.workspace.run_folder import hold
 with hold(Path(sys.argv[1]), "people", keep_snapshot=False) as run:
-    SparkWorker(SparkSettings(Path(sys.argv[2])), run.path, held=run.lock)
+    SparkWorker(SparkSettings(Path(sys.argv[2])), run.path, lock=run.lock)
     print("started", flush=True)
     input()
 """
@@ -262,12 +262,12 @@ def test_a_run_s_folder_stays_held_while_an_engine_that_outlived_the_run_may_wri
     worker = int((runs / "people" / "spark.private.log").read_text().split()[0])
     holder.kill()
     holder.communicate()
-    assert is_held(runs, "people")
+    assert is_locked(runs, "people")
     with pytest.raises(RunBusy), hold(runs, "people", keep_snapshot=False):
         pass
     os.kill(worker, signal.SIGKILL)
     began = monotonic()
-    while is_held(runs, "people") and monotonic() - began < 30:
+    while is_locked(runs, "people") and monotonic() - began < 30:
         sleep(0.05)
     with hold(runs, "people", keep_snapshot=False):
         pass

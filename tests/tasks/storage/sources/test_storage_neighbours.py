@@ -101,7 +101,7 @@ def rows_of(reading: Reading, column: Column, select: str | None = None, **types
     contract, outputs = contract_of(column), ["x"]
     if select is not None:
         outputs = [item["alias"] or "x" for item in select_tree(select)["select_list"]]
-        types = types_of(select_tree(select), types, contract, by=None)[0]
+        types = types_of(select_tree(select), types, contract, date_column=None)[0]
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         explain = explanation(reading, select, Path("/nowhere"))
