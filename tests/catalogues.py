@@ -29,7 +29,6 @@ SENTENCES: Final[dict[str, tuple[int, ...]]] = {
     "auditor": (1,),
     "declares": (1,),
     "unsourced": (1, 2),
-    "Hazard": (0, 1),
     "Limit": (1, 2),
     "FieldGroup": (1,),
 }

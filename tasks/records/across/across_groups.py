@@ -304,9 +304,7 @@ _CHANGED: Final = (
         computed_on=lambda run: NONE,
     ),
     with_fills(
-        replace(
-            LIMITATIONS, fields=tuple(each for each in LIMITATIONS.fields if not each.name.startswith("hazards_"))
-        ),
+        replace(LIMITATIONS, fields=tuple(each for each in LIMITATIONS.fields if each.name != "hazards")),
         quality_warnings=quality_warnings,
     ),
     with_fills(

@@ -1,4 +1,4 @@
-"""Limits: the hazards by layer and how each is met, known limits, what is out of scope, and permitted uses."""
+"""Limits: the hazards by number, known limits, what is out of scope, and permitted uses."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from contracts.message import message
 from contracts.release.spec_checks import large_delta
 from tasks.records.groups.declarations import declares
 from tasks.records.groups.field import NONE, FieldGroup, Run, public
-from tasks.records.hazards import data_hazards as hazards_of_data
-from tasks.records.hazards import guarantee_hazards as hazards_of_guarantee
-from tasks.records.hazards import implementation_hazards as hazards_of_implementation
-from tasks.records.hazards import pipeline_hazards as hazards_of_pipeline
-from tasks.records.hazards.hazard import TRAININGS, checklist
+from tasks.records.hazards.checklist import hazards, trained
 
 
 def _always(run: Run) -> bool:
@@ -108,7 +104,7 @@ LIMITS: Final = (
         18,
         "Gradients of trainings",
         "Gradients of trainings are float32; clipping leaves room for their rounding, which is argued, not proven.",
-        lambda run: TRAININGS[0](run),
+        trained,
     ),
     Limit(
         19,
@@ -187,24 +183,9 @@ LIMITATIONS: Final = FieldGroup(
     "Limits",
     (
         public(
-            "hazards_guarantee",
-            "Checklist of the guarantee: unit, sensitivity, accounting. Each hazard, and how this release meets it.",
-            lambda run: checklist(hazards_of_guarantee.HAZARDS, run),
-        ),
-        public(
-            "hazards_implementation",
-            "Checklist of the implementation: noise, samplers, generators, code.",
-            lambda run: checklist(hazards_of_implementation.HAZARDS, run),
-        ),
-        public(
-            "hazards_data",
-            "Checklist of data collection: domains, validation, people and periods.",
-            lambda run: checklist(hazards_of_data.HAZARDS, run),
-        ),
-        public(
-            "hazards_pipeline",
-            "Checklist of the pipeline: what leaves by another door.",
-            lambda run: checklist(hazards_of_pipeline.HAZARDS, run),
+            "hazards",
+            "Hazards by their numbers in docs/hazards.md: met, limit (in part, or not at all), or not applicable.",
+            hazards,
         ),
         public("known_limits", "Known limits of the guarantee that concern this release.", known_limits),
         public("out_of_scope", "Attackers and questions that the guarantee does not speak of.", out_of_scope),

@@ -43,11 +43,10 @@ CONSTANT = {
     "contract.validation_outcomes.gate": "true and false, and each run has checks of both kinds",
     "product.tables.minimum_frequency": "no run here has such a rule; test_minimum_frequency has one",
     "product.tables.interval": "one way for every refined table; only tables that are not refined have another",
-    **{
-        f"limits.hazards_{layer}.{part}": "one checklist for all; which lines concern a run is in test_record_limits"
-        for layer in ("guarantee", "implementation", "data", "pipeline")
-        for part in ("hazard", "status")
-    },
+    "limits.hazards.version": "one page of hazards for all records",
+    "limits.hazards.met": "these runs publish tables; other kinds are in test_limitations",
+    "limits.hazards.limit": "as before",
+    "limits.hazards.not_applicable": "as before",
     "audits.games.claimed_epsilon": "the games of these tests have one claim",
     "audits.games.confidence": "and one confidence",
     "audits.summary.means": "what an audit can show and what not is the same for every code",

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from contracts.release.about import About, Handling
 from tasks.records.facts import RunFacts
 from tasks.records.groups.field import Run
-from tasks.records.hazards.data_hazards import HAZARDS as OF_DATA
-from tasks.records.hazards.guarantee_hazards import HAZARDS as OF_GUARANTEE
-from tasks.records.hazards.hazard import checklist
-from tasks.records.hazards.implementation_hazards import HAZARDS as OF_IMPLEMENTATION
+from tasks.records.hazards.checklist import CONCERNS, COUNT, LIMITED, VERSION, hazards
 from tasks.records.hazards.limitations import LIMITS, known_limits, quality_warnings
-from tasks.records.hazards.pipeline_hazards import HAZARDS as OF_PIPELINE
+from tasks.records.record import named_fields
 from tests.worlds.synthetic_rows import SyntheticScenario
 from tests.worlds.tables import first, second
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
-ALL = (*OF_GUARANTEE, *OF_IMPLEMENTATION, *OF_DATA, *OF_PIPELINE)
 
 
 @pytest.fixture(scope="module")
@@ -34,55 +28,57 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunFacts]:
     }
 
 
-def lines(facts: RunFacts) -> dict[str, dict[str, str]]:
-    return {line["hazard"]: line for line in checklist(ALL, Run(facts, ()))}
+def standings(facts: RunFacts) -> dict[int, str]:
+    """Each hazard's standing, by number."""
+    stated = hazards(Run(facts, ()))
+    return {number: standing for standing in ("met", "limit", "not_applicable") for number in stated[standing]}
 
 
 def test_each_hazard_stands_once_and_is_met_limited_or_not_applicable(runs: dict[str, RunFacts]) -> None:
-    """No hazard twice, no empty line; every layer has something that is met and something left over."""
-    assert len({hazard.hazard for hazard in ALL}) == len(ALL) >= 45
     for facts in runs.values():
-        assert {line["status"] for line in lines(facts).values()} == {"met", "limit", "not applicable"}
-        assert all(len(line["how"]) > 15 for line in lines(facts).values())
-        for layer in (OF_GUARANTEE, OF_IMPLEMENTATION, OF_DATA, OF_PIPELINE):
-            assert {"met", "limit"} <= {line["status"] for line in checklist(layer, Run(facts, ()))}
+        stated = hazards(Run(facts, ()))
+        listed = [*stated["met"], *stated["limit"], *stated["not_applicable"]]
+        assert sorted(listed) == list(range(1, COUNT + 1))
+        assert all(stated[standing] for standing in ("met", "limit", "not_applicable"))
 
 
 def test_which_hazards_concern_a_run_follows_from_its_draws(runs: dict[str, RunFacts]) -> None:
     """Private choices and a number of rows concern synthetic rows alone; suppression and thresholds tables alone."""
-    choices = "scores of a selection on observed cells only, with too little noise, or exact thresholds"
-    number, cells = "the exact number of rows published", "cells left out, or rounded, by their true count"
-    batches = "shuffled or fixed batches accounted as Poisson samples"
-    town, stays = lines(runs["town"]), lines(runs["stays"])
-    assert [town[name]["status"] for name in (choices, number, cells)] == ["not applicable", "not applicable", "met"]
-    assert [stays[name]["status"] for name in (choices, number, cells)] == ["met", "met", "not applicable"]
-    assert town[batches]["status"] == stays[batches]["status"] == "not applicable"
-    assert "seeded" in lines(runs["guild"])["noise from a generator that is seeded, guessable or replayed"]["how"]
-
-
-def test_what_people_declared_is_in_the_checklist(runs: dict[str, RunFacts]) -> None:
-    """Access before the release: as declared, none as declared, or not declared."""
-    hazard = "people who explored the rows before the release was designed"
-    handled = Handling(what="a clerk drew a chart", accounted="unaccounted")
-    said = [
-        lines(replace(runs["town"], about=About(exploratory_access=access)))[hazard]["how"]
-        for access in (handled, "none", None)
+    town, stays = standings(runs["town"]), standings(runs["stays"])
+    choices, rows, cells, thresholds, batches = 31, 27, 26, 39, 14
+    assert [town[number] for number in (choices, rows, cells, thresholds)] == [
+        *["not_applicable"] * 2,
+        "met",
+        "limit",
     ]
-    assert "a clerk drew a chart (unaccounted)" in said[0]
-    assert said[1].startswith("none, as the publisher declares")
-    assert said[2].startswith("not declared")
+    assert [stays[number] for number in (choices, rows, cells, thresholds)] == ["met", "met", *["not_applicable"] * 2]
+    assert town[batches] == stays[batches] == "not_applicable"
 
 
 def test_the_hazards_are_those_of_the_manual() -> None:
-    """docs/hazards.md numbers all of them, in the order of the checklist, and says how each stands."""
+    """docs/hazards.md has the version, numbers all of them, and says of each how it stands and whom it concerns."""
     page = (DOCS / "hazards.md").read_text(encoding="utf-8")
+    assert page.startswith(f"# Hazards, version {VERSION}\n")
     entries = re.findall(
-        r"^### ([0-9]+)\. (.+)\n\*\*(Met|Limit)\*\*, for (every release|releases \w+ .+?)\. ", page, re.MULTILINE
+        r"^### ([0-9]+)\. .+\n\*\*(Met|Limit)\*\*, for (every release|releases \w+ .+?)\. ", page, re.MULTILINE
     )
-    assert [int(number) for number, *_ in entries] == list(range(1, len(ALL) + 1))
-    for hazard, (_, title, standing, which) in zip(ALL, entries, strict=True):
-        assert hazard.hazard.partition(":")[0] == title[0].lower() + title[1:]
-        assert (standing == "Limit", which == "every release") == (hazard.limit, hazard.concerns is None), title
+    assert [int(number) for number, *_ in entries] == list(range(1, COUNT + 1))
+    assert {int(number) for number, standing, _ in entries if standing == "Limit"} == LIMITED
+    concerns = {(which, CONCERNS.get(int(number))) for number, _, which in entries}
+    assert ("every release", None) in concerns
+    assert len({which for which, _ in concerns}) == len({concern for _, concern in concerns}) == len(concerns)
+
+
+def test_a_hazard_cites_limits_and_fields_that_are_there() -> None:
+    """Known limits by number, fields of a record by section and name."""
+    page = (DOCS / "hazards.md").read_text(encoding="utf-8")
+    cited = {int(number) for number in re.findall(r"\blimit ([0-9]+)", page)}
+    assert cited <= {limit.number for limit in LIMITS}
+    names = {path for kind in ("tables", "synthetic", "model") for path, _ in named_fields(kind)}
+    sections = {path.partition(".")[0] for path in names}
+    fields = set(re.findall(r"`([a-z]+(?:\.[a-z_]+)?)`", page)) - {"ae", "aim", "mst", "vae"}
+    assert len(fields) > 20
+    assert fields <= names | sections
 
 
 def test_the_known_limits_are_those_of_the_manual() -> None:
