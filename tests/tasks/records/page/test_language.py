@@ -89,14 +89,17 @@ def test_sentences_are_translated_with_what_fills_them(ja: Language, said: str, 
 def test_a_publisher_s_words_are_neither_cut_nor_translated_where_they_hold_words_of_ours(ja: Language) -> None:
     """The example's people are "in the UCI Adult extract", and commas between names are the page's."""
     people = "people in X in 1994"
-    bound = message(
-        "the source is bound to {population}; every account of these people whose days it touches is charged, in "
-        "one transaction: {names}",
+    cap = message(
+        "never: the cap of {account} is for good, for all that is ever published of {population} in {block}. Other "
+        "days have accounts of their own; an account whose days overlap these inherits what was charged, and is "
+        "charged too",
+        account="wages",
         population=people,
-        names=joined(["wage", "age"]),
+        block="1994",
     )
-    assert f"{people}に結び付けられ" in ja.plain(bound)
-    assert ja.plain(bound).endswith("wage、age")
+    assert f"1994 の{people}について" in ja.plain(cap)
+    cells = message("{number} cells: every combination of {names}", number=6, names=joined(["wage", "age"]))
+    assert "（wage、age のすべての組合せ）" in ja.plain(cells)
 
 
 def test_one_word_has_one_translation(ja: Language) -> None:
