@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from contracts.canonical import canonical_json
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.groups.field import NOT_AVAILABLE, WITHHELD, Field, FieldGroup
 from tasks.records.model.record_kinds import record_model, stated_kind
@@ -88,7 +87,7 @@ def explained(record: RecordJson, found: RunEvidence) -> RecordExplanation:
             except Unpublished:
                 value = own.get(path)
         fields[path] = stated_field(field, value)
-    filled: dict[str, dict[str, Any]] = json.loads(canonical_json(fields))
+    filled: dict[str, dict[str, Any]] = _values(fields)
     names = {path for path, field in named_fields(str(kind)) if field.declared}
     declared = frozenset(path for path in names if filled[path]["value"] != NOT_AVAILABLE)
     return RecordExplanation(record, groups_of(str(kind), GROUPS), filled, declared, run.files)
@@ -111,3 +110,10 @@ def stated_field(field: Field, value: Any) -> dict[str, Any]:
     if value is None:
         return {"class": field.visibility, "value": NOT_AVAILABLE, "reason": field.absent}
     return {"class": field.visibility, "value": value}
+
+
+def _values(value: Any) -> Any:
+    """Write a value as JSON holds it, but for messages, which stay as they are; keys are sorted."""
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else str(key): _values(value[key]) for key in sorted(value)}
+    return [_values(part) for part in value] if isinstance(value, list | tuple) else value

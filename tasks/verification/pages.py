@@ -52,7 +52,7 @@ def check_pages(folder: VersionFolder, told: RecordExplanation, manifest: Manife
     spend(_TERMS_PER_BYTE * folder.files["record.json"])
     views = prepare(told, lambda name: read_published(folder, manifest, name))
     findings = []
-    for name, expected in public_pages(told, views, spend=spend).items():
+    for name, expected in public_pages(told, views).items():
         found = read_published(folder, manifest, name)
         if found != expected:
             findings.append(_first_difference(name, found, expected))

@@ -20,7 +20,6 @@ from markupsafe import Markup, escape
 
 from contracts.message import JoinedTexts, Message
 from tasks.records.charts.drawing import Drawing
-from tasks.records.page.sentence import written_sentences
 
 CATALOGUES: Final = Path(__file__).parent / "catalogues"
 Code = Literal["en", "ja"]
@@ -46,10 +45,6 @@ class _Missing(NullTranslations):
         raise LookupError(msgid1)
 
 
-def unbounded(terms: int) -> None:
-    """Take note of no work."""
-
-
 @dataclass(frozen=True)
 class Language:
     """One language of pages.
@@ -57,12 +52,10 @@ class Language:
     Args:
         code: BCP 47 tag.
         catalogue: its messages; looking up what is not there raises `LookupError`.
-        spend: takes note of work, in terms, before it is done; it may raise, and so bound it.
     """
 
     code: Code
     catalogue: NullTranslations
-    spend: Callable[[int], None] = unbounded
 
     @property
     def own(self) -> bool:
@@ -90,24 +83,11 @@ class Language:
 
     def say(self, value: object) -> Markup:
         """Write a message, or another text, in this language; what is not in it is marked."""
-        if isinstance(value, Message):
-            template = Markup(escape(self._template(value)))
-            return template.format(**self._filled(value, self.say)) if value.parameters else template
-        try:
-            return escape(self._looked_up(str(value)))
-        except LookupError:
-            parts = written_sentences(self.code, self.spend).parts(str(value))
-            return Markup("").join(escape(part) if ours else self._quoted(part) for part, ours in parts)
+        return self._written(value, self._quoted)
 
     def plain(self, value: object) -> str:
         """Write a message, or another text, in this language without marks: for a drawing, or an attribute."""
-        if isinstance(value, Message):
-            template = self._template(value)
-            return template.format(**self._filled(value, self.plain)) if value.parameters else template
-        try:
-            return self._looked_up(str(value))
-        except LookupError:
-            return written_sentences(self.code, self.spend).plain(str(value))
+        return self._written(value, escape).unescape()
 
     def drawn(self, drawing: Drawing) -> Markup:
         """Write the words of a drawing into it."""
@@ -129,16 +109,23 @@ class Language:
         except LookupError:
             return value.template if value.many is None or value.number == 1 else value.many
 
-    def _filled(self, value: Message, write: Callable[[object], str]) -> dict[str, str]:
-        """Write the parameters of a message."""
-        filled = {}
-        for name, parameter in value.parameters.items():
-            if isinstance(parameter, JoinedTexts):
-                parts = [write(part) for part in parameter.parts]
-                filled[name] = type(write(""))(write(parameter.separator)).join(parts)
-            else:
-                filled[name] = write(parameter)
-        return filled
+    def _written(self, value: object, quote: Callable[[str], Markup]) -> Markup:
+        """Write a message, or another text; words that are not ours as `quote` writes them."""
+        if not isinstance(value, Message):
+            try:
+                return escape(self._looked_up(str(value)))
+            except LookupError:
+                return quote(str(value))
+        template = escape(self._template(value))
+        filled = {name: self._parameter(parameter, quote) for name, parameter in value.parameters.items()}
+        return template.format(**filled) if filled else template
+
+    def _parameter(self, parameter: object, quote: Callable[[str], Markup]) -> Markup:
+        """Write a parameter; one that is no message is a name, a number, or somebody's words."""
+        if isinstance(parameter, JoinedTexts):
+            parts = (self._parameter(part, quote) for part in parameter.parts)
+            return escape(self._template(parameter.separator)).join(parts)
+        return self._written(parameter, quote) if isinstance(parameter, Message) else quote(str(parameter))
 
     def _quoted(self, text: str) -> Markup:
         """Write words that are not ours; English ones are marked, names and numbers need no mark."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, partial
@@ -24,7 +23,7 @@ from tasks.records.groups.field import NONE, NOT_AVAILABLE, WITHHELD
 from tasks.records.model.record_kinds import ACROSS, stated_kind
 from tasks.records.page import words
 from tasks.records.page.dense_view import TableView
-from tasks.records.page.language import Code, Language, language, spaced, unbounded
+from tasks.records.page.language import Code, Language, language, spaced
 from tasks.records.page.lineage_graph import lineage_graph
 from tasks.records.page.published_tables import ReadFile
 from tasks.records.page.style import style
@@ -72,11 +71,9 @@ def prepare(explanation: RecordExplanation, read: ReadFile) -> Views:
     )
 
 
-def public_pages(
-    explanation: RecordExplanation, views: Views, *, spend: Callable[[int], None] = unbounded
-) -> dict[str, bytes]:
+def public_pages(explanation: RecordExplanation, views: Views) -> dict[str, bytes]:
     """Render the pages of a version, by their names, from what it publishes alone; arguments as for `render_page`."""
-    return {name: render_page(explanation, views, code, spend=spend).encode() for code, name in PAGES.items()}
+    return {name: render_page(explanation, views, code).encode() for code, name in PAGES.items()}
 
 
 def render_page(
@@ -85,7 +82,6 @@ def render_page(
     code: Code = "en",
     *,
     auditor: bool = False,
-    spend: Callable[[int], None] = unbounded,
 ) -> str:
     """Render a record as a page.
 
@@ -94,14 +90,13 @@ def render_page(
         views: its tables and pictures.
         code: the page's language.
         auditor: whether this is the page for auditors, which stays in the workspace.
-        spend: takes note of the work that texts make, in terms; it may raise, and so bound it.
     Returns:
         str: HTML, self-contained; every text is escaped.
     Privacy: shows what the record shows, and released values.
     """
     record, fields = explanation.record, arranged(explanation.fields)
     values = {path: field["value"] for path, field in fields.items()}
-    lang = replace(language(code), spend=spend)
+    lang = language(code)
     page: str = _template().render(
         record=record,
         v=values,
@@ -242,6 +237,7 @@ def uniform(value: object) -> bool:
 def clipped(text: object) -> str:
     """Cut a long text; the whole of it is in record.json."""
     if isinstance(text, Message):
-        return text
+        shorter = {name: clipped(part) if isinstance(part, str) else part for name, part in text.parameters.items()}
+        return Message(text.template, shorter, text.many, text.number)
     whole = str(text)
     return whole if len(whole) <= LONGEST_TEXT else whole[:LONGEST_TEXT] + " … (whole in record.json)"

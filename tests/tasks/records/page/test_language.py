@@ -87,7 +87,7 @@ def test_sentences_are_translated_with_what_fills_them(ja: Language, said: str, 
 
 
 def test_a_publisher_s_words_are_neither_cut_nor_translated_where_they_hold_words_of_ours(ja: Language) -> None:
-    """The example's people are "in the UCI Adult extract", and commas between names are the page's."""
+    """The example's people are "in the UCI Adult extract", and somebody may call a column `none`."""
     people = "people in X in 1994"
     cap = message(
         "never: the cap of {account} is for good, for all that is ever published of {population} in {block}. Other "
@@ -98,8 +98,8 @@ def test_a_publisher_s_words_are_neither_cut_nor_translated_where_they_hold_word
         block="1994",
     )
     assert f"1994 の{people}について" in ja.plain(cap)
-    cells = message("{number} cells: every combination of {names}", number=6, names=joined(["wage", "age"]))
-    assert "（wage、age のすべての組合せ）" in ja.plain(cells)
+    cells = message("{number} cells: every combination of {names}", number=6, names=joined(["none", "total"]))
+    assert "（none、total のすべての組合せ）" in ja.plain(cells)
 
 
 def test_one_word_has_one_translation(ja: Language) -> None:
