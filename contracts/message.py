@@ -6,8 +6,9 @@ messages. A parameter is a message, several of them, a number, or somebody's own
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from string import Formatter
 from typing import Any, Final
 
 
@@ -84,3 +85,38 @@ AND: Final = message(" and ")
 OR: Final = message(" or ")
 SENTENCES: Final = message(" ")
 """Between two sentences."""
+
+
+def messages_to_json(value: Any) -> Any:
+    """Return JSON values in which a message with parameters is its template and its parameters."""
+    if isinstance(value, Message) and value.parameters:
+        many = {} if value.many is None else {"many": value.many, "number": value.number}
+        return {"template": value.template, "parameters": messages_to_json(value.parameters), **many}
+    if isinstance(value, JoinedTexts):
+        return {"parts": messages_to_json(list(value.parts)), "separator": value.separator}
+    if isinstance(value, Mapping):
+        return {key: messages_to_json(part) for key, part in value.items()}
+    return [messages_to_json(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def messages_from_json(value: Any) -> Any:
+    """Read messages back from what `messages_to_json` wrote; an object that is none of these stays."""
+    if isinstance(value, list):
+        return [messages_from_json(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    told = {key: messages_from_json(part) for key, part in value.items()}
+    if value.keys() == {"parts", "separator"}:
+        return JoinedTexts(tuple(told["parts"]), message(told["separator"]))
+    if value.keys() - {"many", "number"} == {"template", "parameters"} and _fits(value):
+        return Message(told["template"], told["parameters"], told.get("many"), told.get("number", 1))
+    return told
+
+
+def _fits(value: dict[str, Any]) -> bool:
+    """Say whether templates have plain slots alone, each filled: a stranger's might name attributes, or widths."""
+    templates = [value["template"], *([value["many"]] if "many" in value else [])]
+    if not isinstance(value["parameters"], dict) or not all(isinstance(text, str) for text in templates):
+        return False
+    slots = [slot for text in templates for slot in Formatter().parse(text) if slot[1] is not None]
+    return all(name in value["parameters"] and not form and how is None for _, name, form, how in slots)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from contracts.message import messages_from_json
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.groups.field import NOT_AVAILABLE, WITHHELD, Field, FieldGroup
 from tasks.records.model.record_kinds import record_model, stated_kind
@@ -80,12 +81,12 @@ def explained(record: RecordJson, found: RunEvidence) -> RecordExplanation:
     fields: dict[str, dict[str, Any]] = {}
     for path, field in named_fields(str(kind)):
         if field.visibility == "auditor":
-            value = WITHHELD if private is None else private.get(path)
+            value = WITHHELD if private is None else messages_from_json(private.get(path))
         else:
             try:
                 value = field.fill(run)
             except Unpublished:
-                value = own.get(path)
+                value = messages_from_json(own.get(path))
         fields[path] = stated_field(field, value)
     filled: dict[str, dict[str, Any]] = _values(fields)
     names = {path for path, field in named_fields(str(kind)) if field.declared}

@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any, Final
 
 from contracts.canonical import canonical_json
+from contracts.message import messages_to_json
 from tasks.records.groups.account import LEDGER
 from tasks.records.groups.audits import AUDITS
 from tasks.records.groups.contract_terms import CONTRACT, UNIT
@@ -68,10 +69,10 @@ def build_record(run: Run) -> RecordJson:
     read = record_model(kind).model_validate(stated)
     published = published_run(read, evidence_of(run))
     own = {path: field.fill(run) for path, field in _own_fields(kind, published)}
-    kept = {path: value for path, value in own.items() if value is not None}
+    kept = {path: messages_to_json(value) for path, value in own.items() if value is not None}
     private = {path: field.fill(run) for path, field in named_fields(kind) if field.visibility == "auditor"}
     complete = _statement(run, json.loads(canonical_json(kept)))
-    complete["auditor"] = {path: value for path, value in private.items() if value is not None}
+    complete["auditor"] = {path: messages_to_json(value) for path, value in private.items() if value is not None}
     record: RecordTerms = record_model(kind).model_validate(json.loads(canonical_json(complete)))
     written = record.model_dump(mode="json", by_alias=True)
     del written[COMMITMENT]

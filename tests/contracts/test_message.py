@@ -7,7 +7,17 @@ import pickle
 
 import pytest
 
-from contracts.message import AND, SENTENCES, JoinedTexts, Message, joined, message, plural
+from contracts.message import (
+    AND,
+    SENTENCES,
+    JoinedTexts,
+    Message,
+    joined,
+    message,
+    messages_from_json,
+    messages_to_json,
+    plural,
+)
 
 
 def test_a_message_is_a_text_in_english() -> None:
@@ -44,3 +54,20 @@ def test_joined_texts_keep_their_parts() -> None:
     assert joined([one, other], AND) == "one and two"
     assert joined([message("It is."), message("It was.")], SENTENCES) == "It is. It was."
     assert joined([one, other]).parameters["parts"] == JoinedTexts(("one", "two"), message(", "))
+
+
+def test_a_message_is_read_back_from_json_with_its_parameters() -> None:
+    """Constants stay texts: catalogues know them as they stand."""
+    said = plural("{n} row of {parts}", "{n} rows of {parts}", 2, n=2, parts=joined([message("age"), "wage"]))
+    written = json.loads(json.dumps(messages_to_json({"said": [said, message("none")]})))
+    read = messages_from_json(written)["said"]
+    assert read == ["2 rows of age, wage", "none"]
+    assert (read[0].template, read[0].number) == (said.template, 2)
+
+
+@pytest.mark.parametrize("template", ["{n.__class__}", "{n!r}", "{n:>99}", "{n[0]}", "{other}", "{}", 3])
+def test_a_template_of_a_stranger_that_asks_for_more_than_its_parameters_is_no_message(template: object) -> None:
+    """Attributes, widths and missing parameters: what is read stays an object."""
+    written = {"template": template, "parameters": {"n": "x"}}
+    assert messages_from_json(written) == written
+    assert not isinstance(messages_from_json(written), Message)
