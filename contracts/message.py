@@ -87,16 +87,21 @@ SENTENCES: Final = message(" ")
 """Between two sentences."""
 
 
-def messages_to_json(value: Any) -> Any:
-    """Return JSON values in which a message with parameters is its template and its parameters."""
-    if isinstance(value, Message) and value.parameters:
+def messages_to_json(value: Any, *, inside: bool = False) -> Any:
+    """Return JSON values in which a message is its template and its parameters; a bare one stays a text.
+
+    Args:
+        value: what is written.
+        inside: whether it fills a message: there a bare message must not become somebody's words.
+    """
+    if isinstance(value, Message) and (value.parameters or inside):
         many = {} if value.many is None else {"many": value.many, "number": value.number}
-        return {"template": value.template, "parameters": messages_to_json(value.parameters), **many}
+        return {"template": value.template, "parameters": messages_to_json(value.parameters, inside=True), **many}
     if isinstance(value, JoinedTexts):
-        return {"parts": messages_to_json(list(value.parts)), "separator": value.separator}
+        return {"parts": messages_to_json(list(value.parts), inside=True), "separator": value.separator}
     if isinstance(value, Mapping):
-        return {key: messages_to_json(part) for key, part in value.items()}
-    return [messages_to_json(part) for part in value] if isinstance(value, list | tuple) else value
+        return {key: messages_to_json(part, inside=inside) for key, part in value.items()}
+    return [messages_to_json(part, inside=inside) for part in value] if isinstance(value, list | tuple) else value
 
 
 def messages_from_json(value: Any) -> Any:
