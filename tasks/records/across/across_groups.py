@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
+from contracts.message import SENTENCES, joined, message, plural
 from contracts.release.spec_checks import MOST_DELTA
 from contracts.release.tables.expansion import tables_of
 from privacy.accounting.amounts import pico_to_text
@@ -18,32 +19,45 @@ from tasks.records.fitted_groups.classifier_groups import USES as USES_OF_MODELS
 from tasks.records.fitted_groups.synthetic_groups import with_fills
 from tasks.records.fitted_groups.training_entries import SAMPLER
 from tasks.records.groups.account import LEDGER, noise_words
-from tasks.records.groups.contract_terms import CONTRACT, UNIT, sensitivities, truncation
+from tasks.records.groups.contract_terms import CONTRACT, UNIT, sensitivities
 from tasks.records.groups.evidence import OUTPUT
 from tasks.records.groups.field import NONE, FieldGroup, Run, public
-from tasks.records.groups.guarantee import CONVERSION, GUARANTEE
+from tasks.records.groups.guarantee import CONVERSION, GUARANTEE, inequality
 from tasks.records.groups.noise import BIAS, NOISE, SAMPLERS
 from tasks.records.groups.release_identity import SOURCE, hour
-from tasks.records.groups.reproducibility import NOTICES, REPRODUCIBILITY, noise_gone
-from tasks.records.groups.unprotected import PREPROCESSING, UNPROTECTED
+from tasks.records.groups.reproducibility import (
+    BYTEWISE,
+    FORMS,
+    NOTICES,
+    REPRODUCIBILITY,
+    line,
+    loss,
+    noise_gone,
+    public_notice,
+)
+from tasks.records.groups.unprotected import PREPROCESSING, UNPROTECTED, encoding_steps
 from tasks.records.groups.utility import UTILITY
 from tasks.records.hazards.limitations import LARGE_DELTA, LIMITATIONS
 
-OF_SITES: Final = "each site reads its own source, which its own ledger names"
-LEAKAGE: Final = (
+OF_SITES: Final = message("each site reads its own source, which its own ledger names")
+LEAKAGE: Final = message(
     "Each site checks its own rows. That it took part shows that its source was as the contract says, and that the "
     "gates held; other outcomes stay at the site."
 )
-MADE_WHATEVER: Final = (
+IN_FILES: Final = message("none: each table, or all rows, in one file; the sums of all rounds in one file")
+MADE_WHATEVER: Final = message(
     "One spec under one contract is one run, whatever the rows are: that this version was made tells that enough "
     "sites took part, and nothing else that is outside of epsilon but what section unprotected lists."
 )
-FIXED: Final = (
+FIXED: Final = message(
     "Rényi losses of all rounds and of the reserve, fixed beforehand, add up; the best order is converted by "
-    f"{CONVERSION}."
+    "{source}.",
+    source=CONVERSION,
 )
-OF_ROWS: Final = "rows are a sample of a model of noisy sums: what is rare among people is rarer or absent in them"
-MISSING_SITES: Final = "a table counts the rows of the sites that took part in its round, and no others"
+OF_ROWS: Final = message(
+    "rows are a sample of a model of noisy sums: what is rare among people is rarer or absent in them"
+)
+MISSING_SITES: Final = message("a table counts the rows of the sites that took part in its round, and no others")
 
 
 def draws(run: Run) -> list[dict[str, Any]]:
@@ -57,7 +71,9 @@ def draws(run: Run) -> list[dict[str, Any]]:
     return [
         {
             "key": body["key"],
-            "what": "sum over sites" if body["key"] in present else "attempt of a round, lost and paid",
+            "what": message("sum over sites")
+            if body["key"] in present
+            else message("attempt of a round, lost and paid"),
             "columns": [],
             "event": body["event"],
             "cells": length.get(body["key"], 0),
@@ -73,24 +89,27 @@ def _noise(run: Run, kind: str) -> str:
     """Name the noise of a draw; at its least, since more sites than are counted on add more."""
     event = next(event for event in run.facts.charge.request.events if event.kind == kind)
     if isinstance(event, DiscreteGaussian):
-        return f"at least {noise_words(event)}" if terms_of(run).counted is not None else "discrete Gaussian"
+        if terms_of(run).counted is None:
+            return message("discrete Gaussian")
+        return message("at least {noise}", noise=noise_words(event))
     if isinstance(event, PoissonSampledGaussian):
-        return f"Gaussian, at least {float(event.noise_multiplier):.6g} times what a person moves"
+        factor = f"{float(event.noise_multiplier):.6g}"
+        return message("Gaussian, at least {factor} times what a person moves", factor=factor)
     raise TypeError(f"{event.kind} is no sum over sites")
 
 
 def sensitivity(run: Run) -> list[dict[str, Any]]:
     """List the distinct sensitivities of counts and sums, of a person at all sites together, and of gradients."""
     training = terms_of(run).training
-    of_gradients = [] if training is None else [{"of": "sums of gradients", "l2": float(training.clipping_norm)}]
+    of_gradients = (
+        [] if training is None else [{"of": message("sums of gradients"), "l2": float(training.clipping_norm)}]
+    )
     return [*sensitivities(run), *of_gradients]
 
 
 def definition(run: Run) -> str:
     """Write the guarantee as an inequality, with its numbers."""
-    whole = next(field for field in GUARANTEE.fields if field.name == "definition").fill(run)
-    bound, _, _ = str(whole).partition(". ")
-    return f"{bound}. {MADE_WHATEVER}"
+    return joined([inequality(run), MADE_WHATEVER], SENTENCES)
 
 
 def quantities(run: Run) -> list[str]:
@@ -101,34 +120,34 @@ def quantities(run: Run) -> list[str]:
 def _times(run: Run) -> list[str]:
     entries = run.facts.entries
     return [
-        f"that the measurements were complete in the hour {hour(run.facts.finished)}",
-        f"the times of {len(entries)} journal entries in PROOF.json, to the hour, from {hour(entries[0].at)} on",
+        message("that the measurements were complete in the hour {hour}", hour=hour(run.facts.finished)),
+        message(
+            "the times of {number} journal entries in PROOF.json, to the hour, from {hour} on",
+            number=len(entries),
+            hour=hour(entries[0].at),
+        ),
     ]
 
 
 def steps(run: Run) -> list[dict[str, str]]:
     """List what happened to the rows at each site before they were added up, and how that is accounted for."""
-    contract, listed = run.facts.contract, []
-    if contract.unit.column is not None:
-        bound = f"the sensitivities are those of {contract.unit.max_rows_per_unit} rows"
-        listed.append(("contribution bounding", truncation(run), bound))
-    encoding = f"contract {contract.id} {contract.version}, {len(contract.columns)} columns"
-    listed.append(("encoding to declared domains", encoding, "each row by itself"))
-    listed.append(("look before the charge", words.OPERATORS, "unaccounted"))
-    return [dict(zip(("step", "what", "accounted"), step, strict=True)) for step in listed]
+    return encoding_steps(run, words.OPERATORS)
 
 
 def mechanism(run: Run) -> str:
     """Say what is noisy, and who adds the noise."""
     terms = execution_of(run).plan["kind"]
     noisy = {
-        "counts": "discrete Gaussian noise on counts over sites",
-        "dp_sgd": "DP-SGD over sites: Gaussian noise on clipped gradients of Poisson samples",
-        "phases": "discrete Gaussian noise on sums over sites, and DP-SGD: Gaussian noise on clipped gradients of "
-        "Poisson samples",
+        "counts": message("discrete Gaussian noise on counts over sites"),
+        "dp_sgd": message("DP-SGD over sites: Gaussian noise on clipped gradients of Poisson samples"),
+        "phases": message(
+            "discrete Gaussian noise on sums over sites, and DP-SGD: Gaussian noise on clipped gradients of Poisson "
+            "samples"
+        ),
     }[terms]
-    by = "in shares of the sites" if terms_of(run).trust.noise == "sites" else "by the server that is trusted"
-    return f"{noisy}; {by}"
+    if terms_of(run).trust.noise == "sites":
+        return message("{noise}; in shares of the sites", noise=noisy)
+    return message("{noise}; by the server that is trusted", noise=noisy)
 
 
 def samplers(run: Run) -> list[str]:
@@ -143,10 +162,10 @@ def what(run: Run) -> str:
     terms = terms_of(run)
     if terms.tables is not None:
         number = len(terms.tables.cliques)
-        return "a table of counts" if number == 1 else f"{number} tables of counts"
+        return plural("a table of counts", "{number} tables of counts", number, number=number)
     if terms.generator is not None:
-        return f"synthetic rows by {terms.generator.name}"
-    return "a classifier of " + ("" if terms.learner is None else terms.learner.label)
+        return message("synthetic rows by {generator}", generator=terms.generator.name)
+    return message("a classifier of {label}", label="" if terms.learner is None else terms.learner.label)
 
 
 def columns(run: Run) -> list[str]:
@@ -170,8 +189,9 @@ def rows(run: Run) -> str:
     product, terms = terms_of(run).product, terms_of(run)
     if product.kind != "synthetic" or terms.generator is None:
         return NONE
-    why = "as the sites declare together" if terms.generator.rows is None else "declared by the spec"
-    return f"{product.rows}, {why}"
+    if terms.generator.rows is None:
+        return message("{rows}, as the sites declare together", rows=product.rows)
+    return message("{rows}, declared by the spec", rows=product.rows)
 
 
 def seed(run: Run) -> str:
@@ -198,51 +218,42 @@ def known_bias(run: Run) -> list[str]:
 
 def reproducible(run: Run) -> list[dict[str, str]]:
     """List what a stranger makes again, from what, and how exactly."""
-    kind, source = terms_of(run).product.kind, "the published sums over sites"
-    close = "up to two units or 10^-4 of an array's largest number"
+    kind, source, bytewise = terms_of(run).product.kind, message("the published sums over sites"), BYTEWISE
+    close = message("up to two units or 10^-4 of an array's largest number")
     made = {
-        "tables": [("the tables", source, "byte for byte")],
-        "model": [("the weights", source, "up to 10^-4")],
-        "synthetic": [("the model", source, close), ("the rows", "the published model and seed", "byte for byte")],
+        "tables": [(message("the tables"), source, bytewise)],
+        "model": [(message("the weights"), source, message("up to 10^-4"))],
+        "synthetic": [
+            (message("the model"), source, close),
+            (message("the rows"), message("the published model and seed"), bytewise),
+        ],
     }[kind]
-    number = sum(entry.kind == "noise_drawn" for entry in run.facts.entries)
-    loss = ("the privacy loss", f"the events of {number} draws", "to the last unit, rounded against the spender")
-    return [dict(zip(("what", "from", "exactly"), each, strict=True)) for each in (*made, loss)]
+    return [line(*each) for each in (*made, loss(run))]
 
 
 def not_reproducible(run: Run) -> list[str]:
     """List what nobody can make again, on purpose."""
-    return [noise_gone(run), "what each site sent: it is kept nowhere, and leaves once"]
+    return [noise_gone(run), message("what each site sent: it is kept nowhere, and leaves once")]
 
 
 def notice(run: Run) -> dict[str, Any]:
     """Give what a public notice on creation and provision names: categories of information, and the way."""
-    named, kind = set(columns(run)), terms_of(run).product.kind
-    form = {
-        "tables": "noisy counts by these items; no record of a person",
-        "model": "the weights of a classifier of these items; no record of a person",
-        "synthetic": "made-up records with these items; none is a person's",
-    }[kind]
-    return {
-        "items": [each.description or each.name for each in run.facts.contract.columns if each.name in named],
-        "form": form,
-        "way": "files: parquet" if kind == "model" else "files: parquet, csv",
-        "note": "no legal opinion: whether these are anonymously processed information or statistics is for lawyers",
-    }
+    named, kind = frozenset(columns(run)), terms_of(run).product.kind
+    return public_notice(run, named, FORMS[kind], ("parquet",) if kind == "model" else ("parquet", "csv"))
 
 
 def row_count_origin(run: Run) -> str:
     """Say where numbers of rows come from."""
     kind = terms_of(run).product.kind
     if kind == "tables":
-        return "fixed: one row a cell of the declared domains"
-    return f"{rows(run)}" if kind == "synthetic" else "none: no rows are published"
+        return message("fixed: one row a cell of the declared domains")
+    return rows(run) if kind == "synthetic" else message("none: no rows are published")
 
 
 def quality_warnings(run: Run) -> list[str] | str:
     """List what users must mind."""
     stated, delta = run.facts.contract.description.get("limitations"), terms_of(run).charge.delta
-    listed = [] if stated is None else [f"the contract: {stated}"]
+    listed: list[str] = [] if stated is None else [message("the contract: {text}", text=stated)]
     listed += [LARGE_DELTA] if delta > MOST_DELTA else []
     return [*listed, *execution_of(run).notes] or NONE
 
@@ -294,7 +305,7 @@ _CHANGED: Final = (
     with_fills(
         NOISE,
         mechanism=mechanism,
-        mechanism_choice=lambda run: {"by": "the federation spec, within the charge"},
+        mechanism_choice=lambda run: {"by": message("the federation spec, within the charge")},
         samplers=samplers,
     ),
     with_fills(
@@ -310,7 +321,7 @@ _CHANGED: Final = (
     with_fills(
         OUTPUT,
         row_count_origin=row_count_origin,
-        partitioning=lambda run: "none: each table, or all rows, in one file; the sums of all rounds in one file",
+        partitioning=lambda run: IN_FILES,
     ),
     with_fills(REPRODUCIBILITY, reproducible=reproducible, not_reproducible=not_reproducible),
     with_fills(NOTICES, notice=notice),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
+from contracts.message import message
 from contracts.release.federation_spec import FederationTerms
 from privacy.accounting.amounts import pico_to_text
 from privacy.grant.draw_replay import LOST
@@ -39,9 +40,11 @@ def how(run: Run) -> str:
     execution = execution_of(run)
     rounds = len(execution.rounds)
     sites = len(terms_of(run).sites)
-    return (
-        f"across {sites} sites, which keep their rows: in each of {rounds} rounds a coordinator got the sum over the "
-        "sites that answered, and released it with its noise; all else follows from these sums"
+    return message(
+        "across {sites} sites, which keep their rows: in each of {rounds} rounds a coordinator got the sum over the "
+        "sites that answered, and released it with its noise; all else follows from these sums",
+        sites=sites,
+        rounds=rounds,
     )
 
 
@@ -53,7 +56,7 @@ def sites(run: Run) -> list[dict[str, Any]]:
         {
             "site": member.name,
             "rows_about": member.rows_about,
-            "rounds": f"{sum(here[place] for here in present)} of {len(present)}",
+            "rounds": message("{part} of {whole}", part=sum(here[place] for here in present), whole=len(present)),
             "without": ranges([number for number, here in enumerate(present, 1) if not here[place]]) or NONE,
         }
         for place, member in enumerate(members)
@@ -90,11 +93,13 @@ def noise(plan: Mapping[str, Any]) -> str:
     """Say how much noise the accounting counts on; `plan` as JSON values."""
     if plan["kind"] == "phases":
         sums = " ".join(f"{float(2 * Fraction(each['rho'])) ** -0.5:.3g}" for each in plan["sums"]["sums"])
-        return f"{sums} times a person's bound, sum after sum; then {noise(plan['training'])}"
+        trained = noise(plan["training"])
+        return message("{sums} times a person's bound, sum after sum; then {training}", sums=sums, training=trained)
     if plan["kind"] == "counts":
-        deviation = float(Fraction(plan["sigma_squared"])) ** 0.5
-        return f"standard deviation {deviation:.4g} rows a cell, every table"
-    return f"{float(Fraction(plan['training']['noise_multiplier'])):.4g} times the clipping norm, every round"
+        deviation = f"{float(Fraction(plan['sigma_squared'])) ** 0.5:.4g}"
+        return message("standard deviation {deviation} rows a cell, every table", deviation=deviation)
+    factor = f"{float(Fraction(plan['training']['noise_multiplier'])):.4g}"
+    return message("{factor} times the clipping norm, every round", factor=factor)
 
 
 def _plan(value: Any) -> Any:

@@ -29,9 +29,15 @@ def variant(request: ChargeRequest) -> str:
 
 def definition(run: Run) -> str:
     """Write the guarantee as an inequality, with its numbers, and say whether it is of one version or a schedule."""
+    due = run.facts.spec.due
+    return joined([inequality(run), OF_ONE_VERSION if due is None else of_a_schedule(due)], SENTENCES)
+
+
+def inequality(run: Run) -> str:
+    """Write the guarantee as an inequality, with its numbers."""
     request = run.facts.charge.request
-    epsilon, delta, due = pico_to_text(request.epsilon), atto_to_text(request.delta), run.facts.spec.due
-    bound = (
+    epsilon, delta = pico_to_text(request.epsilon), atto_to_text(request.delta)
+    return (
         message(
             "For neighbours T and T' and any set S of possible releases: "
             "P[T gives S] <= exp({epsilon}) P[T' gives S] + {delta}.",
@@ -45,7 +51,6 @@ def definition(run: Run) -> str:
             epsilon=epsilon,
         )
     )
-    return joined([bound, OF_ONE_VERSION if due is None else of_a_schedule(due)], SENTENCES)
 
 
 def of_a_schedule(due: str) -> str:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from contracts.message import SENTENCES, joined, message
 from tasks.records.groups.field import FieldGroup, Run, public
 
+BYTEWISE: Final = message("byte for byte")
+FORMS: Final[dict[str, str]] = {
+    "tables": message("noisy counts by these items; no record of a person"),
+    "model": message("the weights of a classifier of these items; no record of a person"),
+    "synthetic": message("made-up records with these items; none is a person's"),
+}
+"""What is published, as a public notice says it, by kind of product."""
+
 
 def reproducible(run: Run) -> list[dict[str, str]]:
     """List what a stranger makes again, from what, and how exactly."""
     if run.facts.classifier is not None:
-        return [_line(*each) for each in [*weights(run), *_always(run)]]
+        return [line(*each) for each in [*weights(run), loss(run)]]
     if run.facts.synthesis is None:
         made = [
-            (table.name, message("the noisy counts of {key}", key=table.measurement.key), message("byte for byte"))
+            (table.name, message("the noisy counts of {key}", key=table.measurement.key), BYTEWISE)
             for table in run.facts.tables
         ]
-        return [_line(*each) for each in [*made, *_always(run)]]
+        return [line(*each) for each in [*made, loss(run)]]
     _, synthesis = run.facts.synthetic
-    rows = (message("{n} rows", n=synthesis.rows), message("the published model and seed"), message("byte for byte"))
+    rows = (message("{n} rows", n=synthesis.rows), message("the published model and seed"), BYTEWISE)
     fitted = (
         message("the model"),
         message("the noisy measurements and choices"),
@@ -30,7 +39,7 @@ def reproducible(run: Run) -> list[dict[str, str]]:
         message("nothing: the rows and the noise would be needed"),
         message("not at all"),
     )
-    return [_line(*each) for each in [rows, trained if synthesis.fitted.trainings else fitted, *_always(run)]]
+    return [line(*each) for each in [rows, trained if synthesis.fitted.trainings else fitted, loss(run)]]
 
 
 def weights(run: Run) -> list[tuple[str, str, str]]:
@@ -38,7 +47,7 @@ def weights(run: Run) -> list[tuple[str, str, str]]:
     made = run.facts.trained[1]
     parameters = message("{parameters} weights and biases", parameters=made.model.parameters)
     if made.seed is None:
-        return [(parameters, message("the published noisy values"), message("byte for byte"))]
+        return [(parameters, message("the published noisy values"), BYTEWISE)]
     return [
         (
             parameters,
@@ -48,18 +57,18 @@ def weights(run: Run) -> list[tuple[str, str, str]]:
     ]
 
 
-def _always(run: Run) -> list[tuple[str, str, str]]:
+def loss(run: Run) -> tuple[str, str, str]:
+    """Say from what the privacy loss follows."""
     draws = sum(entry.kind == "noise_drawn" for entry in run.facts.entries)
-    return [
-        (
-            message("the privacy loss"),
-            message("the events of {n} draws", n=draws),
-            message("to the last unit, rounded against the spender"),
-        )
-    ]
+    return (
+        message("the privacy loss"),
+        message("the events of {n} draws", n=draws),
+        message("to the last unit, rounded against the spender"),
+    )
 
 
-def _line(what: str, source: str, exactly: str) -> dict[str, str]:
+def line(what: str, source: str, exactly: str) -> dict[str, str]:
+    """Write what is made again, from what, and how exactly."""
     return {"what": what, "from": source, "exactly": exactly}
 
 
@@ -112,21 +121,23 @@ def files(run: Run) -> dict[str, str]:
 
 
 def items(run: Run) -> dict[str, Any]:
-    """Give what a public notice on creation and provision names: categories of information, and the way."""
-    contract = run.facts.contract
+    """Give what a public notice names, of tables, rows or a model that were made in one place."""
     if run.facts.of_tables:
-        names = {name for table in run.facts.tables for name in table.columns}
-        form = message("noisy counts by these items; no record of a person")
+        kind, names = "tables", {name for table in run.facts.tables for name in table.columns}
     elif run.facts.classifier is not None:
-        names = set(run.facts.trained[0].task.domain.columns)
-        form = message("the weights of a classifier of these items; no record of a person")
+        kind, names = "model", set(run.facts.trained[0].task.domain.columns)
     else:
-        names = set(run.facts.synthetic[0].task.domain.columns)
-        form = message("made-up records with these items; none is a person's")
+        kind, names = "synthetic", set(run.facts.synthetic[0].task.domain.columns)
+    return public_notice(run, names, FORMS[kind], run.facts.spec.publish.formats)
+
+
+def public_notice(run: Run, names: Collection[str], form: str, formats: Iterable[str]) -> dict[str, Any]:
+    """Give what a public notice on creation and provision names: categories of information, and the way."""
+    columns = run.facts.contract.columns
     return {
-        "items": [column.description or column.name for column in contract.columns if column.name in names],
+        "items": [column.description or column.name for column in columns if column.name in names],
         "form": form,
-        "way": message("files: {formats}", formats=joined(run.facts.spec.publish.formats)),
+        "way": message("files: {formats}", formats=joined(formats)),
         "note": message(
             "no legal opinion: whether these are anonymously processed information or statistics is for lawyers"
         ),

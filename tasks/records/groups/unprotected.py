@@ -122,6 +122,8 @@ UNPROTECTED = FieldGroup(
     ),
 )
 
+STEP: Final = ("step", "what", "accounted")
+
 
 def steps(run: Run) -> list[dict[str, str]]:
     """List what happened to the rows before they were counted, and how that is accounted for."""
@@ -137,6 +139,13 @@ def steps(run: Run) -> list[dict[str, str]]:
         listed.append(
             (OF_A_PERIOD, message("{column} in {period}", column=source.by, period=run.facts.spec.block), alone)
         )
+    named = [dict(zip(STEP, step, strict=True)) for step in listed]
+    return [*named, *encoding_steps(run, LOOK)]
+
+
+def encoding_steps(run: Run, look: str) -> list[dict[str, str]]:
+    """List what happens to the rows of every source; `look` says who sees what before the charge."""
+    contract, listed = run.facts.contract, list[tuple[str, str, str]]()
     if contract.unit.column is not None:
         bound = message("the sensitivities are those of {rows} rows", rows=contract.unit.max_rows_per_unit)
         listed.append((message("contribution bounding"), truncation(run), bound))
@@ -146,9 +155,9 @@ def steps(run: Run) -> list[dict[str, str]]:
         version=contract.version,
         number=len(contract.columns),
     )
-    listed.append((message("encoding to declared domains"), encoding, alone))
-    listed.append((message("look before the charge"), LOOK, "unaccounted"))
-    return [dict(zip(("step", "what", "accounted"), step, strict=True)) for step in listed]
+    listed.append((message("encoding to declared domains"), encoding, message("each row by itself")))
+    listed.append((message("look before the charge"), look, "unaccounted"))
+    return [dict(zip(STEP, step, strict=True)) for step in listed]
 
 
 def domains(run: Run) -> dict[str, list[str]]:
