@@ -110,18 +110,36 @@ def messages_from_json(value: Any) -> Any:
         return [messages_from_json(part) for part in value]
     if not isinstance(value, dict):
         return value
-    told = {key: messages_from_json(part) for key, part in value.items()}
-    if value.keys() == {"parts", "separator"}:
-        return JoinedTexts(tuple(told["parts"]), message(told["separator"]))
     if value.keys() - {"many", "number"} == {"template", "parameters"} and _fits(value):
-        return Message(told["template"], told["parameters"], told.get("many"), told.get("number", 1))
-    return told
+        parameters = {name: _parameter_from_json(part) for name, part in value["parameters"].items()}
+        return Message(value["template"], parameters, value.get("many"), value.get("number", 1))
+    return {key: messages_from_json(part) for key, part in value.items()}
+
+
+def _parameter_from_json(value: Any) -> Any:
+    """Read a parameter back; texts are joined by separators of ours alone, for a stranger's might be long."""
+    if isinstance(value, dict) and value.keys() == {"parts", "separator"} and isinstance(value["parts"], list):
+        for separator in (COMMA, SEMICOLON, AND, OR, SENTENCES):
+            if value["separator"] == separator:
+                return JoinedTexts(tuple(map(messages_from_json, value["parts"])), separator)
+    return messages_from_json(value)
 
 
 def _fits(value: dict[str, Any]) -> bool:
-    """Say whether templates have plain slots alone, each filled: a stranger's might name attributes, or widths."""
+    """Say whether templates have plain slots alone, each filled and each once.
+
+    A stranger's might name attributes, or widths; or repeat a slot, so that nested messages double at each level.
+    """
     templates = [value["template"], *([value["many"]] if "many" in value else [])]
     if not isinstance(value["parameters"], dict) or not all(isinstance(text, str) for text in templates):
         return False
-    slots = [slot for text in templates for slot in Formatter().parse(text) if slot[1] is not None]
-    return all(name in value["parameters"] and not form and how is None for _, name, form, how in slots)
+    return all(_plain(text, value["parameters"]) for text in templates)
+
+
+def _plain(template: str, parameters: dict[str, Any]) -> bool:
+    try:
+        slots = [slot for slot in Formatter().parse(template) if slot[1] is not None]
+    except ValueError:  # a brace that nothing closes
+        return False
+    once = len({name for _, name, _, _ in slots}) == len(slots)
+    return once and all(name in parameters and not form and how is None for _, name, form, how in slots)

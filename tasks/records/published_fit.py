@@ -93,7 +93,7 @@ def _drawn(replay: FittedReplay) -> dict[str, Any]:
         selections=selections,
         sums=sums,
         trainings=tuple(_training(key, draw) for key, draw in trainings.items()),
-        notes=replay.notes,
+        notes=replay.said,
     )
     measured = tuple(sorted((*marginals, *sums), key=lambda each: each.number))
     drawn = tuple(sorted((*measured, *selections), key=lambda each: each.number))

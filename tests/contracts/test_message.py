@@ -65,9 +65,17 @@ def test_a_message_is_read_back_from_json_with_its_parameters() -> None:
     assert (read[0].template, read[0].number) == (said.template, 2)
 
 
-@pytest.mark.parametrize("template", ["{n.__class__}", "{n!r}", "{n:>99}", "{n[0]}", "{other}", "{}", 3])
+@pytest.mark.parametrize(
+    "template", ["{n.__class__}", "{n!r}", "{n:>99}", "{n[0]}", "{other}", "{}", "{n}{n}", "{n", "}", 3]
+)
 def test_a_template_of_a_stranger_that_asks_for_more_than_its_parameters_is_no_message(template: object) -> None:
-    """Attributes, widths and missing parameters: what is read stays an object."""
+    """Attributes, widths, missing and repeated parameters, lone braces: what is read stays an object."""
     written = {"template": template, "parameters": {"n": "x"}}
     assert messages_from_json(written) == written
     assert not isinstance(messages_from_json(written), Message)
+
+
+@pytest.mark.parametrize(("parts", "separator"), [("ab", ", "), (["a", "b"], "x" * 99), (["a", "b"], 3)])
+def test_texts_that_a_stranger_joins_in_another_way_are_no_list_of_ours(parts: object, separator: object) -> None:
+    written = {"template": "{n}", "parameters": {"n": {"parts": parts, "separator": separator}}}
+    assert messages_from_json(written) == str({"parts": parts, "separator": separator})

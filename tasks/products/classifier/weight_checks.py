@@ -139,7 +139,7 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
             delta=atto_to_text(replay.claim.delta),
             unit=contract.unit.column or "row",
             adjacency=contract.adjacency,
-            notes=replay.notes,
+            notes=replay.said,
         )
 
     def _check_weights(

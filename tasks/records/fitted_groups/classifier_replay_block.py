@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from contracts.message import messages_to_json
 from privacy.generators.rows import seed_text
 from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
 from tasks.records.fitted_groups.synthetic_replay_block import drawn_part
@@ -26,5 +27,5 @@ def model_part(run: Run) -> dict[str, Any]:
             "sha256": hashlib.sha256(model.to_bytes()).hexdigest(),
         },
         "seed": None if made.seed is None else seed_text(made.seed),
-        "notes": list(made.fitted.notes),
+        "notes": messages_to_json(made.fitted.notes),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from contracts.message import messages_to_json
 from privacy.generators.generator import Model
 from privacy.generators.rows import seed_text
 from privacy.grant.measurement import Measurement, Selection, SumMeasurement
@@ -34,7 +35,7 @@ def synthetic_part(run: Run) -> dict[str, Any]:
             "seed": seed_text(made.seed),
             "data": f"{DATA}/{facts.spec.release}.parquet",
         },
-        "notes": list(made.fitted.notes),
+        "notes": messages_to_json(made.fitted.notes),
     }
 
 

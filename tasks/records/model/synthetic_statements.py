@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from contracts.message import Message, messages_from_json
 from tasks.records.model.statement import Count, Hash, StatedText, Statement, Tuple
 from tasks.records.model.version_statements import DrawStatement, RecordTerms, ReplayTerms
 
 SeedText = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+
+
+def _message(note: str | dict[str, Any]) -> str | dict[str, Any]:
+    """Refuse an object that is no message.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(note, dict) and not isinstance(messages_from_json(note), Message):
+        raise ValueError("a note is a text, or a template with its parameters")
+    return note
+
+
+Note = Annotated[StatedText | dict[str, Any], AfterValidator(_message)]
+"""What a generator or trainer says of its fit; one with parameters as `messages_to_json` writes it."""
 
 
 class StatisticStatement(Statement):
@@ -72,7 +88,12 @@ class FittedReplay(ReplayTerms):
     """The replay block of what is fitted to noisy values: synthetic rows, or a model."""
 
     draws: Tuple[SyntheticDraw]
-    notes: Tuple[StatedText]
+    notes: Tuple[Note]
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The notes as messages."""
+        return tuple(messages_from_json(note) for note in self.notes)
 
 
 class FittedRecord(RecordTerms):
