@@ -43,8 +43,8 @@ def fit_of(record: RecordTerms, contract: Contract, product: Any) -> dict[str, A
 
 def _synthetic(record: SyntheticRecord, contract: Contract, product: SyntheticProduct) -> dict[str, Any]:
     replay = record.replay
-    asked = task_of(product, contract, **_amounts(record))
-    plan = Published(by=product.generator, options=_options(product), asked=asked)
+    task = task_of(product, contract, **_amounts(record))
+    plan = Published(generator=product.generator, options=_options(product), task=task)
     made = Published(
         model=Published(kind=replay.model.kind, rows=replay.model.rows),
         seed=PostProcessingSeed(int(replay.rows.seed, 16)),
@@ -57,9 +57,9 @@ def _synthetic(record: SyntheticRecord, contract: Contract, product: SyntheticPr
 
 def _trained(record: ModelRecord, contract: Contract, product: ModelProduct) -> dict[str, Any]:
     replay, widths = record.replay, record.replay.model.widths
-    asked = classification_task(product, contract, **_amounts(record))
+    task = classification_task(product, contract, **_amounts(record))
     options = trainer(product.trainer).options.model_validate(product.options)
-    plan = Published(by=product.trainer, options=options, asked=asked)
+    plan = Published(generator=product.trainer, options=options, task=task)
     model = Published(
         widths=widths,
         parameters=sum((before + 1) * after for before, after in pairwise(widths)),

@@ -154,7 +154,7 @@ def published_run(record: RecordTerms, found: RunEvidence) -> Run:
         "about": About.model_validate(stated.about),
         "of_tables": isinstance(record, Record),
         "execution": None,
-        "distances": {key: Published(told=each.model_dump) for key, each in replay.distances.items()},
+        "distances": {key: Published(to_json=each.model_dump) for key, each in replay.distances.items()},
     }
     if isinstance(record, Record):
         known |= _planned(record, contract, accounts, reserved) | tables_of(record)
