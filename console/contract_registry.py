@@ -12,7 +12,7 @@ from rich.console import Console
 from console.options import AsJson, At, workspace_at
 from console.render import answer, print_facts, table
 from contracts.errors import Finding, Refused
-from contracts.reading.scalars import listed, nearest
+from contracts.reading.scalars import nearest, word_list
 from tasks.storage.workspace.contract_registry import Registry
 
 RegistryFolder = Annotated[
@@ -90,7 +90,7 @@ def history(
     entries = kept.history(contract)
     if not entries:
         known = kept.contracts()
-        allowed = listed(known) if known else "a registered contract (there is none)"
+        allowed = word_list(known) if known else "a registered contract (there is none)"
         raise NotRegistered([Finding(str(kept.folder), "contract", contract, allowed, nearest(contract, known))])
 
     def people(console: Console) -> None:

@@ -12,7 +12,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.periods.time_blocks import TimeBlock, time_block
-from contracts.reading.scalars import Problem, listed
+from contracts.reading.scalars import Problem, word_list
 from contracts.release.address_kinds import is_address
 from contracts.release.product_kinds import BUILT_IN
 from contracts.release.spec import ReleaseSpec, load_spec
@@ -102,7 +102,7 @@ def check_recorded(request: Request) -> None:
     """
     kind = request.spec.product.kind
     if kind not in BUILT_IN:
-        problem = Problem(f"kind {kind}, which has no audit record", listed(tuple(BUILT_IN)), "plan it only")
+        problem = Problem(f"kind {kind}, which has no audit record", word_list(tuple(BUILT_IN)), "plan it only")
         raise SpecRefused([request.spec.finding(("product", "kind"), problem)])
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from contracts.contract.contract import Contract
 from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, Refused
-from contracts.reading.scalars import listed, nearest
+from contracts.reading.scalars import nearest, word_list
 from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.scores import PrivateScores, compare
 from privacy.evaluation.yardsticks import BOOTSTRAP, INDEPENDENT, majority
@@ -106,7 +106,7 @@ def check_target(columns: Sequence[str], target: str | None) -> None:
         return
     known = target in columns
     found = f"the column {target!r}" + (", the only one" if known else "")
-    allowed = "a column beside others to learn it from" if known else listed(tuple(columns))
+    allowed = "a column beside others to learn it from" if known else word_list(tuple(columns))
     raise Refused([Finding("the evaluation", "target", found, allowed, "" if known else nearest(target, columns))])
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, Refused, SpecRefused
-from contracts.reading.scalars import listed, nearest
+from contracts.reading.scalars import nearest, word_list
 from contracts.release.synthetic import MOST_ROWS
 from privacy.generators.generator import Model
 from privacy.generators.rows import seed_text, synthetic_rows
@@ -115,7 +115,7 @@ def _codes(contract: Contract, names: Sequence[str], column: str, labels: Sequen
     """Return the codes of labels."""
     if column not in names:
         found = f"the column {column!r}"
-        raise Refused([Finding("the command", "--where", found, listed(names), nearest(column, names))])
+        raise Refused([Finding("the command", "--where", found, word_list(names), nearest(column, names))])
     if contract.pictures([column]):
         found = f"a condition on {column!r}, a column of pictures"
         raise Refused([Finding("the command", "--where", found, "columns of single values")])
@@ -123,5 +123,5 @@ def _codes(contract: Contract, names: Sequence[str], column: str, labels: Sequen
     unknown = [label for label in labels if label not in known]
     if unknown:
         found = f"the label {unknown[0]!r} of {column}"
-        raise Refused([Finding("the command", "--where", found, listed(known), nearest(unknown[0], known))])
+        raise Refused([Finding("the command", "--where", found, word_list(known), nearest(unknown[0], known))])
     return [known.index(label) for label in labels]

@@ -142,7 +142,7 @@ class _Verification:
         self._guarded(self._check_record, RECORD, 5)
         self._guarded(self._check_draws, RECORD, 6)
         self._guarded(self._check_loss, RECORD, 7)
-        self._guarded(self._check_made, RECORD, 8, 9)
+        self._guarded(self._check_outcome, RECORD, 8, 9)
         self._guarded(self._check_catalogue, CATALOGUE, 10)
         self._guarded(self._check_estimation, RECORD, 11)
         self._guarded(self._check_auditors, RECORD, 12)
@@ -270,14 +270,15 @@ class _Verification:
             skipped.append("the amounts against the journal: no readable run")
         else:
             findings += check_amounts(replay, self._run, where=RECORD)
-            findings += check_accounts(self._run, where=PROOF, whole=self._product.whole) if priced else []
+            complete = self._product.draws_complete
+            findings += check_accounts(self._run, where=PROOF, complete=complete) if priced else []
         if not priced:
             skipped.append(f"the loss: an event moves more than {MOST_MOVES} cells")
         else:
             findings += check_claim(replay, self._run, where=RECORD)
         return self._close(findings, skipped)
 
-    def _check_made(self) -> None:
+    def _check_outcome(self) -> None:
         """Check rules 8 and 9."""
         from tasks.verification.data_files.file_shapes import check_shapes
         from tasks.verification.data_files.rewriting import check_written
@@ -336,7 +337,7 @@ class _Verification:
                 manifest,
                 self._sound,
                 catalogue=catalogue,
-                whole=whole,
+                complete=whole,
             )
 
     def _check_catalogue(self) -> None:

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from contracts.contract.column import Column
 from contracts.domains.domain_terms import NULL_LABEL, Frozen
-from contracts.reading.scalars import FieldPath, Label, Problem, as_items, as_pair, listed, nearest, refuse
+from contracts.reading.scalars import FieldPath, Label, Problem, as_items, as_pair, nearest, refuse, word_list
 
 Pair = tuple[str, str]
 _NEVER_LEARNED = "it is public and never learned from the rows"
@@ -153,10 +153,10 @@ def _mismapped(dependency: Dependency, columns: Mapping[str, Column], at: FieldP
     for label, target in dependency.mapping:
         where = (*at, "mapping", label)
         if label not in values:
-            problems.append(Problem(f"the label {label!r}", listed(values), nearest(label, values), where))
+            problems.append(Problem(f"the label {label!r}", word_list(values), nearest(label, values), where))
         if target not in column.labels:
             remedy = nearest(target, column.labels)
-            problems.append(Problem(f"the label {target!r}", listed(column.labels), remedy, where))
+            problems.append(Problem(f"the label {target!r}", word_list(column.labels), remedy, where))
         if label in seen:
             problems.append(Problem(f"{label!r} twice", "each label once", "drop one", where))
         seen.add(label)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contracts.contract.column import Column
 from contracts.contract.constraints import constraint_problems
 from contracts.contract.privacy_terms import PrivacyTerms, Unit
-from contracts.reading.scalars import Problem, listed, nearest
+from contracts.reading.scalars import Problem, nearest, word_list
 
 
 def check_names(columns: Sequence[Column], unit: Unit) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def _zero_problems(terms: PrivacyTerms, columns: Mapping[str, Column], declared:
             for spot, label in enumerate(labels):
                 if label not in known:
                     remedy = nearest(label, known)
-                    problems.append(Problem(f"the label {label!r}", listed(known), remedy, (*at, spot)))
+                    problems.append(Problem(f"the label {label!r}", word_list(known), remedy, (*at, spot)))
     return problems
 
 
@@ -93,7 +93,7 @@ def _gate_problems(terms: PrivacyTerms, columns: Sequence[Column], declared: Seq
     known = check_names(columns, terms.unit)
     unread = set(declared) - {column.name for column in columns}
     return [
-        Problem(f"the gate {gate!r}", listed(known), nearest(gate, known), ("gates", place))
+        Problem(f"the gate {gate!r}", word_list(known), nearest(gate, known), ("gates", place))
         for place, gate in enumerate(terms.gates)
         if gate not in known and gate.partition(":")[2] not in unread
     ]

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from contracts.contract.column import LogicalType
 from contracts.errors import Finding, Refused
-from contracts.reading.scalars import listed, nearest
+from contracts.reading.scalars import nearest, word_list
 
 ROW_ID = "It is unique. The id of a row says nothing that can be counted: leave it out by `select:` in the spec."
 
@@ -85,9 +85,9 @@ def chosen(tables: Sequence[str], name: str | None, *, where: str) -> int:
     if name is None and len(tables) == 1:
         return 0
     if name is None:
-        refuse_draft(where, "--table", f"{len(tables)} tables", listed(tables), "say which one: --table NAME")
+        refuse_draft(where, "--table", f"{len(tables)} tables", word_list(tables), "say which one: --table NAME")
     if name not in tables:
-        refuse_draft(where, "--table", f"no table {name!r}", listed(tables), nearest(name, tables))
+        refuse_draft(where, "--table", f"no table {name!r}", word_list(tables), nearest(name, tables))
     return tables.index(name)
 
 

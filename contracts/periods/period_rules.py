@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 from contracts.contract.contract import Contract
 from contracts.domains.calendar_periods import Granularity
 from contracts.periods.period import PATTERNS, PLACEHOLDER
-from contracts.reading.scalars import Problem, listed, nearest, show
+from contracts.reading.scalars import Problem, nearest, show, word_list
 
 TOTAL_OF_ALL: Final = Problem(
     "the contract's public total beside `by`",
@@ -29,7 +29,7 @@ def pattern_problems(written: Mapping[str, Any], period: str | None) -> list[Pro
     if length is None:
         return _of_one(written, period)
     if length not in _LENGTHS:
-        return [Problem(show(length), listed(_LENGTHS), nearest(str(length), _LENGTHS), ("period",))]
+        return [Problem(show(length), word_list(_LENGTHS), nearest(str(length), _LENGTHS), ("period",))]
     problems = []
     if period is None:
         remedy = "name one: --period; or the missing ones of a range: --backfill A..B"
@@ -72,7 +72,7 @@ def by_problems(date_column: str, contract: Contract) -> list[Problem]:
     dates = [column.name for column in contract.columns if column.domain.tells_days]
     if date_column in dates:
         return []
-    allowed = listed(dates) if dates else "a column whose domain is of dates; the contract has none"
+    allowed = word_list(dates) if dates else "a column whose domain is of dates; the contract has none"
     return [
         Problem(f"the column {show(date_column)}", allowed, nearest(date_column, dates) or "name a column of dates")
     ]

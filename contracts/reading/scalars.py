@@ -66,7 +66,7 @@ def nearest(word: str, allowed: Iterable[str]) -> str:
     return f"write {by_fold[hit[0]]!r} instead of {word!r}" if hit else ""
 
 
-def listed(words: Sequence[str]) -> str:
+def word_list(words: Sequence[str]) -> str:
     """Say which words are allowed, at most a dozen of them."""
     shown = ", ".join(words[:12])
     return f"one of {shown}" + (f" and {len(words) - 12} more" if len(words) > 12 else "")

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from contracts.errors import Finding
 from contracts.reading.limit_words import limits_in_words
-from contracts.reading.scalars import FieldPath, Problem, listed, nearest, show
+from contracts.reading.scalars import FieldPath, Problem, nearest, show, word_list
 from contracts.reading.yaml_lines import Document
 
 Namer = Callable[[FieldPath], str]
@@ -170,7 +170,7 @@ def _problems(item: Mapping[str, Any], block: Any) -> Iterable[Problem]:
 def _missing(key: str, block: Any) -> Problem:
     """Say that a key is missing, and what it may hold where that is one of a few words."""
     annotation = _keys(block)[key].annotation if _has(block, key) else None
-    words = f": {listed(get_args(annotation))}" if get_origin(annotation) is Literal else ""
+    words = f": {word_list(get_args(annotation))}" if get_origin(annotation) is Literal else ""
     remedy = f"add {_choice(key, block) or f'`{key}:`'}"
     return Problem("nothing", f"the key `{key}`, which is required{words}", remedy)
 
@@ -205,4 +205,4 @@ _SHAPES = {
 def unknown_key(key: str, keys: Iterable[str]) -> Problem:
     """Say that a key is unknown, which ones are known, and which one was probably meant."""
     words = tuple(keys)
-    return Problem(f"the unknown key {key!r}", listed(words), nearest(key, words) or "remove it")
+    return Problem(f"the unknown key {key!r}", word_list(words), nearest(key, words) or "remove it")

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from pydantic import Field, field_validator
 
 from contracts.contract.contract import Contract
-from contracts.reading.scalars import FieldPath, Label, Problem, listed, nearest
+from contracts.reading.scalars import FieldPath, Label, Problem, nearest, word_list
 from contracts.release.product_spec import ProductSpec
 from contracts.release.synthetic import ALL, ColumnChoice, chosen, distinct_columns
 
@@ -56,10 +56,10 @@ def model_problems(product: ModelProduct, contract: Contract) -> Iterator[tuple[
     known = [column.name for column in contract.columns]
     unknown = [] if product.columns == ALL else [c for c in enumerate(product.columns) if c[1] not in known]
     for place, name in unknown:
-        yield ("columns", place), Problem(f"the column {name!r}", listed(known), _remedy(name, known, contract))
+        yield ("columns", place), Problem(f"the column {name!r}", word_list(known), _remedy(name, known, contract))
     if product.label not in known:
         remedy = _remedy(product.label, known, contract)
-        yield ("label",), Problem(f"the column {product.label!r}", listed(known), remedy)
+        yield ("label",), Problem(f"the column {product.label!r}", word_list(known), remedy)
         return
     names, column = product.names(contract), contract.column(product.label)
     if product.label not in names:

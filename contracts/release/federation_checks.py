@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from contracts.contract.contract import Contract
 from contracts.contract.spreadsheet import formula_problem
 from contracts.errors import Finding
-from contracts.reading.scalars import listed
+from contracts.reading.scalars import word_list
 from contracts.release.federation_spec import FederationTerms, GeneratorTerms, TablesTerms
 from contracts.release.synthetic import synthetic_problems
 from contracts.release.table_rules import RESERVED_COLUMNS
@@ -43,7 +43,7 @@ def check_federation(spec: FederationTerms, contract: Contract, *, where: str) -
     given = spec.learner.columns or tuple(names)
     for column in (*given, spec.learner.label):
         if column not in given or column not in names:
-            allowed = listed(list(given) if column in names else names)
+            allowed = word_list(list(given) if column in names else names)
             findings.append(Finding(where, "learner", f"the column {column!r}", allowed))
     return [*findings, *_relation_findings(where, contract)]
 
@@ -106,7 +106,7 @@ def _table_findings(where: str, field: str, tables: TablesTerms, contract: Contr
     for place, clique in enumerate(tables.cliques):
         at = f"{field}[{place}]"
         unknown = [name for name in clique if name not in names]
-        findings += [Finding(where, at, f"the column {name!r}", listed(names)) for name in unknown]
+        findings += [Finding(where, at, f"the column {name!r}", word_list(names)) for name in unknown]
         if not clique or len(set(clique)) < len(clique):
             findings.append(Finding(where, at, "no columns, or one of them twice", "columns, each once"))
         elif not unknown and contract.cells(clique) > MOST_CELLS:

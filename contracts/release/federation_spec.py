@@ -23,7 +23,7 @@ from contracts import canonical
 from contracts.contract.spreadsheet import Formulas
 from contracts.domains.domain_terms import Frozen
 from contracts.errors import SpecRefused
-from contracts.reading.scalars import Amount, Flag, Label, Problem, Whole, as_tuple, listed, nearest, refuse, show
+from contracts.reading.scalars import Amount, Flag, Label, Problem, Whole, as_tuple, nearest, refuse, show, word_list
 from contracts.reading.validation_errors import from_problem, from_validation
 from contracts.reading.yaml_lines import Document, located
 from contracts.release.about import About
@@ -295,7 +295,7 @@ def load_site(path: Path) -> tuple[SiteFile, FederationSpec]:
     federation = load_federation(site.federation)
     names = [member.name for member in federation.sites]
     if site.site not in names:
-        problem = Problem(show(site.site), listed(names), nearest(site.site, names))
+        problem = Problem(show(site.site), word_list(names), nearest(site.site, names))
         raise SpecRefused([from_problem(document, ("site",), problem)])
     return site, federation
 

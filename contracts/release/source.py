@@ -22,7 +22,7 @@ from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
 from contracts.periods.period_sources import day_of_row, divided_name
-from contracts.reading.scalars import Label, Problem, Sql, listed, refuse, show
+from contracts.reading.scalars import Label, Problem, Sql, refuse, show, word_list
 from contracts.release.address import Address
 from contracts.release.address_kinds import is_address, read_address
 from contracts.release.file_names import DATABASES, SUFFIXES, Files, format_of_name
@@ -171,7 +171,7 @@ def _misfits(source: Source) -> list[Problem]:
     if form is None:
         found = f"the suffix of {path.name!r}" if isinstance(path, Path) else "the suffix of the key"
         remedy = "rename or convert the file; for a folder of files add `files: parquet` or `files: csv`"
-        return [Problem(found, listed(tuple(SUFFIXES)), remedy, ("path",))]
+        return [Problem(found, word_list(tuple(SUFFIXES)), remedy, ("path",))]
     tables = path.has_tables if isinstance(path, Address) else form in DATABASES
     problems = []
     if tables and source.table is None:

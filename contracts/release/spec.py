@@ -27,12 +27,12 @@ from contracts.reading.scalars import (
     Label,
     Problem,
     as_tuple,
-    listed,
     nearest,
     plain_decimal,
     refuse,
     show,
     spelled,
+    word_list,
 )
 from contracts.reading.validation_errors import dotted, from_problem, from_validation
 from contracts.reading.yaml_lines import Document, located, shown
@@ -302,7 +302,9 @@ def pattern_of(path: Path) -> Granularity | None:
     document = located(path, refusal=SpecRefused)
     written = document.text().get("period")
     if written is not None and written not in get_args(Granularity):
-        problem = Problem(show(written), listed(get_args(Granularity)), nearest(str(written), get_args(Granularity)))
+        problem = Problem(
+            show(written), word_list(get_args(Granularity)), nearest(str(written), get_args(Granularity))
+        )
         raise SpecRefused([from_problem(document, ("period",), problem)])
     found: Granularity | None = written
     return found

@@ -10,7 +10,17 @@ from pydantic_core import PydanticCustomError
 
 from contracts.contract.contract import Contract
 from contracts.contract.decoding import too_fine
-from contracts.reading.scalars import FieldPath, Label, Problem, as_tuple, listed, nearest, parse_whole, refuse, show
+from contracts.reading.scalars import (
+    FieldPath,
+    Label,
+    Problem,
+    as_tuple,
+    nearest,
+    parse_whole,
+    refuse,
+    show,
+    word_list,
+)
 from contracts.release.product_spec import ProductSpec
 
 ALL: Final = "all"
@@ -106,7 +116,7 @@ def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterato
         remedy = nearest(name, known)
         if name == contract.unit.column:
             remedy = "drop it: it is the privacy unit's id, which is never published"
-        yield ("columns", place), Problem(f"the column {name!r}", listed(known), remedy)
+        yield ("columns", place), Problem(f"the column {name!r}", word_list(known), remedy)
     names = product.names(contract)
     for name in names:
         if name.lower() in MEASURED_COLUMNS:

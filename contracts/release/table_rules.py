@@ -6,7 +6,7 @@ from typing import Final
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
-from contracts.reading.scalars import FieldPath, Problem, listed, nearest, show
+from contracts.reading.scalars import FieldPath, Problem, nearest, show, word_list
 from contracts.release.file_names import unfit_name
 from contracts.release.spec import ReleaseSpec
 from contracts.release.tables.expansion import expand
@@ -50,7 +50,7 @@ def table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
             remedy = nearest(name, names)
             if name == contract.unit.column:
                 remedy = "drop it: it is the privacy unit's id, which is never published"
-            problem = Problem(f"the column {name!r}", listed(names), remedy, ("columns", spot))
+            problem = Problem(f"the column {name!r}", word_list(names), remedy, ("columns", spot))
             findings.append(spec.finding(at, problem))
         for spot, name in enumerate(table.columns):
             if name in pictures:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from contracts.reading.scalars import Problem, listed, nearest, show
+from contracts.reading.scalars import Problem, nearest, show, word_list
 
 LONGEST_TEXT = 10_000
 LONGEST_LITERAL = 1_000
@@ -39,7 +39,7 @@ class ArgumentRule:
         if self.bounds is not None:
             return f"a whole number written out, from {self.bounds[0]} to {self.bounds[1]}"
         if self.words:
-            return listed(self.words) + ", written out"
+            return word_list(self.words) + ", written out"
         if self.wildcard:
             return (
                 f"a text written out, of at most {LONGEST_LITERAL} characters and {MOST_WILDCARDS} `{self.wildcard}`"

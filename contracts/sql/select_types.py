@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
-from contracts.reading.scalars import Problem, listed
+from contracts.reading.scalars import Problem, word_list
 from contracts.sql.select_grammar import Tree
 from contracts.sql.value_types import VALUE_TYPES, ValueType
 
@@ -102,7 +102,7 @@ def types_of(
         lines = ", ".join(f"{_key(name)}: {kind}" for name, kind in unknown.items())
         remedy = f"write `types: {{{lines}}}` under `source:`, with what each column holds"
         names = ", ".join(map(repr, unknown))
-        allowed = f"{listed(VALUE_TYPES)} for each column that the select computes or filters with"
+        allowed = f"{word_list(VALUE_TYPES)} for each column that the select computes or filters with"
         problems.append(Problem(f"no type for {names}", allowed, remedy, ("types",)))
     return found, problems
 

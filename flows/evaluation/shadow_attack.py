@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SpecRefused
-from contracts.reading.scalars import listed, nearest
+from contracts.reading.scalars import nearest, word_list
 from contracts.release.product_spec import ProductSpec
 from flows.evaluation.attack_target import Attacked, adapted, attacked_release, columns_of, refuse_rows_of
 from flows.evaluation.version_evaluation import Real, file_source, private_snapshot
@@ -199,11 +199,11 @@ def _kinds(request: AttackRequest, attacked: Attacked, names: tuple[str, ...]) -
     product = attacked.spec.product
     fitting = [kind for kind in KINDS if kind != "inversion" or product.target is not None]
     if request.attack not in (ALL, *KINDS):
-        allowed, remedy = listed((*KINDS, ALL)), nearest(request.attack, [*KINDS, ALL])
+        allowed, remedy = word_list((*KINDS, ALL)), nearest(request.attack, [*KINDS, ALL])
         raise SpecRefused([Finding("the command", "--attack", repr(request.attack), allowed, remedy)])
     if request.attack not in (ALL, *fitting):
         found = f"{request.attack} of a release of kind {product.kind}"
-        allowed = f"for this product {listed((*fitting, ALL))}: only a model has an input to search"
+        allowed = f"for this product {word_list((*fitting, ALL))}: only a model has an input to search"
         raise SpecRefused([Finding("the command", "--attack", found, allowed)])
     kinds = tuple(fitting) if request.attack == ALL else (request.attack,)
     _check_attribute(request, kinds, product, names, attacked.contract)
@@ -226,7 +226,7 @@ def _check_attribute(
     found = "no column" if request.attribute is None else repr(request.attribute)
     if request.attribute == label and label is not None:
         found += ", the label, which the model is there to tell"
-    allowed = f"a column of 2 to {MOST_VALUES} cells that the attacker guesses: {listed(guessable)}"
+    allowed = f"a column of 2 to {MOST_VALUES} cells that the attacker guesses: {word_list(guessable)}"
     remedy = "name one" if request.attribute is None else nearest(request.attribute, list(guessable))
     raise SpecRefused([Finding("the command", "--attribute", found, allowed, remedy)])
 

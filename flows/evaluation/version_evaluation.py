@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SpecRefused
-from contracts.reading.scalars import listed
+from contracts.reading.scalars import word_list
 from contracts.release.file_names import SUFFIXES
 from contracts.release.product_kinds import product_kinds
 from contracts.release.source import Source
@@ -93,7 +93,7 @@ def evaluate_version(
     kind = kind_of(path)
     parts = product_kinds().get("tables" if kind is None else kind)
     if parts is None or parts.evaluation is None:
-        found, allowed = f"a version of kind {kind!r}", listed(tuple(product_kinds()))
+        found, allowed = f"a version of kind {kind!r}", word_list(tuple(product_kinds()))
         raise SpecRefused([Finding(str(path), "version", found, allowed)])
     compare: EvaluateProduct = parts.load("evaluation")
     return compare(path, real, others=others, target=target, workspace=workspace, at=at)
@@ -145,5 +145,5 @@ def file_source(path: Path, *, option: str, remedy: str) -> Source:
     try:
         return Source.model_validate({"path": str(path)}, context={"folder": Path.cwd()})
     except ValidationError:
-        found = Finding("the command", option, f"the file {path.name!r}", listed(tuple(SUFFIXES)), remedy)
+        found = Finding("the command", option, f"the file {path.name!r}", word_list(tuple(SUFFIXES)), remedy)
         raise SpecRefused([found]) from None

@@ -20,7 +20,7 @@ from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from tasks.products.across.federation import Federation
-from tasks.products.across.made import made_of, write_made
+from tasks.products.across.made import output_of, write_output
 from tasks.publish import Publication, publish
 from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.facts import Outputs
@@ -70,7 +70,7 @@ def publish_across(
         began: when this attempt began.
     Privacy: released values only; they were paid for before round 1.
     """
-    made, signer = made_of(federation, rounds), Signer(workspace.signing_seed())
+    made, signer = output_of(federation, rounds), Signer(workspace.signing_seed())
     execution = ExecutionStatement(
         kind="across_sites",
         spec=federation.spec.statement,
@@ -85,7 +85,7 @@ def publish_across(
     plan = AcrossPlan(federation.plan.person_events, federation.person_epsilon, federation.delta)
 
     def write(folder: Path, version: VersionEntry) -> None:
-        files = partial(write_made, federation, made, rounds, version.number)
+        files = partial(write_output, federation, made, rounds, version.number)
         about = declared(spec.about, workspace.publisher or Publisher())
         when = began, now_to_the_second()
         facts = gather(

@@ -8,7 +8,7 @@ from math import comb, pi, sqrt
 from typing import Final
 
 from contracts.contract.impossible_cells import Clique
-from contracts.reading.scalars import listed, nearest
+from contracts.reading.scalars import nearest, word_list
 from privacy.accounting.events import CountNoise
 from privacy.generators.fitting import zeros
 from privacy.generators.generator import CannotGenerate, SynthesisTask
@@ -90,7 +90,7 @@ def named(domain: CellDomain, cliques: Iterable[Sequence[str]], option: str) -> 
         if unknown or not clique or len(set(clique)) != len(clique):
             wrong = f"unknown columns {', '.join(unknown)}" if unknown else f"the clique {list(clique)}"
             meant = nearest(unknown[0], domain.columns) if unknown else ""
-            allowed = f"distinct columns, each {listed(domain.columns)}"
+            allowed = f"distinct columns, each {word_list(domain.columns)}"
             raise CannotGenerate(f"{option}: {wrong}; allowed: {allowed}; do: {meant or 'mend the spec'}")
         found[domain.canonical(clique)] = None
     return tuple(found)

@@ -101,7 +101,7 @@ def effect(threshold: Threshold, event: CountNoise) -> list[dict[str, Any]]:
     ]
 
 
-def told_rule(terms: MinimumFrequency, event: CountNoise) -> dict[str, Any]:
+def rule_statement(terms: MinimumFrequency, event: CountNoise) -> dict[str, Any]:
     """Say what the rule is and does to one table, as the record tells it."""
     threshold = threshold_for(terms, event)
     return {

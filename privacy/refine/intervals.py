@@ -112,7 +112,7 @@ def refined_intervals(
     return count_intervals(noisy, event).holding(counts).with_zeros(impossible)
 
 
-def told_interval(method: str, *, consistent: bool = False) -> str:
+def interval_statement(method: str, *, consistent: bool = False) -> str:
     """Say how the intervals of a table refined by that method were made, as the record tells it."""
     noise = message("{how}, widened to hold the published count", how=_BY_NOISE) if consistent else _BY_NOISE
     return message(

@@ -76,7 +76,7 @@ class RunFacts:
         plan: what was planned.
         charge: the charge, with what the noise was drawn from.
         account: the account that the spec names, as this charge left it; what came later is not in it.
-        beside: the other accounts of these people, which were charged as well, as this charge left them.
+        other_accounts: the other accounts of these people, which were charged as well, as this charge left them.
         earlier: the charges that the named account had before this one.
         entries: the run's journal entries so far: the charge, the opening, every draw.
         total: the measured total, where one was drawn.
@@ -107,7 +107,7 @@ class RunFacts:
     plan: Plan
     charge: Charge
     account: AccountState
-    beside: tuple[AccountState, ...]
+    other_accounts: tuple[AccountState, ...]
     earlier: tuple[Charge, ...]
     entries: tuple[Entry, ...]
     total: Measurement | None

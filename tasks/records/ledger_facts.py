@@ -30,7 +30,7 @@ def gather(
     contract: Contract,
     plan: Plan,
     version: VersionEntry,
-    made: Outputs,
+    outputs: Outputs,
     outcomes: tuple[CheckOutcome, ...],
     software: Software,
     earlier_version: EarlierVersion | None = None,
@@ -59,18 +59,18 @@ def gather(
         plan=plan,
         charge=charge,
         account=named,
-        beside=tuple(beside),
+        other_accounts=tuple(beside),
         earlier=_before(ledger.charges(account=charge.request.account), version.run_key),
         entries=entries,
-        total=next((m for m in made.measurements if m.key == TOTAL_KEY and isinstance(m, Measurement)), None),
+        total=next((m for m in outputs.measurements if m.key == TOTAL_KEY and isinstance(m, Measurement)), None),
         estimated_total=(
-            totals_of(spec.tables_product, plan, contract, made.measurements).estimated
+            totals_of(spec.tables_product, plan, contract, outputs.measurements).estimated
             if isinstance(plan, TablesPlan)
             else None
         ),
-        measurements=made.measurements,
-        tables=made.tables,
-        synthesis=made.synthesis,
+        measurements=outputs.measurements,
+        tables=outputs.tables,
+        synthesis=outputs.synthesis,
         outcomes=outcomes,
         version=replace(version, status="allocated", manifest=None),
         supersedes=_supersedes(ledger, version),
@@ -82,7 +82,7 @@ def gather(
         earlier_version=earlier_version,
         about=spec.about if about is None else about,
         flow_run=flow_run,
-        classifier=made.classifier,
+        classifier=outputs.classifier,
         attempt=attempt,
         execution=execution,
         write=write,

@@ -10,7 +10,7 @@ from tasks.records.values import Values
 SILENT: Final = frozenset({NOT_AVAILABLE, WITHHELD})
 
 
-def told(values: Values, path: str) -> Any:
+def public_field(values: Values, path: str) -> Any:
     """Return what a field says; None where there is no such field, or it says nothing to the public."""
     value = values.get(path)
     return None if isinstance(value, str) and value in SILENT else value
@@ -23,22 +23,24 @@ def plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return "; ".join(f"{key.replace('_', ' ')}: {plain(part)}" for key, part in value.items() if said(part))
+        return "; ".join(
+            f"{key.replace('_', ' ')}: {plain(part)}" for key, part in value.items() if says_anything(part)
+        )
     if isinstance(value, list):
         nested = any(isinstance(part, dict) for part in value)
         return (" | " if nested else ", ").join(plain(part) for part in value)
     return str(value)
 
 
-def said(value: Any) -> bool:
+def says_anything(value: Any) -> bool:
     """Say whether a value says anything: it is there, and not that there is none."""
     return value not in (None, "", NONE, [], {}) and not (isinstance(value, str) and value in SILENT)
 
 
 def sentence(values: Values, path: str) -> str:
     """Write a field as text; empty where it says nothing."""
-    value = told(values, path)
-    return plain(value) if said(value) else ""
+    value = public_field(values, path)
+    return plain(value) if says_anything(value) else ""
 
 
 def bullets(*lines: str) -> str:

@@ -139,7 +139,7 @@ def published_run(record: RecordTerms, found: RunEvidence) -> Run:
         "contract": contract,
         "charge": _charge(reserved, entries),
         "account": accounts[0],
-        "beside": accounts[1:],
+        "other_accounts": accounts[1:],
         "earlier": tuple(_earlier(each.release, each.amount) for each in stated.earlier_charges),
         "entries": entries,
         "outcomes": tuple(Published(name=check.name, gate=check.gate) for check in checks(contract)),

@@ -104,7 +104,7 @@ def evidence_of(run: Run) -> RunEvidence:
     """Return what journal and manifest of a version will say of a run."""
     facts = run.facts
     files = {file.path: FileStatement(sha256=file.sha256, bytes=file.bytes) for file in run.files}
-    return RunEvidence(facts.entries, (facts.account, *facts.beside), files)
+    return RunEvidence(facts.entries, (facts.account, *facts.other_accounts), files)
 
 
 def _statement(run: Run, fields: dict[str, Any]) -> RecordJson:

@@ -103,7 +103,7 @@ def _draws(facts: RunFacts) -> list[dict[str, Any]]:
             "event": body["event"],
             "cost": body["costs"][facts.account.terms.name],
             "sha256": body["sha256"],
-            **_listed(lists.get(body["key"])),
+            **_sparse_statement(lists.get(body["key"])),
         }
         for body in entered
     ]
@@ -132,7 +132,7 @@ def _levels(table: ReleasedTable) -> list[dict[str, Any]]:
     ]
 
 
-def _listed(table: NoisyList | None) -> dict[str, Any]:
+def _sparse_statement(table: NoisyList | None) -> dict[str, Any]:
     """Say of a sparse draw from which threshold on its cells are listed, and how many they are."""
     if table is None:
         return {}

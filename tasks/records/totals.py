@@ -22,12 +22,12 @@ class Totals:
     Args:
         kept: what tables with a count for every cell add up to, if they keep it (`kept_total`); None where they keep
             no total [units].
-        listed: what sparse tables add up to: the drawn total or the declared one; None without one [units].
+        of_sparse_tables: what sparse tables add up to: the drawn total or the declared one; None without one [units].
         estimated: the average of all sums where `kept` is that, with the variance of its noise.
     """
 
     kept: int | None
-    listed: int | None
+    of_sparse_tables: int | None
     estimated: NoisySum | None
 
 

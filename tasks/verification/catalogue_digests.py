@@ -50,17 +50,17 @@ def check_catalogue(value: Any, manifest: Manifest, *, where: str) -> list[Findi
     return findings
 
 
-def check_whole(value: Any, told: RecordExplanation, *, where: str) -> list[Finding]:
+def check_whole(value: Any, explanation: RecordExplanation, *, where: str) -> list[Finding]:
     """Compare a Croissant description with what this code makes of the record: files and columns, each by itself.
 
     Args:
         value: croissant.json.
-        told: what the record tells people; this code wrote it.
+        explanation: what the record tells people; this code wrote it.
         where: the name of the file.
     """
     return [
         Finding(where, printable(at), shown(found), f"{shown(expected)}, as the record says", "go by record.json")
-        for at, found, expected in islice(_different(value, croissant(told), ""), _MOST)
+        for at, found, expected in islice(_different(value, croissant(explanation), ""), _MOST)
     ]
 
 

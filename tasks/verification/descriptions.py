@@ -28,13 +28,13 @@ _LABELLED: Final = re.compile(r'<data value="([^"<]{1,80})">')
 
 
 def check_descriptions(
-    folder: VersionFolder, told: RecordExplanation, manifest: Manifest, sound: frozenset[str], *, again: bool
+    folder: VersionFolder, explanation: RecordExplanation, manifest: Manifest, sound: frozenset[str], *, again: bool
 ) -> list[Finding]:
     """Check the files that were made from the record.
 
     Args:
         folder: the version's folder.
-        told: what the record tells people.
+        explanation: what the record tells people.
         manifest: the manifest.
         sound: names of the files whose checksums hold; others are not opened.
         again: whether this code made them, so that they must be the same byte for byte.
@@ -51,8 +51,8 @@ def check_descriptions(
         except OSError as error:
             findings.append(Finding(name, "the file", error.strerror or str(error), "a readable file", _MISDESCRIBED))
             continue
-        wrong = list(_CHECKS[name](data, told.values))
-        if again and not wrong and data != make(told):
+        wrong = list(_CHECKS[name](data, explanation.values))
+        if again and not wrong and data != make(explanation):
             allowed = "byte for byte what this code makes of the record"
             wrong = [Finding(name, "the file", "other bytes", allowed, _MISDESCRIBED)]
         findings += wrong
@@ -67,7 +67,7 @@ def _amount(value: Any) -> Decimal | None:
         return None
 
 
-def _at(value: Any, *path: str | int) -> Any:
+def _follow(value: Any, *path: str | int) -> Any:
     """Follow a path through objects and lists; None where it does not lead on."""
     for step in path:
         if isinstance(value, Mapping):
@@ -93,11 +93,11 @@ def _check_deployment(data: bytes, fields: dict[str, Any]) -> Iterator[Finding]:
         return
     parameters = ("deployment", "privacy_loss", "privacy_parameters")
     delta = _amount(fields.get("guarantee.delta"))
-    epsilon, found = _amount(fields.get("guarantee.epsilon")), _amount(_at(entry, *parameters, "epsilon"))
+    epsilon, found = _amount(fields.get("guarantee.epsilon")), _amount(_follow(entry, *parameters, "epsilon"))
     pairs: list[tuple[str, Any, Any]] = [
         ("privacy_parameters.epsilon", _as_float(found), _as_float(epsilon)),
-        ("privacy_parameters.delta", _as_float(_amount(_at(entry, *parameters, "delta") or 0)), _as_float(delta)),
-        ("product.name", _at(entry, "deployment", "product", "name"), fields.get("identity.title")),
+        ("privacy_parameters.delta", _as_float(_amount(_follow(entry, *parameters, "delta") or 0)), _as_float(delta)),
+        ("product.name", _follow(entry, "deployment", "product", "name"), fields.get("identity.title")),
     ]
     yield from _differences(DEPLOYMENT, pairs)
 
@@ -114,25 +114,29 @@ def _check_lineage(data: bytes, fields: dict[str, Any]) -> Iterator[Finding]:
         return
     release, version = fields.get("identity.release_id"), fields.get("identity.version")
     privacy = ("run", "facets", "sudare_privacy")
-    outputs = _at(event, "outputs")
+    outputs = _follow(event, "outputs")
     listed = outputs if isinstance(outputs, list) else []
     stated = [
-        (_at(each, "name"), _at(each, "facets", "sudare_digest", "sha256"), _at(each, *_STATISTICS, "rowCount"))
+        (
+            _follow(each, "name"),
+            _follow(each, "facets", "sudare_digest", "sha256"),
+            _follow(each, *_STATISTICS, "rowCount"),
+        )
         for each in listed
     ]
     files = fields.get("output.files")
     expected = [
-        (f"{release}/v{version}/{_at(file, 'path')}", _at(file, "sha256"), _at(file, "rows"))
+        (f"{release}/v{version}/{_follow(file, 'path')}", _follow(file, "sha256"), _follow(file, "rows"))
         for file in (files if isinstance(files, list) else [])
     ]
     yield from _differences(
         LINEAGE,
         [
-            ("eventType", _at(event, "eventType"), "COMPLETE"),
-            ("job.name", _at(event, "job", "name"), release),
-            ("sudare_privacy.epsilon", _at(event, *privacy, "epsilon"), fields.get("guarantee.epsilon")),
-            ("sudare_privacy.delta", _at(event, *privacy, "delta"), fields.get("guarantee.delta")),
-            ("sudare_privacy.charged", _at(event, *privacy, "charged"), fields.get("ledger.charged")),
+            ("eventType", _follow(event, "eventType"), "COMPLETE"),
+            ("job.name", _follow(event, "job", "name"), release),
+            ("sudare_privacy.epsilon", _follow(event, *privacy, "epsilon"), fields.get("guarantee.epsilon")),
+            ("sudare_privacy.delta", _follow(event, *privacy, "delta"), fields.get("guarantee.delta")),
+            ("sudare_privacy.charged", _follow(event, *privacy, "charged"), fields.get("ledger.charged")),
         ],
     )
     if stated != expected:
@@ -150,7 +154,7 @@ def _check_label(data: bytes, fields: dict[str, Any]) -> Iterator[Finding]:
     found = [html.unescape(text) for text in _LABELLED.findall(data.decode("utf-8", "replace"))]
     stated = [str(fields.get(name)) for name in ("guarantee.epsilon", "guarantee.delta")]
     for name in ("guarantee.largest_posterior", "guarantee.largest_attribute"):
-        beliefs = _at(fields.get(name), "at_most")
+        beliefs = _follow(fields.get(name), "at_most")
         stated += map(str, beliefs.values() if isinstance(beliefs, dict) else ())
     pairs = [("ε and δ", found[:2], stated[:2]), ("beliefs after the release", found[2:], stated[2:])]
     yield from _differences(LABEL, [(name, ", ".join(told), ", ".join(meant)) for name, told, meant in pairs])

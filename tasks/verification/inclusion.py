@@ -142,8 +142,8 @@ def check_predecessors(proof: Proof, published: PublishedBody, *, where: str) ->
     ]
 
 
-def _named(known: CheckpointBody) -> str:
-    return f"{known.size} entries with root {known.root[:16]}…, which the entry version_published names"
+def _named(checkpoint: CheckpointBody) -> str:
+    return f"{checkpoint.size} entries with root {checkpoint.root[:16]}…, which the entry version_published names"
 
 
 def check_succession(proof: Proof, before: Proof, *, where: str, earlier: str) -> list[Finding]:

@@ -36,12 +36,12 @@ def words_of_this_code(stated: SoftwareStatement) -> bool:
     return same and (stated.code, stated.platform) == (here.code, here.platform)
 
 
-def check_pages(folder: VersionFolder, told: RecordExplanation, manifest: Manifest) -> list[Finding]:
+def check_pages(folder: VersionFolder, explanation: RecordExplanation, manifest: Manifest) -> list[Finding]:
     """Render both pages again and compare them.
 
     Args:
         folder: the version's folder; every file was checked by the rules before.
-        told: the words of the record, which this code wrote.
+        explanation: the words of the record, which this code wrote.
         manifest: the manifest.
     Raises:
         TooMuchWork: the texts of the record ask for more terms than are left.
@@ -50,9 +50,9 @@ def check_pages(folder: VersionFolder, told: RecordExplanation, manifest: Manife
     if missing:
         return [Finding(name, "the file", "nothing", "a page of the version", _REWRITTEN) for name in missing]
     spend(_TERMS_PER_BYTE * folder.files["record.json"])
-    views = prepare(told, lambda name: read_published(folder, manifest, name))
+    views = prepare(explanation, lambda name: read_published(folder, manifest, name))
     findings = []
-    for name, expected in public_pages(told, views).items():
+    for name, expected in public_pages(explanation, views).items():
         found = read_published(folder, manifest, name)
         if found != expected:
             findings.append(_first_difference(name, found, expected))

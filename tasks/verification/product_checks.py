@@ -46,7 +46,7 @@ class ProductChecks(Protocol):
         ...
 
     @property
-    def whole(self) -> bool:
+    def draws_complete(self) -> bool:
         """Whether all planned draws must have been made."""
         ...
 

@@ -286,10 +286,10 @@ def check_files(replay: Replay, names: Iterable[str], *, where: str) -> list[Fin
     required = FIXED_FILES | {each.data for each in stated} | {each.measurements for each in stated}
     if any(not draw.clique for draw in replay.draws):
         required |= {TOTAL_MEASUREMENTS}
-    return check_listed(required, {csv_of(each) for each in stated}, names, where=where)
+    return check_file_list(required, {csv_of(each) for each in stated}, names, where=where)
 
 
-def check_listed(
+def check_file_list(
     required: Iterable[str], optional: Iterable[str], names: Iterable[str], *, where: str
 ) -> list[Finding]:
     """Check that all required files are there, and besides only optional ones, and parts of data files."""

@@ -34,7 +34,7 @@ def check_words(
     sound: frozenset[str],
     *,
     catalogue: Any,
-    whole: bool,
+    complete: bool,
 ) -> Words:
     """Explain the record again, and compare what people read.
 
@@ -45,15 +45,15 @@ def check_words(
         manifest: the manifest.
         sound: names of the files whose checksums hold; others are not opened.
         catalogue: croissant.json, as JSON.
-        whole: whether all rules before hold, so that pages are rendered and data files opened.
+        complete: whether all rules before hold, so that pages are rendered and data files opened.
     Raises:
         TooMuchWork: the texts of the record ask for more terms than are left.
     """
     told, again = explain(value, proof, manifest), words_of_this_code(record.declarations.software)
-    findings = check_descriptions(folder, told, manifest, sound, again=again and whole)
+    findings = check_descriptions(folder, told, manifest, sound, again=again and complete)
     if not again:
         return Words(tuple(findings), (NOT_COMPARED,))
-    if whole:
+    if complete:
         findings += _check_own(record, proof, manifest)
         findings += check_pages(folder, told, manifest)
         findings += check_whole(catalogue, told, where="croissant.json")

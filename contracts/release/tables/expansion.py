@@ -14,7 +14,7 @@ from typing import Final
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SpecRefused
-from contracts.reading.scalars import Problem, listed, nearest
+from contracts.reading.scalars import Problem, nearest, word_list
 from contracts.reading.validation_errors import dotted
 from contracts.release.file_names import unfit_name
 from contracts.release.tables.all_marginals import AllMarginals
@@ -78,7 +78,7 @@ def _problems(entry: AllMarginals, place: int, columns: Sequence[str], before: i
     unknown = [(spot, name) for spot, name in enumerate(entry.of or ()) if name not in columns]
     if unknown:
         return [
-            Problem(f"the column {name!r}", listed(columns), nearest(name, columns), (place, "of", spot))
+            Problem(f"the column {name!r}", word_list(columns), nearest(name, columns), (place, "of", spot))
             for spot, name in unknown
         ]
     choice = entry.of or tuple(columns)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import NULL_LABEL
-from contracts.reading.scalars import FieldPath, Problem, listed, nearest
+from contracts.reading.scalars import FieldPath, Problem, nearest, word_list
 from contracts.release.tables.table_hierarchy import ColumnLevel, ColumnLevels, Hierarchy
 
 
@@ -95,7 +95,9 @@ def _grouped(
         for child in children:
             if child not in below.labels:
                 remedy = nearest(child, below.labels)
-                problems.append(Problem(f"{where}: the label {child!r}", listed(below.labels), remedy, (*at, label)))
+                problems.append(
+                    Problem(f"{where}: the label {child!r}", word_list(below.labels), remedy, (*at, label))
+                )
             elif child in group_of:
                 found = f"{where}: the label {child!r} again, which is in {labels[group_of[child]]!r}"
                 problems.append(Problem(found, f"each label of {whose} in one group", "drop one", (*at, label)))

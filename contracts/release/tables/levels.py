@@ -15,7 +15,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from contracts.contract.contract import Contract
-from contracts.reading.scalars import Problem, listed
+from contracts.reading.scalars import Problem, word_list
 from contracts.release.tables.groupings import GroupingAxis, in_step, mesh, untouched
 from contracts.release.tables.product import TableSpec
 
@@ -130,7 +130,7 @@ def _resolved(table: TableSpec, contract: Contract) -> tuple[tuple[Level, ...], 
         return (), []
     named = hierarchy.quadtree or tuple(nested.column for nested in hierarchy.nested)
     problems = [
-        Problem(f"the column {name!r}", listed(table.columns), "name a column of the table", ("hierarchy", name))
+        Problem(f"the column {name!r}", word_list(table.columns), "name a column of the table", ("hierarchy", name))
         for name in named
         if name not in table.columns
     ]

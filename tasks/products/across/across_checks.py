@@ -29,8 +29,8 @@ from privacy.accounting.amounts import PICO, atto_to_text
 from privacy.federation.rounds import RoundSum
 from privacy.learning.learners import parameters_of
 from tasks.products.across.federation import Federation, understood
-from tasks.products.across.made import Made, file_names, made_of
-from tasks.products.across.made_checks import check_made, made_forms
+from tasks.products.across.made import FederatedOutput, file_names, output_of
+from tasks.products.across.made_checks import check_output, output_forms
 from tasks.records.files.sum_files import ROUNDS
 from tasks.records.model.across_statements import AcrossRecord
 from tasks.records.model.version_statements import Manifest, RecordTerms
@@ -44,7 +44,7 @@ from tasks.verification.fitted.file_forms import FileForm
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.recompute.loss import NotRecomputable, recompute
-from tasks.verification.record_identity import FIXED_FILES, OTHER, check_listed, differences
+from tasks.verification.record_identity import FIXED_FILES, OTHER, check_file_list, differences
 from tasks.verification.refinement_replay import values_sha256
 
 UNTOLD: Final = "that sites, rounds and sums were as the coordinator signs them: no site signs what it sent"
@@ -70,7 +70,7 @@ class AcrossChecks:
         self._record, self._where, self._manifest_name = record, where, manifest_name
         self._known: Federation | None = None
         self._sound = False
-        self._made = Made()
+        self._made = FederatedOutput()
 
     @property
     def record(self) -> AcrossRecord:
@@ -93,7 +93,7 @@ class AcrossChecks:
         return (UNTOLD,)
 
     @property
-    def whole(self) -> bool:
+    def draws_complete(self) -> bool:
         """A reserve that was not needed leaves planned draws out; all are paid."""
         return False
 
@@ -147,7 +147,7 @@ class AcrossChecks:
         if self._known is None:
             return []
         required = FIXED_FILES | file_names(self._known)
-        return check_listed(required, (), manifest.files, where=self._manifest_name)
+        return check_file_list(required, (), manifest.files, where=self._manifest_name)
 
     def check_product(self) -> list[Finding]:
         """Check that all that the record says of product and execution follows from the terms."""
@@ -176,10 +176,10 @@ class AcrossChecks:
         self._sound = not findings
         return findings
 
-    def _check_rounds(self, known: Federation) -> list[Finding]:
+    def _check_rounds(self, federation: Federation) -> list[Finding]:
         """Each round says of every site whether it is in the sum; enough are, and it is as long as planned."""
-        sites, fewest = len(known.plan.sites), known.plan.trust.fewest
-        lengths, findings = _lengths(known), []
+        sites, fewest = len(federation.plan.sites), federation.plan.trust.fewest
+        lengths, findings = _lengths(federation), []
         for place, each in enumerate(self._record.replay.execution.rounds):
             at = f"replay.execution.rounds[{place}]"
             if len(each.present) != sites or sum(each.present) < fewest:
@@ -200,7 +200,7 @@ class AcrossChecks:
         planned = [event.to_json() for event in known.plan.person_events]
         if run is None:
             return findings, ["the draws against the journal: no readable run"]
-        findings += check_draws(replay, run, where=self._where, whole=False, reserved=True)
+        findings += check_draws(replay, run, where=self._where, complete=False, reserved=True)
         pairs: list[tuple[str, object, object]] = [
             ("the run's key", run.charge.run_key, known.run_key),
             ("events of the charge", _text(list(run.charge.events)), _text(planned)),
@@ -220,10 +220,10 @@ class AcrossChecks:
         found, allowed = shown(claim.epsilon), "at least what the charged events cost, recomputed"
         return [Finding(self._where, "replay.claim.epsilon", found, allowed, _OVERDRAWN)]
 
-    def _check_keys(self, known: Federation) -> list[Finding]:
+    def _check_keys(self, federation: Federation) -> list[Finding]:
         """Every draw is a round's, with its event, or a lost attempt of one; each round has its draw."""
-        events, findings = {key: event.to_json() for key, event in known.rounds}, []
-        lost = dict.fromkeys(known.reserves, 0)
+        events, findings = {key: event.to_json() for key, event in federation.rounds}, []
+        lost = dict.fromkeys(federation.reserves, 0)
         drawn = [draw.key for draw in self._record.replay.draws]
         for place, draw in enumerate(self._record.replay.draws):
             attempt = _LOST.fullmatch(draw.key)
@@ -234,7 +234,7 @@ class AcrossChecks:
                 findings.append(Finding(self._where, at, shown(draw.key), allowed, OTHER))
         if missing := sorted(set(events) - set(drawn)):
             findings.append(Finding(self._where, "replay.draws", f"no {missing[0]}", "a draw a round", OTHER))
-        for prefix, most in known.reserves.items():
+        for prefix, most in federation.reserves.items():
             if lost[prefix] > most:
                 found, allowed = f"{lost[prefix]} lost attempts", f"at most {most}, which the reserve pays for"
                 findings.append(Finding(self._where, f"replay.draws, {prefix}", found, allowed, _OVERDRAWN))
@@ -254,8 +254,8 @@ class AcrossChecks:
         if sums is None or findings:
             return measured, ([], ["what was made: its sums cannot be read, or are others"])
         try:
-            self._made = made_of(known, sums)
-            again = list(check_made(known, self._made, sums, files, self._record))
+            self._made = output_of(known, sums)
+            again = list(check_output(known, self._made, sums, files, self._record))
         except ModuleNotFoundError as missing:
             files.skipped.append(f"what was made: {missing.name} is not installed")
             again = []
@@ -289,7 +289,7 @@ class AcrossChecks:
         if self._known is None:
             return {}
         keys = frozenset(each.key for each in self._record.replay.execution.rounds)
-        return {ROUNDS: FileForm({"array": keys}, piece=None), **made_forms(self._known, self._made)}
+        return {ROUNDS: FileForm({"array": keys}, piece=None), **output_forms(self._known, self._made)}
 
     def reestimate(self, bar: Bar) -> RuleFindings | None:
         """All is made again by rule 9: nothing is left to estimate."""
@@ -301,13 +301,13 @@ def draw_sha256(present: tuple[bool, ...], steps: NDArray[np.int64]) -> str:
     return values_sha256(np.concatenate([np.array(present, np.int64), steps]))
 
 
-def _lengths(known: Federation) -> list[int]:
+def _lengths(federation: Federation) -> list[int]:
     """Return how many numbers the sums of rounds have, in order, as far as terms and contract say."""
-    if known.generated is not None:
-        return [each.length for each in known.generated.plan.sums.sums]
-    if known.trained is not None:
-        return [parameters_of(known.trained[1])] * known.plan.rounds
-    return [known.contract.cells(clique) for clique in known.counting.cliques]
+    if federation.generated is not None:
+        return [each.length for each in federation.generated.plan.sums.sums]
+    if federation.trained is not None:
+        return [parameters_of(federation.trained[1])] * federation.plan.rounds
+    return [federation.contract.cells(clique) for clique in federation.counting.cliques]
 
 
 def _text(value: Any) -> str:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding, SpecRefused
-from contracts.reading.scalars import listed, nearest
+from contracts.reading.scalars import nearest, word_list
 from contracts.release.federation_spec import FederationTerms, GeneratorTerms, TrainingTerms
 from privacy.federation.plan import Trust
 from privacy.generators.generator import SynthesisTask
@@ -88,7 +88,7 @@ def _options(terms: GeneratorTerms, rows_about: int, *, where: str) -> PhasedOpt
         "what is sampled and clipped stands in `training`",
     )
     findings = [
-        Finding(where, f"{field}.{name}", found, listed(allowed), nearest(name, allowed) or of_training)
+        Finding(where, f"{field}.{name}", found, word_list(allowed), nearest(name, allowed) or of_training)
         for name in terms.options
         if name not in FEDERATED
     ]

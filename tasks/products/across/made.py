@@ -55,7 +55,7 @@ COUNTS: Final = {"count": "double", "lower": "int64", "upper": "int64"}
 
 
 @dataclass(frozen=True)
-class Made:
+class FederatedOutput:
     """What the sums of a federation lead to; one of the three.
 
     Args:
@@ -71,36 +71,36 @@ class Made:
     notes: tuple[str, ...] = ()
 
 
-def made_of(known: Federation, rounds: Sequence[RoundSum]) -> Made:
+def output_of(federation: Federation, rounds: Sequence[RoundSum]) -> FederatedOutput:
     """Compute from released sums what they lead to.
 
     Raises:
         ValueError: sums of another form.
     """
-    if known.generated is not None:
-        sums, model_of = known.generated.plan.sums.rounds, known.generated.model
-        model, notes = model_of(rounds[:sums], _trained(known, rounds))
-        return Made(model=model, notes=notes)
-    if known.spec.generator is not None:
-        return Made(model=estimated_model(known, rounds))
-    if known.trained is not None:
+    if federation.generated is not None:
+        sums, model_of = federation.generated.plan.sums.rounds, federation.generated.model
+        model, notes = model_of(rounds[:sums], _trained(federation, rounds))
+        return FederatedOutput(model=model, notes=notes)
+    if federation.spec.generator is not None:
+        return FederatedOutput(model=estimated_model(federation, rounds))
+    if federation.trained is not None:
         from privacy.coordination.coordinator import replayed  # torch, which tables and rows of tables do without
 
-        layout, learner, plan = known.training
+        layout, learner, plan = federation.training
         found = replayed(learner, layout, plan, rounds, execution=Execution("cpu"))
         layers = tuple(
             (found[slot.weights].reshape(slot.layer.weight_shape), found[slot.biases])
             for slot in learner_slots(learner)
         )
-        return Made(classifier=ClassifierModel(layout, learner.label, layers))
-    return Made(tables=tuple(_tables(known, rounds)))
+        return FederatedOutput(classifier=ClassifierModel(layout, learner.label, layers))
+    return FederatedOutput(tables=tuple(_tables(federation, rounds)))
 
 
-def _trained(known: Federation, rounds: Sequence[RoundSum]) -> Singles:
+def _trained(federation: Federation, rounds: Sequence[RoundSum]) -> Singles:
     """Compute the parameters that the second phase led to."""
-    phased = known.generated
+    phased = federation.generated
     if phased is None:
-        raise TypeError(f"federation {known.spec.federation} has one phase")
+        raise TypeError(f"federation {federation.spec.federation} has one phase")
     from privacy.coordination.coordinator import replayed  # as above
 
     plan = phased.plan
@@ -112,43 +112,48 @@ def _trained(known: Federation, rounds: Sequence[RoundSum]) -> Singles:
 
 
 def _tables(
-    known: Federation, rounds: Sequence[RoundSum]
+    federation: Federation, rounds: Sequence[RoundSum]
 ) -> Iterable[tuple[str, Clique, Mapping[str, NDArray[Any]]]]:
     """Return each table in rows, with 95 % intervals of the noise of the sites that are in it."""
-    product, contract = known.spec.product, known.contract
+    product, contract = federation.spec.product, federation.contract
     if not isinstance(product, TablesProduct):
-        raise TypeError(f"federation {known.spec.federation} publishes no tables")
-    bits = known.counting.fine_bits
+        raise TypeError(f"federation {federation.spec.federation} publishes no tables")
+    bits = federation.counting.fine_bits
     for number, (table, summed) in enumerate(zip(tables_of(product, contract), rounds, strict=True)):
-        zeros, counts = contract.impossible(table.columns), measured_table(known, number, summed).values
-        width = half_width(DiscreteGaussian(fine_noise(known, summed), (1,)), CONFIDENCE)
+        zeros, counts = contract.impossible(table.columns), measured_table(federation, number, summed).values
+        width = half_width(DiscreteGaussian(fine_noise(federation, summed), (1,)), CONFIDENCE)
         steps = summed.steps.reshape(counts.shape)
         ends = {"lower": (steps - width) >> bits, "upper": -(-(steps + width) >> bits)}
         columns = {"count": np.where(zeros, 0.0, counts), **{n: np.where(zeros, 0, end) for n, end in ends.items()}}
         yield table.name, table.columns, columns
 
 
-def seed_of(known: Federation, rounds: Sequence[RoundSum]) -> PostProcessingSeed:
+def seed_of(federation: Federation, rounds: Sequence[RoundSum]) -> PostProcessingSeed:
     """Return the seed of the rows."""
-    return seed_of_sums(known.run_key, [each.sha256 for each in rounds])
+    return seed_of_sums(federation.run_key, [each.sha256 for each in rounds])
 
 
-def rows_of(known: Federation) -> int:
+def rows_of(federation: Federation) -> int:
     """Return how many rows are made."""
-    product = known.spec.product
+    product = federation.spec.product
     if product.kind != "synthetic" or not isinstance(product.rows, int):
-        raise TypeError(f"federation {known.spec.federation} makes no rows")
+        raise TypeError(f"federation {federation.spec.federation} makes no rows")
     return product.rows
 
 
-def write_made(
-    known: Federation, made: Made, rounds: Sequence[RoundSum], version: int, folder: Path, marks: Mapping[str, str]
+def write_output(
+    federation: Federation,
+    outcome: FederatedOutput,
+    rounds: Sequence[RoundSum],
+    version: int,
+    folder: Path,
+    marks: Mapping[str, str],
 ) -> tuple[WrittenFile, ...]:
     """Write the data files of a version.
 
     Args:
-        known: the federation.
-        made: what the sums lead to.
+        federation: the federation.
+        outcome: what the sums lead to.
         rounds: the released sums, in order.
         version: its number.
         folder: where.
@@ -158,18 +163,18 @@ def write_made(
     for name in (DATA, MODEL, MEASUREMENTS):
         (folder / name).mkdir(parents=True, exist_ok=True)
     files: list[WrittenFile] = []
-    keys = [key for key, _ in known.rounds]
-    for key, (name, clique, values) in zip(keys, made.tables, strict=False):
-        tidy = Tidy(known.contract, clique, values)
+    keys = [key for key, _ in federation.rounds]
+    for key, (name, clique, values) in zip(keys, outcome.tables, strict=False):
+        tidy = Tidy(federation.contract, clique, values)
         for path in (f"{DATA}/{name}.parquet", f"{DATA}/{name}.csv"):
-            files.append(tidy.write(folder, path, draw=key, marks=marks, formulas=known.spec.formulas))
-    if made.model is not None:
-        files += _write_rows(known, made.model, seed_of(known, rounds), folder, marks)
-        files += write_model(made.model, folder, marks=marks)
-    if made.classifier is not None:
-        for path, role, content in classifier_files(known, made.classifier, version):
+            files.append(tidy.write(folder, path, draw=key, marks=marks, formulas=federation.spec.formulas))
+    if outcome.model is not None:
+        files += _write_rows(federation, outcome.model, seed_of(federation, rounds), folder, marks)
+        files += write_model(outcome.model, folder, marks=marks)
+    if outcome.classifier is not None:
+        for path, role, content in classifier_files(federation, outcome.classifier, version):
             (folder / path).write_bytes(content)
-            size = made.classifier.parameters if role == "weights" else 1
+            size = outcome.classifier.parameters if role == "weights" else 1
             files.append(written(folder, path, "", role, size, ()))
     for name in (DATA, MODEL):
         if not any((folder / name).iterdir()):
@@ -181,28 +186,30 @@ def write_made(
 
 
 def _write_rows(
-    known: Federation, model: Model, seed: PostProcessingSeed, folder: Path, marks: Mapping[str, str]
+    federation: Federation, model: Model, seed: PostProcessingSeed, folder: Path, marks: Mapping[str, str]
 ) -> tuple[WrittenFile, ...]:
-    paths, number = rows_paths(known), rows_of(known)
-    pieces = synthetic_rows(model, known.contract, seed, number)
+    paths, number = rows_paths(federation), rows_of(federation)
+    pieces = synthetic_rows(model, federation.contract, seed, number)
     targets = [folder / path for path in paths]
-    schema = write_pieces(pieces, targets, marks=marks, formulas=known.spec.formulas)
+    schema = write_pieces(pieces, targets, marks=marks, formulas=federation.spec.formulas)
     columns = tuple((field.name, type_name(field.type)) for field in schema)
     return tuple(written(folder, path, "", "data", number, columns) for path in paths)
 
 
-def rows_paths(known: Federation) -> tuple[str, str]:
+def rows_paths(federation: Federation) -> tuple[str, str]:
     """Return the names of the files of the rows."""
-    return f"{DATA}/{known.spec.federation}.parquet", f"{DATA}/{known.spec.federation}.csv"
+    return f"{DATA}/{federation.spec.federation}.parquet", f"{DATA}/{federation.spec.federation}.csv"
 
 
-def classifier_files(known: Federation, model: ClassifierModel, version: int) -> Iterable[tuple[str, Role, bytes]]:
+def classifier_files(
+    federation: Federation, model: ClassifierModel, version: int
+) -> Iterable[tuple[str, Role, bytes]]:
     """Yield name, role and content of the files of a classifier."""
-    product, contract = known.spec.product, known.contract
+    product, contract = federation.spec.product, federation.contract
     if not isinstance(product, ModelProduct):
-        raise TypeError(f"federation {known.spec.federation} trains no classifier")
+        raise TypeError(f"federation {federation.spec.federation} trains no classifier")
     terms = CardTerms(
-        release=known.spec.federation,
+        release=federation.spec.federation,
         version=version,
         title=contract.name,
         trainer=product.trainer,
@@ -210,8 +217,8 @@ def classifier_files(known: Federation, model: ClassifierModel, version: int) ->
         label=product.label,
         names=product.names(contract),
         widths=model.widths,
-        epsilon=pico_to_text(known.person_epsilon),
-        delta=atto_to_text(known.delta),
+        epsilon=pico_to_text(federation.person_epsilon),
+        delta=atto_to_text(federation.delta),
         unit=contract.unit.column or "row",
         adjacency=contract.adjacency,
         notes=(),
@@ -222,12 +229,12 @@ def classifier_files(known: Federation, model: ClassifierModel, version: int) ->
     yield CARD, "card", card_of(terms, {"weights": WEIGHTS, "inputs": INPUTS})
 
 
-def file_names(known: Federation) -> set[str]:
+def file_names(federation: Federation) -> set[str]:
     """Return the names of the data files of a version."""
-    product = known.spec.product
+    product = federation.spec.product
     if isinstance(product, TablesProduct):
-        names = [table.name for table in tables_of(product, known.contract)]
+        names = [table.name for table in tables_of(product, federation.contract)]
         return {ROUNDS, *(f"{DATA}/{name}.{form}" for name in names for form in ("parquet", "csv"))}
-    if known.trained is not None:
+    if federation.trained is not None:
         return {ROUNDS, WEIGHTS, INPUTS, CARD}
-    return {ROUNDS, MODEL_VALUES, MODEL_ARRAYS, *rows_paths(known)}
+    return {ROUNDS, MODEL_VALUES, MODEL_ARRAYS, *rows_paths(federation)}

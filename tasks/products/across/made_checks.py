@@ -19,7 +19,7 @@ from privacy.generators.generator import Model
 from privacy.generators.models import FORBIDDEN, read_model
 from privacy.generators.rows import PIECE_ROWS, seed_text
 from tasks.products.across.federation import Federation
-from tasks.products.across.made import COUNTS, Made, classifier_files, rows_of, rows_paths, seed_of
+from tasks.products.across.made import COUNTS, FederatedOutput, classifier_files, rows_of, rows_paths, seed_of
 from tasks.products.synthetic.row_replay import check_published_rows
 from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
 from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES
@@ -41,37 +41,37 @@ _LEAST: Final = 2
 _OTHER_MODEL: Final = "it does not follow from the noisy sums: do not use this version"
 
 
-def check_made(
-    known: Federation, made: Made, sums: Sequence[RoundSum], files: OpenFiles, record: AcrossRecord
+def check_output(
+    federation: Federation, outcome: FederatedOutput, sums: Sequence[RoundSum], files: OpenFiles, record: AcrossRecord
 ) -> Iterator[Finding]:
     """Compare what is published with what the sums lead to.
 
     Args:
-        known: the federation.
-        made: what the sums lead to, computed here.
+        federation: the federation.
+        outcome: what the sums lead to, computed here.
         sums: the published sums, which are those that were entered.
         files: those that may be opened.
         record: gives notes, number of the version, and how CSV files write formulas.
     """
-    notes = [("replay.execution.notes", list(record.replay.execution.notes), list(made.notes))]
+    notes = [("replay.execution.notes", list(record.replay.execution.notes), list(outcome.notes))]
     yield from differences(notes, where="record.json", allowed="as follows from the sums")
-    if made.classifier is not None:
-        yield from _check_classifier(known, made.classifier, files, record.version)
-    elif made.model is not None:
-        yield from _check_rows(known, made.model, sums, files, record)
+    if outcome.classifier is not None:
+        yield from _check_classifier(federation, outcome.classifier, files, record.version)
+    elif outcome.model is not None:
+        yield from _check_rows(federation, outcome.model, sums, files, record)
     else:
-        yield from _check_tables(known, made, files)
+        yield from _check_tables(federation, outcome, files)
 
 
-def _check_tables(known: Federation, made: Made, files: OpenFiles) -> Iterator[Finding]:
+def _check_tables(federation: Federation, outcome: FederatedOutput, files: OpenFiles) -> Iterator[Finding]:
     """Compare every table, column by column; CSV files are compared with these tables where bytes are."""
-    for name, clique, expected in made.tables:
+    for name, clique, expected in outcome.tables:
         path, findings = f"{DATA}/{name}.parquet", list[Finding]()
         data = files.read(path, findings)
         yield from findings
         if data is None:
             continue
-        columns, wrong = read_parquet(data, where=path, cells=known.contract, clique=clique, values=COUNTS)
+        columns, wrong = read_parquet(data, where=path, cells=federation.contract, clique=clique, values=COUNTS)
         yield from wrong
         if columns is None:
             continue
@@ -82,7 +82,9 @@ def _check_tables(known: Federation, made: Made, files: OpenFiles) -> Iterator[F
             )
 
 
-def _check_classifier(known: Federation, again: ClassifierModel, files: OpenFiles, version: int) -> Iterator[Finding]:
+def _check_classifier(
+    federation: Federation, again: ClassifierModel, files: OpenFiles, version: int
+) -> Iterator[Finding]:
     """Compare weights up to the tolerance, and contract of inputs and card byte by byte."""
     findings = list[Finding]()
     read = {name: files.read(name, findings) for name in (WEIGHTS, INPUTS, CARD)}
@@ -98,17 +100,17 @@ def _check_classifier(known: Federation, again: ClassifierModel, files: OpenFile
     ]
     if not all(each <= TOLERANCE for each in apart):
         yield Finding(WEIGHTS, "weights", f"off by {max(apart):.3g}", f"at most {TOLERANCE:g}", _OTHER_MODEL)
-    for name, _, expected in classifier_files(known, published, version):
+    for name, _, expected in classifier_files(federation, published, version):
         if read[name] is not None and read[name] != expected:
             yield Finding(name, "the file", "other bytes", "those that weights and record give", _OTHER_MODEL)
 
 
 def _check_rows(
-    known: Federation, again: Model, sums: Sequence[RoundSum], files: OpenFiles, record: AcrossRecord
+    federation: Federation, again: Model, sums: Sequence[RoundSum], files: OpenFiles, record: AcrossRecord
 ) -> Iterator[Finding]:
     """Compare the model up to the tolerance, and make the rows again from the published one."""
-    findings, product = list[Finding](), known.spec.product
-    parquet_name, csv_name = rows_paths(known)
+    findings, product = list[Finding](), federation.spec.product
+    parquet_name, csv_name = rows_paths(federation)
     values, arrays, rows, csv = (
         files.read(n, findings) for n in (MODEL_VALUES, MODEL_ARRAYS, parquet_name, csv_name)
     )
@@ -122,11 +124,11 @@ def _check_rows(
     published = read_model(told["kind"], told["values"], read_arrays(arrays, told["shapes"]))
     yield from _compared(again, published)
     if rows is not None:
-        number, seed = rows_of(known), seed_text(seed_of(known, sums))
+        number, seed = rows_of(federation), seed_text(seed_of(federation, sums))
         stated = SyntheticRowsStatement.model_validate(
             {"number": number, "from": "declared", "seed": seed, "data": parquet_name}
         )
-        meaning = SyntheticMeaning(known.contract, product, product.names(known.contract))
+        meaning = SyntheticMeaning(federation.contract, product, product.names(federation.contract))
         copy = None if csv is None else (csv_name, csv)
         yield from check_published_rows(published, stated, meaning, rows, copy, record.replay.formulas)
 
@@ -148,20 +150,20 @@ def _compared(again: Model, published: Model) -> Iterator[Finding]:
             yield Finding(MODEL_ARRAYS, printable(name), found, "what the noisy sums lead to", _OTHER_MODEL)
 
 
-def made_forms(known: Federation, made: Made) -> dict[str, FileForm]:
+def output_forms(federation: Federation, outcome: FederatedOutput) -> dict[str, FileForm]:
     """Return how each Parquet file of what was made is written."""
-    product, contract = known.spec.product, known.contract
+    product, contract = federation.spec.product, federation.contract
     if isinstance(product, TablesProduct):
         return {
             f"{DATA}/{table.name}.parquet": FileForm({name: contract.column(name).labels for name in table.columns})
             for table in tables_of(product, contract)
         }
-    if not isinstance(product, SyntheticProduct) or made.model is None:
+    if not isinstance(product, SyntheticProduct) or outcome.model is None:
         return {}
     labels = {
         form.name: [value for value in form.values if value is not None]
         for form in Decoder(contract, product.names(contract)).forms
         if form.kind == "label"
     }
-    arrays = FileForm({"array": frozenset(made.model.to_arrays()[1])}, piece=None)
-    return {rows_paths(known)[0]: FileForm(labels, piece=PIECE_ROWS), MODEL_ARRAYS: arrays}
+    arrays = FileForm({"array": frozenset(outcome.model.to_arrays()[1])}, piece=None)
+    return {rows_paths(federation)[0]: FileForm(labels, piece=PIECE_ROWS), MODEL_ARRAYS: arrays}

@@ -15,22 +15,24 @@ from tasks.products.across.federation import Federation
 from tasks.products.across.generator_terms import estimated_of
 
 
-def estimated_model(known: Federation, rounds: Sequence[RoundSum]) -> PublishedModel:
+def estimated_model(federation: Federation, rounds: Sequence[RoundSum]) -> PublishedModel:
     """Fit a graphical model to the tables.
 
     A table counts the rows of the sites that took part in its round.
 
     Args:
-        known: the federation.
+        federation: the federation.
         rounds: the noisy tables, in order.
     Raises:
         ValueError: tables of another form.
     """
-    terms, contract = known.spec.generator, known.contract
+    terms, contract = federation.spec.generator, federation.contract
     if terms is None:
-        raise TypeError(f"federation {known.spec.federation} makes no rows")
-    asked, cliques = estimated_of(known.spec, terms, contract), known.counting.cliques
-    measured = [measured_table(known, number, each) for number, each in zip(range(len(cliques)), rounds, strict=True)]
+        raise TypeError(f"federation {federation.spec.federation} makes no rows")
+    asked, cliques = estimated_of(federation.spec, terms, contract), federation.counting.cliques
+    measured = [
+        measured_table(federation, number, each) for number, each in zip(range(len(cliques)), rounds, strict=True)
+    ]
     total = float(asked.public_total) if asked.public_total is not None else estimate_total(measured)
     found = estimate(
         asked.domain,
@@ -42,15 +44,15 @@ def estimated_model(known: Federation, rounds: Sequence[RoundSum]) -> PublishedM
     return PublishedModel.of(found.model, max(0, round(total)))
 
 
-def measured_table(known: Federation, number: int, summed: RoundSum) -> Measured:
+def measured_table(federation: Federation, number: int, summed: RoundSum) -> Measured:
     """Return a table in rows, with the variance of its noise: of all shares that are in it."""
-    plan = known.counting
+    plan = federation.counting
     clique = plan.cliques[number]
-    values = summed.steps.reshape(known.shape(clique)) / 2.0**plan.fine_bits
-    return Measured(clique, values, float(fine_noise(known, summed)) / 4.0**plan.fine_bits)
+    values = summed.steps.reshape(federation.shape(clique)) / 2.0**plan.fine_bits
+    return Measured(clique, values, float(fine_noise(federation, summed)) / 4.0**plan.fine_bits)
 
 
-def fine_noise(known: Federation, summed: RoundSum) -> Fraction:
+def fine_noise(federation: Federation, summed: RoundSum) -> Fraction:
     """Return the parameter of the noise of a sum: of all shares that are in it [fine units squared]."""
-    plan = known.counting
+    plan = federation.counting
     return plan.fine_variance if plan.trust.noise == "server" else plan.share_variance * sum(summed.present)

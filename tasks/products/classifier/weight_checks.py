@@ -35,7 +35,7 @@ from tasks.verification.fitted.fitted_checks import FittedChecks
 from tasks.verification.fitted.stand_in_grant import PublishedValues
 from tasks.verification.fitted_meaning import check_own_fields
 from tasks.verification.outcomes import RuleFindings
-from tasks.verification.record_identity import check_listed
+from tasks.verification.record_identity import check_file_list
 
 SEED: Final = "whether the seed of the training was drawn blindly, and not chosen with a look at the data"
 WEIGHTS_UNTOLD: Final = (
@@ -74,7 +74,7 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
     def check_files(self, manifest: Manifest) -> list[Finding]:
         """Check that weights, inputs, card and what was drawn are all there, and nothing else."""
         required = required_files(self._record.replay)
-        return check_listed(required, set(), manifest.files, where=self._manifest_name)
+        return check_file_list(required, set(), manifest.files, where=self._manifest_name)
 
     def check_product(self) -> list[Finding]:
         """Check the network against the product, and what people are told of it."""
@@ -89,12 +89,12 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
     ) -> RuleFindings:
         return retrain(self._record.replay, self.events, values, meaning, model, bar)
 
-    def _check_made(self, files: OpenFiles, meaning: ModelMeaning) -> list[Finding]:
+    def _check_outcome(self, files: OpenFiles, meaning: ModelMeaning) -> list[Finding]:
         findings: list[Finding] = []
         replay = self._record.replay
         weights, inputs, card = (files.read(name, findings) for name in (WEIGHTS, INPUTS, CARD))
         try:
-            asked, options = self._asked(meaning)
+            asked, options = self._task(meaning)
             bounds = _bounds(replay.model.range)
             layout = model_layout(meaning.contract, meaning.product)
             expected = readable_json(inputs_of(meaning.contract, meaning.product, replay.model.widths, bounds))
@@ -116,7 +116,7 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
             return findings
         return findings + self._check_weights(weights, self._model, asked, options)
 
-    def _asked(self, meaning: ModelMeaning) -> tuple[ClassificationTask, BaseModel]:
+    def _task(self, meaning: ModelMeaning) -> tuple[ClassificationTask, BaseModel]:
         """Return what the trainer was asked for, read again."""
         charge = self._record.replay.charge
         epsilon, delta = Decimal(charge.epsilon), Decimal(charge.delta)
@@ -143,7 +143,7 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
         )
 
     def _check_weights(
-        self, weights: bytes, model: ClassifierModel, asked: ClassificationTask, options: BaseModel
+        self, weights: bytes, model: ClassifierModel, task: ClassificationTask, options: BaseModel
     ) -> list[Finding]:
         """Check form and digest of the weights, and that they follow from the noisy values."""
         made_by, stated = trainer(self._record.replay.product["trainer"]), self._record.replay.model
@@ -153,10 +153,10 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
             ("the bytes", hashlib.sha256(model.to_bytes()).hexdigest(), found),
             ("layers", model.widths, stated.widths),
             ("range", model.bounds, made_by.bounds(options)),
-            ("layers", model.widths, asked.widths(made_by.hidden(options))),
+            ("layers", model.widths, task.widths(made_by.hidden(options))),
         ]
         try:
-            again = made_by.weights(asked, options, self._values)
+            again = made_by.weights(task, options, self._values)
         except ValueError as error:
             allowed = "noisy values of a network of this product"
             return [Finding(WEIGHTS, "weights", printable(str(error)), allowed, OTHER_WEIGHTS)]

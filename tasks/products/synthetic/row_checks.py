@@ -28,7 +28,7 @@ from tasks.verification.fitted_meaning import (
     required_files,
 )
 from tasks.verification.outcomes import RuleFindings
-from tasks.verification.record_identity import check_listed
+from tasks.verification.record_identity import check_file_list
 from tasks.verification.stated_errors import check_distances
 
 MODEL: Final = (
@@ -64,7 +64,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         """Check that rows, measurements, choices and model are all there, and nothing else."""
         replay = self._record.replay
         required, optional = required_files(replay), {csv_of_rows(replay)}
-        return check_listed(required, optional, manifest.files, where=self._manifest_name)
+        return check_file_list(required, optional, manifest.files, where=self._manifest_name)
 
     def check_product(self) -> list[Finding]:
         """Check rows and model against the product, and what people are told of them."""
@@ -81,7 +81,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         """Of what was drawn, and of model and rows."""
         return {} if self.meaning is None else synthetic_forms(self._record.replay, self.meaning)
 
-    def _check_made(self, files: OpenFiles, meaning: SyntheticMeaning) -> list[Finding]:
+    def _check_outcome(self, files: OpenFiles, meaning: SyntheticMeaning) -> list[Finding]:
         """Read the model, and make the rows again."""
         findings: list[Finding] = []
         replay = self._record.replay

@@ -15,7 +15,7 @@ from tasks.products.tables.table_measurement import measure
 from tasks.products.tables.table_refinement import refine
 from tasks.records.facts import Outputs, RunFacts
 from tasks.records.files.row_group_parts import write_parts
-from tasks.records.files.tidy_tables import WrittenFile, write_data, write_listed, write_measurement
+from tasks.records.files.tidy_tables import WrittenFile, write_data, write_measurement, write_sparse_measurement
 from tasks.records.outputs import TableMeasurement
 
 
@@ -55,7 +55,7 @@ class TablesMaking:
         for measurement, name, cells in drawn:
             width = facts.tables_plan.draw(measurement.key).half_width
             if isinstance(measurement, SparseMeasurement):
-                files.append(write_listed(measurement, name, width, facts.contract, folder, marks=marks))
+                files.append(write_sparse_measurement(measurement, name, width, facts.contract, folder, marks=marks))
             else:
                 files.append(write_measurement(measurement, name, width, cells, folder, marks=marks))
         return tuple(files)

@@ -12,7 +12,7 @@ from typing import Final
 
 from contracts.contract.contract import Contract
 from contracts.errors import SpecRefused
-from contracts.reading.scalars import Problem, listed
+from contracts.reading.scalars import Problem, word_list
 from contracts.release.lambda_reference import LambdaReference
 from contracts.release.spec import ReleaseSpec
 from contracts.release.tables.expansion import tables_of
@@ -64,7 +64,7 @@ def _read(
     entry = next((each for each in versions if each.number == reference.version), None)
     if entry is None or entry.manifest is None or f"{entry.release}/{entry.number}" not in known:
         withdrawn = ", which was withdrawn" if entry is not None and entry.status == "withdrawn" else ""
-        allowed = listed(known) if known else f"a published version; of {reference.release} there is none here"
+        allowed = word_list(known) if known else f"a published version; of {reference.release} there is none here"
         raise _Unusable(Problem(f"{named}{withdrawn}", allowed, _ANOTHER))
     folder = version_folder(store, entry.release, entry.number)
     manifest, digest = read_manifest(folder)

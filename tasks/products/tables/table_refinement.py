@@ -112,7 +112,8 @@ def _refined(
     if isinstance(measurement, SparseMeasurement):
         noisy, event = measurement.table, measurement.event
         impossible = ImpossibleCells.of(contract, table.columns)
-        listed = refine_sparse_table(noisy, product.refine, impossible=impossible, total=totals.listed, event=event)
+        total = totals.of_sparse_tables
+        listed = refine_sparse_table(noisy, product.refine, impossible=impossible, total=total, event=event)
         return ReleasedSparseTable(table.name, table.columns, measurement, listed)
     refined = refine_table(
         measurement.values,

@@ -208,7 +208,7 @@ def files(run: Run) -> list[str]:
     return [each.path for each in run.files if each.role != "rounds"]
 
 
-def known_bias(run: Run) -> list[str]:
+def stated_bias(run: Run) -> list[str]:
     """Say what is known to be wrong with what was made."""
     terms = terms_of(run)
     if terms.tables is not None:
@@ -269,7 +269,7 @@ PRODUCT: Final = FieldGroup(
         public("seed", "Seed of the rows; it follows from the run and the released sums.", seed),
         public("files", "Files of what was made.", files),
         public("notes", "What a reader should know of it.", lambda run: list(execution_of(run).notes) or NONE),
-        public("known_bias", "What is known to be wrong with it.", known_bias),
+        public("known_bias", "What is known to be wrong with it.", stated_bias),
         public(
             "uses",
             "What a model is good for, and what not.",

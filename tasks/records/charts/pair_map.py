@@ -22,7 +22,7 @@ class PairCell:
     """One pair: what stands in its cell, what a pointer on it shows, and how dark it is (0 to `HEAT_LEVELS`)."""
 
     text: str
-    told: str
+    label: str
     level: int
 
 

@@ -18,7 +18,7 @@ import yaml
 from contracts.message import Message
 from tasks.records.explanation import RecordExplanation
 from tasks.records.page.words import further, loss_unit, subject
-from tasks.records.public_text import bullets, plain, said, sentence, told
+from tasks.records.public_text import bullets, plain, public_field, says_anything, sentence
 from tasks.records.values import Values
 
 SECTORS: Final = ("Technology", "Healthcare", "Education", "Government", "Energy")
@@ -77,7 +77,9 @@ def deployment(explanation: RecordExplanation) -> dict[str, Any]:
         "accounting": _accounting(values),
         "implementation": _implementation(values),
     }
-    kept = {name: {key: part for key, part in fields.items() if said(part)} for name, fields in parts.items()}
+    kept = {
+        name: {key: part for key, part in fields.items() if says_anything(part)} for name, fields in parts.items()
+    }
     version = (
         plain(values.get("noise.packages", {}).get("sudare"))
         if isinstance(values.get("noise.packages"), dict)
@@ -128,8 +130,8 @@ def _product(values: Values) -> dict[str, Any]:
 
 
 def _uses(values: Values) -> Iterator[str]:
-    uses = told(values, "limits.permitted_uses")
-    yield from (plain(use) for use in (uses if isinstance(uses, list) else [uses]) if said(use))
+    uses = public_field(values, "limits.permitted_uses")
+    yield from (plain(use) for use in (uses if isinstance(uses, list) else [uses]) if says_anything(use))
 
 
 def _description(values: Values) -> str:
@@ -261,7 +263,7 @@ def _draws(values: Values) -> Iterator[str]:
 
 
 def _processing(values: Values) -> Iterator[str]:
-    tables = told(values, "product.tables")
+    tables = public_field(values, "product.tables")
     if isinstance(tables, list):
         for table in tables[:_MOST_DRAWS]:
             yield f"{table['table']}: {plain(table['steps'])}"

@@ -15,7 +15,7 @@ from tasks.records.charts import charts
 from tasks.records.explanation import RecordExplanation
 from tasks.records.page import words
 from tasks.records.page.style import style
-from tasks.records.public_text import plain, said, sentence, told
+from tasks.records.public_text import plain, public_field, says_anything, sentence
 
 FOLDER: Final = Path(__file__).parent
 MOST_LINES: Final = 6
@@ -51,7 +51,7 @@ def label_html(explanation: RecordExplanation) -> bytes:
         budget=charts.budget_bar(parts),
         spent=words.share(values["ledger.after"], values["ledger.cap"], up=True),
         unprotected=_unprotected(values),
-        more=max(0, len(_listed(values)) - MOST_LINES),
+        more=max(0, len(_word_list(values)) - MOST_LINES),
         people=_people(values),
         mechanism=_short(sentence(values, "noise.mechanism")),
         sampler=_short("; ".join(map(plain, values["noise.samplers"]))),
@@ -78,13 +78,13 @@ def _beliefs(stated: dict[str, Any]) -> list[words.Belief]:
     return [replace(belief, most=stated["at_most"][belief.before]) for belief in drawn]
 
 
-def _listed(values: dict[str, Any]) -> list[Any]:
-    quantities = told(values, "unprotected.quantities")
-    return quantities if isinstance(quantities, list) else [quantities] if said(quantities) else []
+def _word_list(values: dict[str, Any]) -> list[Any]:
+    quantities = public_field(values, "unprotected.quantities")
+    return quantities if isinstance(quantities, list) else [quantities] if says_anything(quantities) else []
 
 
 def _unprotected(values: dict[str, Any]) -> list[str]:
-    return [_short(plain(quantity)) for quantity in _listed(values)[:MOST_LINES]]
+    return [_short(plain(quantity)) for quantity in _word_list(values)[:MOST_LINES]]
 
 
 def _people(values: dict[str, Any]) -> list[tuple[str, str]]:

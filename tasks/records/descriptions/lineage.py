@@ -14,7 +14,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 from contracts.canonical import readable_json
 from tasks.records.explanation import RecordExplanation
-from tasks.records.public_text import said, sentence, told
+from tasks.records.public_text import public_field, says_anything, sentence
 from tasks.records.values import Values
 
 SPEC: Final = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
@@ -125,10 +125,10 @@ def _source(values: Values) -> dict[str, str]:
 def _input(values: Values, producer: str) -> dict[str, Any]:
     fields = [
         {"name": column["name"], "type": column["logical_type"]}
-        | ({"description": column["description"]} if said(column["description"]) else {})
+        | ({"description": column["description"]} if says_anything(column["description"]) else {})
         for column in values["contract.columns"]
     ]
-    gates = told(values, "unprotected.declared_gates")
+    gates = public_field(values, "unprotected.declared_gates")
     names = gates if isinstance(gates, list) else []
     return {
         **_source(values),
@@ -141,13 +141,13 @@ def _input(values: Values, producer: str) -> dict[str, Any]:
         },
         "inputFacets": {
             "dataQualityAssertions": _facet(
-                producer, "1-1-0/DataQualityAssertionsDatasetFacet", assertions=[_held(name) for name in names]
+                producer, "1-1-0/DataQualityAssertionsDatasetFacet", assertions=[_gate_passed(name) for name in names]
             )
         },
     }
 
 
-def _held(gate: str) -> dict[str, Any]:
+def _gate_passed(gate: str) -> dict[str, Any]:
     """Say that a gate held: it would have stopped the release, so everybody sees that it did."""
     kind, _, column = str(gate).partition(":")
     return {"assertion": kind, "success": True, "severity": "error"} | ({"column": column} if column else {})

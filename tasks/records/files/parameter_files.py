@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 PARAMETER_SCHEMA: Final = pa.schema([pa.field("value", pa.int64(), nullable=False)])
 
 
-def parameter_path(drawn: Sequence[ParameterMeasurement], each: ParameterMeasurement) -> str | None:
+def parameter_path(drawn: Sequence[ParameterMeasurement], measurement: ParameterMeasurement) -> str | None:
     """Name the file of a draw; None of those before the last one, of which nothing is made."""
-    return f"{MEASUREMENTS}/{each.number:04d}-parameters.parquet" if each is drawn[-1] else None
+    return f"{MEASUREMENTS}/{measurement.number:04d}-parameters.parquet" if measurement is drawn[-1] else None
 
 
 def write_parameters(
@@ -41,6 +41,6 @@ def write_parameters(
         yield written(folder, path, each.key, "parameters", each.values.size, (("value", "int64"),))
 
 
-def parameters_part(each: ParameterMeasurement) -> dict[str, Any]:
+def parameters_part(measurement: ParameterMeasurement) -> dict[str, Any]:
     """Write one draw as the record states it."""
-    return {"perturbation": each.perturbation.to_json(), "interval": each.interval}
+    return {"perturbation": measurement.perturbation.to_json(), "interval": measurement.interval}

@@ -97,17 +97,17 @@ def choice_entry(selection: Selection) -> dict[str, Any]:
 
 
 def write_rows(
-    made: Synthesis, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]
+    synthesis: Synthesis, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]
 ) -> tuple[WrittenFile, ...]:
     """Write the synthetic rows to `data/`, as Parquet, and as CSV and in parts where that was asked for."""
     (folder / DATA).mkdir(parents=True, exist_ok=True)
     paths = [f"{DATA}/{facts.spec.release}.parquet"]
     paths += [f"{DATA}/{facts.spec.release}.csv"] if "csv" in facts.spec.publish.formats else []
-    pieces = synthetic_rows(made.model, facts.contract, made.seed, made.rows)
+    pieces = synthetic_rows(synthesis.model, facts.contract, synthesis.seed, synthesis.rows)
     targets, formulas = [folder / path for path in paths], facts.spec.publish.formulas
     schema = write_pieces(pieces, targets, marks=marks, formulas=formulas)
     columns = tuple((field.name, type_name(field.type)) for field in schema)
-    files = tuple(written(folder, path, "", "data", made.rows, columns) for path in paths)
+    files = tuple(written(folder, path, "", "data", synthesis.rows, columns) for path in paths)
     return files + (write_parts(folder, files[0]) if "parts" in facts.spec.publish.formats else ())
 
 

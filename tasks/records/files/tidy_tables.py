@@ -150,7 +150,7 @@ def write_measurement(
     return tidy.write(folder, f"{MEASUREMENTS}/{name}.parquet", draw=measurement.key, marks=marks)
 
 
-def write_listed(
+def write_sparse_measurement(
     measurement: SparseMeasurement,
     name: str,
     half_width: int,

@@ -64,7 +64,7 @@ def entered(facts: RunFacts) -> list[dict[str, Any]]:
     ]
 
 
-def told(facts: RunFacts) -> list[dict[str, Any]]:
+def parameters_entry(facts: RunFacts) -> list[dict[str, Any]]:
     """Describe what is published of the draws, for people."""
     drawn = of(facts)
     return [
@@ -74,19 +74,19 @@ def told(facts: RunFacts) -> list[dict[str, Any]]:
     ]
 
 
-def what(each: ParameterMeasurement) -> str:
+def what(measurement: ParameterMeasurement) -> str:
     """Name what was drawn."""
-    return CHANGES if isinstance(each.perturbation, DeltaTraining) else PARAMETERS
+    return CHANGES if isinstance(measurement.perturbation, DeltaTraining) else PARAMETERS
 
 
-def noise(each: ParameterMeasurement) -> str:
+def noise(measurement: ParameterMeasurement) -> str:
     """Say how much noise a parameter, or a change of one, gets."""
-    if isinstance(each.event, DiscreteGaussian):
-        spread = float(each.event.sigma_squared) ** 0.5 / STEPS
+    if isinstance(measurement.event, DiscreteGaussian):
+        spread = float(measurement.event.sigma_squared) ** 0.5 / STEPS
         return message(
             "discrete Gaussian, standard deviation {spread} times the range of the number", spread=f"{spread:.6g}"
         )
     return message(
         "discrete Laplace, scale {spread} times the range of the number",
-        spread=f"{1 / float(each.event.inverse_scale) / STEPS:.6g}",
+        spread=f"{1 / float(measurement.event.inverse_scale) / STEPS:.6g}",
     )

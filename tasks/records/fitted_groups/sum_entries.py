@@ -84,7 +84,7 @@ def deviations(measurement: SumMeasurement) -> dict[str, float]:
     return {part: one * units[part] for part in statistic.parts}
 
 
-def told(measurement: SumMeasurement) -> dict[str, Any]:
+def sum_entry(measurement: SumMeasurement) -> dict[str, Any]:
     """Describe a measurement for people; the keys that marginals have too mean the same."""
     statistic = measurement.statistic
     return {

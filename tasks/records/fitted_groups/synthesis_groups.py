@@ -101,24 +101,24 @@ def measured(run: Run) -> list[dict[str, Any]]:
         [
             {
                 "key": each.key,
-                **(sums.told(each) if isinstance(each, SumMeasurement) else _marginal(each)),
+                **(sums.sum_entry(each) if isinstance(each, SumMeasurement) else _marginal(each)),
                 "file": f"{MEASUREMENTS}/{measurement_name(each)}.parquet",
             }
             for each in made.measured
         ]
         + [
-            {"key": trained.draws[-1], **trainings.told(trained, number)}
+            {"key": trained.draws[-1], **trainings.training_entry(trained, number)}
             for trained, number in trainings.last_numbers(run.facts)
         ]
-        + parameters.told(run.facts)
+        + parameters.parameters_entry(run.facts)
     )
 
 
-def _marginal(each: Measurement) -> dict[str, Any]:
+def _marginal(measurement: Measurement) -> dict[str, Any]:
     return {
-        "columns": " × ".join(each.clique) or message("total"),
-        "cells": each.values.size,
-        "deviation": f"{each.variance**0.5:.6g}",
+        "columns": " × ".join(measurement.clique) or message("total"),
+        "cells": measurement.values.size,
+        "deviation": f"{measurement.variance**0.5:.6g}",
     }
 
 
@@ -155,7 +155,7 @@ def learns_from_rows(run: Run) -> bool:
     return bool(fitted.sums or fitted.trainings)
 
 
-def known_bias(run: Run) -> str:
+def stated_bias(run: Run) -> str:
     """Say what rows of such a model are known to get wrong."""
     return BIAS_OF_SUMS if learns_from_rows(run) else KNOWN_BIAS
 
@@ -213,7 +213,7 @@ SYNTHESIS = FieldGroup(
         public("sampling", "How rows come out of the model.", lambda run: SAMPLING),
         public("decoding", "How values come out of cells.", decoding),
         public("constraints", "What holds in every row.", constraints),
-        public("known_bias", "What the rows are known to get wrong.", known_bias),
+        public("known_bias", "What the rows are known to get wrong.", stated_bias),
         public("conditional_sampling", "Further rows.", lambda run: CONDITIONAL),
         public("uses", "What the rows are good for, and what not.", uses),
         public(

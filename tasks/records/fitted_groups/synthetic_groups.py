@@ -44,28 +44,28 @@ def draws(run: Run) -> list[dict[str, Any]]:
     return sorted(told, key=lambda each: int(entered[each["key"]]["number"]))
 
 
-def _draw(body: Mapping[str, Any], account: str, each: Drawn) -> dict[str, Any]:
-    columns = each.statistic.embedding.columns if isinstance(each, SumMeasurement) else each.clique
-    told: dict[str, Any] = {"key": each.key, "what": "choice", "columns": list(columns), "event": body["event"]}
-    if isinstance(each, SumMeasurement):
+def _draw(body: Mapping[str, Any], account: str, drawn: Drawn) -> dict[str, Any]:
+    columns = drawn.statistic.embedding.columns if isinstance(drawn, SumMeasurement) else drawn.clique
+    told: dict[str, Any] = {"key": drawn.key, "what": "choice", "columns": list(columns), "event": body["event"]}
+    if isinstance(drawn, SumMeasurement):
         told |= {
             "what": message("sums over rows"),
-            "cells": each.values.size,
-            "l2_sensitivity_squared": sum(move * move for move in each.event.moves),
-            "noise": noise_words(each.event),
-            "variance": each.variance,
-            "lattice": message("a row moves the sums by at most {units} units a part", units=each.statistic.move),
+            "cells": drawn.values.size,
+            "l2_sensitivity_squared": sum(move * move for move in drawn.event.moves),
+            "noise": noise_words(drawn.event),
+            "variance": drawn.variance,
+            "lattice": message("a row moves the sums by at most {units} units a part", units=drawn.statistic.move),
         }
-    elif isinstance(each, Measurement):
-        moves = each.event.moves
+    elif isinstance(drawn, Measurement):
+        moves = drawn.event.moves
         told |= {
             "what": "measurement",
-            "cells": each.values.size,
+            "cells": drawn.values.size,
             "l1_sensitivity": sum(map(abs, moves)),
             "l2_sensitivity_squared": sum(move * move for move in moves),
-            "noise": noise_words(each.event),
-            "variance": each.variance,
-            "half_width_95": half_width(each.event, CONFIDENCE),
+            "noise": noise_words(drawn.event),
+            "variance": drawn.variance,
+            "half_width_95": half_width(drawn.event, CONFIDENCE),
         }
     return {**told, "cost": pico_to_text(body["costs"][account])}
 

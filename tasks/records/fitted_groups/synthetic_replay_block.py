@@ -50,19 +50,19 @@ def drawn_part(run: Run) -> list[dict[str, Any]]:
     return sorted(told, key=lambda draw: int(draw["number"]))
 
 
-def _draw(each: Measurement | SumMeasurement | Selection, cost: int) -> dict[str, Any]:
+def _draw(draw: Measurement | SumMeasurement | Selection, cost: int) -> dict[str, Any]:
     return {
-        "key": each.key,
-        "number": each.number,
-        "clique": [] if isinstance(each, SumMeasurement) else list(each.clique),
-        "shape": [] if isinstance(each, Selection) else list(each.values.shape),
+        "key": draw.key,
+        "number": draw.number,
+        "clique": [] if isinstance(draw, SumMeasurement) else list(draw.clique),
+        "shape": [] if isinstance(draw, Selection) else list(draw.values.shape),
         "coarsening": None,
-        "event": each.event.to_json(),
+        "event": draw.event.to_json(),
         "cost": cost,
-        "sha256": each.sha256,
-        "measurements": None if isinstance(each, Selection) else f"{MEASUREMENTS}/{measurement_name(each)}.parquet",
-        "index": each.index if isinstance(each, Selection) else None,
-        **({"statistic": statistic_part(each)} if isinstance(each, SumMeasurement) else {}),
+        "sha256": draw.sha256,
+        "measurements": None if isinstance(draw, Selection) else f"{MEASUREMENTS}/{measurement_name(draw)}.parquet",
+        "index": draw.index if isinstance(draw, Selection) else None,
+        **({"statistic": statistic_part(draw)} if isinstance(draw, SumMeasurement) else {}),
     }
 
 

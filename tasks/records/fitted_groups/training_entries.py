@@ -64,7 +64,7 @@ def entered(facts: RunFacts, account: str) -> list[dict[str, Any]]:
     ]
 
 
-def told(trained: Trained, number: int) -> dict[str, Any]:
+def training_entry(trained: Trained, number: int) -> dict[str, Any]:
     """Describe a training for people; the keys that marginals have too mean the same."""
     plan = trained.plan
     return {

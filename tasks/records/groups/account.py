@@ -78,10 +78,10 @@ def _charge(charge: Charge, account: str) -> dict[str, str]:
 def also_charged(run: Run) -> list[dict[str, str]] | str:
     """List the other accounts of these people that the release was charged to, with what each lost and has left."""
     parts = reservation(run.facts.entries)
-    return [_beside(state, parts[state.terms.name]) for state in run.facts.beside] or NONE
+    return [_with_parts(state, parts[state.terms.name]) for state in run.facts.other_accounts] or NONE
 
 
-def _beside(state: AccountState, part: Mapping[str, int]) -> dict[str, str]:
+def _with_parts(state: AccountState, part: Mapping[str, int]) -> dict[str, str]:
     return {
         "account": state.terms.name,
         "block": state.terms.block,

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import ImpossibleCells
 from contracts.message import SENTENCES, joined, message
-from privacy.marginals.suppression import told_rule
-from privacy.refine.intervals import told_interval
+from privacy.marginals.suppression import rule_statement
+from privacy.refine.intervals import interval_statement
 from privacy.refine.total import total_kind as total_kind_of
 from privacy.refine.tree import expected_variances
 from privacy.table_plans.plan import TOTAL_KEY
@@ -202,11 +202,11 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
         "minimum_frequency": minimum_frequency(run, table) or NONE,
         "notes": list(refined.notes) or NONE,
         "known_bias": bias if gone is None else CENSORED_BIAS,
-        "interval": told_interval(refined.method, consistent=consistent),
+        "interval": interval_statement(refined.method, consistent=consistent),
         "raw": next(
             file.path for file in run.files if file.role == "measurements" and file.draw == table.measurement.key
         ),
-        **listed(run, table),
+        **sparse_entry(run, table),
     }
 
 
@@ -232,7 +232,7 @@ def chosen(run: Run, table: ReleasedTable) -> str:
 def minimum_frequency(run: Run, table: ReleasedTable) -> dict[str, Any] | None:
     """Give the minimum-frequency rule on a table, and what it does, from the declared noise; None without a rule."""
     rule = run.facts.spec.tables_product.minimum_frequency
-    return None if rule is None else told_rule(rule, table.measurement.event)
+    return None if rule is None else rule_statement(rule, table.measurement.event)
 
 
 def suppressed_cells(table: ReleasedTable) -> NDArray[np.bool_] | None:
@@ -277,7 +277,7 @@ def levels(run: Run, table: ReleasedTable) -> list[dict[str, Any]]:
     ]
 
 
-def listed(run: Run, table: ReleasedTable) -> dict[str, Any]:
+def sparse_entry(run: Run, table: ReleasedTable) -> dict[str, Any]:
     """Say of a sparse table which cells are listed, and what the others are; nothing of a dense one."""
     planned = run.facts.tables_plan.draw(table.measurement.key).sparse
     if not isinstance(table, ReleasedSparseTable) or planned is None:

@@ -24,13 +24,13 @@ class Limit:
     Args:
         number: there.
         title: there.
-        says: in a sentence.
+        text: in a sentence.
         concerns: which runs it concerns.
     """
 
     number: int
     title: str
-    says: str
+    text: str
     concerns: Callable[[Run], bool] = _always
 
 
@@ -133,10 +133,10 @@ OUT_OF_SCOPE: Final = (
 )
 
 
-def known_limits(run: Run) -> list[dict[str, Any]]:
+def limits_of(run: Run) -> list[dict[str, Any]]:
     """List the known limits that concern this run."""
     return [
-        {"number": limit.number, "title": message(limit.title), "says": message(limit.says)}
+        {"number": limit.number, "title": message(limit.title), "says": message(limit.text)}
         for limit in LIMITS
         if limit.concerns(run)
     ]
@@ -187,7 +187,7 @@ LIMITATIONS: Final = FieldGroup(
             "Hazards by their numbers in docs/hazards.md: met, limit (in part, or not at all), or not applicable.",
             hazards,
         ),
-        public("known_limits", "Known limits of the guarantee that concern this release.", known_limits),
+        public("known_limits", "Known limits of the guarantee that concern this release.", limits_of),
         public("out_of_scope", "Attackers and questions that the guarantee does not speak of.", out_of_scope),
         public("quality_warnings", "What users of the data must mind.", quality_warnings),
         declares("permitted_uses", "What the release may be used for."),

@@ -64,11 +64,11 @@ class Language:
 
     def text(self, key: str, /, **slots: Any) -> Markup:
         """Return a text of a page; what fills its slots is escaped unless it is markup."""
-        return Markup(self.catalogue.pgettext(TEXT, key)).format(**self._said(slots))
+        return Markup(self.catalogue.pgettext(TEXT, key)).format(**self._filled(slots))
 
     def texts(self, key: str, number: int, /, **slots: Any) -> Markup:
         """Return a text of a page in the form that a number asks for."""
-        return Markup(self.catalogue.npgettext(TEXT, key, key, number)).format(**self._said(slots))
+        return Markup(self.catalogue.npgettext(TEXT, key, key, number)).format(**self._filled(slots))
 
     def field(self, name: str) -> str:
         """Name a field as words."""
@@ -93,7 +93,7 @@ class Language:
         """Write the words of a drawing into it."""
         return Markup(drawing.template).format(*(self.plain(words) for words in drawing.words))
 
-    def _said(self, slots: dict[str, Any]) -> dict[str, Any]:
+    def _filled(self, slots: dict[str, Any]) -> dict[str, Any]:
         return {name: self.say(value) if isinstance(value, Message) else value for name, value in slots.items()}
 
     def _looked_up(self, text: str) -> str:

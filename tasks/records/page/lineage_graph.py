@@ -48,7 +48,7 @@ def lineage_graph(values: Values, lang: Language) -> Markup:
         lang: the page's language.
     """
     top, draws = _top(values, lang), _draws(values, lang)
-    made, files = _made(values, lang), _files(values, lang)
+    made, files = _outcome(values, lang), _files(values, lang)
     rows = max(len(draws), len(made), len(files))
     height = _TOP + rows * _ROW - (_ROW - _HEIGHT) + 2
     lines = [*_chain(top), *_fan(top[-1], draws), *_links(draws, made), *_links(made, files)]
@@ -96,7 +96,7 @@ def _draws(values: Values, lang: Language) -> list[Box]:
     return list(_column(0, "draw", boxes, lang))
 
 
-def _made(values: Values, lang: Language) -> list[Box]:
+def _outcome(values: Values, lang: Language) -> list[Box]:
     """What was made of the noisy values: each table, or the one model of them all."""
     tables = values.get("product.tables")
     if "product.made" in values:

@@ -136,12 +136,12 @@ def _dense(data: pa.Table, noisy: pa.Table, shape: tuple[int, ...]) -> dict[str,
 
 
 def _sparse(
-    data: pa.Table, noisy: pa.Table, contract: Contract, columns: tuple[str, ...], listed: Mapping[str, Any]
+    data: pa.Table, noisy: pa.Table, contract: Contract, columns: tuple[str, ...], statement: Mapping[str, Any]
 ) -> dict[str, Any]:
     return {
-        "cells": listed["cells"],
-        "threshold": listed["threshold"],
-        "absent_upper": listed["absent_upper"],
+        "cells": statement["cells"],
+        "threshold": statement["threshold"],
+        "absent_upper": statement["absent_upper"],
         "codes": _codes(data, contract, columns),
         "noisy_codes": _codes(noisy, contract, columns),
         "noisy": _numbers(noisy, "noisy"),

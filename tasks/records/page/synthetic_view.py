@@ -117,15 +117,15 @@ def synthetic_view(record: dict[str, Any], values: Values, contract: Contract, r
     )
 
 
-def _measured_row(each: Mapping[str, Any], draw: Mapping[str, Any], largest: float) -> MeasuredRow:
-    deviation = float(each["deviation"])
+def _measured_row(entry: Mapping[str, Any], draw: Mapping[str, Any], largest: float) -> MeasuredRow:
+    deviation = float(entry["deviation"])
     return MeasuredRow(
-        each["columns"],
-        f"{each['cells']:,}",
+        entry["columns"],
+        f"{entry['cells']:,}",
         f"{deviation:.3g}",
         f"{draw['half_width_95']:,}",
         charts.share_bar(deviation, largest),
-        each["file"],
+        entry["file"],
     )
 
 
@@ -140,17 +140,17 @@ def _counted(marginals: Sequence[Any], sums: Sequence[Any], trainings: Sequence[
     return joined(kinds, AND) if kinds else message("nothing")
 
 
-def _training_row(each: Mapping[str, Any], draws: Mapping[str, Any]) -> TrainingRow:
-    training = f"{each['key'].rpartition('/')[0]}/"
+def _training_row(entry: Mapping[str, Any], draws: Mapping[str, Any]) -> TrainingRow:
+    training = f"{entry['key'].rpartition('/')[0]}/"
     number = sum(key.startswith(training) for key in draws)
-    return TrainingRow(each["trained"], f"{each['cells']:,}", each["noise"], f"{number:,}", each["file"])
+    return TrainingRow(entry["trained"], f"{entry['cells']:,}", entry["noise"], f"{number:,}", entry["file"])
 
 
-def _sum_row(each: Mapping[str, Any]) -> SumRow:
+def _sum_row(entry: Mapping[str, Any]) -> SumRow:
     noise: list[tuple[str, str]] = [
-        (NUMBERS[part], f"{float(deviation):.3g}") for part, deviation in each["deviation"].items()
+        (NUMBERS[part], f"{float(deviation):.3g}") for part, deviation in entry["deviation"].items()
     ]
-    return SumRow(each["sums"], each["vectors"], f"{each['cells']:,}", noise, each["file"])
+    return SumRow(entry["sums"], entry["vectors"], f"{entry['cells']:,}", noise, entry["file"])
 
 
 def _meetings(names: Sequence[str], measured: Sequence[tuple[list[str], float]]) -> PairMap | None:

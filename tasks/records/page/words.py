@@ -144,9 +144,9 @@ def further(values: Values) -> dict[str, str | None]:
     return {"gaussian": None, **shown}
 
 
-def share(part: str, whole: str, *, up: bool) -> str:
+def share(part: str, percent: str, *, up: bool) -> str:
     """Write an amount as a share of another, rounded like `brief`; of nothing, nothing."""
-    return "0 %" if Decimal(whole) == 0 else f"{brief(str(100 * Decimal(part) / Decimal(whole)), up=up)} %"
+    return "0 %" if Decimal(percent) == 0 else f"{brief(str(100 * Decimal(part) / Decimal(percent)), up=up)} %"
 
 
 def relative_error(half_width: int, size: float) -> str:

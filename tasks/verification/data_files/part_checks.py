@@ -22,7 +22,7 @@ _TIMES: Final = 2
 
 
 def check_parts(
-    folder: VersionFolder, manifest: Manifest, sound: frozenset[str], whole: RuleFindings
+    folder: VersionFolder, manifest: Manifest, sound: frozenset[str], file_findings: RuleFindings
 ) -> RuleFindings:
     """Compare the parts of each data file with the row groups of the whole, one at a time.
 
@@ -30,15 +30,15 @@ def check_parts(
         folder: the version.
         manifest: its files.
         sound: those whose checksum holds.
-        whole: what was found of the whole files, in which nothing is wrong.
+        file_findings: what was found of the whole files, in which nothing is wrong.
     Returns:
         RuleFindings: the same, what is wrong with parts, and what could not be compared.
     """
-    files, findings = OpenFiles(folder, manifest, sound), list(whole[0])
+    files, findings = OpenFiles(folder, manifest, sound), list(file_findings[0])
     for name in sorted(manifest.files):
         if name.startswith("data/") and name.endswith(".parquet") and name.count("/") == 1:
             findings += _check(name, parts_among(name, manifest.files), files)
-    return findings, [*whole[1], *files.skipped]
+    return findings, [*file_findings[1], *files.skipped]
 
 
 def _check(name: str, parts: Sequence[str], files: OpenFiles) -> list[Finding]:

@@ -229,11 +229,11 @@ def _differences(file: Any, ours: Any, size: int, expected: int, where: str) -> 
             yield Finding(where, name, f"{is_} bytes", f"at most {most}, for what the file holds", ROOM)
 
 
-def _other_columns(found: Any, wanted: Any, where: str) -> Iterator[Finding]:
+def _other_columns(found: Any, expected: Any, where: str) -> Iterator[Finding]:
     """Yield the first column of each kind of difference in how its values are written."""
-    for group in range(wanted.num_row_groups):
-        for place in range(wanted.num_columns):
-            is_, must = found.row_group(group).column(place), wanted.row_group(group).column(place)
+    for group in range(expected.num_row_groups):
+        for place in range(expected.num_columns):
+            is_, must = found.row_group(group).column(place), expected.row_group(group).column(place)
             for what, one, other in (
                 ("compression", is_.compression, must.compression),
                 ("encodings", sorted(is_.encodings), sorted(must.encodings)),

@@ -33,7 +33,7 @@ _UNDERSTATED: Final = "the stated loss does not follow from the contract: do not
 
 
 def check_draws(
-    replay: ReplayTerms, run: JournalledRun, *, where: str, whole: bool = True, reserved: bool = False
+    replay: ReplayTerms, run: JournalledRun, *, where: str, complete: bool = True, reserved: bool = False
 ) -> list[Finding]:
     """Check that record, journal and charge agree on what was drawn.
 
@@ -41,13 +41,13 @@ def check_draws(
         replay: the record's replay block.
         run: the run as the journal has it.
         where: the record's file name.
-        whole: all planned draws must have been made; else some may be missing (a fit that ran out of time, or a model
-            whose cap left nothing to choose); those that were made have the planned order.
+        complete: all planned draws must have been made; else some may be missing (a fit that ran out of time, or a
+            model whose cap left nothing to choose); those that were made have the planned order.
         reserved: some of the planned draws are a reserve beside a budget, which may not have been needed.
     """
     planned, budget = split(run.charge.events)
     counts = [("replay.draws", len(replay.draws), len(run.draws))]
-    if budget is None and (whole or len(replay.draws) > len(planned)):
+    if budget is None and (complete or len(replay.draws) > len(planned)):
         counts.append(("replay.draws", len(replay.draws), len(planned)))
     findings = list(differences(counts[:1], where=where, allowed="the number of draws in the journal"))
     findings += differences(counts[1:], where=where, allowed="the number of events that the charge planned")
@@ -62,7 +62,7 @@ def check_draws(
         findings += _compared(pairs, where, "as the journal says")
     if budget is not None:
         return findings  # which draws were planned, and that all of these were made, is checked with the budget
-    wanted = planned if whole else _in_order(planned, [draw.event for draw in replay.draws])
+    wanted = planned if complete else _in_order(planned, [draw.event for draw in replay.draws])
     for place, (draw, event) in enumerate(zip(replay.draws, wanted, strict=False)):
         findings += _compared([(f"replay.draws[{place}].event", draw.event, event)], where, "as the charge planned")
     return findings

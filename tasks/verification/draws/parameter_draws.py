@@ -72,16 +72,16 @@ def _first(placed: Sequence[tuple[int, SyntheticDraw]]) -> Mapping[str, Any]:
     return {} if first is None else first.perturbation
 
 
-def _read(made: Mapping[str, Any]) -> tuple[int, int, int]:
+def _read(document: Mapping[str, Any]) -> tuple[int, int, int]:
     """Return how many parameters there are, how many draws, and the epochs of a draw of changes; else 0."""
-    kind = made["kind"]
-    if kind not in _KINDS or set(made) != _KINDS[kind]:
+    kind = document["kind"]
+    if kind not in _KINDS or set(document) != _KINDS[kind]:
         raise ValueError("another kind, or other fields")
-    widths = [_whole(each, 10**5) for each in made["widths"]]
+    widths = [_is_whole(each, 10**5) for each in document["widths"]]
     count = sum((inputs + 1) * outputs for inputs, outputs in pairwise(widths))
     if kind == "parameters":
         return count, 1, 0
-    epochs, checkpoints = _whole(made["epochs"], 10**5), _whole(made["checkpoints"], 10**5)
+    epochs, checkpoints = _is_whole(document["epochs"], 10**5), _is_whole(document["checkpoints"], 10**5)
     if epochs % checkpoints:
         raise ValueError("epochs that are no multiple of the checkpoints")
     return count, checkpoints, epochs // checkpoints
@@ -107,7 +107,7 @@ def _check_event(
     ]
 
 
-def _whole(value: Any, most: int) -> int:
+def _is_whole(value: Any, most: int) -> int:
     if type(value) is not int or not 1 <= value <= most:
         raise ValueError("no whole number in range")
     return value

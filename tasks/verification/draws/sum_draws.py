@@ -88,7 +88,7 @@ def worst_moves_of_sum(stated: StatisticStatement, adjacency: Adjacency, rows: i
     if parameters["kind"] != "moments":
         raise ValueError(f"kind {shown(parameters['kind'])}")
     parts = list(parameters["parts"])
-    degree, radius = max(_DEGREES[part] for part in parts), 2 ** _whole(parameters["embedding"]["bits"])
+    degree, radius = max(_DEGREES[part] for part in parts), 2 ** _is_whole(parameters["embedding"]["bits"])
     move = rows * weight * radius**degree * (5 if "full" in parts else 1)
     if not apart:
         return [move] * len(parts)
@@ -107,13 +107,13 @@ def _weight(groups: Mapping[str, Any]) -> int:
     """Return what a row's weights add up to."""
     kind = groups["kind"]
     if kind == "responsibilities":
-        return int(2 ** _whole(groups["bits"]))
+        return int(2 ** _is_whole(groups["bits"]))
     if kind not in ("everyone", "labels", "nearest_centre", "norm_shells"):
         raise ValueError(f"groups {shown(kind)}")
     return 1
 
 
-def _whole(bits: Any) -> int:
+def _is_whole(bits: Any) -> int:
     if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 16:
         raise ValueError(f"bits {shown(bits)}")
     return bits

@@ -97,9 +97,9 @@ class _Header:
         field = 0
         while (head := self._byte()) != _STOP:
             step, kind = head >> 4, head & 15
-            field = field + step if step else self._whole()
+            field = field + step if step else self._read_integer()
             if kind in _WHOLE:
-                numbers[field] = self._whole()
+                numbers[field] = self._read_integer()
             elif kind not in (_TRUE, _FALSE):
                 self._skip(kind, depth + 1)
         return numbers
@@ -109,7 +109,7 @@ class _Header:
         if depth > _DEEPEST:
             raise ValueError("a page header that is too deeply nested")
         if kind in _WHOLE:
-            self._whole()
+            self._read_integer()
         elif kind in (_TRUE, _FALSE, _BYTE):
             self._move(1)
         elif kind == _DOUBLE:
@@ -125,7 +125,7 @@ class _Header:
         else:
             raise ValueError(f"a page header with a field of type {kind}")
 
-    def _whole(self) -> int:
+    def _read_integer(self) -> int:
         folded = self._varint()
         return (folded >> 1) ^ -(folded & 1)
 

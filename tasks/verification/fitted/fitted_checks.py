@@ -59,7 +59,7 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
         return None if self.meaning is None else self.meaning.contract
 
     @property
-    def whole(self) -> bool:
+    def draws_complete(self) -> bool:
         """A fit that ran out of time, or a reserve that was not needed, leaves planned draws out; all are paid."""
         return False
 
@@ -75,7 +75,7 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
         if run is None:
             skipped.append("the draws against the journal: no readable run")
         else:
-            findings += check_draws(replay, run, where=self._where, whole=False)
+            findings += check_draws(replay, run, where=self._where, complete=False)
         if self.meaning is None:
             skipped.append("the draws against the contract: no valid contract or product")
         elif self.events:
@@ -95,7 +95,7 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
         self._values, self._statistics = drawn.noisy, drawn.statistics
         measured = drawn.findings, list(files.skipped)
         files.skipped.clear()
-        return measured, (self._check_made(files, self.meaning), files.skipped)
+        return measured, (self._check_outcome(files, self.meaning), files.skipped)
 
     def forms(self) -> Mapping[str, FileForm]:
         """Of what was drawn."""
@@ -110,7 +110,7 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
         return self._fit_again(PublishedValues(self._values, self._statistics), self.meaning, self._model, bar)
 
     @abstractmethod
-    def _check_made(self, files: OpenFiles, meaning: MeaningT) -> list[Finding]:
+    def _check_outcome(self, files: OpenFiles, meaning: MeaningT) -> list[Finding]:
         """Check the model, and what comes out of it."""
 
     @abstractmethod

@@ -79,7 +79,12 @@ def check_fitted_values(
 
 
 def _check_file(
-    data: bytes, draw: SyntheticDraw, event: FittedEvent, meaning: FittedMeaning, made: FittedValues, files: OpenFiles
+    data: bytes,
+    draw: SyntheticDraw,
+    event: FittedEvent,
+    meaning: FittedMeaning,
+    fitted: FittedValues,
+    files: OpenFiles,
 ) -> None:
     """Check one file, by what it holds, and keep its values."""
     if draw.parameters is not None:
@@ -87,16 +92,16 @@ def _check_file(
     elif isinstance(event, PoissonSampledGaussian):
         noisy, wrong = check_checkpoint(data, draw)
     elif draw.statistic is not None:
-        statistic = made.statistics.get(draw.key)
+        statistic = fitted.statistics.get(draw.key)
         if statistic is None or not isinstance(event, DiscreteGaussian):
             files.skipped.append(f"{printable(draw.measurements or '')}: what was added up cannot be rebuilt")
             return
         noisy, wrong = check_sum_file(data, draw, event, statistic)
     else:
         noisy, wrong = _check_marginal(data, draw, event, meaning)
-    made.findings.extend(wrong)
+    fitted.findings.extend(wrong)
     if noisy is not None:
-        made.noisy[draw.key] = noisy
+        fitted.noisy[draw.key] = noisy
 
 
 def _check_marginal(

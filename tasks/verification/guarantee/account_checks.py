@@ -31,13 +31,13 @@ from tasks.verification.recompute.loss import NotRecomputable, recompute, recomp
 _OVERSPENT: Final = "the account was charged otherwise than its terms allow: ask the publisher for the journal"
 
 
-def check_accounts(run: JournalledRun, *, where: str, whole: bool = True) -> list[Finding]:
+def check_accounts(run: JournalledRun, *, where: str, complete: bool = True) -> list[Finding]:
     """Check every account that was charged; empty when all of it holds.
 
     Args:
         run: the run as the journal has it.
         where: the proof's file name.
-        whole: all planned draws must have been made; else some may be missing, and are charged all the same.
+        complete: all planned draws must have been made; else some may be missing, and are charged all the same.
     """
     findings: list[Finding] = []
     for part in run.charge.parts:
@@ -45,7 +45,7 @@ def check_accounts(run: JournalledRun, *, where: str, whole: bool = True) -> lis
         if account is not None:
             findings += _check_people(account, run, where)
             findings += _check_cap(account, where)
-            findings += _check_taken(account, part, run, where, whole=whole)
+            findings += _check_taken(account, part, run, where, complete=complete)
     accounts = list(run.accounts.values())
     return findings + _check_blocks(accounts, run.charge.scope, where) + _check_days(accounts, run.charge, where)
 
@@ -82,7 +82,7 @@ def _check_cap(account: AccountBody, where: str) -> list[Finding]:
 
 
 def _check_taken(
-    account: AccountBody, part: TakenStatement, run: JournalledRun, where: str, *, whole: bool
+    account: AccountBody, part: TakenStatement, run: JournalledRun, where: str, *, complete: bool
 ) -> list[Finding]:
     findings = []
     draws = run.draws
@@ -105,7 +105,7 @@ def _check_taken(
     _, budget = split(run.charge.events)
     out = set(chosen(run.charge.events, [draw.event for draw in draws])) if budget else set()
     together = sum(draw.costs.get(account.name, 0) for place, draw in enumerate(draws) if place not in out)
-    missing = [] if whole else undrawn(run.charge.events, [draw.event for draw in draws])
+    missing = [] if complete else undrawn(run.charge.events, [draw.event for draw in draws])
     unmade = [*missing, *([] if budget is None else [budget])]
     if unmade:
         together, wrong = _with_undrawn(account, part, together, unmade, where)

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.noise_tail import WIDEST_TABLE, least_margin, mean_above, tail
-from privacy.marginals.suppression import Threshold, effect, published_below, threshold_for, told_rule
+from privacy.marginals.suppression import Threshold, effect, published_below, rule_statement, threshold_for
 from privacy.noise.discrete_gaussian import discrete_gaussian
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
@@ -120,7 +120,7 @@ def test_cells_are_suppressed_and_biased_as_often_as_it_is_told(event: CountNois
 
 
 def test_the_record_s_words_have_the_numbers() -> None:
-    told = told_rule(MinimumFrequency(k=10, t="auto", at_most=Decimal("0.01")), EVENTS[0])
+    told = rule_statement(MinimumFrequency(k=10, t="auto", at_most=Decimal("0.01")), EVENTS[0])
     assert (told["k"], told["t"], told["threshold"]) == (10, 39, 49)
     assert [row["exact"] for row in told["effect"]] == [0, 1, 9, 10, 49, 98, 196]
     shares = [float(row["suppressed"]) for row in told["effect"]]

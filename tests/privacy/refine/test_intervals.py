@@ -19,9 +19,9 @@ from privacy.refine.intervals import (
     CONFIDENCE,
     Intervals,
     count_intervals,
+    interval_statement,
     noise_intervals,
     refined_intervals,
-    told_interval,
 )
 from privacy.refine.noise_mass import noise_likelihood
 from privacy.refine.tables import refine_table
@@ -178,7 +178,7 @@ def test_unrefined_counts_keep_the_interval_of_the_noise() -> None:
     width = half_width(LAPLACE[1], CONFIDENCE)
     assert made.intervals.lower.tolist() == [-40 - width, 0, 500 - width]
     assert made.intervals.upper.tolist() == [-40 + width, 0, 500 + width]
-    assert told_interval("none") != told_interval("simplex")
+    assert interval_statement("none") != interval_statement("simplex")
 
 
 def test_no_cells_have_no_intervals() -> None:

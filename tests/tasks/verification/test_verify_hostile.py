@@ -52,7 +52,7 @@ CHECKS = {
     "_check_record": ({5}, "record.json"),
     "_check_draws": ({6}, "record.json"),
     "_check_loss": ({7}, "record.json"),
-    "_check_made": ({8, 9}, "record.json"),
+    "_check_outcome": ({8, 9}, "record.json"),
     "_check_catalogue": ({10}, "croissant.json"),
     "_check_estimation": ({11}, "record.json"),
     "_check_auditors": ({12}, "record.json"),

@@ -30,7 +30,7 @@ MOST_LISTED: Final = 2**26
 _SAYS: Final = "as product and contract say"
 
 
-def check_listed(replay: Replay, meaning: Meaning, *, where: str) -> list[Finding]:
+def check_sparse_form(replay: Replay, meaning: Meaning, *, where: str) -> list[Finding]:
     """Check which draws and tables list cells, and over which domain; draws and tables are those of the product."""
     pairs: list[tuple[str, object, object]] = []
     draws = {draw.key: (place, draw) for place, draw in enumerate(replay.draws)}
@@ -62,7 +62,7 @@ def listing_sha256(
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
-def listed_again(
+def refined_again(
     table: SparseTable, columns: Sequence[str], meaning: Meaning, *, total: int | None, event: DiscreteLaplace
 ) -> RefinedCells:
     """Refine listed cells again as the product says, and follow the threshold again.

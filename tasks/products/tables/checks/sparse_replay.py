@@ -16,7 +16,7 @@ from contracts.errors import Finding
 from contracts.release.tables.table_form import data_marks, measurement_marks
 from privacy.accounting.events import DiscreteLaplace
 from privacy.refine.sparse import SparseTable
-from tasks.products.tables.checks.sparse_form import MOST_LISTED, listed_again, listing_sha256
+from tasks.products.tables.checks.sparse_form import MOST_LISTED, listing_sha256, refined_again
 from tasks.records.files.csv_rows import read_csv
 from tasks.records.model.version_statements import (
     DrawStatement,
@@ -89,15 +89,15 @@ class SparseReplay:
         self.unrefined: list[str] = []
 
     def check(
-        self, table: TableStatement, rows: RowsStatement, draw: DrawStatement, listed: ListedStatement, event: Any
+        self, table: TableStatement, rows: RowsStatement, draw: DrawStatement, statement: ListedStatement, event: Any
     ) -> None:
         """Check the measurements of one table, and its refinement."""
-        noisy = self._measured(table.measurements, draw, listed, event)
+        noisy = self._measured(table.measurements, draw, statement, event)
         counted = "int64" if table.integers or table.method == "none" else "double"
         values: Types = {"count": counted, "lower": "int64", "upper": "int64"}
-        found = self._refined_file(table.data, table, values, rows, data_marks(listed.cells))
+        found = self._refined_file(table.data, table, values, rows, data_marks(statement.cells))
         if found is not None:
-            digest = listing_sha256(found.codes, found.columns["count"], {"cells": listed.cells})
+            digest = listing_sha256(found.codes, found.columns["count"], {"cells": statement.cells})
             if digest != table.sha256:
                 allowed = f"{table.sha256}, as in the record"
                 where, field = printable(table.data), "SHA-256 of the cells and column count"
@@ -116,22 +116,22 @@ class SparseReplay:
                 self.unrefined.append(f"{printable(name)}: there is no table to compare it with")
 
     def _measured(
-        self, name: str, draw: DrawStatement, listed: ListedStatement, event: DiscreteLaplace
+        self, name: str, draw: DrawStatement, statement: ListedStatement, event: DiscreteLaplace
     ) -> SparseTable | None:
         """Check one file of measurements; return what it lists if the list is in order."""
-        marks = measurement_marks(listed.cells, listed.threshold)
+        marks = measurement_marks(statement.cells, statement.threshold)
         found = self._file(
-            name, draw.clique, MEASURED, listed.rows, marks, findings=self.measurements, skipped=self.unmeasured
+            name, draw.clique, MEASURED, statement.rows, marks, findings=self.measurements, skipped=self.unmeasured
         )
         if found is None:
             return None
         where, noisy = printable(name), found.columns["noisy"]
-        low = np.flatnonzero(noisy < listed.threshold)
+        low = np.flatnonzero(noisy < statement.threshold)
         if low.size:
             field, value = f"column noisy, row {int(low[0]) + 1}", shown(int(noisy[low[0]]))
-            allowed = f"at least {listed.threshold}, the threshold: whatever is below it must not be listed"
+            allowed = f"at least {statement.threshold}, the threshold: whatever is below it must not be listed"
             self.measurements.append(Finding(where, field, value, allowed, OTHER_NOISE))
-        digest = listing_sha256(found.codes, noisy, {"cells": listed.cells, "threshold": listed.threshold})
+        digest = listing_sha256(found.codes, noisy, {"cells": statement.cells, "threshold": statement.threshold})
         if digest != draw.sha256:
             allowed = f"{draw.sha256}, as it was entered when it was drawn"
             field = "SHA-256 of cells, column noisy, threshold and domain"
@@ -147,7 +147,7 @@ class SparseReplay:
                 remedy=UNCERTAINTY,
                 tolerance=RELATIVE_TOLERANCE if column == "variance" else 0.0,
             )
-        return None if low.size else SparseTable(found.codes, noisy, listed.threshold, listed.cells)
+        return None if low.size else SparseTable(found.codes, noisy, statement.threshold, statement.cells)
 
     def _replayed(
         self,
@@ -160,7 +160,7 @@ class SparseReplay:
         """Follow the threshold again, refine again, and compare; return what the table must be, if it is known."""
         where = printable(table.data)
         try:
-            again = listed_again(noisy, table.columns, self._meaning, total=self._total, event=event)
+            again = refined_again(noisy, table.columns, self._meaning, total=self._total, event=event)
         except ValueError as error:
             allowed = "listed cells, a threshold and a total that go together"
             self.refined.append(Finding(where, "refinement", printable(str(error)), allowed, OTHER_TABLE))
@@ -227,7 +227,7 @@ class SparseReplay:
             wrong, table = [Finding(where, "the file", printable(str(error)), f"a whole {form} file", MISFIT)], None
         listed = None
         if table is not None and not wrong:
-            listed, wrong = _listed(table, where, self._contract, clique, values)
+            listed, wrong = _codes_of_labels(table, where, self._contract, clique, values)
         findings += wrong
         return listed
 
@@ -272,7 +272,7 @@ def _check_marks(found: Mapping[bytes, bytes], marks: Mapping[str, str], where: 
     return findings
 
 
-def _listed(
+def _codes_of_labels(
     table: Any, where: str, contract: Contract, clique: Sequence[str], values: Types
 ) -> tuple[_SparseCells | None, list[Finding]]:
     """Turn labels into codes; each must be the contract's, and the cells ascend, each once."""

@@ -9,7 +9,7 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise
 from tasks.products.tables.checks.mechanism import check_mechanism
-from tasks.products.tables.checks.sparse_form import check_listed
+from tasks.products.tables.checks.sparse_form import check_sparse_form
 from tasks.products.tables.checks.table_replay import replay_tables
 from tasks.records.model.version_statements import Manifest, Record
 from tasks.storage.progress import Bar
@@ -56,7 +56,7 @@ class TablesChecks:
         return self._untold
 
     @property
-    def whole(self) -> bool:
+    def draws_complete(self) -> bool:
         """Every table has its draw."""
         return True
 
@@ -100,7 +100,7 @@ class TablesChecks:
         else:
             wrong = check_plan(replay, meaning, where=where)
             self._planned = self._planned and not wrong
-            wrong += check_listed(replay, meaning, where=where) if self._planned else []
+            wrong += check_sparse_form(replay, meaning, where=where) if self._planned else []
             self._planned = self._planned and not wrong
             findings += wrong + check_moves(replay.draws, meaning, where=where)
             findings += check_mechanism(self._record, meaning, run, where=where)

@@ -116,15 +116,15 @@ def _impossible(where: str, error: ValueError) -> Finding:
     return Finding(where, "refinement", printable(str(error)), allowed, OTHER_TABLE)
 
 
-def expected_columns(made: Refined | Coarser) -> ColumnArrays:
+def expected_columns(refined: Refined | Coarser) -> ColumnArrays:
     """Return the columns that a refined table must have, one value a row."""
     columns: dict[str, NDArray[Any]] = {
-        "count": made.values,
-        "lower": made.intervals.lower,
-        "upper": made.intervals.upper,
+        "count": refined.values,
+        "lower": refined.intervals.lower,
+        "upper": refined.intervals.upper,
     }
-    if isinstance(made, Refined) and made.suppressed is not None:
-        columns[SUPPRESSED] = made.suppressed
+    if isinstance(refined, Refined) and refined.suppressed is not None:
+        columns[SUPPRESSED] = refined.suppressed
     return {name: array.reshape(-1) for name, array in columns.items()}
 
 
@@ -298,11 +298,11 @@ class _Tables:
                 found[name], expected[name], where=where, name=name, source=source, remedy=remedy
             )
 
-    def _published(self, made: _Resolution, clique: Sequence[str], values: Types) -> ColumnArrays | None:
+    def _published(self, resolution: _Resolution, clique: Sequence[str], values: Types) -> ColumnArrays | None:
         """Read a published table and check the digest of its counts."""
-        stated = made.stated
-        types, marks = self._with_suppressed(values, made.event)
-        columns, findings, skipped = self._read(stated.data, clique, types, made.cells, marks)
+        stated = resolution.stated
+        types, marks = self._with_suppressed(values, resolution.event)
+        columns, findings, skipped = self._read(stated.data, clique, types, resolution.cells, marks)
         self.refined += findings
         self.unrefined += skipped
         if columns is not None and (found := values_sha256(columns["count"])) != stated.sha256:
@@ -311,11 +311,11 @@ class _Tables:
         return columns
 
     def _check_csv(
-        self, made: _Resolution, clique: Sequence[str], expected: ColumnArrays | None, values: Types
+        self, resolution: _Resolution, clique: Sequence[str], expected: ColumnArrays | None, values: Types
     ) -> None:
-        name = csv_of(made.stated)
-        types, marks = self._with_suppressed(values, made.event)
-        columns, findings, skipped = self._read(name, clique, types, made.cells, marks)
+        name = csv_of(resolution.stated)
+        types, marks = self._with_suppressed(values, resolution.event)
+        columns, findings, skipped = self._read(name, clique, types, resolution.cells, marks)
         self.refined += findings
         self.unrefined += skipped
         if columns is None:
@@ -323,7 +323,7 @@ class _Tables:
         if expected is None:
             self.unrefined.append(f"{printable(name)}: there is no table to compare it with")
             return
-        self._compare(columns, expected, where=printable(name), source=f"as in {printable(made.stated.data)}")
+        self._compare(columns, expected, where=printable(name), source=f"as in {printable(resolution.stated.data)}")
 
     def _with_suppressed(self, values: Types, event: CountNoise) -> tuple[Types, dict[str, int] | None]:
         """Return the columns of a table that may have suppressed cells, and what stands for their values."""

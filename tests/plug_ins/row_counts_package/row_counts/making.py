@@ -13,7 +13,7 @@ from rich.console import Console
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
-from contracts.reading.scalars import Problem, listed, nearest
+from contracts.reading.scalars import Problem, nearest, word_list
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.claim import release_claim
 from privacy.accounting.events import PrivacyEvent
@@ -32,7 +32,7 @@ def findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     names, by = [column.name for column in contract.columns], spec.product.by
     if by in names:
         return []
-    return [spec.finding(("product", "by"), Problem(f"the column {by!r}", listed(names), nearest(by, names)))]
+    return [spec.finding(("product", "by"), Problem(f"the column {by!r}", word_list(names), nearest(by, names)))]
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ def other_lambda(folder: Path, lambda_: str = "0.3") -> Any:
 
     def change(record: Any) -> None:
         record["replay"]["tables"][0].update({"sha256": digest, "lambda": lambda_})
-        record["replay"]["distances"]["table:age"] = distance(made.values, noisy).told()
+        record["replay"]["distances"]["table:age"] = distance(made.values, noisy).to_json()
 
     return change
 

@@ -19,8 +19,8 @@ def drawn(columns: int) -> PairMap:
 def test_few_columns_have_numbers() -> None:
     first, others = drawn(12).rows[0]
     assert first == "c0"
-    assert (others[1].text, others[1].told, others[1].level) == ("4", "c0 × c1: 4", HEAT_LEVELS)
-    assert (others[2].text, others[2].told, others[2].level) == ("", "c0 × c2: none", 0)
+    assert (others[1].text, others[1].label, others[1].level) == ("4", "c0 × c1: 4", HEAT_LEVELS)
+    assert (others[2].text, others[2].label, others[2].level) == ("", "c0 × c2: none", 0)
 
 
 @pytest.mark.parametrize("columns", [13, 40])
@@ -28,7 +28,7 @@ def test_more_columns_have_names_and_tell_the_number_to_a_pointer(columns: int) 
     found = drawn(columns)
     assert found.picture is None
     assert found.rows[0][1][1].text == ""
-    assert found.rows[0][1][1].told == "c0 × c1: 4"
+    assert found.rows[0][1][1].label == "c0 × c1: 4"
 
 
 def test_very_many_columns_are_squares() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tasks.records.facts import RunFacts
 from tasks.records.groups.field import Run
 from tasks.records.hazards.checklist import CONCERNS, COUNT, LIMITED, VERSION, hazards
-from tasks.records.hazards.limitations import LIMITS, known_limits, quality_warnings
+from tasks.records.hazards.limitations import LIMITS, limits_of, quality_warnings
 from tasks.records.record import named_fields
 from tests.worlds.synthetic_rows import SyntheticScenario
 from tests.worlds.tables import first, second
@@ -94,7 +94,7 @@ def test_the_known_limits_are_those_of_the_manual() -> None:
 
 def test_limits_that_do_not_concern_a_run_are_left_out(runs: dict[str, RunFacts]) -> None:
     """Large moves only with several rows a unit, made-up rows and their limits only where there are some."""
-    numbers = {name: {each["number"] for each in known_limits(Run(facts, ()))} for name, facts in runs.items()}
+    numbers = {name: {each["number"] for each in limits_of(Run(facts, ()))} for name, facts in runs.items()}
     assert 16 in numbers["guild"] - numbers["town"]
     assert 17 in numbers["stays"] - numbers["town"]
     assert 19 in numbers["town"] - numbers["stays"]
