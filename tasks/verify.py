@@ -1,30 +1,7 @@
 """Verify: check a published version offline, trusting nothing but a public key that the checker pins (DESIGN law 6).
 
-The rules, in the order in which they are checked:
-    1. the folder holds exactly the files of its manifest, MANIFEST.json and PROOF.json; no links
-    2. MANIFEST.json is in its canonical form, byte for byte, and signed under the pinned key
-    3. every file has the size and the SHA-256 of the manifest
-    4. PROOF.json is canonical, its checkpoint signed under the pinned key, every entry of the run included under it,
-       and the run is one charge, one opening, draws without gap, and the publication of this very manifest; the
-       journal begins with what earlier checkpoints held, also with that of the version before, if it lies beside
-    5. record.json is canonical, follows its schema, names this version, this contract and this charge
-    6. its draws are those of the journal and of the charge, and their sensitivities those of the contract
-    7. costs and ε, recomputed from the events by independent code, are what was entered and claimed, on every account
-       that was charged, each within its cap
-    8. the measurements have the declared cells (of a sparse table some of them, in order, each at or above its
-       threshold), the noisy values that were entered, and the stated uncertainty
-    9. the refinement, and of a sparse table the threshold, replayed from the noisy values, give the published tables;
-       a λ that was chosen on an earlier version is chosen again if that version lies beside this one; the rows of a
-       synthetic version come out of its published model and seed, and keep what the contract declares impossible and
-       in order
-   10. croissant.json states the files' digests; deployment.yaml, lineage.json and label.html say what the record
-       says; where this very code wrote them, they and the pages are what record, journal and data files render to;
-       what the record declares is listed as the publisher's word
-   11. (asked for by `deep`, of a synthetic version) its generator, run again on the published measurements and
-       choices, asks for these and no others, and comes to the published model, up to a tolerance on its marginals
-   12. (where an auditors' record is named) it is signed under the pinned key, the published record commits to it, and
-       is this record with the auditors' values withheld
-What a failure of each means, and what none of them can tell: docs/verify.md. A key inside the folder is never used.
+The rules stand in `tasks.verification.outcomes`, in the order in which they are checked. docs/verify.md says what a
+failure of each means, and what none of them can tell. A key inside the folder is never used.
 Where a rule fails, the others go on with what can still be read safely; a table is parsed only if its checksum is
 signed. What could not be checked is `skipped`, and a version with anything skipped does not pass.
 """

@@ -15,7 +15,8 @@ from tasks.records.groups.contract_terms import CONTRACT, UNIT
 from tasks.records.groups.evidence import INTEGRITY, OUTPUT
 from tasks.records.groups.field import Field, FieldGroup, Run
 from tasks.records.groups.guarantee import GUARANTEE
-from tasks.records.groups.noise import NOISE, POST_PROCESSING
+from tasks.records.groups.noise import NOISE
+from tasks.records.groups.post_processing import POST_PROCESSING
 from tasks.records.groups.provenance import PROVENANCE
 from tasks.records.groups.release_identity import ACCOUNTABILITY, IDENTITY, SOURCE
 from tasks.records.groups.reproducibility import NOTICES, REPRODUCIBILITY

@@ -20,7 +20,7 @@ from tasks.records.fitted_groups.classifier_replay_block import model_part
 from tasks.records.fitted_groups.synthetic_replay_block import synthetic_part
 from tasks.records.groups.account import taken
 from tasks.records.groups.field import Run
-from tasks.records.groups.noise import disagreement, estimated_rmse, suppressed_cells, total_kind
+from tasks.records.groups.post_processing import disagreement, estimated_rmse, suppressed_cells, total_kind
 from tasks.records.outputs import ReleasedSparseTable, ReleasedTable
 
 

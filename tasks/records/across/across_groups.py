@@ -23,7 +23,8 @@ from tasks.records.groups.contract_terms import CONTRACT, UNIT, sensitivities
 from tasks.records.groups.evidence import OUTPUT
 from tasks.records.groups.field import NONE, FieldGroup, Run, public
 from tasks.records.groups.guarantee import CONVERSION, GUARANTEE, inequality
-from tasks.records.groups.noise import BIAS, NOISE, SAMPLERS
+from tasks.records.groups.noise import NOISE, SAMPLERS
+from tasks.records.groups.post_processing import BIAS
 from tasks.records.groups.release_identity import SOURCE, hour
 from tasks.records.groups.reproducibility import (
     BYTEWISE,

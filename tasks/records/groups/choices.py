@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contracts.message import message
 from tasks.records.groups.field import NONE, Run
-from tasks.records.groups.noise import chosen
+from tasks.records.groups.post_processing import chosen
 
 _PUBLIC = message("public data")
 _ACCOUNTED = "accounted"

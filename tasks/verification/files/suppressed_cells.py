@@ -1,4 +1,4 @@
-"""Reading tables with suppressed cells: their counts are missing, and stand for "below the threshold".
+"""The columns of refined tables; missing counts of suppressed cells stand for "below the threshold".
 
 In the noisy values whose digest was entered when they were drawn, a suppressed cell reads threshold - 1.
 """
@@ -11,11 +11,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from contracts.errors import Finding
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.suppression import Threshold
 from privacy.marginals.uncertainty import half_width
+from privacy.refine.tables import Coarser, Refined
 from tasks.records.strict_json import printable
 from tasks.verification.refinement_replay import CONFIDENCE
 
@@ -59,3 +61,15 @@ def filled(table: Any, where: str, marks: Mapping[str, int]) -> tuple[Any, list[
         place = table.schema.get_field_index(name)
         table = table.set_column(place, name, pc.fill_null(column, pa.scalar(marks[name], column.type)))
     return table, findings
+
+
+def expected_columns(refined: Refined | Coarser) -> dict[str, NDArray[Any]]:
+    """Return the columns that a refined table must have, one value a row."""
+    columns: dict[str, NDArray[Any]] = {
+        "count": refined.values,
+        "lower": refined.intervals.lower,
+        "upper": refined.intervals.upper,
+    }
+    if isinstance(refined, Refined) and refined.suppressed is not None:
+        columns[SUPPRESSED] = refined.suppressed
+    return {name: array.reshape(-1) for name, array in columns.items()}

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ from tasks.products.tables.checks.sparse_replay import Read, SparseReplay
 from tasks.records.model.version_statements import DrawStatement, LevelStatement, Manifest, Replay, TableStatement
 from tasks.records.strict_json import printable
 from tasks.verification.draw_files.measurement_files import check_measured
-from tasks.verification.files.suppressed_cells import SUPPRESSED, marks_of
+from tasks.verification.files.suppressed_cells import SUPPRESSED, expected_columns, marks_of
 from tasks.verification.files.table_files import (
     MEASURED,
     OTHER_TABLE,
@@ -114,18 +113,6 @@ def _impossible(where: str, error: ValueError) -> Finding:
     """Say that nothing can be refined again."""
     allowed = "noisy values and a total that can be refined"
     return Finding(where, "refinement", printable(str(error)), allowed, OTHER_TABLE)
-
-
-def expected_columns(refined: Refined | Coarser) -> ColumnArrays:
-    """Return the columns that a refined table must have, one value a row."""
-    columns: dict[str, NDArray[Any]] = {
-        "count": refined.values,
-        "lower": refined.intervals.lower,
-        "upper": refined.intervals.upper,
-    }
-    if isinstance(refined, Refined) and refined.suppressed is not None:
-        columns[SUPPRESSED] = refined.suppressed
-    return {name: array.reshape(-1) for name, array in columns.items()}
 
 
 @dataclass(frozen=True)
