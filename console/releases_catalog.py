@@ -60,7 +60,7 @@ def catalog(
     undeclared = form is CatalogueOption.dcat and publisher is None
 
     def people(console: Console) -> None:
-        console.print(f"{len(versions)} versions are in {to}")
+        console.print(f"{len(versions)} {'version' if len(versions) == 1 else 'versions'} in {to}")
         if left_out:
             print_facts(console, [("left out", ", ".join(left_out) + ": not in the store as published")])
         if undeclared:

@@ -77,8 +77,11 @@ def test_the_checker_has_few_dependencies() -> None:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
-    """Templates, styles, catalogues and markers of types too; and no tests."""
-    files = {path for name in PACKAGES for path in (ROOT / name).rglob("*") if "__pycache__" not in path.parts}
+    """Templates, styles, compiled catalogues and markers of types too; no tests, and no source of a catalogue."""
+    left_out = {"__pycache__", ".po"}
+    files = {
+        path for name in PACKAGES for path in (ROOT / name).rglob("*") if not left_out & {*path.parts, path.suffix}
+    }
     expected = {path.relative_to(ROOT).as_posix() for path in files if path.is_file()}
     found = {name for name in ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert found == {*expected, "sudare.py"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -48,6 +49,18 @@ def test_a_finding_names_line_and_byte() -> None:
     _, [finding] = read_json(b'{\n  "a": \xff}\n', where="x.json")
     assert finding.field == "line 2, byte 10"
     assert "0xff" in finding.found
+
+
+@pytest.mark.parametrize("mark", "\u061c\u200e\u200f\u202a\u202e\u2066\u2069")
+def test_text_that_reads_otherwise_than_it_is_written_is_a_finding(mark: str) -> None:
+    """Of a publisher who signs it: as a value and as a key, after letters of more than one byte."""
+    for value in ({"é": f"epsilon {mark}01"}, {"é": 1, f"epsilon{mark}": 1}):
+        _, [finding] = read_json(readable_json(value), where="x.json")
+        assert f"U+{ord(mark):04X}" in finding.found
+        line, byte = map(int, re.findall("[0-9]+", finding.field))
+        written = readable_json(value)
+        assert written[byte - 1 :].decode().startswith(mark)
+        assert written.count(b"\n", 0, byte - 1) + 1 == line
 
 
 def test_depth_and_size_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
