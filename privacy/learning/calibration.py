@@ -56,6 +56,7 @@ def calibrated_multiplier(
         training = PoissonSampledGaussian(Fraction(units, _DIGITS), schedule.sampling_probability, steps)
         return _Costs((training, *beside), delta)
 
+    # The largest multiplier costs least: where it does not fit, none does.
     if not costs(_LARGEST).fit(_room(budget)):
         _, least = costs(_LARGEST).best()
         remedy = f"an epsilon of at least {least * 1.01:.3g}, fewer epochs, or a smaller batch"
@@ -106,6 +107,7 @@ class _Costs:
         """Yield places and costs of the orders that are not known to cost more than a ceiling, or than one before."""
         least = _POSITIVE
         for place, order in enumerate(_ORDERS):
+            # The loss by a smaller order bounds this one's from below: an order that cannot win is not summed.
             if epsilon_at(order, least, self.delta) <= ceiling:
                 loss = _loss(self.events, order)
                 cost, least = epsilon_at(order, loss, self.delta), loss * _GROWS
@@ -116,6 +118,7 @@ class _Costs:
 def _best_order(costs: _Costs) -> float:
     """Narrow the best of the orders to a thousandth of its distance from 1, by golden section."""
     place, _ = costs.best()
+    # The optimum lies between the best order's neighbours; the search is over the logarithm of order - 1.
     left, right = (math.log(_ORDERS[min(max(place + by, 0), len(_ORDERS) - 1)] - 1) for by in (-1, 1))
     while right - left > _NARROW:
         lower, upper = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
@@ -127,6 +130,7 @@ def _best_order(costs: _Costs) -> float:
 
 def _smallest(costs: Callable[[int], _Costs], order: float, budget: float, fits: int) -> int:
     """Search below a multiplier that fits for the least that does, by one order."""
+    # Only multipliers that fit become `high`; where none below fits, the one that was known to fit comes back.
     low, high = _SMALLEST - 1, fits
     while high - low > 1:
         middle = (low + high) // 2

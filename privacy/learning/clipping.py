@@ -38,6 +38,7 @@ class Tape:
 
     def keep(self, slot: Slot, inputs: Tensor, outputs: Tensor) -> Tensor:
         """Remember a layer's inputs and outputs; the outputs take part in the backward pass."""
+        # Parameters carry no gradients: the graph of the backward pass begins at the first layer's outputs.
         if not outputs.requires_grad:
             outputs.requires_grad_()
         self.slots.append(slot)
@@ -126,6 +127,7 @@ class _Linear:
 
     def add_weighted(self, scales: Tensor, total: Tensor) -> None:
         """Add the weighted sum of the rows' gradients."""
+        # One matrix product sums c g a' over all rows and positions.
         weighted = (self.gradients * scales[:, None, None]).flatten(0, 1)
         total[self.slot.weights].view(self.slot.layer.weight_shape).addmm_(weighted.T, self.inputs.flatten(0, 1))
         total[self.slot.biases].add_(weighted.sum(0))
@@ -145,4 +147,5 @@ def _by_positions(inputs: Tensor, gradients: Tensor) -> Tensor:
     gradients = gradients.double()
     # Sum over pairs of positions of (a_p . a_r + 1) (g_p . g_r), without a gradient for each row.
     products = torch.bmm(inputs, inputs.mT) + 1
+    # Rounding may leave a sum of squares just below 0.
     return (products * torch.bmm(gradients, gradients.mT)).sum((1, 2)).clamp_(min=0).to(kind)

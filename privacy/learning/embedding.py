@@ -112,6 +112,7 @@ class Embedding:
             Whole numbers in float64, shape (rows, dimension), |row|^2 <= 4^bits [unit].
         Privacy: private; a row's vector depends on that row alone, bit for bit.
         """
+        # Whole numbers from here to the scaling: products with the axes are exact by `_check_exact`.
         entries = layout.select(self.columns).lattice(layout.selected(codes, self.columns), bits=ENTRY_BITS)
         entries -= self.centre
         projected = entries if self.axes is None else entries @ self.axes.astype(np.float64)
@@ -120,19 +121,23 @@ class Embedding:
     @property
     def _scale(self) -> float:
         """Lattice units in one unit of the projected whole numbers."""
+        # Entries are multiples of 2^-16; behind axes of 2^-20 they are multiples of 2^-36.
         coarse = ENTRY_BITS + (0 if self.axes is None else AXIS_BITS)
         return float(Fraction(1 << self.bits, 1 << coarse) / self.bound)
 
     def _check_exact(self) -> None:
         """Refuse what could leave float64's whole numbers: products with the axes, and squared norms."""
+        # The largest |y| that any row can reach: entries of at most 2^16 times each axis's absolute sum.
         if self.axes is None:
             reach = np.full(self.dimension, 2.0**ENTRY_BITS)
         else:
             reach = 2.0**ENTRY_BITS * np.abs(self.axes.astype(np.float64)).sum(axis=0)
         if reach.max() >= EXACT / 2:
             raise ValueError("axes must have smaller entries: products with them would not be exact")
+        # One unit more an entry leaves room for rounding to the lattice.
         if float(((reach * self._scale + 1) ** 2).sum()) >= EXACT / 2:
             raise ValueError("bound must be larger, or bits fewer: squared norms would not be exact")
+        # `into_ball` aims sqrt(w)/2 inside of the sphere, which must be less than its radius: w < 4^(bits + 1).
         if self.dimension >= 4 ** (self.bits + 1):
             raise ValueError(f"bits must be more for {self.dimension} entries: rounding would leave nothing")
 

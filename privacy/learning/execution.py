@@ -42,6 +42,7 @@ class Execution:
             import torch
         except ImportError as error:
             raise CannotTrain("torch", "not installed", "torch 2.13", "make neural") from error
+        # The room that a plan leaves for rounding is that of float32 sums; TF32 products would round far more.
         for backend in (torch.backends.cuda, torch.backends.mkldnn):
             precision = cast(Any, backend).matmul.fp32_precision
             if precision not in _EXACT:

@@ -59,7 +59,9 @@ def initial_vector(widths: Sequence[int], seed: int) -> Floats:
     source, layers = PostProcessingSeed(seed), []
     for place, (inputs, outputs) in enumerate(pairwise(widths)):
         words = source.words(place, inputs * outputs)
+        # The upper 53 bits of a word, as a number in [0, 1).
         uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        # A uniform number within ±sqrt(6 / inputs) has variance 2 / inputs, which is He's.
         layers.append(((2 * uniform - 1).reshape(outputs, inputs) * sqrt(6 / inputs), np.zeros(outputs)))
     return as_vector(layers)
 
@@ -78,10 +80,13 @@ def batch_deltas(layers: Layers, rows: Floats, targets: Floats) -> Floats:
         targets: one entry a cell, one of them 1; shape (batch, cells).
     """
     outputs = _forward(layers, rows)
+    # eq. 18: softmax and cross entropy together leave y - t.
     signal, parts = outputs[-1] - targets, []
     for place in range(len(layers) - 1, -1, -1):
+        # eq. 4, summed over the batch by one matrix product.
         parts.append((signal.T @ outputs[place], signal.sum(axis=0)))
         if place:
+            # eq. 19: an error passes a ReLU only where its input was above 0.
             signal = (signal @ layers[place][0]) * (outputs[place] > 0)
     return as_vector(parts[::-1])
 
@@ -91,6 +96,7 @@ def delta_ranges(layers: Layers) -> tuple[Floats, Floats]:
 
     Privacy: of the weights alone.
     """
+    # Rows lie in [0, 1]: the largest input of the first layer is 1.
     largest = [np.ones(layers[0][0].shape[1])]
     for weights, biases in layers[:-1]:
         largest.append(np.maximum(biases + np.maximum(weights, 0) @ largest[-1], 0))  # eq. 20, and 21 mended
@@ -138,6 +144,7 @@ def train_plainly(
     """
     vector = vector.copy()
     layers, source = as_layers(vector, widths), PostProcessingSeed(seed)
+    # The regulariser shrinks weights by a constant factor a step; biases have none (eq. 5 and 6).
     shrunk = 1 - learning_rate * regulariser / batch
     with np.errstate(over="ignore", invalid="ignore"):
         for epoch in range(epochs):
@@ -157,6 +164,7 @@ def _forward(layers: Layers, rows: Floats) -> list[Floats]:
         outputs.append(np.maximum(outputs[-1] @ weights.T + biases, 0))
     weights, biases = layers[-1]
     logits = outputs[-1] @ weights.T + biases
+    # Subtracting the largest logit leaves the softmax as it is and keeps exp from overflowing.
     shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
     outputs.append(shifted / shifted.sum(axis=1, keepdims=True))
     return outputs

@@ -114,6 +114,7 @@ class NearestCentre:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centres", whole_array("centres", self.centres, (None, None)))
+        # So |c|^2 <= 2^36 · 2^14 = 2^50 and 2 |z.c| < 2^53: comparisons of distances are exact, and ties real.
         if magnitude(self.centres) > 1 << 18 or self.count > _MOST_GROUPS or self.centres.shape[1] > 1 << 14:
             raise ValueError("centres must be at most 2^12, of at most 2^14 entries, within 2^18 units of the origin")
 
@@ -228,6 +229,7 @@ class Responsibilities:
         whole_number("bits", self.bits, 1, _MOST_WEIGHT_BITS)
         if count > _MOST_GROUPS or magnitude(self.log_weights) > 1 << 40 or magnitude(self.centres) > 1 << 26:
             raise ValueError("a mixture must have at most 2^12 components, near the origin, with finite weights")
+        # |z - c| < 2^27 in units of 2^-8, entry by entry: products with a factor must sum to below 2^52.
         columns = np.abs(self.factors.astype(np.float64)).reshape(count, -1, dimension).sum(axis=1)
         if columns.max() * 2.0**27 >= EXACT / 2 or dimension > 1 << 12:
             raise ValueError("factors must have smaller entries, or fewer: products with them would not be exact")
@@ -241,6 +243,7 @@ class Responsibilities:
                 raise ValueError("labels must be Labels itself")
             owners = whole_array("owners", self.owners, (count,))
             object.__setattr__(self, "owners", owners)
+            # A cell without a component would leave its rows no weights, which then could not add up to A.
             if set(owners.tolist()) != set(range(self.labels.count)):
                 raise ValueError("owners must be cells of the labels' column, and every cell must have a component")
 
@@ -284,6 +287,7 @@ class Responsibilities:
         """Return posteriors in units of 1 / A, shape (rows, K); each row adds up to A."""
         logs = np.stack([self._log_posterior(group, vectors) for group in range(self.count)], axis=1)
         if self.labels is not None:
+            # exp(-inf) = 0: a row has no share in the components of other cells.
             logs[self.labels.of(codes, layout)[:, None] != self.owners] = -np.inf
         # Relative to the likeliest component, so that the exponential neither overflows nor loses it.
         logs -= logs.max(axis=1, keepdims=True)

@@ -82,6 +82,8 @@ def fit_clusters(measure: Measure, initial: Floats, embedding: Embedding, *, rou
     """
     clusters = Clusters(into_bound(initial, float(embedding.bound)), np.zeros(initial.shape[0]))
     for turn in range(rounds):
+        # ASSIGNMENT, inside the grant: one draw.
         blocks = measure(cluster_statistic(clusters.centres, embedding), turn)
+        # UPDATE: post-processing.
         clusters = moved(blocks, clusters.centres, bound=float(embedding.bound), least=least)
     return clusters

@@ -33,6 +33,7 @@ def whole_array(name: str, values: Any, shape: tuple[int | None, ...]) -> Lattic
     Raises:
         ValueError: another type (a subclass could bring code of its own), another dtype, another shape.
     """
+    # A subclass could bring a caller's code into arithmetic on private rows.
     if type(values) is not np.ndarray:
         raise ValueError(f"{name} must be ndarray itself, not {type(values).__name__}")
     fits = len(shape) == values.ndim and all(

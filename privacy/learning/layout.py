@@ -88,6 +88,7 @@ class ColumnLayout:
     @property
     def points(self) -> NDArray[np.float64]:
         """The number of each code, nulls left out; it never falls."""
+        # `nullable` counts as 1: the code of nulls is the last one.
         return self.table[: self.table.shape[0] - self.nullable, 0]
 
     @property
@@ -272,8 +273,10 @@ def _column_layout(column: Column) -> ColumnLayout:
         return ColumnLayout(column.name, "array", levels[:, None], column.length)
     bins = [(float(first), float(last)) for first, last in column.domain.axis]
     low, high = bins[0][0], bins[-1][1]
+    # A domain of one point has no span: its number is 0, whatever it is divided by.
     span = high - low if high > low else 1.0
     middles = [((first + last) / 2 - low) / span for first, last in bins]
+    # One cell more than bins is the cell of nulls, which comes last.
     nullable = column.size > len(middles)
     table = np.zeros((column.size, 1 + nullable))
     table[: len(middles), 0] = middles

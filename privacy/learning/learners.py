@@ -76,8 +76,10 @@ class GaussianMixture:
         components, latent = self.means.shape
         if self.weights.shape != (components,) or self.factors.shape != (components, latent, latent):
             raise CannotTrain("prior", "shapes that do not fit", "weights (k,), means (k, d), factors (k, d, d)")
+        # Weights of float32 add up to 1 only nearly.
         if not (self.weights > 0).all() or abs(float(self.weights.sum()) - 1) > 1e-3:
             raise CannotTrain("prior.weights", "other weights", "positive ones that add up to 1")
+        # Such a factor is invertible, and its determinant is the product of its diagonal.
         if (np.triu(self.factors, 1) != 0).any() or not (np.diagonal(self.factors, axis1=1, axis2=2) > 0).all():
             raise CannotTrain("prior.factors", "another matrix", "lower triangular ones with positive diagonals")
 
@@ -171,6 +173,7 @@ class LatentModel:
         if self.prior is not None and type(self.prior) is not GaussianMixture:
             raise CannotTrain("prior", type(self.prior).__name__, "GaussianMixture itself, or None")
         _fits("decoder", self.decoder, self.latent, layout.width)
+        # The decoder is the first part; all others are encoders, from a whole row.
         for name, part in self.parts[1:]:
             _fits(name, part, layout.width, self.latent)
         if isinstance(self.mean, FixedMean) and (
@@ -216,6 +219,7 @@ class ClusteredModel:
         _array(self, "centres", 2)
         if type(self.members) is not tuple or any(type(member) is not LatentModel for member in self.members):
             raise CannotTrain("members", "something else", "a tuple of LatentModel itself")
+        # One step moves the parameters of all members at once, so they share what it depends on.
         settings = {(each.optimizer, each.seed, each.averaging) for each in self.members}
         if len(self.members) < 2 or len(settings) != 1:
             raise CannotTrain(
@@ -277,6 +281,7 @@ def _to_json(value: Any) -> Any:
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, Learner):
+        # The kind keeps learners with equal fields apart in the digest.
         return {"kind": value.kind, **{name: _to_json(each) for name, each in vars(value).items()}}
     if isinstance(value, FixedMean | FixedDeviation | GaussianMixture | Window):
         return {"kind": type(value).__name__, **{name: _to_json(each) for name, each in vars(value).items()}}
@@ -304,6 +309,7 @@ def _array(owner: Any, name: str, dimensions: int) -> None:
     given = getattr(owner, name)
     if type(given) is not np.ndarray or given.ndim != dimensions or given.size == 0:
         raise CannotTrain(name, type(given).__name__, f"an array of {dimensions} dimensions")
+    # A copy of its own, read-only: the digest must hold for as long as the learner is used.
     kept = np.array(given, dtype=np.float32, order="C")
     if not np.isfinite(kept).all():
         raise CannotTrain(name, "entries that are not finite", "finite numbers")

@@ -71,10 +71,12 @@ class LatentLoss:
             latent = mean[:, None] + noise * learner.deviation.deviation
         else:
             started = apply("deviation", rows) + learner.log_variance_start
+            # Clamped to ±20, so that its exponential is finite whatever the encoder says.
             log_variance = started.clamp(-_LOG_VARIANCE_LIMIT, _LOG_VARIANCE_LIMIT)
             # The reparametrisation: noise of the row's own, moved and stretched by what its encoder says.
             latent = mean[:, None] + noise * (log_variance / 2).exp()[:, None]
         outputs = apply("decoder", latent)
+        # Samples of a row are averaged before clipping: one row keeps one gradient.
         loss = self._reconstruction(outputs, rows[:, None].expand_as(outputs)).mean(1)
         if learner.kl_weight and len(learner.parts) > 1:  # else the divergence is a constant
             loss = loss + learner.kl_weight * self._divergence(mean, log_variance)
@@ -93,6 +95,8 @@ class LatentLoss:
         else:
             variance, entropy = log_variance.exp(), log_variance.sum(1)
         if self._prior is None:
+            # Closed form of KL(N(mean, variance)
+            # N(0, 1)), summed over the entries.
             return 0.5 * ((variance + mean.square()).sum(1) - mean.shape[1] - entropy)
         return self._prior.divergence(mean, variance, entropy)
 
@@ -109,14 +113,17 @@ class _Prior:
 
     @classmethod
     def of(cls, prior: GaussianMixture, device: torch.device) -> _Prior:
+        # In float64, for a factor may be badly conditioned; only the results become float32.
         factors = torch.tensor(prior.factors, dtype=torch.float64)
         identity = torch.eye(factors.shape[1], dtype=torch.float64).expand_as(factors)
         inverses = torch.linalg.solve_triangular(factors, identity, upper=False)
+        # log det(L L') is twice the sum of the logarithms of L's diagonal.
         logs = 2 * torch.diagonal(factors, dim1=1, dim2=2).log().sum(1)
         parts = (
             torch.tensor(prior.weights).log(),
             torch.tensor(prior.means),
             inverses,
+            # The precision L'^-1 L^-1 has the diagonal sum_i (L^-1)_ij^2.
             inverses.square().sum(1),
             logs,
         )
@@ -129,6 +136,7 @@ class _Prior:
         whitened = torch.einsum("bij,nbj->nbi", self.inverses, apart)
         traces = variance @ self.precisions.T
         each = 0.5 * (traces + whitened.square().sum(2) - mean.shape[1] + self.log_determinants - entropy[:, None])
+        # logsumexp does not underflow where all components are far away.
         return -torch.logsumexp(self.log_weights - each, dim=1)
 
 
@@ -141,6 +149,7 @@ class _Reconstruction:
         choices = [head for head in heads if head.kind == "choice"]
         self._choices = [(head.start, head.stop) for head in choices]
         plain = [head for head in heads if head.kind != "choice"]
+        # Cross entropy of numbers alone: one call covers all entries.
         self._all = not choices and self._bernoulli and all(head.kind == "unit" for head in plain)
         kinds = {
             kind: [e for h in plain if h.kind == kind for e in range(h.start, h.stop)] for kind in ("unit", "flag")
@@ -168,6 +177,7 @@ class _Reconstruction:
             else:
                 each = (given.sigmoid() - wanted).square() * self._scale
             if self._present is not None:
+                # The padded entry is 0, so that a number without a flag always counts.
                 each = each * (1 - functional.pad(rows, (0, 1))[..., self._present])
             total = total + each.sum(2)
         if self._flags.numel():
@@ -193,6 +203,7 @@ class ClusteredLoss:
 
     def apart(self, rows: Tensor) -> Iterator[tuple[LossFunction, Tensor]]:
         """Yield each member's loss with the rows that are its own, where there are some."""
+        # A row's member depends on that row and on public centres alone.
         places = (rows - self._centre) @ self._axes
         nearest = (places[:, None] - self._centres).square().sum(2).argmin(1)
         for k in range(len(self._members)):

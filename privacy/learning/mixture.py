@@ -66,6 +66,7 @@ class Mixture:
         """Return log(weight_g density_g) of vectors of shape (n, d), shape (n, K); for released vectors."""
         factors, dimension = self.cholesky(), self.means.shape[1]
         away = vectors[None, :, :] - self.means[:, None, :]
+        # With covariance = L L' the exponent of the density is -|L^-1 (x - mean)|^2 / 2.
         deviations = np.linalg.solve(factors, away.transpose(0, 2, 1))
         scale = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1) + dimension / 2 * np.log(2 * np.pi)
         return np.asarray(np.log(self.weights) - scale - (deviations**2).sum(axis=1).T / 2)
@@ -113,6 +114,7 @@ def mixture_statistic(
         ValueError: a mixture that is too sharp for whole numbers, or a lattice that is too fine.
     Privacy: the statistic is public; measuring it is not.
     """
+    # Units of a mixture's lattice in one unit of the vectors.
     size = float((1 << (embedding.bits + CENTRE_BITS)) / embedding.bound)
     factors = mixture.cholesky()
     log_scale = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
@@ -121,6 +123,7 @@ def mixture_statistic(
     if mixture.covariance == "diagonal":
         inverse = np.diagonal(inverse, axis1=1, axis2=2)
     groups = Responsibilities(
+        # A weight of 0 would have no logarithm.
         to_lattice(np.log(np.maximum(mixture.weights, 1e-12)) - log_scale, 20),
         to_lattice(mixture.means * size, 0),
         to_lattice(inverse / size, FACTOR_BITS),
@@ -159,9 +162,11 @@ def maximised(blocks: MomentBlocks, previous: Mixture, *, bound: float, floor: f
     else:
         spread = blocks.squares / divisor - means * means
         noise = blocks.deviation
+    # Sums of squares are divided by the count, and so is what their noise makes of an eigenvalue.
     least_variance = np.clip(noise * bound * bound / divisor, floor, bound * bound)
     covariances = _limited(spread, least_variance, bound * bound)
     kept = np.where(known.reshape(-1, *[1] * (spread.ndim - 1)), covariances, previous.covariances)
+    # A component that noise has emptied keeps a small weight, whose logarithm is finite.
     weights = np.maximum(counts, 1e-6 * max(float(counts.sum()), 1.0))
     return Mixture(weights / weights.sum(), np.where(known[:, None], means, previous.means), kept, previous.owners)
 
@@ -221,6 +226,7 @@ def class_gaussians(blocks: MomentBlocks, *, bound: float, floor: float, least: 
     labels, dimension = blocks.sums.shape
     total = max(float(np.maximum(blocks.counts, 0).sum()), 1.0)
     middle = into_bound(blocks.sums.sum(axis=0, keepdims=True) / total, bound)
+    # At this variance the expected squared norm is bound^2.
     wide = np.full((labels, dimension), bound * bound / dimension)
     spread = wide[:, :, None] * np.eye(dimension) if blocks.squares.ndim == 3 else wide
     even = np.full(labels, 1 / labels)

@@ -68,6 +68,7 @@ def chunks(
     Sums over chunks are of 64 bits and wrap around beyond them, at 10^7 rows on the finest lattice at the earliest. A
     refusal would tell that there are so many rows; a sum and noise modulo 2^64 are a function of their own sum.
     """
+    # 2^14 rows that add at most 10^11 each sum to less than 2^51: whole numbers in float64.
     rows = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // (8 * (width + embedding.centre.size))))
     for start in range(0, codes.shape[0], rows):
         some = codes[start : start + rows]
@@ -227,6 +228,7 @@ class Moments:
             upper = exact.reshape(-1, dimension, dimension)[:, rows, columns]
             return (upper * np.where(rows == columns, ON, ABOVE)).reshape(-1)
         degree = {"counts": 0, "sums": 1, "diagonal": 2}[part]
+        # m / (A R^degree) is whole: the degree of m is at least that of every part.
         return (exact * (self.move // self.groups.weight_total >> (degree * self.embedding.bits))).reshape(-1)
 
 
@@ -247,6 +249,7 @@ def _part(part: MomentPart, vectors: Floats, weights: Floats) -> Floats:
     if part == "counts":
         return np.asarray(weights.sum(axis=0)[:, None])
     if part == "full":
+        # One product a group: Z' diag(a_g) Z, Z the chunk's vectors.
         each = [((weights[:, [group]] * vectors).T @ vectors) for group in range(weights.shape[1])]
         return np.asarray(np.stack(each).reshape(weights.shape[1], -1))
     return np.asarray(weights.T @ (vectors if part == "sums" else vectors * vectors))
@@ -256,6 +259,7 @@ def _symmetric(upper: Floats, dimension: int) -> Floats:
     """Fill symmetric matrices from their weighted upper triangles, shape (K, d (d + 1) / 2)."""
     rows, columns = np.triu_indices(dimension)
     full = np.zeros((upper.shape[0], dimension, dimension))
+    # Above the diagonal the weight is 7, so that 5/7 of it is in the diagonal's unit.
     full[:, rows, columns] = upper * np.where(rows == columns, 1.0, ON / ABOVE)
     full[:, columns, rows] = full[:, rows, columns]
     return full

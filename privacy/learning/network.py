@@ -59,6 +59,7 @@ class Network:
     layers: tuple[NetworkLayer, ...]
 
     def __post_init__(self) -> None:
+        # These types themselves: a subclass would run a caller's code on rows.
         if type(self.layers) is not tuple or any(type(layer) not in LAYERS for layer in self.layers):
             raise CannotTrain("layers", "a layer of another kind", ", ".join(layer.kind for layer in LAYERS))
         _sizes("inputs", self.inputs)
@@ -140,6 +141,7 @@ def perceptron(inputs: int, *hidden: int, outputs: int) -> Network:
     sizes, layers = (inputs, *hidden, outputs), list[NetworkLayer]()
     for left, right in pairwise(sizes):
         layers += [Linear(left, right), Relu()]
+    # The last layer has no ReLU: outputs are logits or means, of either sign.
     return Network((inputs,), tuple(layers[:-1]))
 
 

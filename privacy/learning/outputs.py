@@ -87,8 +87,10 @@ class OutputColumn:
             normals = normal_steps(seed.words(stream, numbers.size)).reshape(numbers.shape)
             # Spread in steps of 2^-12, rounded halves up: whole numbers on every machine.
             numbers = numbers + np.floor((normals * spreads[: self.length] + ONE / 2) * 2.0**-BITS)
+        # Thresholds lie midway between neighbouring numbers, so this is the nearest number's code.
         codes = np.searchsorted(self.thresholds, _unit(numbers, reading), side="right").astype(np.int64)
         if self.nullable:
+            # Null with the flag's chance: the upper 30 bits of a word are uniform below 2^30.
             chance = _unit(outputs[:, self.length], reading)
             missing = (seed.words(stream + 1, rows) >> np.uint64(64 - UNIT_BITS)).astype(np.int64) < chance
             codes[missing] = self.cells - 1
@@ -120,6 +122,7 @@ def output_columns(layout: RowLayout, windows: Windows | None = None) -> tuple[O
     for each in layout.columns:
         points = each.points if each.kind != "category" else np.empty(0)
         low, factor = (windows or {}).get(each.name, (0.0, 1.0))
+        # Thresholds beyond the window are clipped to its ends, which leaves the codes there no room.
         middles = np.clip(((points[1:] + points[:-1]) / 2 - low) * factor, 0.0, 1.0)
         thresholds = np.rint(middles * 2.0**UNIT_BITS).astype(np.int64)
         columns.append(
@@ -150,8 +153,10 @@ def _weights(outputs: StepSizes, reading: OutputForm) -> LatticePoints:
     """Return whole weights of a column's cells; some cell has one above 0."""
     if reading == "values":
         positive = np.maximum(outputs, 0.0).astype(np.int64)
+        # Where no output is above 0 all cells weigh the same.
         weights: LatticePoints = np.where(positive.any(axis=1, keepdims=True), positive, 1)
         return weights
+    # Relative to the highest logit, so that some cell has the full weight.
     highest: StepSizes = outputs.max(axis=1, keepdims=True)
     relative: StepSizes = (outputs - highest) * 2.0**-BITS
     return scaled_exponential(relative, UNIT_BITS)
@@ -159,6 +164,7 @@ def _weights(outputs: StepSizes, reading: OutputForm) -> LatticePoints:
 
 def _chosen(weights: LatticePoints, words: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Choose a cell a row with chances proportional to its weights."""
+    # The cell is the number of cumulated weights at or below a uniform place below their sum.
     ends = np.cumsum(weights, axis=1)
     # The remainder of a 64-bit word: weights sum to 2^50 at most, so that its bias is below a relative 2^-13.
     at = (words % ends[:, -1].astype(np.uint64)).astype(np.int64)
@@ -170,6 +176,7 @@ def _unit(outputs: StepSizes, reading: OutputForm) -> NDArray[np.int64]:
     """Return outputs as numbers from 0 to 1 [2^-30]."""
     if reading == "values":
         return (np.clip(outputs, 0.0, ONE) * 2.0 ** (UNIT_BITS - BITS)).astype(np.int64)
+    # e / (1 + e) with e = exp(-|output|) <= 1 is the chance of the less likely side.
     lower = scaled_exponential(-np.abs(outputs) * 2.0**-BITS, UNIT_BITS)
     share = (lower << UNIT_BITS) // (lower + 2**UNIT_BITS)  # of the less likely side
     numbers: LatticePoints = np.where(outputs < 0, share, 2**UNIT_BITS - share)

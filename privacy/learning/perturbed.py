@@ -206,6 +206,7 @@ class DeltaTraining:
 
     def event(self, noise: Noise, *, rows_per_unit: int) -> VectorEvent:
         """Return the event of one draw; the noise's amount is of the whole training, as of `ParameterRelease`."""
+        # k rows of a unit are in k batches an epoch at most, and each batch moves P numbers.
         moved = self.training.parameters * rows_per_unit
         return _event(noise, parameters=moved, epochs=self.training.epochs, of_epochs=self.epochs_per_draw)
 
@@ -233,9 +234,12 @@ def root_up(square: int) -> int:
 def _event(noise: Noise, *, parameters: int, epochs: int, of_epochs: int) -> VectorEvent:
     """Return the event of `of_epochs` of the epochs, P numbers of each moving by S."""
     if isinstance(noise, LaplaceNoise):
+        # Each number moves by S in each of E epochs; rounding the inverse scale down rounds the noise up.
         inverse_scale = Fraction(noise.epsilon * _DIGITS // (STEPS * epochs), _DIGITS)
         return DiscreteLaplaceVector(inverse_scale, STEPS, parameters * of_epochs)
+    # The L2 norm of the change, S times the root of how many numbers move, rounded up.
     moves = (root_up(STEPS * STEPS * parameters * of_epochs),)
+    # The draw's share of rho is that of its epochs, rounded down.
     share = Fraction(noise.rho * of_epochs * _DIGITS // epochs, _DIGITS)
     return DiscreteGaussian(gaussian_sigma_squared(share, moves), moves)
 

@@ -119,6 +119,7 @@ class TrainingPlan:
             CannotTrain: the lattice of so much noise is too coarse: a tenth of C would be lost.
         """
         norm, lattice = float(self.clipping_norm), float(self.standard_deviation) * LATTICE
+        # Rounding may take a tenth of the norm at most, else clipping would take most of the gradients.
         if lattice * sqrt(parameters) > 0.1 * norm:
             found = f"{float(self.noise_multiplier):g} for {parameters} parameters"
             raise CannotTrain("noise_multiplier", found, f"at most {0.1 / LATTICE / sqrt(parameters):.3g}")
@@ -173,6 +174,7 @@ class Schedule:
     @property
     def steps(self) -> int:
         """Steps in all: epochs / q, rounded up to a multiple of checkpoint_every."""
+        # Rounded down: only the last checkpoint's steps may go beyond the declared epochs.
         wanted = max(1, floor(self.epochs / self.sampling_probability))
         return ceil(Fraction(wanted, self.checkpoint_every)) * self.checkpoint_every
 

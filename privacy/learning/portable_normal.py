@@ -47,14 +47,18 @@ _FAR_TAIL: Final = ((
 def normal_quantiles(words: NDArray[np.uint64]) -> NDArray[np.float64]:
     """Return the standard normal quantile of (word's upper 53 bits + 1/2) / 2^53, same shape."""
     steps = (words >> np.uint64(64 - _STEPS_BITS)).astype(np.int64)
+    # The middle of the word's step: symmetric about 1/2, never 0 or 1.
     odd = 2 * steps + 1  # of 2^54
     centred = (odd - 2**_STEPS_BITS) * 2.0 ** -(_STEPS_BITS + 1)
     inner = np.abs(centred) <= _CENTRAL
     result = np.empty(words.shape)
+    # AS 241: within 0.425 of 1/2, q times a ratio of polynomials in 0.425² - q².
     middle = centred[inner]
     result[inner] = middle * _ratio(_MIDDLE, _CENTRAL**2 - middle * middle)
     outer = odd[~inner]
+    # sqrt(-log of the smaller tail), the tail being a whole number over 2^54.
     distance = np.sqrt((_STEPS_BITS + 1) * _LN2 - logarithm(np.minimum(outer, 2 ** (_STEPS_BITS + 1) - outer)))
+    # One ratio of polynomials about 1.6 and one about 5; the latter never gets arguments below its range.
     size = np.where(
         distance <= 5.0, _ratio(_TAIL, distance - 1.6), _ratio(_FAR_TAIL, np.maximum(distance, 5.0) - 5.0)
     )

@@ -44,8 +44,11 @@ def principal_components(squares: Floats, *, dimension: int) -> PrincipalCompone
     width = squares.shape[0]
     if squares.shape != (width, width) or not 1 <= dimension <= width:
         raise ValueError(f"dimension must be from 1 to {width}, the width of a square matrix; found {dimension}")
+    # Symmetrised, since eigh reads one triangle only.
     values, vectors = np.linalg.eigh((squares + squares.T) / 2)
+    # eigh's eigenvalues ascend: the leading axes are the last columns.
     axes = vectors[:, ::-1][:, :dimension]
+    # An eigenvector's sign is free; a fixed rule makes it the same in every run.
     largest = axes[np.argmax(np.abs(axes), axis=0), np.arange(dimension)]
     return PrincipalComponents(axes * np.where(largest < 0, -1.0, 1.0), np.maximum(values[::-1][:dimension], 0.0))
 

@@ -56,6 +56,7 @@ class Trained:
 
 def packed(vector: Singles) -> NDArray[np.int64]:
     """Lay float32 out in whole words, two a word, as a draw's file holds them."""
+    # A word holds two float32: an odd number of them is padded with a 0.
     even = np.zeros(vector.size + vector.size % 2, "<f4")
     even[: vector.size] = vector
     return even.view("<i8").astype(np.int64)

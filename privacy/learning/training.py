@@ -82,6 +82,7 @@ def initial_state(learner: Learner) -> TrainingState:
     for slot in learner_slots(learner):
         after = networks[slot.part].layers[slot.place + 1 : slot.place + 2]
         gain = 2.0 if any(isinstance(layer, Relu) for layer in after) else 1.0
+        # Variance gain / inputs keeps the scale of activations from layer to layer.
         spread = (gain / prod(slot.layer.weight_shape[1:])) ** 0.5
         parameters[slot.weights] = torch.randn(prod(slot.layer.weight_shape), generator=generator) * spread
     values: Singles = parameters.numpy()
@@ -140,6 +141,7 @@ class Session:
         for start in range(0, codes.shape[0], self._rows_at_once):
             piece = self._layout.vectors(codes[start : start + self._rows_at_once])
             rows = torch.from_numpy(piece).to(self._device)
+            # A row's gradient is clipped by itself, so that pieces and clusters change no row's share.
             for loss, own in apart(self._loss, rows):
                 tape = Tape()
                 losses = loss(own, partial(self._apply, tape=tape), partial(self._latents, normals))
@@ -149,6 +151,7 @@ class Session:
 
     def advance(self, noisy: Singles, *, expected_batch_size: float) -> None:
         """Make one step along a noisy sum of gradients."""
+        # Divided by the declared batch size: that of the sample is private.
         gradient = torch.from_numpy(noisy).to(self._device).div_(expected_batch_size)
         learning_rate = rate(self._learner.optimizer, self._step, self._steps)
         self._step += 1
@@ -156,9 +159,11 @@ class Session:
             self._adam(gradient, self._learner.optimizer, learning_rate)
         else:
             if self._learner.optimizer.momentum:
+                # Momentum: v = momentum · v + gradient, and the parameters follow v.
                 gradient = self._moments[0].mul_(self._learner.optimizer.momentum).add_(gradient)
             self._parameters.add_(gradient, alpha=-learning_rate)
         if self._learner.averaging is not None:
+            # average = averaging · average + (1 - averaging) · parameters
             self._average.lerp_(self._parameters, 1 - self._learner.averaging)
 
     def state(self) -> TrainingState:
@@ -173,6 +178,7 @@ class Session:
         """
         if not bool(torch.isfinite(self._parameters).all()):
             return True
+        # Code 0 in every column: whether a training is lost must not be read off a private row.
         made_up = torch.from_numpy(self._layout.vectors(np.zeros((1, self._layout.code_width), np.uint8)))
         with torch.no_grad():
             loss = self._loss(made_up.to(self._device), partial(self._apply, tape=None), self._no_latents)

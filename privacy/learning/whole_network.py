@@ -56,6 +56,7 @@ class LatentMixture:
             raise ValueError("a mixture has weights (K,), means (K, k) and factors (K, k, k)")
         if self.weights.min() < 0 or not 0 < float(self.weights.sum(dtype=np.float64)) < EXACT / 2:
             raise ValueError("weights of a mixture must be at least 0, and not all 0")
+        # Normals are quantiles of at least 2^-54, hence within 9 of 0: their products sum to below 2^52.
         rows = np.abs(self.factors.astype(np.float64)).sum(axis=2)
         if not (_within(self.means, LARGEST_LATENT) and rows.max() * _LARGEST_NORMAL < EXACT / 2):
             raise ValueError("means or factors of a mixture are too large")
@@ -112,6 +113,7 @@ class WholeLayer:
 
     def __call__(self, activations: StepSizes) -> StepSizes:
         """Return what comes out before any nonlinearity, clipped [2^-12]."""
+        # Multiples of 2^-12 times multiples of 2^-12 are in the biases' unit, 2^-24; exact by the constructor.
         summed = activations @ self.weights.T.astype(np.float64) + self.biases.astype(np.float64)
         return np.clip(_shifted(summed), -LARGEST_ACTIVATION, LARGEST_ACTIVATION)
 

@@ -96,6 +96,7 @@ def read_statistic(written: Mapping[str, Any], arrays: Mapping[str, LatticePoint
     if kind != "moments":
         raise ValueError(f"statistic kind {str(kind)[:60]!r}; allowed: moments")
     fields = _fields(written, {"kind", "parts", "embedding", "groups"}, "statistic")
+    # Constructors check the fields; a stranger's value of a wrong type must be refused like a wrong value.
     try:
         embedding, groups = _embedding(fields["embedding"], arrays), _groups(fields["groups"], arrays)
         return Moments(embedding, groups, tuple(fields["parts"]))
@@ -115,6 +116,7 @@ def tidy_rows(statistic: Moments) -> StatisticRows:
     dimension, bound = statistic.embedding.dimension, float(statistic.embedding.bound)
     one, none, places = 1 / statistic.move, np.full(dimension, -1), np.arange(dimension)
     rows, columns = np.triu_indices(dimension)
+    # An entry above a matrix's diagonal weighs 7, one on it 5: their units differ.
     products = np.where(rows == columns, 1.0, ON / ABOVE) * (bound * bound * one)
     parts = {
         "counts": (none[:1], none[:1], np.full(1, one)),
@@ -139,6 +141,7 @@ def _stacked(parts: list[tuple[str, int, NDArray[np.int64], NDArray[np.int64], F
 def _embedding(written: Any, arrays: Mapping[str, LatticePoints]) -> Embedding:
     fields = _fields(written, {"columns", "centre", "axes", "bound", "bits"}, "embedding")
     bound = fields["bound"]
+    # Text, since a float would not be the exact rational that was digested.
     if not isinstance(bound, str) or not _RATIONAL.fullmatch(bound):
         raise ValueError("embedding: bound must be a rational as text, such as '1/2'")
     if not isinstance(fields["columns"], list):
@@ -186,6 +189,7 @@ def _fields(written: Any, names: set[str], what: str) -> Mapping[str, Any]:
 def _array(name: Any, arrays: Mapping[str, LatticePoints]) -> LatticePoints:
     if not isinstance(name, str) or name not in arrays:
         raise ValueError(f"no array {str(name)[:64]}")
+    # The name is the digest: an array that was exchanged does not have it.
     if sha256(arrays[name]) != name:
         raise ValueError(f"the array {name[:64]} has another digest")
     return arrays[name]

@@ -115,6 +115,7 @@ class BeliefPropagation:
         if np.isneginf(self.log_partition):
             raise NothingPossible
         node = self.tree.nodes[number]
+        # The root has no separator: the weight of its only row is 1.
         above = self._downward(node.parent)[node.separator] if node.parent >= 0 else np.ones(())
         # P(node) = P(node | separator) P(separator): the row over its sum, times the marginal from above. A row that
         # sums to 0 is impossible, and so is its separator's cell.
@@ -146,6 +147,7 @@ class BeliefPropagation:
             self._dead[number] = np.isneginf(top)
             self._shift[number] = np.where(self._dead[number], 0.0, top)
             sums = self._row_sums(number, inputs)
+        # The log of 0 is minus infinity: an impossible cell stays impossible further up.
         with np.errstate(divide="ignore"):
             message = np.log(sums) + self._shifted(number)
         self._sums[number] = sums

@@ -61,6 +61,7 @@ def blocks(neighbours: Sequence[int]) -> Blocks:
     for column in search.order:
         block = search.hung_on[column]
         if block >= 0:
+            # A block's top was reached before the columns that hang on it: its own way up is known.
             above[column] = (block, *above[search.tops[block]])
     return Blocks(tuple(search.masks), tuple(search.tops), tuple(above), tuple(search.part_of))
 
@@ -114,6 +115,7 @@ class _BlockSearch:
         if self._low[column] < self.number[above]:
             return
         mask = 1 << above
+        # What was opened since `column` hangs on the rest of the graph by `above` alone: with it, that is a block.
         while not mask >> column & 1:
             member = self._open.pop()
             mask |= 1 << member

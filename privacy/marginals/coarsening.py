@@ -63,6 +63,7 @@ def sum_up(coarsening: Coarsening, counts: NDArray[np.int64]) -> NDArray[np.int6
     if counts.shape != cell_of.shape:
         raise ValueError(f"counts of shape {counts.shape}, allowed {cell_of.shape}")
     sums = np.zeros(prod(coarsening.shape), dtype=np.int64)
+    # add.at adds every cell, also where several have the same place.
     np.add.at(sums, cell_of.reshape(-1), counts.reshape(-1))
     return sums.reshape(coarsening.shape)
 

@@ -40,6 +40,7 @@ class ConditionalWeights:
             self._assigned[0 if home is None else home].append((clique, values))
         self._weights: list[NDArray[np.int64]] = [np.empty((0, 0), np.int64)] * len(self._nodes)
         messages: dict[int, Floats] = {}
+        # Children come after their parents: their messages are factors of the parent's table.
         for number in range(len(self._nodes) - 1, -1, -1):
             messages[number] = self._collect(number, messages)
         if np.isneginf(messages[0]):
@@ -53,6 +54,7 @@ class ConditionalWeights:
         """
         node = self._nodes[number]
         sizes = self._domain.sizes(node.residual)
+        # Columns drawn before are part of the row; those still to come are summed out.
         before, after = prod(sizes[:depth]), prod(sizes[depth + 1 :])
         table = self._weights[number]
         cells = table.reshape(table.shape[0] * before, sizes[depth], after)

@@ -52,6 +52,7 @@ def three_axes(shape: tuple[int, ...], sets: frozenset[Axes]) -> Axes | None:
     found = [
         (prod(shape[axis] for axis in three), three)
         for three in combinations(range(len(shape)), 3)
+        # Bit by bit: no set has all three axes.
         if not any(mask >> three[0] & mask >> three[1] & mask >> three[2] & 1 for mask in masks)
     ]
     best = max(found, default=(0, ()))
@@ -94,6 +95,7 @@ def sum_onto(parts: Sequence[Floats], three: Axes, place: int, kept: Axes) -> Fl
     left, left_top = _relative(parts[(place + 2) % 3], gone)
     right, right_top = _relative(parts[(place + 1) % 3], gone)
     outer = parts[place] + left_top + right_top
+    # Put this way round, the test refuses NaN too.
     if not outer.max(initial=-np.inf) <= MOST_NATS:
         return None
     batch = [axis for axis in kept if axis not in (first, second)]
@@ -129,5 +131,6 @@ def _matrices(
 def _relative(part: Floats, axes: Axes) -> tuple[Floats, Floats]:
     """Return exp(part - its largest values along axes), and these; 0 in place of minus infinity."""
     top = part.max(axis=axes, keepdims=True)
+    # A row of nothing but minus infinity is taken relative to 0: -inf - -inf would be NaN.
     top = np.where(np.isneginf(top), 0.0, top)
     return np.exp(part - top), top

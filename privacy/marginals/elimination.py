@@ -61,6 +61,7 @@ def marginals(calibrated: BeliefPropagation, cliques: Iterable[Clique]) -> dict[
 def plan(tree: JunctionTree, clique: Clique) -> EliminationStep:
     """Return the parts of a clique's marginal."""
     home = tree.home(clique)
+    # One node holds all columns: its table need only be summed.
     if home is not None:
         return EliminationStep(home, clique, (), clique, ())
     wanted = set(clique)
@@ -87,6 +88,7 @@ def _part(
     below = tuple(_part(tree, child, top, used, kept, clique) for child in node.children if child in used)
     given = () if number == top else node.separator
     links = {name for part in below for name in part.separator}
+    # A node is reduced to the wanted columns, those that are given from above, and its links to the nodes below.
     scope = tuple(name for name in node.columns if name in kept or name in given or name in links)
     # What is handed up: the wanted columns that this node or one below it has seen.
     met = (kept & set(scope)) | {name for part in below for name in part.result if name in kept}

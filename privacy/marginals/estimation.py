@@ -112,17 +112,20 @@ def estimate(
     check_size(domain, [*(one.clique for one in measurements), *zeros], cap_mb)
     rows = estimate_total(measurements) if total is None else float(total)
     finest = max(FINEST_DEVIATION, FLOAT_PRECISION * rows) ** 2
+    # The empty clique is left out: it says the total, which is fixed by now.
     combined = combine(domain, measurements).items()
     merged = {clique: (values, max(variance, finest)) for clique, (values, variance) in combined if clique}
     objective = FitObjective(domain, merged, zeros, rows)
     final = default_temperature(objective.variance, steps) if temperature is None else temperature
     if not final > 0 or steps < 1:
         raise ValueError("the temperature must be positive, and there must be a step")
+    # Nothing to fit: the uniform distribution is the answer.
     if rows == 0 or not merged:
         uniform = np.zeros(objective.values.size)
         return MarginalEstimate(
             objective.model(uniform), objective.loss(objective.marginals(uniform)), 0.0, final, 0, True
         )
+    # A cell's share of the gap is `tolerance` noise variances, or rows² / variance where the noise is below one row.
     allowed = tolerance * float(np.maximum(1.0, 1.0 / objective.variance).sum())
     found = _in_steps(objective, start, steps, final, allowed, max_iterations)
     return MarginalEstimate(
@@ -155,6 +158,7 @@ def _in_steps(
     found = _cool(objective, start, temperature, allowed, max_iterations)
     used = found.iterations
     for _ in range(steps - 1):
+        # c becomes the last answer: from now on the distance is measured from it (Osher et al. 2005).
         objective.stay_near(found.point, temperature)
         found = minimise(
             objective,
@@ -173,6 +177,7 @@ def _cool(
 ) -> SearchResult:
     """Minimise at falling temperatures, each from the answer of the one before."""
     temperatures = [final]
+    # Beyond this temperature the answer is nearly uniform, and a search from uniform is short.
     hottest = 0.3 * objective.total / float(objective.variance.min())
     while start is None and temperatures[-1] * COOLING < hottest:
         temperatures.append(temperatures[-1] * COOLING)

@@ -66,6 +66,7 @@ class FitObjective:
         uniform = np.zeros(self.values.size)
         self._propagation = BeliefPropagation(tree, self._factors(uniform))
         self._point = uniform
+        # With all potentials 0, Z is 0 only where the structural zeros leave no row possible.
         if zeros and np.isneginf(self._propagation.log_partition):
             raise NothingPossible
         anything = np.ones(self.values.size, dtype=np.bool_)
@@ -155,5 +156,6 @@ class FitObjective:
         known = start.factors if start is not None else {}
         for clique, part in zip(self.cliques, self.slices, strict=True):
             if clique in known:
+                # Minus infinity marks a structural zero, which `_factors` adds by itself: the point stays finite.
                 point[part] = np.where(np.isneginf(known[clique]), 0.0, known[clique]).ravel()
         return np.where(self.possible, point, 0.0)

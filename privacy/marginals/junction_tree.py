@@ -97,6 +97,7 @@ def _spanning_tree(domain: CellDomain, groups: Sequence[Clique], root: int) -> t
 
     def weight(one: int, other: int) -> tuple[int, int, int, int]:
         shared = set(groups[one]) & set(groups[other])
+        # Most shared columns first; then the smallest separator, then the order: the same tree every time.
         return len(shared), -domain.cells(sorted(shared)), -one, -other
 
     order, parent = [root], {}

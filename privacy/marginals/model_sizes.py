@@ -45,6 +45,7 @@ class ModelSizes:
         # Its columns hang on nothing in common: one more table, and no cycle.
         if len({self._blocks.part_of[place] for place in places}) == len(places):
             return BYTES_PER_CELL * (self._whole - less + self._domain.cells(clique)) / MEGABYTE
+        # Edges between its columns close cycles through all blocks on the ways between them: they become one block.
         gone: set[int] = set()
         for one, other in combinations(places, 2):
             if self._blocks.part_of[one] == self._blocks.part_of[other]:

@@ -30,6 +30,7 @@ def scaled_exponential(logs: Floats, bits: int) -> NDArray[np.int64]:
         logs: any shape, ≤ 0.
         bits: at most 62.
     """
+    # 2^bits · exp(-0.7 (bits + 2)) < 1: below this the result is 0.
     lowest = -(bits + 2) * 0.7
     inside = np.maximum(logs, lowest)
     # exp(x) = 2^p exp(x - p log 2): log 2 in two parts, the first short enough for p times it to be exact.

@@ -74,11 +74,13 @@ def minimise(
         share_of_loss: what the gap may be as a share of the misfit, if that is more.
     """
     redundancy = Redundancy(objective.domain, objective.cliques, objective.slices)
+    # The last term of F has the second derivative temperature · variance, which keeps the inverse bounded.
     ridge = temperature * objective.variance
     changes: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
     here = best = _look(objective, start, temperature)
     iterations = 0
     while iterations < max_iterations:
+        # The best point by its certified gap: gaps need not fall from step to step, as F does.
         best = min(best, here, key=lambda place: _above(objective, place, here, temperature))
         enough = max(allowed, share_of_loss * objective.loss(best.marginals))
         if _above(objective, best, here, temperature) <= enough:
@@ -95,6 +97,7 @@ def minimise(
         if there is None and not changes:
             break
         if there is None:
+            # No step along it lowers F: what was remembered misleads, and the next direction is the scaled gradient's.
             changes.clear()
             continue
         _remember(changes, there.point - here.point, there.gradient - here.gradient)
@@ -134,10 +137,12 @@ def _descend(
     slope = float(here.gradient @ direction)
     for _ in range(MOST_SHORTENINGS):
         point = here.point + step * direction
+        # Such potentials are no longer exact: a tenth of the step, without a look at F.
         if float(np.abs(point).max()) > FURTHEST:
             step *= 0.1
             continue
         value = objective.value(point, temperature)
+        # Armijo's condition: F fell by at least a small share of what the slope promised (algorithm 3.1).
         if value <= here.value + SUFFICIENT * step * slope:
             return _look(objective, point, temperature)
         if abs(value - here.value) <= objective.rounding(point):
@@ -158,6 +163,7 @@ def product(
     """Return the approximate inverse second derivative times the gradient (the two-loop recursion)."""
     result = gradient.copy()
     kept = []
+    # First loop, from the newest change to the oldest (algorithm 7.4).
     for moved, turned, inverse in reversed(pairs := list(changes)):
         share = inverse * float(moved @ result)
         result -= share * turned
@@ -167,6 +173,7 @@ def product(
         moved, turned, inverse = pairs[-1]
         # The scaling's size along the last step, so that it agrees with the curvature that was seen there.
         result *= 1.0 / (inverse * float(turned @ scaling(turned)))
+    # Second loop, from the oldest change to the newest.
     for (moved, turned, inverse), share in zip(pairs, reversed(kept), strict=True):
         result += (share - inverse * float(turned @ result)) * moved
     return result

@@ -93,12 +93,14 @@ class Scaling:
         for members in self._groups:
             first = members[0]
             counts = marginals[self._slices[first.number]].reshape(self._shapes[first.number]).sum(axis=first.axes)
+            # One variance a clique: its first cell's ridge is that of all.
             own = np.array([ridge[self._slices[member.number].start] * member.spanned for member in members])
             # Sherman-Morrison for m 11ᵀ + diag(own): its inverse is 1/own less a rank-one part with this factor.
             self._shared.append((own, counts / (1.0 + counts * (1.0 / own).sum())))
 
     def __call__(self, gradient: Floats) -> Floats:
         """Return the approximate inverse times a flat gradient."""
+        # Cell by cell first: 1 / (mu + temperature · variance).
         result = gradient / self._weight
         for part, shape, projections in zip(self._slices, self._shapes, self._projections, strict=True):
             if projections:

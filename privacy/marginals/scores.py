@@ -116,8 +116,10 @@ def score_of(score: Score, counts: NDArray[np.int64]) -> Fraction:
         counts: exact counts; of mutual information the first axis is held against the others.
     """
     if isinstance(score, DistanceScore):
+        # Whole numbers, then rationals: no float rounding enters the choice.
         return score.weight * (int(np.abs(counts - score.prediction).sum(dtype=np.int64)) - score.bias)
     table = counts.reshape(counts.shape[0], -1)
+    # n I = Σ n_ab log n_ab - Σ n_a log n_a - Σ n_b log n_b + n log n
     parts = (table, table.sum(axis=1), table.sum(axis=0), np.array([table.sum()]))
     both, left, right, whole = (_entropy_sum(part) for part in parts)
     rows = int(table.sum())
@@ -131,6 +133,7 @@ def _most_change(rows: int) -> float:
 
     A score's float error: four sums of at most n log n.
     """
+    # log1p(2 / (n - 1)) is log((n + 1) / (n - 1)) without cancellation where n is large.
     change = 2 * math.log((rows + 1) / 2) + (rows - 1) * math.log1p(2 / (rows - 1))
     return change * (1 + 1e-12) + 8 * rows * math.log(rows) * _FLOAT_ERROR
 
@@ -138,4 +141,5 @@ def _most_change(rows: int) -> float:
 def _entropy_sum(counts: NDArray[np.int64]) -> float:
     """Compute the sum of c log c."""
     positive = counts[counts > 0].astype(np.float64)
+    # fsum is rounded once, so that the sum does not depend on the order of cells.
     return math.fsum((positive * np.log(positive)).tolist())

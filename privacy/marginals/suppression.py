@@ -72,11 +72,13 @@ def threshold_for(terms: MinimumFrequency, event: CountNoise) -> Threshold:
     if isinstance(terms.t, int):
         return Threshold(terms.k, terms.t)
     at_most = terms.at_most or Decimal(0)
+    # The computed tail may be too small by the margin: asking for less keeps the exact tail within `at_most`.
     return Threshold(terms.k, least_margin(event, float(at_most / _MARGIN)))
 
 
 def published_below(threshold: Threshold, event: CountNoise) -> str:
     """Return a bound of the probability that a cell with an exact count below k is published, rounded up."""
+    # The chance grows with the exact count: the bound at k - 1 holds for all counts below k.
     chance = Decimal(tail(event, threshold.t + 1))
     return format(_UP.multiply(chance, _MARGIN), "g")
 

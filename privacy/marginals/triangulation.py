@@ -112,6 +112,7 @@ def _block(shape: tuple[int, ...], mask: int, around: tuple[int, ...]) -> tuple[
     cells, neighbours = _Cells(shape), [0] * len(shape)
     for column, others in zip(_bits(mask), around, strict=True):
         neighbours[column] = others
+    # Columns whose neighbours are all joined go first: eliminating them adds no edge.
     first, left = _simplicial(neighbours, mask)
     found = {_eliminate(neighbours, left, cells, rule, bias) for rule, bias in _rules(shape, left)}
     rest = min(found, key=lambda masks: (sum(cells[one] for one in masks), masks))
@@ -139,6 +140,7 @@ def _simplicial(neighbours: list[int], mask: int) -> tuple[list[int], int]:
         if not any(group & ~earlier == 0 for earlier in groups):
             groups.append(group)
         left ^= 1 << column
+        # Its neighbours have lost a neighbour: they may be free to eliminate now.
         waiting |= others
         neighbours[column] = 0
         for one in _bits(others):
@@ -195,6 +197,7 @@ def _light_fill(column: int, others: int, around: Sequence[int], cells: _Cells) 
 
 def _fill(column: int, others: int, around: Sequence[int], cells: _Cells) -> float:
     """Return the number of edges that eliminating the column adds."""
+    # A column is not its own neighbour, hence the 1; every missing edge is seen from both ends, hence the 2.
     return sum((others & ~around[one]).bit_count() - 1 for one in _bits(others)) / 2
 
 
@@ -232,6 +235,7 @@ def _eliminate(
         # Only columns near the eliminated one have other neighbours now, and so another cost.
         stale = set()
         for other in _bits(others):
+            # Elimination joins all neighbours of the column and takes it out of the graph.
             around[other] = (around[other] | others) & ~(1 << other) & ~(1 << best)
         for other in _bits(others):
             stale.add(other)

@@ -65,6 +65,7 @@ def half_width(event: DiscreteLaplace | DiscreteGaussian, confidence: float) -> 
         case DiscreteLaplace(inverse_scale=t):
             # P(|X| > q) = 2 r^(q+1) / (1 + r)
             tail = log1p(-confidence) + log1p(exp(-float(t))) - log1p(1.0)
+            # 1e-12 keeps rounding from lifting an exact solution to the next whole number.
             return max(0, ceil(-tail / float(t) - 1 - 1e-12))
         case DiscreteGaussian(sigma_squared=sigma_squared):
             return _gaussian_half_width(sigma_squared, confidence)
@@ -78,11 +79,13 @@ def _gaussian_half_width(sigma_squared: Fraction, confidence: float) -> int:
 
         return ceil(float(norm.ppf(0.5 + confidence / 2)) * sqrt(float(sigma_squared)))
     support, mass = _gaussian_mass(sigma_squared)
+    # Each size but 0 comes with two signs.
     cumulated = np.cumsum(np.where(support == 0, mass, 2 * mass)[support >= 0])
     return int(np.searchsorted(cumulated, confidence - 1e-12))
 
 
 def _gaussian_mass(sigma_squared: Fraction) -> tuple[np.ndarray, np.ndarray]:
+    # Beyond 16 deviations lies less than e^-128 of the mass.
     reach = 16 * (isqrt(ceil(sigma_squared)) + 1)
     support = np.arange(-reach, reach + 1)
     weight = np.exp(-(support.astype(np.float64) ** 2) / (2 * float(sigma_squared)))
