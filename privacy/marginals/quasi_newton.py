@@ -97,7 +97,7 @@ def minimise(
         if there is None and not changes:
             break
         if there is None:
-            # No step along it lowers F: what was remembered misleads, and the next direction is the scaled gradient's.
+            # No step along it lowers F: what was remembered misleads, and the next try is the scaled gradient.
             changes.clear()
             continue
         _remember(changes, there.point - here.point, there.gradient - here.gradient)

@@ -65,6 +65,7 @@ def population(amounts: NDArray[np.float64], cells: NDArray[np.int64], *, unit: 
     """Merge equal amounts; where there are very many, neighbours far closer than the noise is wide, too."""
     merged, place = np.unique(amounts, return_inverse=True)
     if merged.size > _MOST_AMOUNTS:
+        # arcsinh(x / unit) is linear near 0 and logarithmic far up: what merges differs by little beside its size.
         stretched = np.arcsinh(amounts / unit)
         _, place = np.unique(np.round(stretched * (_MOST_AMOUNTS / stretched.max())), return_inverse=True)
     counted = np.bincount(place, weights=cells).astype(np.float64)
@@ -139,6 +140,7 @@ class _Tails:
 
 def _expected_threshold(truth: CellPopulation, tails: _Tails, total: float, lower: float) -> float:
     """Solve Σ E[(y + Z)⁺] = total for θ: Newton's method from below, where the convex sum exceeds the total."""
+    # θ grows with λ, and θ is at least what it would be if no cell were cut off: Newton starts from the larger.
     theta = max(lower, float(truth.cells @ truth.amounts - total) / float(truth.cells.sum()))
     for _ in range(_NEWTON_STEPS):
         y = truth.amounts - theta

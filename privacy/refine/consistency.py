@@ -100,6 +100,7 @@ def shared_cliques(cliques: Sequence[Iterable[str]]) -> tuple[Clique, ...]:
     shared: set[frozenset[str]] = set()
     seen: set[frozenset[str]] = set()
     for clique in map(frozenset, cliques):
+        # Each clique meets all cliques and all intersections so far, which closes the family under intersection.
         shared |= {clique & other for other in seen | shared}
         seen.add(clique)
     return tuple(sorted((tuple(sorted(each)) for each in shared), key=lambda clique: (len(clique), clique)))
@@ -125,6 +126,7 @@ class Agreement:
             raise ValueError("tables must have different sets of columns")
         self._tables = tuple(tables)
         self._steps = [_step(tables, clique) for clique in shared_cliques([table.clique for table in tables])]
+        # Without structural zeros one pass is exact (claim 1).
         self._one_pass = all(bool(table.possible.all()) for table in tables)
 
     def estimates(self) -> tuple[Floats, ...]:
@@ -137,8 +139,10 @@ class Agreement:
         cut = [np.zeros_like(values) for values in inside]
         above = inside
         for _ in range(self._rounds):
+            # What the round before cut off is given back and cut anew (Boyle and Dykstra 1986).
             wanted = [values + rest for values, rest in zip(inside, cut, strict=True)]
             above = [np.maximum(values, 0.0) for values in wanted]
+            # The projection left no cell far below 0: its positive part is the answer.
             if max((float(np.max(-values, initial=0.0)) for values in inside), default=0.0) <= NEAR:
                 break
             cut = [values - kept for values, kept in zip(wanted, above, strict=True)]
@@ -230,6 +234,7 @@ def _divided(above: Floats, below: Floats) -> Floats:
 def _step(tables: Sequence[NoisyTable], clique: Clique) -> _LeastSquaresStep:
     views = tuple(_views(tables, clique))
     exact = [np.asarray(table.values, np.float64) for table in tables if table.variance <= 0]
+    # A margin's cell with nothing possible behind it in one table is zero in all.
     barred = np.any([view.behind <= 0 for view in views], axis=0)
     views = tuple(_barred(view, barred) for view in views)
     weights = sum((view.weight for view in views), np.zeros_like(views[0].weight))
@@ -256,5 +261,6 @@ def _views(tables: Sequence[NoisyTable], clique: Clique) -> Iterator[_View]:
         else:
             behind = np.asarray(table.possible.sum(axis=summed, dtype=np.float64)).transpose(order)
         variance = table.variance * behind
+        # 1 / (v_t p_t); 0 for a total that is known exactly, which is followed instead.
         weight = _divided(np.ones_like(behind), variance)
         yield _View(number, summed, order, None if whole else table.possible, behind, weight)

@@ -42,6 +42,7 @@ def mixture_priors(
         rows = np.flatnonzero(classes == class_)
         parts = components(predictions[rows], frame)
         seen = np.flatnonzero(histograms[rows].sum(axis=0))
+        # The likelihood of each noisy bin under each component; only bins that occur are needed.
         fits = parts @ frame.likelihood[seen].T
         priors[rows] = np.einsum("k,rkt->rt", _weights(histograms[np.ix_(rows, seen)], fits), parts)
     return priors
@@ -57,6 +58,7 @@ def components(predictions: Floats, frame: PosteriorLattice) -> Floats:
     # cumulative distribution at the ends of its stretch. The last stretch has no end.
     upper = np.append((truths[1:] + truths[:-1] - 1) // 2, 2**53).astype(np.float64)
     parts = np.zeros((predictions.size, len(SHAPES) + 2, truths.size))
+    # Component 0 has all its mass at the count 0.
     parts[:, 0, 0] = 1
     for place, shape in enumerate(SHAPES, start=1):
         # P(NB(mean x, shape k) ≤ u) = I_p(k, u + 1) with p = k / (k + x).

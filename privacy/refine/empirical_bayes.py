@@ -58,6 +58,7 @@ class PosteriorLattice:
         """Return the bin of each value; `bins` for what lies above."""
         clipped = np.clip(noisy, self.low, self.high)
         clipped -= self.low
+        # 32 bits hold nearly every reach, and halve the memory.
         if self.high - self.low >= 2**31:
             return (clipped // self.width).astype(np.int32)
         short = clipped.astype(np.int32)
@@ -96,6 +97,7 @@ def empirical_bayes(noisy: NDArray[np.int64], event: CountNoise) -> Posterior:
     values = check_noisy(noisy)
     frame = lattice(event)
     codes = frame.index(values)
+    # What lies above the bins is kept as it is and has no part in the prior.
     histogram = np.bincount(codes.reshape(-1), minlength=frame.bins + 1)[: frame.bins]
     rows = summaries(deconvolve(histogram, frame)[None, :], frame)
     return append_kept(codes, rows, values, codes == frame.bins, event)
@@ -136,10 +138,12 @@ def summaries(priors: Floats, frame: PosteriorLattice) -> PosteriorRows:
     # P(bin | prior): the floor keeps the quotients finite in bins that no truth of the prior reaches.
     mass = np.maximum(priors @ likelihood.T, 1e-300)
     mean = priors @ (likelihood * truths).T / mass
+    # E[x²] - E[x]², which rounding may leave below 0.
     spread = np.maximum(priors @ (likelihood * truths**2).T / mass - mean**2, 0)
     zero = priors[:, :1] * likelihood[:, 0] / mass
     lower, upper = np.empty_like(mean), np.empty_like(mean)
     for row, prior in enumerate(priors):
+        # The ends are the least truths at which the cumulated posterior reaches 2.5 % and 97.5 %.
         share = np.cumsum(likelihood * prior, axis=1)
         share /= np.maximum(share[:, -1:], 1e-300)
         lower[row] = truths[np.argmax(share >= 0.025, axis=1)]

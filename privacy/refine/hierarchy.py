@@ -49,6 +49,7 @@ def quadtree(rows: int, columns: int, depth: int) -> tuple[NDArray[np.int64], ..
         raise ValueError(f"rows and columns must be at least 1 and depth at least 0, not {rows}, {columns}, {depth}")
     arrays = []
     for level in range(depth, 0, -1):
+        # Rounded up: blocks at the far edges may be smaller.
         down, across = -(-rows >> (level - 1)), -(-columns >> (level - 1))
         above = (np.arange(down) // 2)[:, None] * (-(-columns >> level)) + np.arange(across) // 2
         arrays.append(above.reshape(-1))
@@ -85,6 +86,7 @@ def split_budget(
     power = 2 if noise == "laplace" else 1
 
     def shares(logs: Floats) -> Floats:
+        # A softmax: shares are positive and add up to 1, whatever logarithms the search tries.
         exponent = np.exp(np.clip(logs - logs.max(), _LOG_SHARE_FLOOR, 0))
         return np.asarray(exponent / exponent.sum())
 
@@ -96,6 +98,7 @@ def split_budget(
     start = np.linspace(-1, 0, len(sizes))
     # Few parameters, a smooth function with a flat minimum: no derivative is worth its code.
     best = minimize(loss, start, method="Nelder-Mead", options={"maxiter": 4000, "xatol": 1e-6, "fatol": 1e-10})
+    # Rounded down, with room for a millionth a level: together the shares never exceed 1.
     return tuple(Fraction(max(1, int(share * (_SHARE_STEP - len(sizes)))), _SHARE_STEP) for share in shares(best.x))
 
 
@@ -108,6 +111,7 @@ def consistent_variances(sizes: Sequence[int], variances: Floats, total_known: b
         upward[level] = 1 / (1 / upward[level] + 1 / (fan_outs[level] * upward[level + 1]))
     final = upward.copy()
     if total_known:
+        # A known sum takes the mean's part, 1/n, off the variance of the coarsest level.
         final[0] *= 1 - 1 / sizes[0]
     for level, fan_out in enumerate(fan_outs, start=1):
         # Downward pass: a child keeps its part that does not move the family's sum, and takes 1/fan-out of the sum's.
@@ -148,6 +152,7 @@ def make_consistent(
     final = [upward[0]]
     if total is not None:
         check_total(total, upward[0].size)
+        # What the exact total lacks is shared out in proportion to the variances: least squares under one equation.
         final = [upward[0] + spread[0] / spread[0].sum() * (total - upward[0].sum())] if upward[0].size else final
     for level, parent in enumerate(parents):
         # What the family must still gain, shared out in proportion to each child's variance.

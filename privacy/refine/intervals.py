@@ -146,8 +146,10 @@ class _Reach:
 
     def ends(self, noisy: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the least and the largest count that accept each noisy value."""
+        # The least count that accepts v: 0 up to q(5 %), then v - q(0.5 %), and v - q(2.5 %) from the split on.
         small, large = noisy - self.small_above, noisy - self.large
         positive = np.where(small < self.split, np.maximum(small, 1), np.maximum(large, self.split))
         lower = np.where(noisy <= self.zero, 0, positive)
+        # The largest: v + q(2.5 %) from the split on, v + q(4.5 %) below it.
         upper = noisy + self.large
         return lower, np.where(upper >= self.split, upper, np.maximum(noisy + self.small_below, 0))

@@ -133,6 +133,7 @@ def choose_lambda_auto(
     values, cells = distinct_counts(noisy, step=max(1, int(unit / STEPS_PER_UNIT)), threads=threads)
     best, risk = 0.0, Risk(0.0, 0.0, 0.0)
     for _ in range(_ROUNDS):
+        # The truth of this round is the refinement at the last round's λ, rounded to whole numbers.
         estimate, _ = _refined(values, cells, total, best)
         amounts, holding = np.rint(estimate), cells
         if absent:
@@ -263,6 +264,7 @@ def _nonzero_cells(estimate: NDArray[np.float64], cells: NDArray[np.int64], tota
         return int(cells[estimate > 0].sum())
     whole = np.floor(estimate)
     missing = total - int((whole * cells).sum())
+    # The cells of one value have one remainder: they are raised together, until no unit is missing.
     order = np.argsort(-(estimate - whole), kind="stable")
     before = np.cumsum(cells[order]) - cells[order]
     raised = np.clip(missing - before, 0, cells[order])

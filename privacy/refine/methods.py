@@ -163,6 +163,7 @@ def _neighbourhood(cells: CellEvidence, terms: Refine) -> Estimate:
     try:
         return _from_posterior(_neighbours(cells), cells, terms, "neighbourhood")
     except np.linalg.LinAlgError:
+        # The regression has no solution: each cell is refined by itself, and the record says so.
         alone = _from_posterior(empirical_bayes(cells.possible, cells.event), cells, terms, "empirical_bayes")
         return replace(alone, notes=(NO_NEIGHBOURS,))
 
@@ -206,6 +207,7 @@ def _auto(cells: CellEvidence, terms: Refine) -> Estimate:
     try:
         choice = judged(len(cells.ordered))
     except np.linalg.LinAlgError:
+        # Without neighbours the other methods still compete.
         choice, notes = judged(0), (NO_NEIGHBOURS,)
     risks: dict[str, float] = {_NAMES[name]: risk for name, risk in choice.risks.items()}
     method = _NAMES[choice.method]

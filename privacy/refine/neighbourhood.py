@@ -60,6 +60,7 @@ class Frame:
     @property
     def width(self) -> int:
         """Return the length of a row with its margin."""
+        # One margin before each row serves both sides: beyond a row's end lies the margin of the next.
         return self.shape[2] + self.margin[1]
 
     def lay(self, values: NDArray[np.float32] | NDArray[np.int64] | Floats, kind: type[np.generic]) -> Flat:
@@ -96,6 +97,7 @@ class Frame:
     def levels(self, laid: Flat, start: int, stop: int) -> NDArray[np.float32]:
         """Return the level around the flat places start to stop; the margin counts as 0."""
         level = np.zeros(stop - start, np.float32)
+        # The farthest step back: places nearer to an end are all margin, and would be read beyond the layout.
         low, high = -min(map(min, self.rings)), laid.size + min(map(min, self.rings))
         first, last = max(start, low), min(stop, high)
         for weight, ring in zip(level_weights(len(self.rings)), self.rings, strict=True):
@@ -117,6 +119,7 @@ def predict(noisy: Floats, features: Floats, level: Floats, unit: float) -> Floa
     Returns:
         Prediction ≥ 0 [units].
     """
+    # Cells with about as much around them, in units of the noise, share one fit.
     grade = np.searchsorted(np.array(_LEVELS) * unit, level)
     counts = np.bincount(grade, minlength=len(_LEVELS) + 1)
     for high in range(len(_LEVELS), 0, -1):  # a level with few cells joins the one below it

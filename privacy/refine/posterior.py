@@ -94,6 +94,7 @@ def check_total(total: float, cells: int) -> None:
 
 def expected_rmse(posterior: Posterior, cells: NDArray[np.int64], values: Floats) -> float:
     """Return the RMSE that the posterior expects of `values` (one per code) [units]."""
+    # The expected squared error of a value: posterior variance, and squared distance from the posterior mean.
     loss = posterior.variance + (values - posterior.mean) ** 2
     return sqrt(float(np.sum(cells * loss)) / max(1, int(cells.sum())))
 
@@ -142,6 +143,7 @@ def _project(values: Floats, cells: NDArray[np.int64], total: int) -> Floats:
 
 def _round(values: Floats, codes: NDArray[np.int32], cells: NDArray[np.int64], total: int) -> NDArray[np.int64]:
     """Round by largest remainders; only the last code that is rounded up may be split between its cells."""
+    # Remainders decide which codes are rounded up: on a coarse grid they are the same on every machine.
     values = np.rint(values / STEP) * STEP
     whole = np.floor(values).astype(np.int64)
     order = np.flatnonzero((cells > 0) & (values > 0))

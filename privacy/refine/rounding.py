@@ -65,6 +65,7 @@ def _positive_cells(flat: NDArray[np.float64], threads: int | None) -> tuple[NDA
 
 def _rounded_up(remainder: NDArray[np.float64], total: int, missing: int) -> NDArray[np.int64]:
     """Choose the `missing` cells with the largest remainders, the lower cell first among equals."""
+    # A cell without a remainder is whole already.
     open_cells = np.flatnonzero(remainder)
     if not 0 <= missing <= max(open_cells.size, 1) or missing > remainder.size:
         raise ValueError(f"values must sum to total = {total} up to rounding; {missing} units are missing")
@@ -73,6 +74,7 @@ def _rounded_up(remainder: NDArray[np.float64], total: int, missing: int) -> NDA
     # One unit can be missing where no cell is open: a sum of whole numbers that is off by float rounding.
     candidates = open_cells if open_cells.size >= missing else np.arange(remainder.size)
     considered = remainder[candidates]
+    # The smallest remainder that is still rounded up.
     cut = np.partition(considered, considered.size - missing)[considered.size - missing]
     above = candidates[considered > cut]
     return np.concatenate([above, candidates[considered == cut][: missing - above.size]])

@@ -108,6 +108,7 @@ def sparse_negative_l2(
         raise ValueError(f"least_threshold must be at least 1, not {least_threshold}")
     gamma, total = 1.0 - lambda_, int(total) if isinstance(total, Integral) else float(total)  # numpy's would wrap
     target = Fraction(gamma) * Fraction(total)
+    # Draw until theta is known; each decision reads public parameters and what was drawn before.
     while (wanted := next_threshold(table, target, excess=excess, least_threshold=least_threshold)) < table.threshold:
         table = lower(wanted)
     restricted = not _reaches(table, target)
@@ -150,6 +151,7 @@ def next_threshold(table: SparseTable, target: Fraction, *, excess: Excess, leas
 
     surely = floor((drawn_sum - target) / number) if number else 0  # floor(theta_S) <= floor(theta)
     low, high = max(least_threshold - 1, surely), tau - 1
+    # Bisect for the largest m that reaches the target.
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if reached(middle) else (low, middle)
@@ -183,6 +185,7 @@ def default_threshold(cells: int, inverse_scale: Fraction, *, false_hits: int = 
     if false_hits < 1:
         raise ValueError(f"false_hits must be at least 1, not {false_hits}")
     t = float(inverse_scale)
+    # The formula, solved for tau in logarithms.
     return max(1, ceil((log(cells / false_hits) - log1p(exp(-t))) / t))
 
 

@@ -126,6 +126,7 @@ def _smooth(values: NDArray[np.int64], bins: NDArray[np.int32], frame: Posterior
 
     def look_up(part: slice) -> None:
         smoothed[part] = mean[bins[part]]
+        # Above the bins the noise is small beside the count, which is kept as it is.
         above = bins[part] == frame.bins
         smoothed[part][above] = values[part][above]
 
@@ -201,10 +202,12 @@ def _combine(
 ) -> Posterior:
     """COMBINE: give each cell a row of priors, fit them, and look the posterior up; what was shrunk comes apart."""
     unit = noise_unit(event)
+    # Predictions in steps of 5 %: the cells of one step share a row, that is one prior.
     scaled = np.maximum(predicted / unit, LEAST_PREDICTION)
     steps = np.rint(np.log(scaled / LEAST_PREDICTION) / ROW_STEP).astype(np.int64)
     mixed = _QUIET_ROWS + int(steps.max(initial=0)) + 1
     large = np.flatnonzero(scaled >= LARGE_PREDICTION)
+    # Large predictions are shrunk along a line; where that says little, a prior is deconvolved.
     means, shares = shrink(values[busy[large]], predicted[large], event)
     broad = shares > BROAD
     # Large predictions have rows of their own, an octave each, whose priors are deconvolved.
@@ -245,6 +248,7 @@ def _histograms(
 
 def _priors(histograms: NDArray[np.int64], mixed: int, frame: PosteriorLattice, unit: float) -> Floats:
     """Fit the prior of every row: mixtures around a prediction, then deconvolved ones."""
+    # The prediction of each row, from the number of its step.
     x = LEAST_PREDICTION * np.exp(ROW_STEP * np.arange(mixed - _QUIET_ROWS)) * unit
     predictions = np.concatenate([_quiet_predictions(histograms[:_QUIET_ROWS], frame, unit), x])
     priors = np.zeros((len(histograms), frame.truths.size))

@@ -115,6 +115,7 @@ def refine_table(
     """
     if terms.method == "none":
         raw = noise_intervals(noisy, event).with_zeros(impossible)
+        # A structural zero is known without a draw, and so is never suppressed.
         gone = None if threshold is None else threshold.suppressed(noisy) & ~impossible
         return Refined(np.where(impossible, 0, noisy), None, (), "none", None, None, {}, raw, suppressed=gone)
     if threshold is not None:
@@ -126,6 +127,7 @@ def refine_table(
         total = kept_total(noisy, impossible, event, shared=total) if terms.integers else total.value
     notes = () if total >= 0 else (NO_SUM,)
     chosen = _chosen(terms)
+    # With no units to share out all methods give zeros.
     if total <= 0:
         counts: Numbers = np.zeros(noisy.shape, np.int64) if terms.integers else np.zeros(noisy.shape)
         method, lambda_ = _trivial(terms)

@@ -100,9 +100,11 @@ def refine_together(
         return _stated(tables, made, terms, None, ())
     if total is None:
         raise ValueError("method 'simplex' needs a total")
+    # The total took part as a table without columns, the last one.
     estimate = total.value if total.event is None else round(float(agreement.estimates()[-1]))
     notes = [TOTAL_OF_ALL] * (total.event is not None) + [NO_SUM] * (estimate < 0)
     reached = KnownTotal(max(0, estimate), None)
+    # Again, with the total fixed at a whole number: the nearest tables that agree and have no cell below 0.
     nearest = Agreement([*(table.as_table() for table in tables), reached.as_table()]).nearest_tables()
     made = [_with_total(table, values, reached.value, terms) for table, values in zip(tables, nearest, strict=False)]
     return _stated(tables, made, terms, reached.value, tuple(notes))

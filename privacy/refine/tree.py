@@ -80,11 +80,13 @@ def refine_tree(tree: MeasuredTree, *, total: int | None, integers: bool) -> Ref
     # A total below zero is no total of counts: it is set to 0, with a note.
     known = None if total is None else max(total, 0)
     estimates = make_consistent(noisy, [variance(event) for event in tree.events], above, total=known)
+    # Without a given total the table adds up to the levels' own estimate, rounded.
     reached = round(float(estimates[0].sum())) if known is None else known
     notes = (NO_SUM,) if (reached if total is None else total) < 0 else ()
     finish = round_tree if integers else project_tree
     counts = finish(estimates, above, total=max(reached, 0))
     tables = list(map(_whole_table, counts, possible, tree.noisy))
+    # The last level is the table itself; those before it are its coarser resolutions.
     *coarser, finest = [
         Coarser(table, refined_intervals(values, table, event, impossible=mask))
         for table, values, event, mask in zip(tables, tree.noisy, tree.events, tree.impossible, strict=True)
@@ -103,6 +105,7 @@ def expected_variances(sizes: Sequence[int], variances: Sequence[float], *, tota
 
 def _among_possible(parents: Parents, possible: Sequence[NDArray[np.bool_]]) -> list[NDArray[np.int64]]:
     """Number the parents among the possible cells only."""
+    # The running number of possible cells is the new number of each.
     numbers = [np.cumsum(kept) - 1 for kept in possible]
     return [
         number[parent[kept]].astype(np.int64)

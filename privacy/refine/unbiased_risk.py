@@ -49,6 +49,7 @@ def noise_covariance(estimates: Floats, beyond: Floats, width: int, event: Count
     reach = beyond.size
     # Values beyond both ends, as far as the noise reaches: the smoothing must not see an edge.
     wide = np.hstack([np.repeat(estimates[:, :1], reach, axis=1), estimates, np.tile(beyond, (rows, 1))])
+    # q smooths the estimator with Laplace noise; of a Gaussian the slope of d itself counts.
     if isinstance(event, DiscreteLaplace):
         kernel = noise_likelihood(event, width * np.arange(1 - reach, reach))
         wide = convolve1d(wide, kernel / kernel.sum(), axis=1, mode="nearest")
@@ -66,4 +67,5 @@ def unbiased_risk(noisy: NDArray[np.int64], posterior: Posterior, event: CountNo
     gap = posterior.mean[posterior.codes]
     gap -= noisy
     covariance = float(np.sum(posterior.cells() * posterior.covariance))
+    # The module's formula for one cell: (d - noisy)² + 2 noise d - σ².
     return (float(np.vdot(gap, gap)) + 2 * covariance) / max(1, noisy.size) - variance(event)
