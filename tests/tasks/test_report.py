@@ -55,7 +55,7 @@ class Reported:
         report(self.facts, folder=self.folder, auditors=self.auditors)
         self.record = json.loads((self.folder / "record.json").read_bytes())
         digests = {part["path"]: stated(self.folder / part["path"]) for part in self.record["files"]}
-        accounts = (self.facts.account, *self.facts.beside)
+        accounts = (self.facts.account, *self.facts.other_accounts)
         self.told = explained(self.record, RunEvidence(self.facts.entries, accounts, digests))
         self.page = (self.folder / "record.html").read_text(encoding="utf-8")
 

@@ -42,4 +42,4 @@ def test_a_run_that_was_never_published_is_public_as_the_limit_says(shown: Shown
     told = [client.get(f"/api/journal/{each['sequence']}").json()["entry"]["body"] for each in found]
     assert {body["snapshot_hash"] for body in told} == set(MARKS)
     assert client.get("/releases/adult-never").status_code == 404
-    assert "a run that was never published" in next(limit.says for limit in LIMITS if limit.number == 12)
+    assert "a run that was never published" in next(limit.text for limit in LIMITS if limit.number == 12)
