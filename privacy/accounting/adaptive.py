@@ -83,6 +83,7 @@ def _pure(event: PrivacyEvent) -> Fraction:
 
 def unplanned(planned: Sequence[PrivacyEvent], drawn: Iterable[PrivacyEvent]) -> list[PrivacyEvent]:
     """Return the drawn events that were not planned one by one, in order: those that take from the budget."""
+    # A planned event pays for one draw of its kind; whatever is drawn beyond takes from the budget.
     left = Counter(planned)
     rest = []
     for event in drawn:

@@ -61,6 +61,7 @@ def exact(value: RealNumber, *, what: str, largest: int = LARGEST, zero: bool = 
     # A Decimal is compared before it becomes a Fraction: 1e999999999 would not fit in memory.
     if not finite or value > largest or value < 0 or (value == 0 and not zero):
         raise AmountRefused(what, value, allowed)
+    # A tiny Decimal would become a Fraction with as many digits as its exponent says.
     if isinstance(value, Decimal) and 0 < value < Decimal("1e-60"):
         raise AmountRefused(what, value, f"{allowed}, and not below 1e-60 unless zero")
     return Fraction(value)

@@ -35,6 +35,7 @@ def bounded_range_divergence(epsilon: float, order: float) -> float:
     Source: bounded range: Dong, Durfee, Rogers 2020; the curve: docs/derivations.md.
     """
     other = (order - 1) * epsilon
+    # The second form of the divergence: both differences are positive, so nothing cancels.
     return _growth(other, epsilon) + _growth(epsilon, other) / (order - 1)
 
 
@@ -45,8 +46,10 @@ def _growth(x: float, step: float) -> float:
                                                 + 2 sinh(step/2) - step
     """
     if step > _LARGE:
+        # log sinh(x/2) = x/2 - log 2 + log(1 - exp(-x)): no exponential that grows.
         return step / 2 - math.log1p(step / x) + math.log(math.expm1(-x - step) / math.expm1(-x))
     bend = 2 * x * math.sinh(step / 4) ** 2
+    # x coth(x/2) - 2 and 2 sinh(step/2) - step are twice the excesses below.
     excess = bend + 2 * _coth_excess(x / 2) * math.sinh(step / 2) + 2 * _sinh_excess(step / 2)
     return math.log1p(excess / (x + step))
 
@@ -55,6 +58,7 @@ def _coth_excess(x: float) -> float:
     """Compute x coth(x) - 1."""
     if x > _COTH_SERIES_BELOW:
         return x / math.tanh(x) - 1
+    # x coth(x) - 1 is about x²/3: near 0 the difference would cancel, the series does not.
     square = x * x
     return square * math.fsum(term * square**j for j, term in enumerate(_COTH))
 
@@ -63,4 +67,5 @@ def _sinh_excess(x: float) -> float:
     """Compute sinh(x) - x."""
     if x > _SINH_SERIES_BELOW:
         return math.sinh(x) - x
+    # Near 0 sinh(x) - x would cancel; its series has terms of one sign.
     return math.fsum(x ** (2 * j + 1) / math.factorial(2 * j + 1) for j in range(1, 11))

@@ -108,6 +108,7 @@ class RenyiCalculus:
         Raises:
             AmountRefused: an amount out of range, or no loss fits at this order.
         """
+        # The offset is rounded up, so that what fits is rounded down.
         room = _checked(epsilon_pico, delta_atto) - self._offset(delta_atto)
         if room < 1:
             allowed = f"an order at which some loss fits under epsilon {pico_to_text(epsilon_pico)}"
@@ -142,6 +143,7 @@ class RenyiCalculus:
         Source: Canonne, Kamath, Steinke 2020, Proposition 12.
         """
         spent = _checked(spent_pico, delta_atto, zero=True)
+        # Nothing spent is no loss; and the offset may be below 0, an epsilon may not.
         return max(0, spent + self._offset(delta_atto)) if spent else 0
 
     def to_json(self) -> dict[str, Any]:
@@ -192,6 +194,7 @@ def _pure(event: PrivacyEvent) -> Fraction:
 
 def _total(losses: Iterable[tuple[Fraction, int]]) -> int:
     """Round each loss up to whole units and add them up, as often as it occurs."""
+    # Rounded before it is multiplied: draws cost the same together as one by one.
     total = sum(count * math.ceil(loss * PICO) for loss, count in losses)
     if total > LARGEST * PICO:
         raise AmountRefused("sum of losses", pico_to_text(total), f"<= {LARGEST}")

@@ -70,6 +70,7 @@ def _claim(events: tuple[PrivacyEvent, ...], delta: int) -> Claim:
         return Claim(PureCalculus().cost(events), "pure")
     chance = Fraction(delta, ATTO)
     epsilon, order = best_epsilon(events, chance)
+    # An infinite order stands for the sum of the pure losses.
     known = Claim(loss_up(epsilon), "renyi" if order < math.inf else "pure")
     composed = _composed(events, chance)
     return known if composed is None or composed >= known.epsilon else Claim(composed, "pld")
@@ -80,8 +81,10 @@ def _composed(events: Sequence[PrivacyEvent], delta: Fraction) -> int | None:
     gaussian = dominating(events)
     if gaussian is None:
         return None
+    # Room for the errors of the library's transforms, which grow with the sampled steps.
     steps = sum(event.steps for event in gaussian if isinstance(event, PoissonSampledGaussian))
     room = _AT_LEAST + steps * _A_STEP
+    # At so small a delta the room would take too much of it: no claim is made.
     if delta < _MOST_OF_DELTA * room:
         return None
     epsilon = pld_epsilon(gaussian, delta * _KEPT - room)
@@ -121,6 +124,7 @@ def dominating(events: Iterable[PrivacyEvent]) -> tuple[PrivacyEvent, ...] | Non
     if not shift:
         return tuple(sampled)
     try:
+        # A multiplier that is rounded down costs no less.
         unsampled = Gaussian(Fraction(math.isqrt(math.floor(PICO**2 / shift)), PICO))
     except AmountRefused:
         return None

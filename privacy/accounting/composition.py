@@ -113,6 +113,7 @@ def to_dp_event(event: ComposableEvent) -> DpEvent:
         case Pure(epsilon):  # randomized response is the worst of them: Kairouz, Oh, Viswanath 2015
             return dp_event.DiscreteLaplaceDpEvent(float(epsilon), 1)
         case DiscreteLaplace(inverse_scale, moves):
+            # The noises of the cells are independent: each move is a mechanism of its own.
             each = [dp_event.DiscreteLaplaceDpEvent(float(inverse_scale), abs(move)) for move in moves]
             return each[0] if len(each) == 1 else dp_event.ComposedDpEvent(each)
         case PoissonSampledGaussian() | DiscreteLaplaceVector():

@@ -42,8 +42,10 @@ def offset(order: float, delta: RealNumber) -> float:
     chance = float(probability(delta))
     if chance <= 0:
         return math.inf
+    # log1p keeps the digits of log((order - 1) / order) where the order is large.
     shrink = math.log1p(-1 / order)
     tail = -(math.log(chance) + math.log(order)) / (order - 1)
+    # The margin is relative to the sizes of the terms, since their sum may cancel.
     return upwards(shrink + tail, abs(shrink) + (abs(math.log(chance)) + math.log(order)) / (order - 1))
 
 
@@ -83,12 +85,14 @@ def best_epsilon(events: Iterable[PrivacyEvent], delta: RealNumber) -> tuple[flo
     Privacy: valid where the list does not depend on what was drawn; an account's claim is its calculus' own.
     """
     counted = Counter(events)
+    # The pure sum holds at every delta; it is written as order infinity.
     pure = pure_total(counted.elements())
     best = (math.inf if pure is None else _float_up(pure), math.inf)
     if probability(delta) <= 0 or not counted:
         return best
 
     def at(order: float) -> float:
+        # Rényi losses of one order add up.
         loss = math.fsum(count * renyi(event, order) for event, count in counted.items())
         return epsilon_at(order, loss, delta)
 
@@ -116,6 +120,7 @@ def best_order(epsilon: RealNumber, delta: RealNumber) -> Fraction:
     most = _room(float(ideal), budget, delta)
     if most <= 0:
         raise AmountRefused("epsilon", epsilon, f"large enough for some loss to fit at delta {float(delta):g}")
+    # The shortest binary fraction near the ideal order that loses at most 10^-6 of the room.
     for power in range(24):
         nearest = Fraction(round(ideal * 2**power), 2**power)
         in_range = SMALLEST_ORDER <= nearest <= LARGEST_ORDER
@@ -143,7 +148,9 @@ def rho_for(epsilon: RealNumber, delta: RealNumber) -> Fraction:
     order = float(best_order(epsilon, delta))
     budget = exact(epsilon, what="epsilon")
     room = _room(order, budget, delta) * (1 - _ROUNDED_CURVES)
+    # Each draw may be rounded up by one unit of Rényi loss, which is 1 / order of rho.
     units = max(0, math.floor(room * PICO - _ROUNDED_DRAWS / order))
+    # Floats may have found a unit too much: step down until the conversion itself fits.
     while units > 0 and epsilon_at(order, renyi(ZeroConcentrated(Fraction(units, PICO)), order), delta) > budget:
         units -= 1
     if units < 1:

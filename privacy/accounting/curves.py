@@ -93,6 +93,7 @@ def _divergence(event: ComposableEvent, order: float) -> float:
         case DiscreteGaussian():
             return order * float(Fraction(sum(move * move for move in event.moves)) / (2 * event.sigma_squared))
         case Pure():
+            # Randomized response, the worst pure step: discrete Laplace noise against itself moved by one.
             return _laplace_log_moment(float(event.epsilon), 1, order) / (order - 1)
         case ZeroConcentrated():
             return order * float(event.rho)
@@ -114,9 +115,11 @@ def _divergence(event: ComposableEvent, order: float) -> float:
 def _laplace_log_moment(t: float, d: int, order: float) -> float:
     """Compute log M of the module's docstring; every factor is free of cancellation."""
     a, b = (order - 1) * t, order * t
+    # M is near 1 here, and the closed form would lose its digits.
     if (a + b) / 2 * d < _SERIES_BELOW:
         return math.log1p(_small_excess(a, b, t, d))
     r = math.exp(-t)
+    # M = exp(a d) (1 - (1 - A) (1 - exp(-(a + b) d))): every factor is computed by itself.
     lost = r / (1 + r) * (math.expm1(-2 * a) / math.expm1(-(a + b))) * -math.expm1(-(a + b) * d)
     return a * d + math.log1p(-lost)
 
@@ -134,6 +137,7 @@ def _small_excess(a: float, b: float, t: float, d: int) -> float:
             _COTH[k - i] * float(d) ** (2 * i + 1) / math.factorial(2 * i + 1) for i in range(k + 1)
         )
         v_power *= v_squared
+        # (u^2k - v^2k) / (u^2 - v^2) for the next k, without a difference.
         power = power * u_squared + v_power
     return math.exp(-t * d / 2) * (
         2 * math.sinh(a * d / 2) * math.sinh(b * d / 2) + math.tanh(t / 2) * a * b * difference

@@ -277,6 +277,7 @@ def event_from_json(data: Mapping[str, Any]) -> PrivacyEvent:
     if not isinstance(kind, str) or kind not in _KINDS:
         raise UnsupportedEvent(f"event kind {str(kind)[:60]!r}; allowed: {', '.join(sorted(_KINDS))}")
     wanted = {field.name for field in fields(_KINDS[kind])}
+    # Exactly the fields of the kind: one more could change what a reader takes the event for.
     if set(data) - {"kind"} != wanted:
         raise UnsupportedEvent(f"event {kind!r} has fields {sorted(map(str, data))}; allowed: kind, {sorted(wanted)}")
     return _KINDS[kind](**{name: _read(name, data[name]) for name in wanted})
@@ -309,6 +310,7 @@ def _rational(value: Any, what: str, smallest: Fraction, largest: int) -> None:
     allowed = f"a Fraction, >= {float(smallest):g} and <= {float(largest):g}"
     if not isinstance(value, Fraction) or not smallest <= value <= largest:
         raise AmountRefused(what, value, allowed)
+    # A stranger's numbers of any length would cost exact arithmetic time and memory.
     if max(value.numerator, value.denominator) > _LARGEST_TERM:
         raise AmountRefused(what, value, f"{allowed}, with at most 60 digits above and below the line")
 

@@ -35,6 +35,7 @@ def odds_bound(epsilon: int, delta: int) -> Decimal:
         delta: 0 <= delta < 10^18 [10^-18].
     """
     factor = _EXACT.exp(_EXACT.divide(Decimal(epsilon), Decimal(PICO)))
+    # With delta odds rise by at most 10/9 exp(epsilon), but for events of probability 10 delta (derivations, 10).
     if delta and epsilon:
         return _EXACT.divide(_EXACT.multiply(factor, Decimal(ALLOWANCE.numerator)), Decimal(ALLOWANCE.denominator))
     return factor
@@ -84,12 +85,14 @@ def largest_posterior(prior: Fraction, factor: Decimal) -> str:
     Returns:
         str: such as "2.672 %", four digits; near certainty two digits of what is missing; then "almost 100 %".
     """
+    # Worked out as what is missing from certainty, so that beliefs near 100 % keep their digits.
     against = _EXACT.divide(Decimal((1 - prior).numerator), Decimal((1 - prior).denominator))
     odds = _EXACT.multiply(_EXACT.divide(Decimal(prior.numerator), Decimal(prior.denominator)), factor)
     missing = _EXACT.divide(against, _EXACT.add(odds, against))
     if missing < _CERTAIN:
         return message("almost 100 %")
     if missing < Decimal("0.01"):
+        # The missing part is rounded down, so the belief is rounded up.
         short = Context(prec=2, rounding=ROUND_FLOOR).plus(100 * missing)
         return f"{100 - short:f} %"
     percent = Context(prec=4, rounding=ROUND_CEILING).plus(100 * (1 - missing))
@@ -131,6 +134,7 @@ def epsilon_of_attribute(events: Iterable[MarginalNoise], *, rows_per_unit: int,
     moved: Sequence[MarginalNoise] = [replace(event, moves=(rows_per_unit, rows_per_unit)) for event in events]
     if not moved:
         return 0
+    # Pure losses add up: each draw moves two cells by k.
     if not delta and all(isinstance(event, DiscreteLaplace) for event in moved):
         scales = [event.inverse_scale for event in moved if isinstance(event, DiscreteLaplace)]
         return loss_up(2 * rows_per_unit * sum(scales, Fraction(0)))

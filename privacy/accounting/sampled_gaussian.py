@@ -48,7 +48,9 @@ def sampled_gaussian_divergence(noise_multiplier: Fraction, sampling_probability
         return unsampled
     terms = _Terms.of(noise_multiplier, sampling_probability, order).around_the_peaks()
     largest = max(terms)
+    # The sum relative to its largest term: no exponential overflows.
     log_excess = largest + math.log(math.fsum(math.exp(term - largest) for term in terms))
+    # log(1 + e^x) is x + e^-x to the last digit where x is large.
     log_moment = math.log1p(math.exp(log_excess)) if log_excess < _SATURATED else log_excess + math.exp(-log_excess)
     # Sampling never costs: the divergence is jointly quasi-convex.
     return min(unsampled, log_moment / (order - 1))
@@ -80,12 +82,14 @@ class _Terms:
     @classmethod
     def of(cls, s: Fraction, q: Fraction, order: float) -> _Terms:
         """Compute the constants, those that cancel in 50-digit decimals."""
+        # The largest power of two within the bound of the module's docstring.
         step = 2.0 ** math.floor(math.log2(min(0.5, 0.375 * float(s))))
         log_q, log_odds, inverse_square = _constants(s, q)
         with localcontext(_DIGITS):
             alpha = Decimal(order)
             apex = alpha * ((alpha - 1) * inverse_square / 2 + log_q)
             tilt = log_odds + (Decimal("0.5") - alpha) * inverse_square
+            # What rounding the tilt to a double leaves is kept beside it.
             rest = float(tilt - Decimal(float(tilt)))
         return cls(float(s), float(q), order, step, float(apex), (float(tilt), rest))
 
@@ -121,6 +125,7 @@ class _Terms:
             slope = (self.log_term(place + 1) - self.log_term(place)) / self.h
             if (slope <= 0) if up else (slope >= 0 or place <= 0):
                 break
+            # The logarithm's curvature is hardly above 1 in size, so that slope / 1.25 passes no peak.
             stride = max(1, int(abs(slope) / self.h / 1.25))
             place += stride if up else -stride
         return place
@@ -139,9 +144,11 @@ class _Terms:
         )
         if (alpha - 1) * log_ratio <= _SATURATED:
             return weight - w * w / 2 + _log_excess(log_ratio, alpha)
+        # f = (1 + u)^order (1 - order (1 + u)^(1 - order)), to the last digit.
         rest = math.log1p(-alpha * math.exp(-(alpha - 1) * log_ratio))
         if surplus < 0:
             return weight - w * w / 2 + alpha * log_ratio + rest
+        # Far out: relative to the unsampled peak, as the class says.
         v = w - alpha / self.s
         absent = math.exp(self.tilt[0] - v / self.s) * (1 + self.tilt[1])
         return weight + self.apex - v * v / 2 + alpha * math.log1p(absent) + rest
@@ -164,6 +171,7 @@ def _constants(s: Fraction, q: Fraction) -> tuple[Decimal, Decimal, Decimal]:
 def _log_excess(log_ratio: float, order: float) -> float:
     """Compute log f: f = exp(l) (expm1((order - 1) l) + (order - 1) expm1(-l)), by a series where that cancels."""
     more = order - 1
+    # Near l = 0 the two parts would cancel: their series are added term by term.
     if abs(log_ratio) * max(1.0, more) < _SERIES_BELOW:
         total, power, sign = 0.0, log_ratio, 1.0
         for n in range(2, 30):

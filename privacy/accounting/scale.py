@@ -56,6 +56,7 @@ def scaled(event: PrivacyEvent, factor: Fraction) -> PrivacyEvent:
         raise AmountRefused("factor", factor, "a Fraction > 0")
     match event:
         case DiscreteLaplace(inverse_scale, moves):
+            # The loss is rounded down before it is turned into a scale.
             loss = _down(inverse_scale * sum(map(abs, moves)) * factor)
             return DiscreteLaplace(laplace_inverse_scale(loss, moves), moves)
         case DiscreteLaplaceVector(inverse_scale, move, times):
@@ -164,12 +165,14 @@ def _rho_factor(epsilon: Fraction, delta: RealNumber, rho: Fraction) -> Fraction
     except AmountRefused:
         return None
     shift = 2**60
+    # Rounded up: the cost that is compared with what is left is not too small.
     return Fraction(math.isqrt(math.ceil(wanted * shift * shift)) + 1, shift)
 
 
 def _largest_that_fits(fits: Callable[[Fraction], bool]) -> Fraction | None:
     """Search the epsilons of four digits for the largest that fits."""
     low, high = -1, _DECADES * _A_DECADE
+    # The cost rises with epsilon: bisect over the numbered epsilons.
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(_four_digits(middle)) else (low, middle)

@@ -105,10 +105,12 @@ def _interval(units: Counter[PrivacyEvent]) -> float:
         match event:
             case Pure(epsilon=epsilon):
                 largest = max(largest, float(epsilon))
+                # The loss is +epsilon or -epsilon, with mean epsilon tanh(epsilon / 2) and second moment epsilon².
                 tilt = math.tanh(float(epsilon) / 2)
                 mean += count * float(epsilon) * tilt
                 variance += count * float(epsilon) ** 2 * (1 - tilt * tilt)
             case DiscreteGaussian(sigma_squared=sigma_squared):
+                # The loss of Gaussian noise is about Gaussian, with mean 1 / (2 sigma²) and twice that variance.
                 mean += count / (2 * float(sigma_squared))
                 variance += count / float(sigma_squared)
             case Gaussian() | PoissonSampledGaussian():
@@ -116,6 +118,7 @@ def _interval(units: Counter[PrivacyEvent]) -> float:
                 divergence = count * renyi(event, _NEARLY_ONE)
                 mean += divergence
                 variance += 2 * divergence
+                # Markov's inequality on the Rényi moment of each order bounds the tail; the least bound is taken.
                 tail = max(tail, min(count * renyi(event, order) + _TAIL / (order - 1) for order in _TAIL_ORDERS))
     interval = max(_FINEST, max(tail, mean + _DEVIATIONS * math.sqrt(variance)) / _POINTS)
     return largest / math.ceil(largest / interval) if largest > interval else interval

@@ -106,6 +106,7 @@ class AnonymizedLearning:
         def told(done: int, draws: int) -> None:
             progress(0.99 * done / draws, f"training, checkpoint {done} of {draws}")
 
+        # Batches, clamping and noise are the grant's; what comes back is released.
         drawn = grant.draw(ParameterQuery(task.rows(counts), made, noise), key=KEY, progress=told)
         progress(1.0, "done")
         model = ClassifierModel(task.rows_layout, task.label, _layers(task, options, drawn[-1].values))
@@ -135,6 +136,7 @@ class AnonymizedLearning:
         """Give the epsilon of each parameter by itself, over all epochs."""
         made = _training(task, options)
         events = events_of(task, made, noise_of(task, options, made))
+        # A row is in one batch an epoch: one parameter moves once an epoch for each row of the unit.
         steps = made.epochs_per_draw * task.rows_per_unit
         return f"{parameter_epsilon(events[0], len(events), steps, task.delta):.6g}"
 
@@ -154,4 +156,5 @@ def _layers(
     parameters = options.training(task).parameters
     if words.shape != (parameters,):
         raise ValueError(f"a checkpoint that holds no {parameters} parameters")
+    # The words of a checkpoint are the bits of float64 numbers.
     return layers_of(np.ascontiguousarray(words).view(np.float64).astype(np.float32), task.widths(options.hidden))

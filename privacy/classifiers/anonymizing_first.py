@@ -106,7 +106,9 @@ class AnonymizingFirst:
         fitted = made_by.fit(
             task.of_rows, theirs, again, counts, grant, lambda share, what: progress(_MEASURED * share, what), seed
         )
+        # The seed of post-processing is drawn after the last noise.
         drawn = seed()
+        # The model in its published form, from which anybody samples the same rows.
         model = read_model(fitted.model.kind, *fitted.model.to_arrays())
         progress(_MEASURED, f"training on made-up rows for {options.epochs} epochs")
         trained = ClassifierModel(task.rows_layout, task.label, _trained(task, options, model, drawn))
@@ -170,6 +172,7 @@ def _trained(
 ) -> tuple[WeightsAndBias, ...]:
     """Sample rows, and train on them."""
     wanted = min(options.rows or max(model.rows, 1), MOST_ROWS)
+    # Each purpose has a seed of its own, so that no two read the same random words.
     codes = model.sample(wanted, seed=seed_for(seed, "rows").value)
     rows, targets = _vectors(codes.astype(np.uint32), task.rows_layout, task.label)
     widths = task.widths(options.hidden)
@@ -184,6 +187,7 @@ def _trained(
         regulariser=options.regulariser,
         seed=seed_for(seed, "training").value,
     )
+    # A classifier holds finite numbers only, also where a training has diverged.
     return layers_of(np.nan_to_num(vector.astype(np.float32)), widths)
 
 

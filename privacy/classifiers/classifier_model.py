@@ -80,6 +80,7 @@ class ClassifierModel:
             if weights.ndim != 2 or weights.shape[1] != width or biases.shape != weights.shape[:1]:
                 raise ValueError(f"layer {place}: weights and biases do not fit {width} inputs")
             self._check_numbers(place, weights, biases)
+            # The next layer takes what this one gives.
             width = weights.shape[0]
         if not self.layers or width != classes:
             raise ValueError(f"the last layer must have {classes} outputs, the cells of {self.label!r}")
@@ -127,6 +128,7 @@ class ClassifierModel:
         Args:
             codes: rows of codes, shape (rows, code_width); what the label's say is not read.
         """
+        # Piece by piece, which bounds the memory of the vectors.
         features = self.features
         parts = [
             _softmax(outputs(self.layers, self.layout.vectors(codes[start : start + _PIECE])[:, features]))
@@ -163,6 +165,7 @@ def read_classifier(data: bytes, layout: RowLayout, label: str, bounds: Paramete
         ValueError: not safetensors, other arrays, or numbers outside of the range that they were clamped to.
     """
     tensors, about = from_safetensors(data)
+    # Weights fit one layout: its digest must be that of the rows that they were trained on.
     if (about.get("format"), about.get("label"), about.get("layout")) != (FORMAT, label, layout.digest):
         raise ValueError("the weights are of another format, label or layout of rows")
     return ClassifierModel(layout, label, _layers(tensors), bounds)
@@ -170,6 +173,7 @@ def read_classifier(data: bytes, layout: RowLayout, label: str, bounds: Paramete
 
 def _layers(tensors: Tensors) -> tuple[WeightsAndBias, ...]:
     count = len(tensors) // 2
+    # Exactly these arrays: nothing is published that no layer reads.
     names = {f"layers.{place}.{part}" for place in range(count) for part in ("weight", "bias")}
     if set(tensors) != names or not 1 <= count <= _MOST_LAYERS:
         raise ValueError("the arrays must be layers.0.weight, layers.0.bias, and so on")
@@ -202,6 +206,7 @@ def outputs(layers: tuple[WeightsAndBias, ...], vectors: NDArray[np.floating]) -
 
 
 def _softmax(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    # Relative to the largest value, so that exp does not overflow.
     shifted = np.exp(values - values.max(axis=1, keepdims=True))
     chances: NDArray[np.float64] = shifted / shifted.sum(axis=1, keepdims=True)
     return chances

@@ -92,6 +92,7 @@ class DpSgd:
         Raises:
             CannotGenerate: another relation than add_remove with one row a unit, delta 0, or noise that drowns all.
         """
+        # The accounting of Poisson samples holds for add_remove and one row a unit only.
         check_relation(task, self.name)
         parameters = parameters_in(task.widths(options.hidden))
         plan = planned_training(task, options, parameters=parameters, beside=(), what=self.name)
@@ -152,6 +153,7 @@ def _layers(
     """Take a checkpoint apart: parameters, Adam's two moments, and the parameters' average where one is kept."""
     widths = task.widths(options.hidden)
     size, kinds = parameters_in(widths), 3 + (options.averaging is not None)
+    # A word holds two float32.
     if checkpoint.shape != (ceil(size * kinds / 2),):
         raise ValueError(f"a checkpoint of {2 * checkpoint.size} numbers; allowed: {kinds} times {size} parameters")
     numbers = unpacked(checkpoint, size * kinds)

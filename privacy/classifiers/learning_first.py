@@ -126,6 +126,7 @@ class LearningFirst:
 
     def bounds(self, options: LearningFirstOptions) -> ParameterRange | None:
         """The ranges of weights and biases, as float32 has them."""
+        # Released weights are float32, and so must be the limits that they are checked against.
         limits = (options.lowest, options.highest, *options.bias_range)
         return ParameterRange(*(float(np.float32(limit)) for limit in limits))
 
@@ -145,6 +146,7 @@ class LearningFirst:
         """Give the epsilon of each parameter by itself."""
         made = _release(task, options)
         (event,) = events_of(task, made, noise_of(task, options, made))
+        # Each parameter is drawn once.
         return f"{parameter_epsilon(event, 1, 1, task.delta):.6g}"
 
 
@@ -160,8 +162,11 @@ def _layers(
 ) -> tuple[WeightsAndBias, ...]:
     """Turn steps of the ranges into weights; each is one multiplication and one sum, rounded the same anywhere."""
     made = _release(task, options)
+    # The second clamp leaves only whole steps of the range.
     if steps.shape != (made.training.parameters,) or steps.min() < 0 or steps.max() > STEPS:
         raise ValueError(f"parameters that are no {made.training.parameters} steps from 0 to {STEPS}")
     low, high = made.ranges
+    # Step 0 is the lowest value of the range, step STEPS the highest.
     values = low + (high - low) * (steps / STEPS)
+    # Rounding to float32 may step over an end of the range by its last bit.
     return layers_of(np.clip(values.astype(np.float32), np.float32(low), np.float32(high)), made.training.widths)

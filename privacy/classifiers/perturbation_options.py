@@ -78,6 +78,7 @@ def signal_to_noise(task: ClassificationTask, options: PerturbationOptions, pert
     batch the noise adds up as a random walk, while at best all changes go one way. Below 1 the noise is the model.
     """
     event, training = events_of(task, perturbation, noise_of(task, options, perturbation))[0], perturbation.training
+    # Laplace noise of scale b has the standard deviation sqrt(2) b.
     deviation = _deviation(event) * (1.0 if isinstance(event, DiscreteGaussian) else math.sqrt(2)) / STEPS
     batches = max(1, _rows_about(perturbation) // training.batch)
     steps = training.epochs * batches if isinstance(perturbation, DeltaTraining) else 1
@@ -117,6 +118,7 @@ def noise_of(task: ClassificationTask, options: PerturbationOptions, perturbatio
     Raises:
         CannotGenerate: gaussian noise with delta 0 or with an epsilon of each parameter, or too small a charge.
     """
+    # Laplace, as in the paper, where delta is 0 or the epsilon of one parameter is asked for.
     laplace = options.noise == "laplace" or (options.noise is None and (not task.delta or options.parameter_epsilon))
     if options.parameter_epsilon is not None:
         if not laplace:
@@ -191,6 +193,7 @@ def parameter_epsilon(event: VectorEvent, draws: int, steps: int, delta: Fractio
         delta: where it is stated, for Gaussian noise.
     """
     if isinstance(event, DiscreteLaplaceVector):
+        # The pure losses of one number add up over its draws.
         return float(event.inverse_scale * event.move * steps * draws)
     alone = DiscreteGaussian(event.sigma_squared / (steps * draws), (STEPS,))  # their zCDP losses add up
     return float(best_epsilon([alone], delta)[0])
@@ -199,6 +202,7 @@ def parameter_epsilon(event: VectorEvent, draws: int, steps: int, delta: Fractio
 def _largest(task: ClassificationTask, events: Callable[[Fraction], Sequence[PrivacyEvent]]) -> Fraction:
     """Search the largest epsilon of one parameter whose joint loss the charge holds."""
     room, low, high = task.epsilon * _NEARLY, 0, math.floor(task.epsilon * _FINEST)
+    # The joint loss rises with the epsilon of one parameter: bisect in steps of 10^-9.
     while high - low > 1:
         middle = (low + high) // 2
         fits = joint_epsilon(events(Fraction(middle, _FINEST)), task.delta) <= room

@@ -37,6 +37,7 @@ def to_safetensors(tensors: Tensors, about: Mapping[str, str]) -> bytes:
         header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [start, stop]}
         start = stop
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=True).encode()
+    # Spaces bring the arrays to a multiple of 8 bytes.
     text += b" " * (-len(text) % _ALIGNED)
     data = b"".join(np.ascontiguousarray(array, dtype="<f4").tobytes() for array in tensors.values())
     return len(text).to_bytes(8, "little") + text + data
@@ -56,6 +57,7 @@ def from_safetensors(data: bytes) -> tuple[dict[str, NDArray[np.float32]], dict[
         raise ValueError("safetensors: __metadata__ must be an object of texts")
     found: dict[str, NDArray[np.float32]] = {}
     reached = 0
+    # In the order of their places, so that a gap or an overlap shows at once.
     for name, told in sorted(header.items(), key=lambda item: _offsets(*item)):
         first, last = _offsets(name, told)
         shape = _shape(name, told)
@@ -65,6 +67,7 @@ def from_safetensors(data: bytes) -> tuple[dict[str, NDArray[np.float32]], dict[
         if not np.isfinite(array).all():
             raise ValueError(f"safetensors: {name[:60]!r} holds what is no finite number")
         found[name], reached = array.astype(np.float32), last
+    # Bytes that no array claims could carry anything.
     if start + reached != len(data):
         raise ValueError(f"safetensors: {len(data) - start - reached} bytes beyond the arrays")
     return found, about
@@ -72,6 +75,7 @@ def from_safetensors(data: bytes) -> tuple[dict[str, NDArray[np.float32]], dict[
 
 def _header(data: bytes) -> tuple[dict[str, Any], int]:
     size = int.from_bytes(data[:8], "little") if len(data) >= 8 else _LARGEST_HEADER + 1
+    # A stated length is believed only as far as there are bytes.
     if size > min(_LARGEST_HEADER, len(data) - 8):
         raise ValueError("safetensors: no header of the stated length")
     try:
@@ -98,4 +102,5 @@ def _shape(name: str, header: Any) -> tuple[int, ...]:
 
 
 def _whole_numbers(values: Any) -> bool:
+    # type and not isinstance: True is an int in Python, and no size.
     return isinstance(values, list) and all(type(value) is int and 0 <= value < 2**40 for value in values)

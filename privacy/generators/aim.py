@@ -121,6 +121,7 @@ class Aim:
         schedule = aim.first(spending)
         noise, choice = spending.event(schedule.measurement), spending.choice(schedule.choice)
         first = aim.initial()
+        # A first model takes the one-way marginals, one round's two draws and an estimate.
         before = drawing_seconds(len(first) + 2) + estimation_seconds(model_size(task.domain, task.impossible))
         check_time(options, before)
         rounds = aim.rounds - len(first)
@@ -197,6 +198,7 @@ class _Aim:
             fitting.refuse_late("one-way marginals")
             fitting.measure(clique, schedule.measurement)
         model = fitting.rough()
+        # The first round may be the last already (algorithm 4, lines 5 to 7).
         schedule = schedule.within(fitting.spending.left)
         while True:
             fitting.progress(0.95 * float(fitting.spending.spent / fitting.spending.total), "measuring")
@@ -217,8 +219,10 @@ class _Aim:
             if schedule.last:
                 break
             # ANNEAL (algorithm 4)
+            # Noise below one row cannot get finer in whole rows: measured again so, a clique counts as not improved.
             again = any(each.clique == clique for each in fitting.measurements[:-1])
             too_fine = again and measured.variance < _LEAST_VARIANCE
+            # The model must have moved by more than the noise of the measurement would move it.
             improved = not too_fine and changed(before, model, clique) > noise_of(measured)
             schedule = schedule.annealed(improved).within(fitting.spending.left)
         return fitting.final(model, notes)
@@ -229,6 +233,7 @@ class _Aim:
         size = mean_absolute(fitting.spending.event(schedule.measurement))
         scores = {}
         for clique, known in zip(candidates, model.marginals(candidates), strict=True):
+            # The bias as a rational, √(2/π) σ n_r for Gaussian noise: scores are exact.
             bias = Fraction(round(size * known.size * _BIAS_UNIT), _BIAS_UNIT)
             scores[clique] = DistanceScore(np.rint(known).astype(np.int64), self.weights[clique], bias)
         return fitting.choose(scores, schedule.choice).clique
@@ -240,6 +245,7 @@ class _Aim:
         """
         domain, cap = self.asked.domain, self.options.max_model_megabytes
         spending = fitting.spending
+        # The share of the budget that will be spent after this round.
         share = (spending.spent + schedule.choice + schedule.measurement) / spending.total
         known = [*self.asked.impossible, *(one.clique for one in fitting.measurements)]
         model = ModelSizes(domain, known)

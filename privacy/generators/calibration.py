@@ -98,16 +98,21 @@ def calibrated(
     """
     search = _MultiplierSearch(plan, epsilon, delta, tuple(rooms))
     plain = search.plan_at(epsilon)
+    # A plan that claims too much at the charge's own epsilon is the caller's to refuse.
     if search.claimed(plain) > 1:
         return search.done(plain)
+    # Less noise is possible only where the claim rests on a loss distribution.
     best = search.turned(plain, search.claimed) if release_claim(plain.events, delta).by == "pld" else plain
     if search.taken(best) <= 1:
         return search.done(best)
+    # Where the plain plan fits the accounts, one between both just fits.
     if search.taken(plain) <= 1:
         return search.done(search.turned(plain, search.taken, above=best))
+    # An account that would not hold such a release by its own rule gets the plan as it is, and refuses it.
     over = [room for room in rooms if not room.holds(plain.events)]
     if not all(room.owes(math.floor(epsilon * PICO), delta) for room in over):
         return search.done(plain)
+    # More noise than the charge's epsilon needs, until the accounts hold it; then as little more as they need.
     below = search.below(plain)
     return search.done(plain if below is None else search.turned(below, search.taken, above=plain))
 
@@ -144,6 +149,7 @@ class _MultiplierSearch:
         """Say which share of the charge's epsilon is claimed, not below 1 where it is more."""
         claim = release_claim(found.events, self.delta).epsilon
         share = float(Fraction(claim, PICO) / self.epsilon)
+        # Above 1 as a float too, where the exact claim is above the charge.
         return share if claim <= self.epsilon * PICO else max(share, math.nextafter(1.0, 2.0))
 
     def taken(self, found: _Turned) -> float:
@@ -181,6 +187,7 @@ class _MultiplierSearch:
         """Take more noise than the charge's epsilon needs, until the accounts hold it."""
         tried = plain
         for _ in range(_TURNS):
+            # Losses grow about as epsilon squared: so much less should fit, and 2 % of it more is taken off.
             lost = max(_CLOSE, 1 - self.taken(tried) ** -0.5) if self.taken(tried) < math.inf else 0.5
             try:
                 tried = self.plan_at(_rounded_down(float(tried.noise_epsilon) * (1 - 1.02 * min(lost, 0.9))))
@@ -200,6 +207,7 @@ def _between(low: _Turned, high: _Turned | None, share_low: float, share_high: f
     if share_high == math.inf:
         return (start + end) / 2
     exponent = math.log(share_high / share_low) / math.log(end / start)
+    # A power law through both ends.
     wanted = start * (aim / share_low) ** (1 / exponent)
     return wanted if start < wanted < end else (start + end) / 2
 

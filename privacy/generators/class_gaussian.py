@@ -201,6 +201,7 @@ def _model(
 ) -> DecoderModel:
     """Write centre, axes and classes as a decoder of one layer."""
     latents = LatentMixture(
+        # At least 1: no label becomes impossible by rounding.
         np.maximum(np.rint(mixture.weights * _WEIGHT), 1.0).astype(np.int64),
         to_steps(mixture.means),
         to_steps(mixture.cholesky()),
@@ -213,6 +214,7 @@ def _model(
         rows=task.public_total if task.public_total is not None else round(total),
         columns=output_columns(projection.layout),
         latents=latents,
+        # A vector is centre + axes · latent, unstretched: one affine layer.
         network=whole_layers([(projected.axes / projected.factors[:, None], projected.centre)]),
         reading="values",
         spreads=spreads,

@@ -123,6 +123,7 @@ class DecoderModel:
         done = 0
         candidates = self._candidates(PostProcessingSeed(seed), admitted)
         for number, codes in enumerate(candidates) if rows else ():
+            # Rejection: candidates in their order, until there are enough.
             may_be = codes[self._may_be(codes, admitted)][: rows - done]
             found[done : done + len(may_be)] = may_be
             done += len(may_be)
@@ -181,9 +182,11 @@ class DecoderModel:
         """Make rows, `PIECE` at a time; a condition on the label holds in all of them."""
         allowed = np.ones(self.latents.weights.shape, dtype=np.bool_)
         if self.label is not None and self.label in admitted:
+            # A condition on the label picks components: no candidate is made in vain.
             allowed = admitted[self.label][self.labels]
         if not self.latents.weights[allowed].any():
             raise NothingPossible(f"the model gives no row with such a {self.label}; do: ask for another condition")
+        # A piece reads one stream for its latents and two a column.
         piece, streams = 0, 1 + 2 * len(self.columns)
         while True:
             words = words_of(seed, piece * streams, (1 + self.latents.size, PIECE))
@@ -244,6 +247,7 @@ def read_decoder(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int6
             for n, clique in enumerate(values["impossible"])
         },
     )
+    # Nothing is published that the model does not read.
     if set(arrays) != set(made.to_arrays()[1]):
         raise ValueError("arrays that a decoder does not have")
     return made

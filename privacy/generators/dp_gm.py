@@ -74,6 +74,7 @@ class ClusteredVae:
         projection = self._projection(task, options)
         statistics, weights = _stand_ins(projection, options), _weights(projection, options)
         events = sum_events(task, statistics, sum_noises(task, options.first_share, weights), self.name)
+        # The clusters are one training, whose noise falls on the parameters of all of them.
         parameters = options.clusters * parameters_of(variational(projection.width, options))
         plan = planned_training(task, options, parameters=parameters, beside=events, what=self.name)
         names = ("centre", "second moment") if projection.projects else ("centre",)
@@ -107,6 +108,7 @@ class ClusteredVae:
         )
         sums = Sums(grant, rows, noises, timer)
         made = projected(projection, sums.measure)
+        # A count's noise has the deviation 1 / sqrt(rho): below twice that a centre stays where it is.
         clusters = _clusters(projection, made, options, sums, least=max(1.0, 2 / sqrt(float(noises[-1].rho))))
         member = variational(projection.width, options)
         learner = ClusteredModel(

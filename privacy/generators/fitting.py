@@ -107,6 +107,7 @@ class Fitting:
     def measure(self, clique: Clique, part: Fraction) -> Measurement:
         """Measure a clique for a share of the budget."""
         self.look_up([clique])
+        # A draw's key is its place in the order: the same fit run again finds it.
         key = f"measurement-{len(self.measurements) + 1:04d}"
         drawn = self._grant.draw(MarginalQuery(self._handles[clique], self.spending.buys(part)), key=key)
         self.spending.take(drawn.event)
@@ -141,6 +142,7 @@ class Fitting:
         self.progress(0.95, "estimating")
         size = model_size(self.asked.domain, [*self.asked.impossible, *(one.clique for one in self.measurements)])
         found = self._estimate(start, steps=STEPS if size <= LARGE_MODEL else 1)
+        # The estimate may be negative; a number of rows is not.
         model = PublishedModel.of(found, max(0, round(self.total())))
         return Fitted(model, tuple(self.measurements), tuple(self.selections), tuple(notes))
 

@@ -114,4 +114,5 @@ def fit_list(fitting: Fitting, weights: Mapping[Clique, Fraction]) -> Fitted[Mod
 
 def shares(domain: CellDomain, weights: Mapping[Clique, Fraction], spending: Spending) -> tuple[Fraction, ...]:
     """Split a budget over cliques so that the weighted sum of the expected L1 errors is least."""
+    # The expected L1 error of a clique is its cells times the mean size of the noise.
     return spending.optimal([weight * domain.cells(clique) for clique, weight in weights.items()])

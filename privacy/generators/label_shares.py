@@ -38,11 +38,14 @@ def shares_kept(
         means: noisy mean vector of the rows, shape (width,).
     """
     start, stop = _entries(layout, label)
+    # Noise may bring a share to 0 or below: every label keeps a little.
     wanted = np.maximum(means[start:stop], 1e-6)
     components = range(latents.weights.size)
+    # The label's chances under each component, from rows of fixed public words.
     given = np.stack([_chances(_logits(latents, network, each)[:, start:stop]) for each in components])
     weights = latents.weights / latents.weights.sum()
     for _ in range(_ROUNDS):
+        # A step of EM for the weights alone: each grows by how well its component explains the wanted shares.
         weights = weights * (given @ (wanted / wanted.sum() / (weights @ given)))
         weights = weights / weights.sum()
     total = float(latents.weights.sum())
@@ -65,9 +68,11 @@ def biases_moved(
     wanted = np.maximum(counts, 1e-3 * max(float(counts.sum()), 1.0))
     logits, moved = _logits(latents, network, 0)[:, start:stop], np.zeros(stop - start)
     for _ in range(_ROUNDS):
+        # Each bias moves by the logarithm of the wanted share over the present one.
         moved += np.log(wanted / wanted.sum() / _chances(logits + moved))
     last = network.layers[-1]
     biases = last.biases.copy()
+    # A constant added to all logits changes no chance, so the mean is taken off.
     biases[start:stop] += to_steps(np.clip(moved - moved.mean(), -_FARTHEST, _FARTHEST), bits=2 * BITS)
     return WholeNetwork((*network.layers[:-1], WholeLayer(last.weights, biases)))
 
@@ -87,4 +92,5 @@ def _logits(latents: LatentMixture, network: WholeNetwork, component: int) -> Fl
 def _chances(logits: Floats) -> Floats:
     """Return the label's mean chances."""
     raised = np.exp(logits - logits.max(axis=1, keepdims=True))
+    # Above 0: quotients and logarithms stay finite.
     return np.asarray((raised / raised.sum(axis=1, keepdims=True)).mean(axis=0)) + 1e-9

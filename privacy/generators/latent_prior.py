@@ -92,6 +92,7 @@ class Prior:
         embedding = projection.embedding(projected.centre, axes, bound=bound, factors=projected.factors)
         initial = self._started(self._initial(embedding, projected.variances), projected)
         floor = max(smallest_floor(embedding), float(bound) ** 2 * 1e-6)
+        # A component keeps its mean and covariance where its count may be noise.
         least = max(1.0, 2 * deviation)
         fitted = fit_mixture(
             measure,
@@ -115,8 +116,10 @@ class Prior:
             return initial
         means = initial.means * _NARROWER
         if self.joined is not None:
+            # A row of which only the label is known: one of the label's entries is 1, all others lie at the centre.
             entries = np.eye(len(self.joined)) - projected.centre[self.joined]
             anchors = entries @ projected.axes[self.joined]
+            # The components take the labels in turn.
             means = means + anchors[np.arange(self.components) % len(anchors)]
         return replace(initial, means=means, covariances=initial.covariances * _NARROWER**2)
 
@@ -141,12 +144,14 @@ def reach(projection: Projection, projected: Projected) -> Fraction:
 def fixed_mean(projected: Projected, scale: float) -> FixedMean:
     """Return the encoder's mean: the projection, scaled; of rows within the window, where there is one."""
     window = projected.window
+    # Rows are looked at within the window, so the centre is, too.
     centre = projected.centre if window is None else (projected.centre - window.low) * window.factors
     return FixedMean(centre.astype(np.float32), (projected.axes * scale).astype(np.float32))
 
 
 def prior_of(mixture: Mixture, scale: float) -> GaussianMixture:
     """Return the mixture of latent vectors that a training's divergence is taken to."""
+    # A weight of 0 would have no logarithm.
     weights = np.maximum(mixture.weights, 1e-6)
     factors = np.tril(mixture.cholesky()) * scale
     return GaussianMixture(

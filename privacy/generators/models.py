@@ -71,6 +71,7 @@ class PublishedModel:
     @cached_property
     def _graphical(self) -> GraphicalModel:
         """The same model in the floats that the whole numbers stand for, exactly."""
+        # Whole numbers up to 2^40 over 2^20 are exact in float64.
         potentials = [np.where(values == FORBIDDEN, -np.inf, values / float(STEPS)) for values in self.potentials]
         return GraphicalModel(self.domain, self.cliques, tuple(potentials), float(self.rows))
 
@@ -114,6 +115,7 @@ def read_model(kind: str, values: Mapping[str, Any], arrays: Mapping[str, NDArra
         raise ValueError(f"model kind {kind[:60]!r}; allowed: {', '.join(sorted(_READERS))}")
     try:
         return _READERS[kind](values, arrays)
+    # Whatever a stranger's values break while they are read is a refusal.
     except (KeyError, TypeError, ModelTooLarge, NothingPossible) as error:
         raise ValueError(f"not a model of kind {kind}: {type(error).__name__}") from error
 
@@ -132,6 +134,7 @@ def _read_graphical(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.i
     if set(arrays) != set(names):
         raise ValueError("one array a clique, named potential-0000 and so on")
     domain = CellDomain(tuple(columns), tuple(shape))
+    # Checked before a table is made: a stranger's cliques could ask for any amount of memory.
     check_size(domain, cliques, _MOST_MEGABYTES)
     made = PublishedModel(domain, values["rows"], cliques, tuple(arrays[name] for name in names))
     made.marginal(())  # some row is possible
@@ -147,6 +150,7 @@ _READERS: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, NDArray[np.i
 def _rounded(potential: NDArray[np.float64]) -> NDArray[np.int64]:
     """Round a potential relative to its largest value; minus infinity becomes `FORBIDDEN`."""
     top = potential.max(initial=-np.inf)
+    # Only differences within a clique matter: its largest potential becomes 0.
     relative = potential - top if np.isfinite(top) else potential
     possible = np.isfinite(relative)
     steps = np.rint(np.maximum(np.where(possible, relative, 0.0) * STEPS, float(_LOWEST)))

@@ -117,10 +117,12 @@ def _choose_tree(fitting: Fitting, parts: Iterable[Fraction]) -> list[Clique]:
     """Choose pairs until all columns hang together (Kruskal's algorithm with private choices)."""
     domain = fitting.asked.domain
     scores = _distances(fitting)
+    # The part of the forest that each column is in.
     part_of = {name: name for name in domain.columns}
     chosen: list[Clique] = []
     for share in parts:
         sizes = ModelSizes(domain, [*fitting.asked.impossible, *chosen])
+        # Pairs that join two parts keep the graph a forest (Kruskal).
         joining: dict[Clique, Score] = {
             (one, other): score
             for (one, other), score in scores.items()
@@ -131,6 +133,7 @@ def _choose_tree(fitting: Fitting, parts: Iterable[Fraction]) -> list[Clique]:
         fitting.refuse_late("pairs")
         one, other = fitting.choose(joining, share).clique
         chosen.append((one, other))
+        # The two parts become one.
         gone, kept = part_of[other], part_of[one]
         part_of = {name: kept if part == gone else part for name, part in part_of.items()}
     return chosen

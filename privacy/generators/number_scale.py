@@ -53,6 +53,7 @@ def shells_statistic(layout: RowLayout, numbers: tuple[str, ...], centre: Floats
         centre: of their entries; without it a stand-in of the same bound.
     """
     width = layout.select(numbers).width
+    # The root of the width, rounded up: entries lie in [0, 1], so that no vector is clipped.
     bound = Fraction(math.isqrt(width * 10**6) + 1, 10**3)
     about = embedding(layout, bound=bound, bits=MOST_BITS, columns=numbers, centre=centre)
     return Moments(about, NormShells(np.rint((_radii() * 2.0**MOST_BITS) ** 2).astype(np.int64)), ("counts",))
@@ -69,8 +70,10 @@ def measured_factor(statistic: Moments, measured: SumMeasurement, *, rows: float
     """
     bound, numbers = float(statistic.embedding.bound), len(statistic.embedding.columns)
     counts = _counts(np.asarray(statistic.blocks(measured.values).counts), rows)
+    # The first shell at which the cumulated counts reach the wanted share.
     within = np.cumsum(counts)
     place = int(np.searchsorted(within, WITHIN * within[-1]))
+    # The share is reached beyond the last radius only: nothing is gained by stretching.
     if place >= _radii().size:
         return 1.0
     return float(np.clip(math.sqrt(numbers / 16) / (bound * _radii()[place]), 1.0, MOST))
@@ -84,6 +87,7 @@ def _radii() -> Floats:
 
 def _counts(noisy: Floats, total: float) -> Floats:
     """Return the nearest counts that are not negative and add up to a total."""
+    # The projection onto the simplex: what is taken off follows from the sorted counts.
     falling = np.sort(noisy)[::-1]
     over = (np.cumsum(falling) - total) / np.arange(1, noisy.size + 1)
     return np.asarray(np.maximum(noisy - over[np.flatnonzero(falling > over)[-1]], 0.0))

@@ -144,6 +144,7 @@ class P3gm:
         noises = self._noises(task, options, form)
         sums = Sums(grant, counts.rows(task.domain.columns), noises, timer)
         # PHASE ONE: centre, axes, mixture
+        # Counts, sums and squares move by one bound each: a count's noise has the deviation sqrt(3 / (2 rho)).
         made, mixture = self.embedded(form, sums.measure, deviation=sqrt(1.5 / float(noises[-1].rho)))
         # PHASE TWO: variance and decoder
         learner = self.learner(form, options, made, mixture)
@@ -178,9 +179,11 @@ class P3gm:
         check_relation(task, self.name)
         treated, components = options.mixture_of(layout)
         owner = options.label if treated == "components" else None
+        # A label that owns components is no part of the vectors.
         names = tuple(name for name in layout.names if name != owner)
         projection = Projection(layout, names, options.dimensions, options.clip, options.scale == "measured")
         labels = LabelCodes(owner, int(layout.column(owner).table.shape[0])) if owner is not None else None
+        # With one component a label there is nothing to share out: one round is exact.
         rounds = 1 if labels is not None and components == 1 else options.rounds
         joined = projection.entries(options.label) if options.label is not None and owner is None else None
         prior = Prior(components, labels, rounds, options.spread, joined)

@@ -106,6 +106,7 @@ class P3gmAcross:
         Raises:
             IndexError: there is nothing more to add up.
         """
+        # The fit runs over the released sums until it asks for one that is missing: the next one.
         told = _RoundProgress(self.plan.sums, sums)
         try:
             self._embedded(told)
@@ -171,6 +172,7 @@ class _RoundProgress:
 def _planned(task: SynthesisTask, options: PhasedOptions, form: ModelForm, across: Across) -> PhasedPlan:
     """Share the charge out: the sums and their reserve, and the training in what they leave."""
     weights = form.weights
+    # A lost sum may be made up for at the largest share of all.
     reserve = (across.sums_reserve * max(weights),) if across.sums_reserve else ()
     noises = sum_noises(task, options.first_share, (*weights, *reserve))
     parties = (across.sites, across.rows_about, across.trust)

@@ -39,6 +39,7 @@ def check(task: SynthesisTask, options: Options, cliques: Iterable[Clique]) -> N
     for clique in cliques:
         _refuse_above_cap(sizes.with_one(clique), options, f"the clique {'×'.join(clique)}")
     if task.impossible:
+        # An estimate from the zeros alone shows whether any row is possible.
         try:
             estimate(task.domain, (), total=1.0, structural_zeros=zeros(task))
         except NothingPossible as nothing:
@@ -139,4 +140,5 @@ def _error(domain: CellDomain, part: Clique, clique: Clique, event: CountNoise) 
     cells, whole = domain.cells(part), domain.cells(clique)
     if cells == whole:
         return cells * mean_absolute(event)
+    # A sum of many cells' noise is nearly Gaussian: its mean size is sqrt(2 / pi) deviations.
     return cells * sqrt(2 / pi * variance(event) * whole / cells)

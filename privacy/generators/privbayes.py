@@ -144,6 +144,7 @@ class _Network:
     def choose(self, model: GraphicalModel, share: Fraction, measured: Fraction) -> Clique:
         """Choose a column that is not in the network yet, with its parents; return (column, *parents)."""
         noise = mean_absolute(self._fitting.spending.event(measured))
+        # θ-usefulness: a family has at most n / (θ · noise) cells.
         families = self._families(self._fitting.total() / (self._options.usefulness * noise))
         family = self._fitting.choose(self._scores(model, families, noise), share).clique
         self._in.append(family[0])
@@ -152,6 +153,7 @@ class _Network:
     def _families(self, most_cells: float) -> list[Clique]:
         """Return each column with each of its maximal useful parent sets, at most 2,000 in all."""
         out = [name for name in self._domain.columns if name not in self._in]
+        # The highest degree that has at most 2,000 candidates.
         for degree in range(self._options.degree, 0, -1):
             found = [(name, *parents) for name in out for parents in self._parent_sets(name, degree, most_cells)]
             if found and (len(found) <= _MOST_CANDIDATES or degree == 1):
@@ -164,6 +166,7 @@ class _Network:
         taken: set[frozenset[str]] = set()
         known = [*self._fitting.asked.impossible, *(one.clique for one in self._fitting.measurements)]
         sizes = ModelSizes(self._domain, known)
+        # From large sets to small ones, so that parts of a set that was taken are left out.
         for size in range(min(degree, len(self._in)), 0, -1):
             for parents in combinations(self._in, size):
                 useful = size == 1 or own * self._domain.cells(parents) <= most_cells
@@ -185,6 +188,7 @@ class _Network:
 
 def _distance(expected: NDArray[np.float64], noise: float) -> DistanceScore:
     """Score a family by its distance from what is expected, less what sampling and noise make of it."""
+    # Counts about n spread by sqrt(n) through sampling, and their mean deviation is sqrt(2 / pi) of that.
     sampling = float(np.sqrt(np.maximum(expected, 0.0)).sum()) * sqrt(2 / np.pi)
     bias = Fraction(round((sampling + noise * expected.size) * _BIAS_UNIT), _BIAS_UNIT)
     return DistanceScore(np.rint(expected).astype(np.int64), Fraction(1), bias)

@@ -92,6 +92,7 @@ class Projection:
 
     def centre_statistic(self) -> Moments:
         """Return what is measured for the centre."""
+        # Half the root of the width, rounded up: |x - 1/2| never exceeds it, so that nothing is clipped.
         bound = Fraction(math.isqrt(self.width * 10**6) + 1, 2 * 10**3)
         half = np.full(self.width, 0.5)
         about = embedding(self.layout, bound=bound, bits=BITS, columns=self.names, centre=half)
@@ -144,6 +145,7 @@ class Projection:
         """Return the embedding about a centre, with entries times their factors, on axes if there are some."""
         bound = self.bound if bound is None else bound
         if factors is not None and (factors != 1).any():
+            # Entries are stretched before they are projected: the factors become part of the axes.
             axes = np.diag(factors) if axes is None else factors[:, None] * axes
         return embedding(self.layout, bound=bound, bits=BITS, columns=self.names, centre=centre, axes=axes)
 
@@ -189,6 +191,7 @@ class Projected:
         """The part of the range that stretched numbers are looked at in, about the centre; None where none are."""
         if not (self.factors > 1).any():
             return None
+        # A stretch of length 1 / factor about the centre, moved to lie within [0, 1].
         low = np.clip(self.centre - 0.5 / self.factors, 0.0, 1.0 - 1.0 / self.factors)
         return Window(low.astype(np.float32), self.factors.astype(np.float32))
 
@@ -261,6 +264,7 @@ def _away(statistic: Moments, measured: SumMeasurement) -> tuple[Floats, float, 
     away = np.asarray(blocks.sums)[0] / count
     deviation = math.sqrt(measured.variance) / statistic.move * float(statistic.embedding.bound) / count
     squared = float(away @ away)
+    # James, Stein: 1 - (d - 2) deviation² / |mean|², at least 0.
     kept = max(0.0, 1 - max(away.size - 2, 0) * deviation**2 / squared) if squared > 0 else 0.0
     return away, kept, count
 
@@ -277,8 +281,10 @@ def projected(projection: Projection, measure: Callable[[Moments], SumMeasuremen
         factors = _stretched(projection, centre, rows, measure)
         again = projection.again_statistic(centre, factors)
         centre, means = moved_centre(again, measure(again), centre, factors)
+        # Measured once more about the better centre; a factor never falls.
         factors = np.maximum(factors, _stretched(projection, centre, rows, measure))
     if not projection.projects:
+        # Without a second moment rows are taken to spread evenly, as far as the bound.
         variances = np.full(projection.width, float(projection.bound) ** 2 / projection.width)
         return Projected(centre, np.eye(projection.width), variances, rows, means, factors)
     second = projection.axes_statistic(centre, factors)

@@ -91,6 +91,7 @@ def plan_fit(
         return fitter.plan(replace(task, epsilon=epsilon), options)
 
     if noise_epsilon is None:
+        # A release that was planned before keeps its noise; a new one is calibrated.
         found = calibrated(planned, epsilon=task.epsilon, delta=delta, rooms=rooms)
     else:
         made = planned(noise_epsilon)

@@ -54,6 +54,7 @@ def shuffled(rows: int, seed: PostProcessingSeed) -> NDArray[np.int64]:
     """Return the numbers below `rows` in random order: sorted by random words, whose low bits are the numbers."""
     low = (1 << max(1, (rows - 1).bit_length())) - 1
     words = (seed.words(0, rows) >> np.uint64(1)).astype(np.int64)
+    # The sorted numbers are distinct, so that every sorting algorithm gives the same order.
     order: NDArray[np.int64] = np.sort((words & ~low) | np.arange(rows, dtype=np.int64)) & low
     return order
 

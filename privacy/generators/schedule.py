@@ -40,6 +40,7 @@ class SigmaSchedule:
     @classmethod
     def first(cls, budget: Budget, total: Fraction, rounds: int, measured_share: Fraction) -> SigmaSchedule:
         """Return the first round's (algorithm 2, lines 1 and 2)."""
+        # Half the σ and twice the ε cost four times the zCDP, and twice the pure loss.
         growth = 4 if isinstance(budget, ZeroConcentrated) else 2
         measurement = down(measured_share * total / rounds)
         return cls(measurement, down((1 - measured_share) * total / rounds), growth, measured_share)
@@ -60,5 +61,6 @@ class SigmaSchedule:
         """
         if left > 2 * (self.measurement + self.choice):
             return self
+        # The last round takes all that is left, split as every round is.
         choice = down((1 - self.measured_share) * left)
         return replace(self, measurement=left - choice, choice=choice, last=True)

@@ -90,6 +90,7 @@ def planned_training(
         schedule = options.schedule
         multiplier = calibrated_multiplier(schedule, epsilon=task.epsilon, delta=task.delta, beside=tuple(beside))
         plan = _plan(options, multiplier)
+        # Refuses a lattice that is too coarse for so many parameters.
         plan.clipped_to(parameters)
         return checked_useful(plan, parameters, epsilon=task.epsilon)
     except (CannotTrain, AmountRefused) as refused:

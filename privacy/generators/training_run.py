@@ -57,6 +57,7 @@ class Timer:
         began, first = self._clock(), [0]
 
         def told(done: int, steps: int) -> None:
+            # Steps count from the first report on, which may hold those of an earlier run.
             first[0] = first[0] or done
             passed = done - first[0]
             left = (self._clock() - began) / passed * (steps - done) if passed else math.nan

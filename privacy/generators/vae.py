@@ -103,6 +103,7 @@ class Vae:
         learner = variational(layout.width, options)
         trained = train(grant, rows, learner, plan_of(options, plan.events), options, timer)
         network, notes = whole_decoder(layers_of(trained, "decoder"))
+        # One network needs no mark: its biases stay biases.
         latents = standard_latents(np.ones(1), options.latent, marked=False)
         if options.label is not None:
             network = biases_moved(latents, network, layout, options.label, counted)
@@ -120,4 +121,5 @@ def _counts(layout: RowLayout, options: VariationalOptions) -> Moments:
     """Return the statistic of the number of rows, of each label where there is one."""
     label = options.label
     groups = Everyone() if label is None else LabelCodes(label, int(layout.column(label).table.shape[0]))
+    # Counts do not depend on the embedding, whose bound may be any.
     return Moments(embedding(layout, bound=Fraction(1), bits=BITS), groups, ("counts",))

@@ -64,6 +64,7 @@ def side_by_side(decoders: Sequence[DecoderLayers]) -> DecoderLayers:
             joined[row : row + outputs, column : column + inputs] = weights
             joined[row : row + outputs, column + inputs] = biases
             if not last:
+                # The mark is handed on; the last layer needs none.
                 joined[row + outputs, column + inputs] = 1.0
         made.append((joined, np.zeros(rows)))
     return made
@@ -82,8 +83,10 @@ def standard_latents(weights: Floats, latent: int, *, marked: bool = True) -> La
     means, factors = np.zeros((count, size), dtype=np.int64), np.zeros((count, size, size), dtype=np.int64)
     for number in range(count):
         places = number * each + np.arange(latent)
+        # Its own latent entries are standard normal, its mark is 1, and all entries of the others are 0.
         factors[number, places, places] = ONE
         means[number, number * each + latent : (number + 1) * each] = ONE
+    # Noise may bring a network's size below 0: it counts as 0, and rounds to the least weight.
     shares = np.maximum(weights, 0) / max(float(np.maximum(weights, 0).sum()), 1e-9)
     return LatentMixture(np.maximum(np.rint(shares * 2.0**40), 1.0).astype(np.int64), means, factors)
 

@@ -85,4 +85,5 @@ def relevance(weights: Mapping[Clique, Fraction], candidates: Iterable[Clique]) 
         parts = weight.numerator * (unit // weight.denominator)
         for name in clique:
             of_column[name] = of_column.get(name, 0) + parts
+    # The sum over cliques s of c_s |r ∩ s|, taken column by column.
     return {clique: Fraction(sum(of_column.get(name, 0) for name in clique), unit) for clique in candidates}

@@ -114,7 +114,7 @@ class NearestCentre:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centres", whole_array("centres", self.centres, (None, None)))
-        # So |c|^2 <= 2^36 · 2^14 = 2^50 and 2 |z.c| < 2^53: comparisons of distances are exact, and ties real.
+        # These limits keep |c|^2 <= 2^36 · 2^14 = 2^50 and 2 |z.c| < 2^53: distances are compared exactly.
         if magnitude(self.centres) > 1 << 18 or self.count > _MOST_GROUPS or self.centres.shape[1] > 1 << 14:
             raise ValueError("centres must be at most 2^12, of at most 2^14 entries, within 2^18 units of the origin")
 

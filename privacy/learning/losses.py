@@ -95,8 +95,7 @@ class LatentLoss:
         else:
             variance, entropy = log_variance.exp(), log_variance.sum(1)
         if self._prior is None:
-            # Closed form of KL(N(mean, variance)
-            # N(0, 1)), summed over the entries.
+            # Closed form of the divergence from the standard normal, summed over the entries.
             return 0.5 * ((variance + mean.square()).sum(1) - mean.shape[1] - entropy)
         return self._prior.divergence(mean, variance, entropy)
 

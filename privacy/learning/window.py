@@ -39,8 +39,8 @@ def _checked(name: str, values: Any, least: float, most: float) -> Singles:
     """Return a read-only float32 copy."""
     if type(values) is not np.ndarray or values.ndim != 1 or values.size == 0:
         raise CannotTrain(f"window.{name}", type(values).__name__, "an array of one dimension")
-    # Put this way round, the test refuses NaN too.
     kept: Singles = np.array(values, dtype=np.float32, order="C")
+    # No comparison holds of NaN: put this way round, the test refuses it too.
     if not ((kept >= least) & (kept <= most)).all():
         raise CannotTrain(f"window.{name}", "entries out of range", f"numbers from {least:g} to {most:g}")
     kept.flags.writeable = False

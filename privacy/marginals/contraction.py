@@ -95,7 +95,7 @@ def sum_onto(parts: Sequence[Floats], three: Axes, place: int, kept: Axes) -> Fl
     left, left_top = _relative(parts[(place + 2) % 3], gone)
     right, right_top = _relative(parts[(place + 1) % 3], gone)
     outer = parts[place] + left_top + right_top
-    # Put this way round, the test refuses NaN too.
+    # No comparison holds of NaN: put this way round, the test refuses it too.
     if not outer.max(initial=-np.inf) <= MOST_NATS:
         return None
     batch = [axis for axis in kept if axis not in (first, second)]
