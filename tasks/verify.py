@@ -131,8 +131,12 @@ class _Verification:
             version=None if manifest is None else manifest.version,
             notes=tuple(self._around.notes),
             cannot_tell=(*CANNOT_TELL, *untold, *self._words.cannot_tell),
-            word=() if self._product is None else (*self._product.record.declarations.names(), *CHARGE_TERMS),
+            word=() if self._product is None else self._word(self._product),
         )
+
+    @staticmethod
+    def _word(product: ProductChecks) -> tuple[str, ...]:
+        return (*product.record.declarations.names(), *CHARGE_TERMS, *product.untraced)
 
     def _guarded(self, check: Callable[[], object], where: str, *rules: int) -> None:
         """Run a check that closes these rules; what it raises is a finding of each that it did not close."""

@@ -46,6 +46,11 @@ class ProductChecks(Protocol):
         ...
 
     @property
+    def untraced(self) -> tuple[str, ...]:
+        """What of the product neither events nor published values show: the publisher's word, by its place."""
+        ...
+
+    @property
     def draws_complete(self) -> bool:
         """Whether all planned draws must have been made."""
         ...

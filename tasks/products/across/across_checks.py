@@ -93,6 +93,11 @@ class AcrossChecks:
         return (UNTOLD,)
 
     @property
+    def untraced(self) -> tuple[str, ...]:
+        """Every term of the product is seen in its events or its data."""
+        return ()
+
+    @property
     def draws_complete(self) -> bool:
         """A reserve that was not needed leaves planned draws out; all are paid."""
         return False

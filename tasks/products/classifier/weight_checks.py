@@ -30,6 +30,7 @@ from tasks.records.model.classifier_statements import ModelRecord
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
+from tasks.verification.draws.training_draws import check_options
 from tasks.verification.files.version_folder import OpenFiles
 from tasks.verification.fitted.fitted_checks import FittedChecks
 from tasks.verification.fitted.stand_in_grant import PublishedValues
@@ -80,7 +81,9 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
         """Check the network against the product, and what people are told of it."""
         if self.meaning is None:
             return []
+        product, draws = self.meaning.product, self._record.replay.draws
         findings = check_network(self._record.replay, self.meaning, where=self._where)
+        findings += check_options(draws, trainer(product.trainer).options, product.options, where=self._where)
         self._sound = self._sound and not findings
         return findings + check_own_fields(self._record, self.meaning.product.options, where=self._where)
 

@@ -8,12 +8,14 @@ from typing import ClassVar, Final
 from contracts.errors import Finding
 from privacy.evaluation.against_noisy import distance
 from privacy.generators.generator import Model
+from privacy.generators.registry import generator
 from tasks.products.synthetic.reestimation import reestimate
 from tasks.products.synthetic.row_replay import check_published_rows
 from tasks.records.model.synthetic_statements import SyntheticRecord
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
+from tasks.verification.draws.training_draws import check_options
 from tasks.verification.files.version_folder import OpenFiles
 from tasks.verification.fitted.file_forms import FileForm, synthetic_forms
 from tasks.verification.fitted.fitted_checks import FittedChecks
@@ -70,7 +72,11 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         """Check rows and model against the product, and what people are told of them."""
         if self.meaning is None:
             return []
+        product, draws = self.meaning.product, self._record.replay.draws
         findings = check_rows_and_model(self._record, self.meaning, where=self._where)
+        if any(draw.training is not None for draw in draws):
+            form = generator(product.generator).options
+            findings += check_options(draws, form, product.options, where=self._where)
         self._sound = self._sound and not findings
         return findings + check_own_fields(self._record, self.meaning.product.options, where=self._where)
 

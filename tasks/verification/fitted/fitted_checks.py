@@ -16,6 +16,7 @@ from tasks.records.model.synthetic_statements import FittedRecord
 from tasks.records.model.version_statements import Manifest
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import check_draws
+from tasks.verification.draws.training_draws import options_without_trace
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 from tasks.verification.fitted.file_forms import FileForm, drawn_forms
 from tasks.verification.fitted.fitted_values import check_fitted_values, priced
@@ -57,6 +58,12 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
     def contract(self) -> Contract | None:
         """The contract, where it could be read."""
         return None if self.meaning is None else self.meaning.contract
+
+    @property
+    def untraced(self) -> tuple[str, ...]:
+        """Options of a training that only the training itself would show."""
+        replay = self._record.replay
+        return options_without_trace(replay.draws, replay.product["options"]) if self.meaning else ()
 
     @property
     def draws_complete(self) -> bool:

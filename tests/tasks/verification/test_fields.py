@@ -14,7 +14,7 @@ from tasks.verification.outcomes import NOT_COMPARED
 from tasks.verify import verify
 from tests.tasks.products.tables.test_minimum_frequency import suppressing
 from tests.tasks.verification.forgery import Json, as_forged, forge, load, told, with_words
-from tests.worlds.classifiers import dp_sgd
+from tests.worlds.classifiers import TERMS, dp_sgd, with_product
 from tests.worlds.sparse_tables import small
 from tests.worlds.synthetic_rows import aim
 from tests.worlds.tables import second
@@ -35,7 +35,6 @@ OWN_FIELDS = {
 """Fields that neither record nor journal nor manifest give: a generator's unwritten options, what stands in files."""
 UNCONFIRMED: dict[str, set[Path_]] = {
     "classifier": {
-        ("replay", "charge", "delta"),
         ("replay", "charge", "epsilon"),
         ("replay", "draws", 0, "shape", 0),
     }
@@ -134,6 +133,19 @@ def test_what_is_the_publishers_word_is_a_short_list(published: tuple[str, Versi
     declared = {f"declarations.about.{name}" for name in about} | {f"declarations.fields.{name}" for name in own}
     assert set(report.word) == DECLARED | declared
     assert report.to_json()["publishers_word"] == list(report.word)
+
+
+def test_an_option_that_only_the_training_would_show_is_the_publishers_word(worlds: Worlds) -> None:
+    """Neither an event nor a published number tells which learning rate was used."""
+    scenario = with_product(
+        f"{{kind: model, trainer: dp_sgd, label: ward, options: {{{TERMS}, learning_rate: 0.25}}}}"
+    )
+    version = worlds.published(scenario, here=True)
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+    assert [name for name in report.word if name.startswith("replay.product")] == [
+        "replay.product.options.learning_rate"
+    ]
 
 
 def test_the_record_holds_no_word_that_code_writes(published: tuple[str, Version]) -> None:

