@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from privacy.accounting.curves import pure_loss
+from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -20,7 +21,6 @@ from privacy.accounting.events import (
     Gaussian,
     PrivacyEvent,
     Pure,
-    UnsupportedEvent,
     ZeroConcentrated,
 )
 

@@ -18,7 +18,8 @@ from typing import Any, ClassVar, Final
 from privacy.accounting.amounts import ATTO, LARGEST, PICO, AmountRefused, pico_to_text
 from privacy.accounting.convert import LARGEST_ORDER, SMALLEST_ORDER, best_order, offset
 from privacy.accounting.curves import pure_loss, renyi
-from privacy.accounting.events import PrivacyEvent, UnsupportedEvent
+from privacy.accounting.event import UnsupportedEvent
+from privacy.accounting.events import PrivacyEvent
 
 __all__ = ["Calculus", "PureCalculus", "RenyiCalculus", "best_order", "calculus_from_json"]
 

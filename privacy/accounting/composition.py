@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from privacy.accounting.amounts import AmountRefused
+from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteLaplace,
     DiscreteLaplaceVector,
@@ -20,7 +21,6 @@ from privacy.accounting.events import (
     PoissonSampledGaussian,
     PrivacyEvent,
     Pure,
-    UnsupportedEvent,
     ZeroConcentrated,
 )
 

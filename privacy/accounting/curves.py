@@ -26,6 +26,7 @@ from privacy.accounting.composition import (
     SelfComposed,
     composition,
 )
+from privacy.accounting.event import RegisteredEvent, UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -35,7 +36,6 @@ from privacy.accounting.events import (
     PoissonSampledGaussian,
     PrivacyEvent,
     Pure,
-    UnsupportedEvent,
     ZeroConcentrated,
 )
 from privacy.accounting.sampled_gaussian import sampled_gaussian_divergence
@@ -109,6 +109,8 @@ def _divergence(event: ComposableEvent, order: float) -> float:
             return math.fsum(_divergence(each, order) for each in events)
         case PoissonSampledGaussian():
             return _divergence(composition(event), order)
+        case RegisteredEvent():
+            return event.divergence(order)
     raise UnsupportedEvent(f"no Rényi curve for {type(event).__name__}")
 
 
@@ -161,6 +163,8 @@ def pure_loss(event: PrivacyEvent) -> Fraction | None:
             return event.epsilon
         case DiscreteGaussian() | ZeroConcentrated() | Gaussian() | PoissonSampledGaussian():
             return None
+        case RegisteredEvent():
+            return event.pure_loss
     raise UnsupportedEvent(f"no pure loss for {type(event).__name__}")
 
 

@@ -3,7 +3,8 @@
 An event holds the noise and the worst change that one neighbouring table makes to the numbers under it
 (`moves`: the worst neighbour shifts that many cells by those integers). Its loss is a function of these alone;
 `curves` computes it. `adjacencies` names the relations between neighbours under which that loss is valid.
-JSON goes through the explicit table `_KINDS`: an unknown kind is refused.
+JSON goes through the explicit table of kinds: those below, and those that packages register as `sudare.events`. An
+unknown kind is refused.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
-from contracts.errors import SudareError
+from contracts.plug_ins import find, others
 from privacy.accounting.amounts import AmountRefused
+from privacy.accounting.event import RegisteredEvent, UnsupportedEvent, WrittenEvent
 
 _SMALLEST: Final = Fraction(1, 10**15)
 _LARGEST_LOSS: Final = 10**6
@@ -36,21 +39,6 @@ _MOST_STEPS: Final = 10**9
 _RATIONAL: Final = re.compile(r"[0-9]{1,61}(/[1-9][0-9]{0,60})?")
 _ADD_REMOVE: Final = frozenset({"add_remove"})
 _BOTH: Final = frozenset({"add_remove", "replace_one"})
-
-
-class UnsupportedEvent(SudareError):
-    """An event that is not known here, or whose loss is infinite in the calculus that is asked."""
-
-
-@dataclass(frozen=True)
-class WrittenEvent:
-    """An event that is written as its kind and its fields."""
-
-    kind: ClassVar[str]
-
-    def to_json(self) -> dict[str, Any]:
-        """Write the event as JSON values, its kind first; rationals as text, numbers of steps as numbers."""
-        return {"kind": self.kind, **{field.name: _shown(getattr(self, field.name)) for field in fields(self)}}
 
 
 @dataclass(frozen=True)
@@ -112,6 +100,7 @@ class Pure(WrittenEvent):
 
     epsilon: Fraction
     kind: ClassVar[str] = "pure"
+    drawn: ClassVar[bool] = False
     adjacencies: ClassVar[frozenset[str]] = _BOTH
 
     def __post_init__(self) -> None:
@@ -131,6 +120,7 @@ class ZeroConcentrated(WrittenEvent):
 
     rho: Fraction
     kind: ClassVar[str] = "zero_concentrated"
+    drawn: ClassVar[bool] = False
     adjacencies: ClassVar[frozenset[str]] = _BOTH
 
     def __post_init__(self) -> None:
@@ -150,6 +140,7 @@ class Gaussian(WrittenEvent):
 
     noise_multiplier: Fraction
     kind: ClassVar[str] = "gaussian"
+    drawn: ClassVar[bool] = False
     adjacencies: ClassVar[frozenset[str]] = _BOTH
 
     def __post_init__(self) -> None:
@@ -246,8 +237,10 @@ PrivacyEvent = (
     | Gaussian
     | ExponentialMechanism
     | PoissonSampledGaussian
+    | RegisteredEvent
 )
 
+_GROUP: Final = "sudare.events"
 _KINDS: Final[dict[str, type[PrivacyEvent]]] = {
     DiscreteLaplace.kind: DiscreteLaplace,
     DiscreteLaplaceVector.kind: DiscreteLaplaceVector,
@@ -258,6 +251,25 @@ _KINDS: Final[dict[str, type[PrivacyEvent]]] = {
     ExponentialMechanism.kind: ExponentialMechanism,
     PoissonSampledGaussian.kind: PoissonSampledGaussian,
 }
+
+
+@lru_cache(maxsize=256)
+def event_kind(kind: str) -> type[PrivacyEvent] | None:
+    """Return the class of a kind, ours or a package's; None for an unknown one.
+
+    Raises:
+        PlugInAway: a package registers something else.
+    """
+    if kind in _KINDS:
+        return _KINDS[kind]
+    registered = find(_GROUP, {}, kind)
+    found: type[RegisteredEvent] | None = None if registered is None else registered.load(RegisteredEvent)
+    return found
+
+
+def event_names() -> tuple[str, ...]:
+    """Return the names of all kinds, sorted."""
+    return tuple(sorted({*_KINDS, *others(_GROUP, {})}))
 
 
 def event_from_json(data: Mapping[str, Any]) -> PrivacyEvent:
@@ -274,31 +286,25 @@ def event_from_json(data: Mapping[str, Any]) -> PrivacyEvent:
     if not isinstance(data, Mapping):
         raise UnsupportedEvent(f"an event is {type(data).__name__}; allowed: an object with a kind")
     kind = data.get("kind")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise UnsupportedEvent(f"event kind {str(kind)[:60]!r}; allowed: {', '.join(sorted(_KINDS))}")
-    wanted = {field.name for field in fields(_KINDS[kind])}
+    made = event_kind(kind) if isinstance(kind, str) else None
+    if made is None:
+        raise UnsupportedEvent(f"event kind {str(kind)[:60]!r}; allowed: {', '.join(event_names())}")
+    wanted = {field.name: getattr(field.type, "__name__", str(field.type)) for field in fields(made)}
     # Exactly the fields of the kind: one more could change what a reader takes the event for.
-    if set(data) - {"kind"} != wanted:
+    if set(data) - {"kind"} != set(wanted):
         raise UnsupportedEvent(f"event {kind!r} has fields {sorted(map(str, data))}; allowed: kind, {sorted(wanted)}")
-    return _KINDS[kind](**{name: _read(name, data[name]) for name in wanted})
+    return made(**{name: _read(name, declared, data[name]) for name, declared in wanted.items()})
 
 
-def _shown(value: Any) -> Any:
-    """Write one field: moves as a list, steps as a number, a rational as text."""
-    if isinstance(value, tuple):
-        return list(value)
-    return str(value) if isinstance(value, Fraction) else value
-
-
-def _read(name: str, value: Any) -> Any:
-    """Read one field: moves from a list, whole numbers from numbers, everything else from a rational's text."""
-    if name in ("steps", "move", "times"):
+def _read(name: str, declared: str, value: Any) -> Any:
+    """Read one field: whole numbers from numbers, moves from a list, everything else from a rational's text."""
+    if declared == "int":
         if isinstance(value, bool) or not isinstance(value, int):
             raise UnsupportedEvent(f"{name} is {str(value)[:60]!r}; allowed: an integer")
         return value
-    if name == "moves":
+    if declared.startswith("tuple"):
         if not isinstance(value, Sequence) or isinstance(value, str):
-            raise UnsupportedEvent(f"moves is {type(value).__name__}; allowed: a list of integers")
+            raise UnsupportedEvent(f"{name} is {type(value).__name__}; allowed: a list of integers")
         return tuple(value)
     if not isinstance(value, str) or not _RATIONAL.fullmatch(value):
         raise UnsupportedEvent(f"{name} is {str(value)[:60]!r}; allowed: a rational as text, such as '1/2'")

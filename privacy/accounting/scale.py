@@ -13,6 +13,7 @@ from privacy.accounting.calculus import Calculus, PureCalculus
 from privacy.accounting.calibrate import laplace_inverse_scale
 from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.accounting.curves import pure_total
+from privacy.accounting.event import RegisteredEvent, UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -22,7 +23,6 @@ from privacy.accounting.events import (
     PoissonSampledGaussian,
     PrivacyEvent,
     Pure,
-    UnsupportedEvent,
     ZeroConcentrated,
 )
 
@@ -74,6 +74,8 @@ def scaled(event: PrivacyEvent, factor: Fraction) -> PrivacyEvent:
             return ExponentialMechanism(_down(epsilon * factor))
         case PoissonSampledGaussian(noise_multiplier, sampling_probability, steps):
             return PoissonSampledGaussian(_up(noise_multiplier / factor), sampling_probability, steps)
+        case RegisteredEvent():
+            return event.scaled(factor)
     raise UnsupportedEvent(f"no scaling for {type(event).__name__}")
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from privacy.accounting.amounts import AmountRefused, RealNumber, probability
 from privacy.accounting.curves import renyi
+from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -21,7 +22,6 @@ from privacy.accounting.events import (
     PoissonSampledGaussian,
     PrivacyEvent,
     Pure,
-    UnsupportedEvent,
 )
 
 _POINTS: Final = 100_000

@@ -22,7 +22,8 @@ from typing import Final
 from privacy.accounting.amounts import PICO, AmountRefused
 from privacy.accounting.calculus import Calculus
 from privacy.accounting.claim import Claim, release_claim
-from privacy.accounting.events import PrivacyEvent, UnsupportedEvent
+from privacy.accounting.event import UnsupportedEvent
+from privacy.accounting.events import PrivacyEvent
 from privacy.generators.generator import CannotGenerate, GeneratorPlan
 
 _FINEST: Final = 10**9

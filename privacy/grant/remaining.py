@@ -9,7 +9,8 @@ from fractions import Fraction
 from contracts.errors import Finding
 from privacy.accounting.adaptive import budget_of, limit, share, unplanned
 from privacy.accounting.amounts import pico_to_text
-from privacy.accounting.events import PrivacyEvent, UnsupportedEvent
+from privacy.accounting.event import UnsupportedEvent
+from privacy.accounting.events import PrivacyEvent
 from privacy.ledger.errors import GrantExceeded
 from privacy.ledger.terms import Charge
 

@@ -28,7 +28,8 @@ from privacy.accounting.adaptive import budget_of
 from privacy.accounting.amounts import ATTO, atto_to_text, pico_to_text
 from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.accounting.curves import pure_loss
-from privacy.accounting.events import DiscreteGaussian, PrivacyEvent, UnsupportedEvent, ZeroConcentrated
+from privacy.accounting.event import UnsupportedEvent
+from privacy.accounting.events import DiscreteGaussian, PrivacyEvent, ZeroConcentrated
 from privacy.accounting.scale import largest_epsilon
 from privacy.ledger.accounts.reckoning import Reckoning, accounts_of_people, check_accounts, is_unused
 from privacy.ledger.accounts.run_entries import check_source

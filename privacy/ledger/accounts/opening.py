@@ -21,7 +21,7 @@ from contracts.periods.time_blocks import LIFETIME, TimeBlock, time_block
 from contracts.reading.scalars import is_not_plain
 from privacy.accounting.amounts import pico_to_text
 from privacy.accounting.calculus import RenyiCalculus
-from privacy.accounting.events import UnsupportedEvent
+from privacy.accounting.event import UnsupportedEvent
 from privacy.ledger.accounts.admission import cost_of
 from privacy.ledger.accounts.reckoning import Reckoning, check_accounts, is_unused
 from privacy.ledger.errors import TAMPERED, LedgerCorrupt, refusal

@@ -30,6 +30,7 @@ from contracts.errors import Finding
 from contracts.periods.period_sources import division_of
 from contracts.periods.time_blocks import LIFETIME, TimeBlock, gap
 from privacy.accounting.adaptive import budget_of, limit, share
+from privacy.accounting.events import event_kind
 from privacy.ledger.accounts.balances import parts_in
 from privacy.ledger.entries import Entry
 from privacy.ledger.replay.entered_terms import (
@@ -45,12 +46,6 @@ from privacy.ledger.store.ledger_rows import to_text
 from privacy.ledger.terms import TERMS, AccountTerms, terms_from_json
 
 _FORGED: Final = "the ledger never writes this: somebody else did; find out who, and trust no balance after it"
-_DRAWN: Final = frozenset(
-    {
-        *("discrete_laplace", "discrete_laplace_vector", "discrete_gaussian"),
-        *("exponential_mechanism", "poisson_sampled_gaussian"),
-    }
-)
 _RELEASE: Final = ("account", "release", "spec_digest", "contract_digest")
 
 
@@ -228,7 +223,9 @@ class Lifecycle:
         run.draws += 1
         event = to_text(body["event"])
         kind = body["event"].get("kind")
-        yield kind in _DRAWN, "event", f"kind {kind}", f"what a grant draws: {', '.join(sorted(_DRAWN))}"
+        registered = event_kind(kind) if isinstance(kind, str) else None
+        drawn = registered is not None and registered.drawn
+        yield drawn, "event", f"kind {kind}", "noise that a grant draws, of a kind that is registered here"
         chosen = run.budget is not None and run.planned[event] < 1
         if chosen:
             yield from self._from_budget(run, event)

@@ -1,14 +1,21 @@
-"""How the auditor reads a record's numbers: each kind of event with exactly its fields, each field in its form."""
+"""How the auditor reads a record's numbers: each kind of event with exactly its fields, each field in its form.
+
+A package whose event is registered as `sudare.events` registers an `EventForm` too, as `sudare.event_forms`: code of
+its own, which shares nothing with the event's class.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 from contracts.errors import SudareError
+from contracts.plug_ins import find
 
 _RATIONAL: Final = re.compile(r"[0-9]{1,61}(/[1-9][0-9]{0,60})?")
 _DELTA: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,3})?")
@@ -20,15 +27,43 @@ class NotRecomputable(SudareError):
     exit_code = 5
 
 
+@dataclass(frozen=True)
+class EventForm:
+    """How the event of a package is read from a record, and what it costs.
+
+    Args:
+        fields: how each field is read, by name; the function takes the value and what it is called in a message.
+        loss: takes the fields in their order; gives the pure loss, None where it is infinite, and the Rényi curve.
+    """
+
+    fields: Mapping[str, Callable[[Any, str], Any]]
+    loss: Callable[..., tuple[Fraction | None, Callable[[Decimal], Decimal]]]
+
+
+@lru_cache(maxsize=256)
+def registered_form(kind: str) -> EventForm | None:
+    """Return the form that a package registers for a kind of event; None where none does."""
+    registered = find("sudare.event_forms", {}, kind)
+    found: EventForm | None = None if registered is None else registered.load(EventForm)
+    return found
+
+
 def read_event(event: Mapping[str, Any]) -> tuple[Any, ...]:
     """Read one event: its kind and its fields, in the order of `_FORMS`."""
     kind = event.get("kind") if isinstance(event, Mapping) else None
-    if not isinstance(kind, str) or kind not in _FORMS:
+    form = _form(kind) if isinstance(kind, str) else None
+    if form is None:
         raise NotRecomputable(f"event kind {str(kind)[:60]!r}; allowed: {', '.join(sorted(_FORMS))}")
-    form = _FORMS[kind]
     if set(event) != {"kind", *form}:
         raise NotRecomputable(f"event {kind}: fields {sorted(map(str, event))}")
     return kind, *(read(event[name], f"event {kind}: {name}") for name, read in form.items())
+
+
+def _form(kind: str) -> Mapping[str, Callable[[Any, str], Any]] | None:
+    if kind in _FORMS:
+        return _FORMS[kind]
+    registered = registered_form(kind)
+    return None if registered is None else registered.fields
 
 
 def _moves(moves: Any, what: str, largest: int = 10**9) -> tuple[int, ...]:
@@ -38,7 +73,7 @@ def _moves(moves: Any, what: str, largest: int = 10**9) -> tuple[int, ...]:
     return tuple(moves)
 
 
-def _count(count: Any, what: str) -> int:
+def whole_number(count: Any, what: str) -> int:
     """Read a number of steps, or how far a number moves."""
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 10**9:
         raise NotRecomputable(f"{what} is {str(count)[:60]}; allowed: an integer from 1 to 10^9")
@@ -88,13 +123,17 @@ def positive(text: Any, what: str) -> Fraction:
 # kind -> its fields, and how each is read; the parameter that scales the loss comes first
 _FORMS: Final[dict[str, dict[str, Callable[[Any, str], Any]]]] = {
     "discrete_laplace": {"inverse_scale": positive, "moves": _moves},
-    "discrete_laplace_vector": {"inverse_scale": positive, "move": _count, "times": _times},
+    "discrete_laplace_vector": {"inverse_scale": positive, "move": whole_number, "times": _times},
     "discrete_gaussian": {"sigma_squared": positive, "moves": _norms},
     "pure": {"epsilon": positive},
     "zero_concentrated": {"rho": positive},
     "gaussian": {"noise_multiplier": positive},
     "exponential_mechanism": {"epsilon": positive},
-    "poisson_sampled_gaussian": {"noise_multiplier": _multiplier, "sampling_probability": _chance, "steps": _count},
+    "poisson_sampled_gaussian": {
+        "noise_multiplier": _multiplier,
+        "sampling_probability": _chance,
+        "steps": whole_number,
+    },
 }
 
 

@@ -18,7 +18,13 @@ from typing import Any, Final
 
 from tasks.verification.recompute.decimal_curves import SampledGaussian, bounded_range, laplace, two_points
 from tasks.verification.recompute.effort import exact_sum, spend
-from tasks.verification.recompute.event_forms import NotRecomputable, positive, probability, read_event
+from tasks.verification.recompute.event_forms import (
+    NotRecomputable,
+    positive,
+    probability,
+    read_event,
+    registered_form,
+)
 
 __all__ = ["NotRecomputable", "Recomputed", "recompute", "recompute_cap"]
 
@@ -210,7 +216,10 @@ def _step(kind: str, values: Sequence[Any], count: int) -> _SampledStep:
             return _SampledStep(count, parameter, lambda order: bounded_range(value, order))
         case "poisson_sampled_gaussian", [chance, steps]:
             return _SampledStep(count * steps, None, SampledGaussian(parameter, chance).divergence)
-    raise NotRecomputable(f"event kind {kind}")
+    form = registered_form(kind)
+    if form is None:
+        raise NotRecomputable(f"event kind {kind}")
+    return _SampledStep(count, *form.loss(*values))
 
 
 def _calculus_order(calculus: Mapping[str, Any]) -> Decimal | None:

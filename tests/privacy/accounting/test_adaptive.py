@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from privacy.accounting.adaptive import budget_of, limit, share, unplanned
 from privacy.accounting.curves import renyi
+from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -17,7 +18,6 @@ from privacy.accounting.events import (
     PoissonSampledGaussian,
     PrivacyEvent,
     Pure,
-    UnsupportedEvent,
     ZeroConcentrated,
 )
 from tasks.verification.recompute.adaptive_budget import check_budget

@@ -16,6 +16,7 @@ from privacy.accounting.calculus import PureCalculus, RenyiCalculus, best_order,
 from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
 from privacy.accounting.convert import best_epsilon, epsilon_at, rho_for
 from privacy.accounting.curves import renyi
+from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -24,7 +25,6 @@ from privacy.accounting.events import (
     PoissonSampledGaussian,
     PrivacyEvent,
     Pure,
-    UnsupportedEvent,
     ZeroConcentrated,
 )
 

@@ -18,6 +18,7 @@ from privacy.accounting.composition import (
     to_dp_event,
 )
 from privacy.accounting.curves import renyi
+from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -26,7 +27,6 @@ from privacy.accounting.events import (
     Gaussian,
     PoissonSampledGaussian,
     Pure,
-    UnsupportedEvent,
     ZeroConcentrated,
 )
 from privacy.accounting.second_backend import pld_epsilon

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy.accounting.amounts import AmountRefused
+from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -20,7 +21,6 @@ from privacy.accounting.events import (
     PoissonSampledGaussian,
     PrivacyEvent,
     Pure,
-    UnsupportedEvent,
     ZeroConcentrated,
     event_from_json,
 )

@@ -16,6 +16,7 @@ from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, b
 from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
 from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.accounting.curves import pure_loss, renyi
+from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -24,7 +25,6 @@ from privacy.accounting.events import (
     PoissonSampledGaussian,
     PrivacyEvent,
     Pure,
-    UnsupportedEvent,
     ZeroConcentrated,
 )
 from privacy.accounting.scale import largest_epsilon, scaled

@@ -15,15 +15,17 @@ import pytest
 
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
-from privacy.accounting.events import event_from_json
+from privacy.accounting.events import event_from_json, event_kind
 from privacy.grant.grant import open_grant
 from privacy.grant.queries import kinds
 from privacy.grant.queries.query import Relation
 from privacy.ledger.errors import GrantExceeded
+from privacy.ledger.replay.entered_terms import cost_of_events, entered_event
 from privacy.marginals.sensitivity import GaussianNoise
 from tasks.records.model.synthetic_statements import SyntheticDraw
 from tasks.verification.fitted.stand_in_grant import OtherDraw, PublishedDraws, PublishedValues
-from tasks.verification.recompute.loss import recompute
+from tasks.verification.recompute.event_forms import registered_form
+from tasks.verification.recompute.loss import NotRecomputable, recompute
 from tests.privacy.ledger.ledgers import Counted, Place, ledger_with_account, request
 
 NOISE = GaussianNoise(Fraction(1, 50))
@@ -33,12 +35,14 @@ MODULE = '''
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.calibrate import gaussian_sigma_squared
+from privacy.accounting.event import RegisteredEvent
 from privacy.accounting.events import DiscreteGaussian
 from privacy.grant.measurement import DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
@@ -78,7 +82,78 @@ class Cumulative(Query[NDArray[np.int64]]):
 
     def result(self, event: Any, drawn: tuple[DurableDraw, ...]) -> NDArray[np.int64]:
         return drawn[0].values
+
+
+@dataclass(frozen=True)
+class EvenGaussian(RegisteredEvent):
+    """Gaussian noise on many cells that all move by as much; a list of moves would be too long."""
+
+    sigma_squared: Fraction
+    move: int
+    cells: int
+    kind: ClassVar[str] = "even_gaussian"
+    adjacencies: ClassVar[frozenset[str]] = frozenset({"add_remove", "replace_one"})
+    pure_loss = None
+
+    def divergence(self, order: float) -> float:
+        return order * float(self.move**2 * self.cells / (2 * self.sigma_squared))
+
+    def scaled(self, factor: Fraction) -> "EvenGaussian":
+        return EvenGaussian(self.sigma_squared / factor**2, self.move, self.cells)
+
+
+@dataclass(frozen=True)
+class LongCumulative(Query[NDArray[np.int64]]):
+    counts: PrivateCounts
+    sigma_squared: Fraction
+    kind: ClassVar[str] = "long_cumulative"
+
+    @property
+    def handles(self) -> tuple[PrivateCounts]:
+        return (self.counts,)
+
+    def check(self, relation: Relation) -> None:
+        return None
+
+    def event(self, relation: Relation) -> EvenGaussian:
+        return EvenGaussian(self.sigma_squared, relation.rows_per_unit, self.counts.shape[0])
+
+    def identity(self, relation: Relation, place: int) -> Mapping[str, Any]:
+        return {"kind": self.kind}
+
+    def sample(
+        self, exact: tuple[Any, ...], *, event: Any, noise: NoiseSource, stage: DrawStage
+    ) -> NDArray[np.int64]:
+        of_one = DiscreteGaussian(event.sigma_squared, (event.move,))
+        return np.cumsum(exact[0]) + noise.integers(exact[0].size, event=of_one)
+
+    def result(self, event: Any, drawn: tuple[DurableDraw, ...]) -> NDArray[np.int64]:
+        return drawn[0].values
 '''
+FORM = '''
+"""What the event costs, by code of its own: one order times the sum of the squared moves, by twice the variance."""
+
+from decimal import Decimal
+
+from tasks.verification.recompute.event_forms import EventForm, positive, whole_number
+
+
+def _loss(sigma_squared, move, cells):
+    variance = Decimal(sigma_squared.numerator) / Decimal(sigma_squared.denominator)
+    return None, lambda order: order * move * move * cells / (2 * variance)
+
+
+FORM = EventForm({"sigma_squared": positive, "move": whole_number, "cells": whole_number}, _loss)
+'''
+METADATA = """
+[sudare.queries]
+cumulative = cumulative_counts:Cumulative
+long_cumulative = cumulative_counts:LongCumulative
+[sudare.events]
+even_gaussian = cumulative_counts:EvenGaussian
+[sudare.event_forms]
+even_gaussian = cumulative_forms:FORM
+"""
 
 
 @pytest.fixture
@@ -87,13 +162,20 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     about = tmp_path / "cumulative-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: cumulative\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[sudare.queries]\ncumulative = cumulative_counts:Cumulative\n")
+    (about / "entry_points.txt").write_text(METADATA)
     (tmp_path / "cumulative_counts.py").write_text(MODULE)
+    (tmp_path / "cumulative_forms.py").write_text(FORM)
     monkeypatch.syspath_prepend(str(tmp_path))
-    kinds.query_kinds.cache_clear()
+    forget()
     yield import_module("cumulative_counts").Cumulative
-    kinds.query_kinds.cache_clear()
+    forget()
     sys.modules.pop("cumulative_counts")
+
+
+def forget() -> None:
+    """Forget which packages are installed."""
+    for cached in (kinds.query_kinds, event_kind, registered_form, entered_event, cost_of_events):
+        cached.cache_clear()
 
 
 def test_it_is_charged_drawn_entered_and_replayed(sqlite_place: Place, outside: Any) -> None:
@@ -133,6 +215,56 @@ def test_its_loss_is_recomputed_and_its_values_are_handed_out_by_the_checker(out
     other = PublishedDraws(replay, (event,), PublishedValues({"k": values}, {}), meaning)
     with pytest.raises(OtherDraw):
         other.draw(outside(Counted(EXACT).handle, GaussianNoise(Fraction(1, 7))), key="k")
+
+
+def long_event(module: Any, ledger: Any) -> Any:
+    """Charge and draw noise whose event is the package's own; return the event."""
+    counted = Counted(EXACT)
+    query = module.LongCumulative(counted.handle, Fraction(100))
+    event = query.event(Relation("add_remove", 1))
+    ledger.reserve(request(events=(event,), delta=ATTO // 10**9))
+    values = open_grant(ledger, "run-1").draw(query, key="up-to")
+    assert (np.abs(values - np.cumsum(EXACT)) < 100).all()
+    return event
+
+
+def test_an_event_of_its_own_is_inside_the_rules_of_the_journal(
+    sqlite_place: Place, outside: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Charged at its own curve, written, read back, and found sound; one that no grant draws is found."""
+    module = sys.modules[outside.__module__]
+    ledger = ledger_with_account(sqlite_place, RenyiCalculus(Fraction(12)))
+    event = long_event(module, ledger)
+    assert event_from_json(event.to_json()) == event
+    (entered,) = [entry.body for entry in ledger.journal() if entry.kind == "noise_drawn"]
+    assert entered["event"] == {"kind": "even_gaussian", "sigma_squared": "100", "move": 1, "cells": 4}
+    assert ledger.verify() == []
+    monkeypatch.setattr(module.EvenGaussian, "drawn", False)
+    assert "noise_drawn, event" in {finding.field for finding in ledger.verify()}
+
+
+def test_without_the_package_its_entries_are_found(
+    sqlite_place: Place, outside: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was charged and drawn cannot be read then."""
+    ledger = ledger_with_account(sqlite_place, RenyiCalculus(Fraction(12)))
+    event = long_event(sys.modules[outside.__module__], ledger)
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each != str(tmp_path)])
+    forget()
+    assert {finding.field for finding in ledger.verify()} == {"body"}
+    with pytest.raises(NotRecomputable, match="even_gaussian"):
+        recompute([event.to_json()], "1e-9", {"kind": "renyi", "order": "12"})
+
+
+def test_the_loss_of_its_own_event_is_recomputed_by_the_packages_form(outside: Any) -> None:
+    """The accounting's curve and the form's agree; a record with another field is refused."""
+    event = sys.modules[outside.__module__].EvenGaussian(Fraction(100), 1, 4)
+    found = recompute([event.to_json()], "1e-9", {"kind": "renyi", "order": "12"})
+    mine = RenyiCalculus(Fraction(12)).cost([event]) / PICO
+    assert float(found.renyi_loss_at_order or 0) == pytest.approx(mine, rel=1e-6)
+    assert mine == pytest.approx(12 * 4 / 200)
+    with pytest.raises(NotRecomputable, match="fields"):
+        recompute([{**event.to_json(), "more": 1}], "1e-9", {"kind": "renyi", "order": "12"})
 
 
 def test_a_kind_that_is_none_or_takes_anothers_name_is_refused(

@@ -13,12 +13,12 @@ from privacy.accounting.amounts import PICO, AmountRefused
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus
 from privacy.accounting.convert import best_epsilon, epsilon_at
 from privacy.accounting.curves import pure_loss, renyi
+from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
     DiscreteLaplaceVector,
     PrivacyEvent,
-    UnsupportedEvent,
     event_from_json,
 )
 from privacy.accounting.scale import scaled
