@@ -13,11 +13,17 @@ from pathlib import Path
 import pytest
 import yaml
 
+from console.commands import COMMANDS, GROUPS, DeferredCommand
 from privacy.accounting.posterior import largest_posterior, odds_bound
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
+MANUAL = [ROOT / "README.md", *(page for page in PAGES if page.parent == DOCS)]
+COMMAND_PLACES = {(name,): place for name, place in COMMANDS.items()} | {
+    (group, name): place for group, (_, table) in GROUPS.items() for name, place in table.items()
+}
+FENCE_LINE = re.compile(r"^```.*$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -78,6 +84,30 @@ def test_every_test_that_the_manual_names_is_there() -> None:
     named = {name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8"))}
     assert len(named) > 50
     assert named - there == set()
+
+
+def typed_commands(page: Path) -> Iterator[str]:
+    """Every `sudare ...` of a page that begins a line of a block, follows another command, or is a span of code."""
+    text = re.sub(r"\\\n\s*", " ", page.read_text(encoding="utf-8"))
+    in_blocks = re.findall(
+        r"^(?: {4,}|! )?sudare ([a-z].*)|&& sudare ([a-z].*)", FENCE_LINE.sub("", text), re.MULTILINE
+    )
+    in_spans = re.findall(r"`sudare ([a-z][^`]*)`", " ".join(text.split()))
+    for words in (*(first or second for first, second in in_blocks), *in_spans):
+        yield re.split(r" {3,}| # | && |\||; ", words)[0]
+
+
+@pytest.mark.parametrize("page", MANUAL, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_command_and_option_that_a_page_types_exists(page: Path) -> None:
+    for typed in typed_commands(page):
+        group, *rest = typed.split()
+        words = (group, rest[0].rstrip("…")) if group in GROUPS and rest else (group,)
+        if typed in GROUPS:
+            continue
+        assert words in COMMAND_PLACES, typed
+        command = DeferredCommand(words[-1], COMMAND_PLACES[words]).command
+        known = {"--help", *(name for option in command.params for name in option.opts)}
+        assert set(re.findall(r"(?<!\S)--[a-z][\w-]*", typed)) <= known, typed
 
 
 def test_the_menu_has_every_page_once() -> None:

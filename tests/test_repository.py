@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from decimal import Decimal
+from importlib.metadata import distributions
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -150,6 +152,18 @@ def test_each_declared_dependency_is_pinned_inside_its_range(pyproject: dict[str
         requirement = Requirement(text)
         assert canonicalize_name(requirement.name) in tested, f"{text} has no pin"
         assert tested[canonicalize_name(requirement.name)] in requirement.specifier, text
+
+
+def test_each_pin_installs_on_the_oldest_python_that_is_promised(pyproject: dict[str, Any]) -> None:
+    """A pin that asks for a later patch release would stop `make` there: pip refuses the whole environment."""
+    oldest = pyproject["project"]["requires-python"].removeprefix(">=") + ".0"
+    installed = {canonicalize_name(found.metadata["Name"]): found for found in distributions()}
+    checked = [
+        installed[name] for name, pin in pins().items() if name in installed and installed[name].version == str(pin)
+    ]
+    assert len(checked) > 100
+    asks = {found.metadata["Name"]: found.metadata.get("Requires-Python") or "" for found in checked}
+    assert {name: needs for name, needs in asks.items() if oldest not in SpecifierSet(needs)} == {}
 
 
 def test_torch_is_a_version_with_cpu_builds_and_drags_no_cuda_packages(pyproject: dict[str, Any]) -> None:

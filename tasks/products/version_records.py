@@ -31,8 +31,8 @@ def published_record(path: Path) -> tuple[SyntheticRecord, SyntheticMeaning]:
     Raises:
         SpecRefused: this is no synthetic version, or its record cannot be read.
     """
-    if kind_of(path) == "model":
-        found, allowed = "a release of a model, which has no rows", "a release of synthetic rows"
+    if (kind := kind_of(path)) not in (None, "synthetic"):
+        found, allowed = f"a release of kind {printable(str(kind))}", "a release of kind synthetic"
         raise SpecRefused([Finding(printable(str(path)), "version", found, allowed, "name another version")])
     remedy = "name the folder of a release of kind synthetic; sudare verify says what is wrong with it"
     return _understood(

@@ -294,6 +294,7 @@ def test_no_rows_are_written_into_a_version_over_a_file_or_into_no_folder(
 
 
 def test_only_synthetic_versions_are_sampled(versions: dict[str, Version], tmp_path: Path) -> None:
-    """A version of tables has no model."""
-    with pytest.raises(Refused, match="no record of synthetic rows"):
+    """A version of tables has no model: it is named as what it is, and its record is not called broken."""
+    with pytest.raises(Refused) as refused:
         sample(versions["town"].folder, rows=5, where={}, seed=PostProcessingSeed(1), to=tmp_path / "a.csv")
+    assert [finding.found for finding in refused.value.findings] == ["a release of kind tables"]
