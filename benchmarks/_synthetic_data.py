@@ -22,7 +22,7 @@ import pyarrow.parquet as parquet
 from numpy.typing import NDArray
 
 from contracts.contract.odcs import load_contract
-from contracts.domains.listed import CategoryDomain
+from contracts.domains.categories import CategoryDomain
 from contracts.release.spec import Source
 from tasks.ingest import ingest
 

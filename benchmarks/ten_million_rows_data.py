@@ -18,8 +18,8 @@ import duckdb
 
 from contracts.contract.contract import Column, Contract
 from contracts.contract.odcs import load_contract
+from contracts.domains.categories import CategoryDomain, MappingDomain
 from contracts.domains.dates import DateDomain
-from contracts.domains.listed import CategoryDomain, MappingDomain
 from contracts.domains.numbers import DecimalDomain, IntegerDomain
 
 MISSING_IN_2048 = 20

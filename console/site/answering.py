@@ -96,14 +96,14 @@ class PageRoutes:
     def _sheltered(self, request: Request, act: Callable[[], Response]) -> Response:
         """Answer; what goes wrong is written down for the operator alone, and the reader is told that it did."""
 
-        def found() -> Response | None:
+        def answer_or_none() -> Response | None:
             try:
                 return act()
             except NotThere:
                 return None
 
         try:
-            answer = sheltered(found, lambda: self._site.error_log)
+            answer = sheltered(answer_or_none, lambda: self._site.error_log)
         except UnexpectedError:
             return self.trouble(request, HTTPStatus.INTERNAL_SERVER_ERROR)
         except SudareError:

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, SerializeAsAny
 from pydantic_core import PydanticCustomError
 
+from contracts.domains.categories import CategoryDomain, MappingDomain
 from contracts.domains.dates import DateDomain
 from contracts.domains.domain import DeclaredDomain
 from contracts.domains.image import ImageDomain
-from contracts.domains.listed import CategoryDomain, MappingDomain
 from contracts.domains.numbers import DecimalDomain, IntegerDomain
 from contracts.plug_ins import PlugInAway, find, others
 from contracts.reading.scalars import Problem, nearest, refuse, show

@@ -56,7 +56,7 @@ class PortableCell:
         null = self.cell.isnull()
         return null | self.cell.isnan().fill_null(False) if self.kind == "real" else null
 
-    def found(self, codes: Mapping[str, int]) -> Any:
+    def code_of(self, codes: Mapping[str, int]) -> Any:
         """Return the code of the text that the value is: as it is spelled, trimmed, or by its value; else null."""
         known = by_value(codes).values()
         values = {number: codes[text] for text in known if (number := number_of(text)) is not None}

@@ -20,7 +20,7 @@ from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from tasks.products.across.federation import Federation
-from tasks.products.across.made import output_of, write_output
+from tasks.products.across.results import output_of, write_output
 from tasks.publish import Publication, publish
 from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.facts import Outputs

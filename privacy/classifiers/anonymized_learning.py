@@ -103,11 +103,11 @@ class AnonymizedLearning:
         made = _training(task, options)
         noise = noise_of(task, options, made)
 
-        def told(done: int, draws: int) -> None:
+        def report_step(done: int, draws: int) -> None:
             progress(0.99 * done / draws, f"training, checkpoint {done} of {draws}")
 
         # Batches, clamping and noise are the grant's; what comes back is released.
-        drawn = grant.draw(ParameterQuery(task.rows(counts), made, noise), key=KEY, progress=told)
+        drawn = grant.draw(ParameterQuery(task.rows(counts), made, noise), key=KEY, progress=report_step)
         progress(1.0, "done")
         model = ClassifierModel(task.rows_layout, task.label, _layers(task, options, drawn[-1].values))
         return Fitted(model, notes=noise_notes(task, options, made), parameters=drawn)

@@ -56,7 +56,7 @@ class Timer:
         """Return what a training is told by: steps done, of how many; `start` is the share done before."""
         began, first = self._clock(), [0]
 
-        def told(done: int, steps: int) -> None:
+        def report_step(done: int, steps: int) -> None:
             # Steps count from the first report on, which may hold those of an earlier run.
             first[0] = first[0] or done
             passed = done - first[0]
@@ -64,7 +64,7 @@ class Timer:
             said = f"training, step {done} of {steps}" + ("" if math.isnan(left) else f", about {left:.0f} s left")
             self.report(start + (1 - start) * 0.99 * done / steps, said)
 
-        return told
+        return report_step
 
 
 class Sums:
@@ -105,5 +105,5 @@ def train(
         TrainingDiverged: the parameters are of no use; what was drawn stays charged.
     """
     execution = Execution(options.device, options.rows_at_once)
-    told = timer.training(SUMS_DONE)
-    return grant.draw(TrainingQuery(rows, learner, plan, execution), key=KEY, progress=told)
+    report_step = timer.training(SUMS_DONE)
+    return grant.draw(TrainingQuery(rows, learner, plan, execution), key=KEY, progress=report_step)

@@ -29,8 +29,8 @@ from privacy.accounting.amounts import PICO, atto_to_text
 from privacy.federation.rounds import RoundSum
 from privacy.learning.learners import parameters_of
 from tasks.products.across.federation import Federation, understood
-from tasks.products.across.made import FederatedOutput, file_names, output_of
-from tasks.products.across.made_checks import check_output, output_forms
+from tasks.products.across.result_checks import check_output, output_forms
+from tasks.products.across.results import FederatedOutput, file_names, output_of
 from tasks.records.files.sum_files import ROUNDS
 from tasks.records.model.across_statements import AcrossRecord
 from tasks.records.model.version_statements import Manifest, RecordTerms

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from datetime import date, timedelta
-from decimal import Decimal
+from datetime import date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import Any
 
@@ -83,6 +83,16 @@ def texts(*values: str | None) -> pl.Series:
     return pl.Series("x", values, dtype=pl.String)
 
 
+def as_value(text: str) -> Decimal | datetime | None:
+    """What a text is once a writer stores its column as numbers, flags or days; None for a text that stays one."""
+    if text.lower() in ("true", "false"):
+        return Decimal(text.lower() == "true")
+    try:
+        return Decimal(text) if set(text) <= set("+-.0123456789") else datetime.fromisoformat(text)
+    except (ValueError, InvalidOperation):
+        return None
+
+
 def reference(a_column: Column, text: str | None) -> int:
     """The code of a text, derived a second time: in Python, with exact numbers, straight from the rules."""
     domain = a_column.domain
@@ -101,8 +111,14 @@ def reference(a_column: Column, text: str | None) -> int:
         return next(place for place, (low, high) in enumerate(domain.bins) if low <= day <= high)
     if stripped in a_column.labels:
         return a_column.labels.index(stripped)
-    if domain.kind == "mapping" and stripped in dict(domain.mapping):
-        return a_column.labels.index(dict(domain.mapping)[stripped])
+    meanings = dict(domain.mapping) if domain.kind == "mapping" else {label: label for label in domain.categories}
+    known = (*domain.missing, *meanings)
+    value = as_value(stripped)
+    alike = [text for text in known if text == stripped] or [
+        text for text in known if value is not None and as_value(text) == value
+    ]
+    if alike:
+        return a_column.null_code if alike[0] in domain.missing else a_column.labels.index(meanings[alike[0]])
     return a_column.labels.index(domain.other) if domain.other is not None else a_column.null_code
 
 
@@ -135,9 +151,9 @@ def awkward_texts(a_column: Column) -> st.SearchStrategy[str]:
         "日本 ",
         "'; DROP TABLE codes; --",
     ]
-    return st.one_of(
-        st.sampled_from(words), st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
-    )
+    values = ["TRUE", "false", "01", "+2.0", ".0", "1.", "1e0"]
+    anything = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
+    return st.one_of(st.sampled_from(words), st.sampled_from(values), anything)
 
 
 KINDS = [name for name in COLUMNS if name not in ("whole categories", "flags")]

@@ -17,7 +17,7 @@ from contracts.canonical import readable_json
 from flows.federation.federated_run import SiteNetwork, coordinate
 from tasks.federation.flower_processes import EngineMissing
 from tasks.products.across.across_checks import UNTOLD, draw_sha256
-from tasks.products.across.made import file_names
+from tasks.products.across.results import file_names
 from tasks.records.across.execution_group import ranges
 from tasks.records.files.array_file import write_arrays
 from tasks.records.files.classifier_files import WEIGHTS

@@ -16,7 +16,7 @@ from flows.federation.site import PLAIN, SiteService, joined
 from privacy.learning.training import initial_state
 from tasks.federation.flower_processes import APP, OWN_APP, FlowerEngine, Lasting, free_port
 from tasks.federation.sockets import answering
-from tasks.products.across.made import ROUNDS
+from tasks.products.across.results import ROUNDS
 from tasks.records.files.classifier_files import WEIGHTS
 from tasks.storage.workspace.settings import environment_for_flower, federation_environment
 from tasks.verify import verify

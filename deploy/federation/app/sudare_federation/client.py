@@ -15,7 +15,7 @@ from flwr.common import Code, FitRes, Status, ndarrays_to_parameters
 from flwr.compat.common import recorddict_compat as compat
 
 from sudare_federation.masks import put_in_place
-from sudare_federation.wire import asked, packed, unpacked
+from sudare_federation.wire import ask_site, packed, unpacked
 
 put_in_place()
 app = ClientApp(mods=[secaggplus_mod])
@@ -26,7 +26,7 @@ CALL = ("number", "attempt", "spec", "contract", "plan")
 @app.query()
 def query(message: Message, context: Context) -> Message:
     """Hand a message over; the answer is the site's."""
-    answer = asked(str(context.node_config["socket"]), message.content[RECORD]["message"])
+    answer = ask_site(str(context.node_config["socket"]), message.content[RECORD]["message"])
     return Message(RecordDict({RECORD: ConfigRecord({"message": answer})}), reply_to=message)
 
 
@@ -42,7 +42,7 @@ def contribute(message: Message, context: Context) -> Message:
         raise RuntimeError("a message of training that secure aggregation did not see")
     told = compat.recorddict_to_fitins(message.content, keep_input=True)
     header = {"op": "round", **{name: told.config.get(name) for name in CALL}}
-    answer, body = unpacked(asked(str(context.node_config["masked"]), packed(header, told.parameters.tensors[0])))
+    answer, body = unpacked(ask_site(str(context.node_config["masked"]), packed(header, told.parameters.tensors[0])))
     if "refused" in answer:
         raise RuntimeError("the site does not contribute")
     residues = np.frombuffer(body, dtype="<u4").astype(np.int64)

@@ -23,7 +23,7 @@ def connected(address: str) -> Connection:
     return Client(address, "AF_UNIX")
 
 
-def asked(address: str, message: bytes) -> bytes:
+def ask_site(address: str, message: bytes) -> bytes:
     """Ask a site's Sudare one thing."""
     with connected(address) as line:
         line.send_bytes(message)

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
+from contracts.domains.categories import CategoryDomain, MappingDomain
 from contracts.domains.dates import DateDomain
-from contracts.domains.listed import CategoryDomain, MappingDomain
 from contracts.domains.spellings import moment_of
 from contracts.domains.statements import ValueKind
 from tests.contracts.samples import column as column_of

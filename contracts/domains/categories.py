@@ -167,7 +167,7 @@ class ListedDomain(DeclaredDomain):
         """Return the code of a category; what is none is `other`, and nothing is a null."""
         import ibis
 
-        found, null = cell.found(self.known_texts), ibis.literal(self.null_code, "int32")
+        found, null = cell.code_of(self.known_texts), ibis.literal(self.null_code, "int32")
         if self.misfit_code == self.null_code:
             return ibis.coalesce(found, null)
         rest = ibis.literal(self.misfit_code, "int32")
@@ -176,8 +176,8 @@ class ListedDomain(DeclaredDomain):
     def portable_violation(self, check: CheckKind, cell: PortableCell) -> Any:
         """True where a value is absent, or is there and no known text."""
         if check == "not_null":
-            return cell.absent() | cell.found(dict.fromkeys(self.missing, 0)).notnull()
-        return ~cell.absent() & cell.found(self.known_texts).isnull()
+            return cell.absent() | cell.code_of(dict.fromkeys(self.missing, 0)).notnull()
+        return ~cell.absent() & cell.code_of(self.known_texts).isnull()
 
     @property
     def extent(self) -> str:

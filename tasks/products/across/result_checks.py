@@ -19,7 +19,7 @@ from privacy.generators.generator import Model
 from privacy.generators.models import FORBIDDEN, read_model
 from privacy.generators.rows import PIECE_ROWS, seed_text
 from tasks.products.across.federation import Federation
-from tasks.products.across.made import COUNTS, FederatedOutput, classifier_files, rows_of, rows_paths, seed_of
+from tasks.products.across.results import COUNTS, FederatedOutput, classifier_files, rows_of, rows_paths, seed_of
 from tasks.products.synthetic.row_replay import check_published_rows
 from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
 from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES
