@@ -110,7 +110,7 @@ class AnonymizedLearning:
         drawn = grant.draw(ParameterQuery(task.rows(counts), made, noise), key=KEY, progress=report_step)
         progress(1.0, "done")
         model = ClassifierModel(task.rows_layout, task.label, _layers(task, options, drawn[-1].values))
-        return Fitted(model, notes=noise_notes(task, options, made), parameters=drawn)
+        return Fitted(model, tuple(drawn), noise_notes(task, options, made))
 
     def hidden(self, options: AnonymizedLearningOptions) -> tuple[int, ...]:
         """Widths of the hidden layers."""

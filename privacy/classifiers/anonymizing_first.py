@@ -113,15 +113,7 @@ class AnonymizingFirst:
         progress(_MEASURED, f"training on made-up rows for {options.epochs} epochs")
         trained = ClassifierModel(task.rows_layout, task.label, _trained(task, options, model, drawn))
         progress(1.0, "done")
-        return Fitted(
-            trained,
-            fitted.measurements,
-            fitted.selections,
-            fitted.notes,
-            fitted.sums,
-            fitted.trainings,
-            seed=drawn,
-        )
+        return Fitted(trained, fitted.draws, fitted.notes, drawn)
 
     def hidden(self, options: AnonymizingFirstOptions) -> tuple[int, ...]:
         """Widths of the hidden layers."""

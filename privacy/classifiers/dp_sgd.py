@@ -120,7 +120,7 @@ class DpSgd:
         trained = train(grant, rows, learner, plan_of(options, plan.events), options, timer)
         progress(1.0, "done")
         model = ClassifierModel(task.rows_layout, task.label, _layers(task, options, trained.checkpoint))
-        return Fitted(model, trainings=(trained,))
+        return Fitted(model, (trained,))
 
     def hidden(self, options: DpSgdOptions) -> tuple[int, ...]:
         """Widths of the hidden layers."""

@@ -118,7 +118,7 @@ class LearningFirst:
         progress(1.0, "done")
         layers = _layers(task, options, drawn[-1].values)
         model = ClassifierModel(task.rows_layout, task.label, layers, self.bounds(options))
-        return Fitted(model, notes=noise_notes(task, options, made), parameters=drawn)
+        return Fitted(model, tuple(drawn), noise_notes(task, options, made))
 
     def hidden(self, options: LearningFirstOptions) -> tuple[int, ...]:
         """Widths of the hidden layers."""

@@ -153,7 +153,7 @@ class ClassGaussian:
         mixture = class_gaussians(blocks, bound=bound, floor=bound * bound * 1e-6, least=1.0)
         model = _model(task, options, projection, made, mixture, np.asarray(blocks.counts))
         progress(1.0, "done")
-        return Fitted(model, (), (), sums=tuple(drawn))
+        return Fitted(model, tuple(drawn))
 
 
 def _projection(task: SynthesisTask, options: ClassGaussianOptions) -> Projection:

@@ -122,7 +122,7 @@ class ClusteredVae:
             latents = shares_kept(latents, network, projection.layout, options.label, made.means)
         model = decoder_model(task, projection.layout, made.rows, latents, network)
         progress(1.0, "done")
-        return Fitted(model, (), (), notes, tuple(sums.drawn), (trained,))
+        return Fitted(model, (*sums.drawn, trained), notes)
 
     def _projection(self, task: SynthesisTask, options: ClusteredOptions) -> Projection:
         layout = checked_layout(task, options.label, self.name)

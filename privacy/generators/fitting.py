@@ -144,7 +144,7 @@ class Fitting:
         found = self._estimate(start, steps=STEPS if size <= LARGE_MODEL else 1)
         # The estimate may be negative; a number of rows is not.
         model = PublishedModel.of(found, max(0, round(self.total())))
-        return Fitted(model, tuple(self.measurements), tuple(self.selections), tuple(notes))
+        return Fitted(model, (*self.measurements, *self.selections), tuple(notes))
 
     def _estimate(self, start: GraphicalModel | None, **precision: Any) -> GraphicalModel:
         """Estimate; a model of one row where the total is 0 or negative."""

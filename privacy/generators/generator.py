@@ -21,7 +21,7 @@ from contracts.contract.impossible_cells import Clique
 from contracts.errors import SudareError
 from privacy.accounting.events import PrivacyEvent
 from privacy.grant.draws import Draws
-from privacy.grant.measurement import Measurement, ParameterMeasurement, Selection, SumMeasurement
+from privacy.grant.measurement import Measurement, Selection, SumMeasurement
 from privacy.learning.layout import RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained
@@ -165,29 +165,51 @@ class Model(Protocol):
         ...
 
 
+class ReleasedDraw(Protocol):
+    """What a grant has drawn for a fit, with the kind of the query that asked for it."""
+
+    kind: ClassVar[str]
+
+
 @dataclass(frozen=True)
 class Fitted(Generic[ModelT_co]):
     """What a fit gives.
 
     Args:
         model: the model; the `rows` of a model of rows is their public or their estimated number.
-        measurements: what was measured, in order.
-        selections: what was chosen, in order.
+        draws: all that was drawn for it; those of one kind in order.
         notes: what a reader of the record should know.
-        sums: the noisy sums over rows that were measured, in order.
-        trainings: what was trained by DP-SGD, in order.
-        parameters: noisy parameters, or checkpoints of a training on noisy changes, in order.
         seed: of post-processing, where the fit drew it; rows are sampled by one that is drawn after the fit.
     """
 
     model: ModelT_co
-    measurements: tuple[Measurement, ...] = ()
-    selections: tuple[Selection, ...] = ()
+    draws: tuple[ReleasedDraw, ...] = ()
     notes: tuple[str, ...] = ()
-    sums: tuple[SumMeasurement, ...] = ()
-    trainings: tuple[Trained, ...] = ()
-    parameters: tuple[ParameterMeasurement, ...] = ()
     seed: PostProcessingSeed | None = None
+
+    def of_kind(self, kind: str) -> tuple[Any, ...]:
+        """Return what was drawn by one kind of query, in order."""
+        return tuple(each for each in self.draws if each.kind == kind)
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """The noisy marginals."""
+        return self.of_kind(Measurement.kind)
+
+    @property
+    def selections(self) -> tuple[Selection, ...]:
+        """The private choices."""
+        return self.of_kind(Selection.kind)
+
+    @property
+    def sums(self) -> tuple[SumMeasurement, ...]:
+        """The noisy sums over rows."""
+        return self.of_kind(SumMeasurement.kind)
+
+    @property
+    def trainings(self) -> tuple[Trained, ...]:
+        """What was trained by DP-SGD."""
+        return self.of_kind(Trained.kind)
 
 
 class Fitter(Protocol, Generic[OptionsT, TaskT_contra, ModelT_co]):

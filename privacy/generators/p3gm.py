@@ -152,7 +152,7 @@ class P3gm:
         trained = train(grant, trained_rows, learner, plan_of(options, plan.events), options, timer)
         model, notes = self.model(task, options, form, made, mixture, layers_of(trained, "decoder"))
         progress(1.0, "done")
-        return Fitted(model, (), (), notes, tuple(sums.drawn), (trained,))
+        return Fitted(model, (*sums.drawn, trained), notes)
 
     def embedded(
         self, form: ModelForm, measure: Callable[[Moments], SumMeasurement], *, deviation: float

@@ -109,7 +109,7 @@ class Vae:
             network = biases_moved(latents, network, layout, options.label, counted)
         model = decoder_model(task, layout, float(counted.sum()), latents, network)
         progress(1.0, "done")
-        return Fitted(model, (), (), notes, tuple(sums.drawn), (trained,))
+        return Fitted(model, (*sums.drawn, trained), notes)
 
     def _checked(self, task: SynthesisTask, options: VariationalOptions) -> RowLayout:
         layout = checked_layout(task, options.label, self.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +100,7 @@ class Measurement:
     number: int
     sha256: str
     threshold: Threshold | None = None
+    kind: ClassVar[str] = "marginal"
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ class Selection:
     event: ExponentialMechanism
     number: int
     sha256: str
+    kind: ClassVar[str] = "choice"
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,7 @@ class SparseMeasurement:
     variance: float
     number: int
     sha256: str
+    kind: ClassVar[str] = "sparse_marginal"
 
 
 @dataclass(frozen=True)
@@ -194,6 +197,7 @@ class SumMeasurement:
     variance: float
     number: int
     sha256: str
+    kind: ClassVar[str] = "sums"
 
 
 @dataclass(frozen=True)
@@ -217,3 +221,4 @@ class ParameterMeasurement:
     event: VectorEvent
     number: int
     sha256: str
+    kind: ClassVar[str] = "parameters"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ class Trained:
     sha256: str
     plan: TrainingPlan
     checkpoint: NDArray[np.int64]
+    kind: ClassVar[str] = "training"
 
     @property
     def key(self) -> str:

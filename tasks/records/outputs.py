@@ -11,13 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.events import PrivacyEvent
-from privacy.grant.measurement import (
-    Measurement,
-    ParameterMeasurement,
-    Selection,
-    SparseMeasurement,
-    SumMeasurement,
-)
+from privacy.grant.measurement import Measurement, SparseMeasurement
 
 if TYPE_CHECKING:
     from contracts.release.tables.levels import Level
@@ -164,16 +158,6 @@ class Fit:
 
     fitted: Fitted[Any]
 
-    @property
-    def measured(self) -> tuple[Measurement | SumMeasurement, ...]:
-        """The noisy marginals and sums, in the order in which they were drawn."""
-        return tuple(sorted((*self.fitted.measurements, *self.fitted.sums), key=lambda each: each.number))
-
-    @property
-    def drawn(self) -> tuple[Measurement | SumMeasurement | Selection, ...]:
-        """Measurements and private choices, in the order in which they were drawn."""
-        return tuple(sorted((*self.measured, *self.fitted.selections), key=lambda each: each.number))
-
 
 @dataclass(frozen=True)
 class Synthesis(Fit):
@@ -209,8 +193,3 @@ class TrainedClassifier(Fit):
     def seed(self) -> PostProcessingSeed | None:
         """The seed of post-processing; None where there is none."""
         return self.fitted.seed
-
-    @property
-    def parameters(self) -> tuple[ParameterMeasurement, ...]:
-        """Noisy parameters, or checkpoints of a training on noisy changes, in order."""
-        return self.fitted.parameters

@@ -9,26 +9,24 @@ from contracts.release.federation_spec import FederationTerms
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.product import TableForm, TablesProduct
 from privacy.table_plans.plan import TOTAL_KEY, table_key
+from tasks.records.files.array_file import ROUNDS
 from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
 from tasks.records.files.part_names import parts_among
-from tasks.records.files.sum_files import ROUNDS, STATISTIC_ARRAYS, STATISTICS
-from tasks.records.files.synthetic_files import CHOICES, MODEL_ARRAYS, MODEL_VALUES
-from tasks.records.files.tidy_tables import DATA, MEASUREMENTS, Role, WrittenFile
+from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES
+from tasks.records.files.tidy_tables import DATA, MEASUREMENTS, WrittenFile
 from tasks.records.model.across_statements import AcrossRecord
+from tasks.records.model.draw_kinds import draw_form
 from tasks.records.model.statement import FileStatement
-from tasks.records.model.synthetic_statements import FittedRecord, SyntheticDraw, SyntheticRecord
+from tasks.records.model.synthetic_statements import FittedRecord, SyntheticRecord
 from tasks.records.model.version_statements import Record, RecordTerms
 from tasks.records.unpublished import Unpublished
 
-_Shown = tuple[str, Role, TableForm]
+_Shown = tuple[str, str, TableForm]
 """Key of the draw that a file shows, its role, and its form."""
-_FIXED: dict[str, Role] = {
+_FIXED: dict[str, str] = {
     WEIGHTS: "weights",
     INPUTS: "inputs",
     CARD: "card",
-    CHOICES: "choices",
-    STATISTICS: "statistics",
-    STATISTIC_ARRAYS: "statistics",
     MODEL_VALUES: "model",
     MODEL_ARRAYS: "model",
     ROUNDS: "rounds",
@@ -78,8 +76,11 @@ def _shown(record: RecordTerms) -> Iterator[tuple[str, _Shown]]:
         yield record.replay.rows.data, ("", "data", "dense")
     if isinstance(record, FittedRecord):
         for draw in record.replay.draws:
+            form = draw_form(draw.kind)
+            for name, role in form.beside.items():
+                yield name, ("", role, "dense")
             if draw.measurements is not None:
-                yield draw.measurements, (draw.key, _role(draw), "dense")
+                yield draw.measurements, (draw.key, form.role, "dense")
 
 
 def _of_tables(record: Record) -> Iterator[tuple[str, _Shown]]:
@@ -105,11 +106,3 @@ def _across(record: AcrossRecord) -> Iterator[tuple[str, _Shown]]:
             yield f"{DATA}/{table.name}.parquet", (each.key, "data", "dense")
     elif terms.generator is not None:
         yield f"{DATA}/{terms.federation}.parquet", ("", "data", "dense")
-
-
-def _role(draw: SyntheticDraw) -> Role:
-    if draw.parameters is not None:
-        return "parameters"
-    if draw.training is not None:
-        return "checkpoint"
-    return "measurements" if draw.statistic is None else "sums"

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from contracts.errors import Finding
     from tasks.records.model.version_statements import Manifest, RecordTerms
     from tasks.storage.progress import Bar
+    from tasks.verification.draws.draw_checks import FileForm
     from tasks.verification.files.version_folder import VersionFolder
-    from tasks.verification.fitted.file_forms import FileForm
     from tasks.verification.inclusion import JournalledRun
     from tasks.verification.outcomes import RuleFindings
 

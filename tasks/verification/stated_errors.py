@@ -44,8 +44,4 @@ def _compared(record: RecordTerms) -> set[str]:
         return {table_key(table.name) for table in record.replay.tables if table.listed is None}
     if not isinstance(record, SyntheticRecord):
         return set()
-    return {
-        draw.key
-        for draw in record.replay.draws
-        if draw.index is None and draw.statistic is None and draw.training is None
-    }
+    return {draw.key for draw in record.replay.draws if draw.kind == "marginal"}

@@ -27,6 +27,7 @@ from privacy.refine.total import estimate_total, kept_total, table_sum
 from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.explanation import explained
 from tasks.records.facts import RunFacts
+from tasks.records.files import part_names
 from tasks.records.files import tidy_tables as tidy
 from tasks.records.groups.contract_terms import SCOPE_WORDS
 from tasks.records.model.statement import FileStatement
@@ -183,7 +184,7 @@ def test_tables_written_in_pieces_are_whole(tmp_path: Path, monkeypatch: pytest.
     whole, pieces = tmp_path / "whole", tmp_path / "pieces"
     for folder in (whole, pieces):
         if folder is pieces:
-            monkeypatch.setattr(tidy, "PIECE", 7)
+            monkeypatch.setattr(part_names, "PIECE", 7)
         for table in facts.tables:
             tidy.write_data(table, facts.contract, folder, marks={}, publish=facts.spec.publish)
     for table in facts.tables:

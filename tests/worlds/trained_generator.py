@@ -93,7 +93,7 @@ class SmallAutoencoder:
             labels=np.empty(0, np.int64),
             impossible=task.impossible,
         )
-        return Fitted(model, (), (), trainings=(trained,))
+        return Fitted(model, (trained,))
 
     def _training(self, task: SynthesisTask) -> TrainingPlan:
         multiplier = calibrated_multiplier(SCHEDULE, epsilon=task.epsilon, delta=task.delta)

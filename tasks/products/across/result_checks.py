@@ -27,10 +27,10 @@ from tasks.records.files.tidy_tables import DATA
 from tasks.records.model.across_statements import AcrossRecord
 from tasks.records.model.synthetic_statements import SyntheticRowsStatement
 from tasks.records.strict_json import printable, shown
+from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.files.array_reader import read_arrays
 from tasks.verification.files.table_files import OTHER_TABLE, compare_column, read_parquet
 from tasks.verification.files.version_folder import OpenFiles
-from tasks.verification.fitted.file_forms import FileForm
 from tasks.verification.fitted_meaning import SyntheticMeaning
 from tasks.verification.record_identity import differences
 

@@ -37,9 +37,8 @@ from privacy.table_plans.plan import CONFIDENCE
 from tasks.products.across.federation import Federation
 from tasks.products.across.table_estimation import estimated_model, fine_noise, measured_table
 from tasks.records.across.seed import seed_of_sums
-from tasks.records.files.array_file import ARRAY_COLUMNS, write_arrays
+from tasks.records.files.array_file import ARRAY_COLUMNS, ROUNDS, write_arrays
 from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
-from tasks.records.files.sum_files import ROUNDS
 from tasks.records.files.synthetic_files import (
     MODEL,
     MODEL_ARRAYS,
@@ -48,7 +47,7 @@ from tasks.records.files.synthetic_files import (
     write_model,
     write_pieces,
 )
-from tasks.records.files.tidy_tables import DATA, MEASUREMENTS, Role, Tidy, WrittenFile, written
+from tasks.records.files.tidy_tables import DATA, MEASUREMENTS, Tidy, WrittenFile, written
 
 COUNTS: Final = {"count": "double", "lower": "int64", "upper": "int64"}
 """Columns of a table after its labels."""
@@ -203,7 +202,7 @@ def rows_paths(federation: Federation) -> tuple[str, str]:
 
 def classifier_files(
     federation: Federation, model: ClassifierModel, version: int
-) -> Iterable[tuple[str, Role, bytes]]:
+) -> Iterable[tuple[str, str, bytes]]:
     """Yield name, role and content of the files of a classifier."""
     product, contract = federation.spec.product, federation.contract
     if not isinstance(product, ModelProduct):

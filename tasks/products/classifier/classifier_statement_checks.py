@@ -18,7 +18,7 @@ from contracts.release.classifier import ModelProduct, model_problems
 from privacy.classifiers.inputs import model_layout
 from tasks.records.model.classifier_statements import ModelReplay
 from tasks.records.strict_json import printable
-from tasks.verification.fitted_meaning import CHOICES, STATISTIC_FILES, statistics
+from tasks.verification.fitted_meaning import drawn_files
 from tasks.verification.record_identity import FIXED_FILES, OTHER, check_forms, differences, read_again
 
 WEIGHTS: Final = "model/model.safetensors"
@@ -66,14 +66,11 @@ def check_network(replay: ModelReplay, meaning: ModelMeaning, *, where: str) -> 
         ("replay.model.widths", ends, (layout.width - classes, classes)),
         ("replay.model.range", stated.range is None or len(stated.range) == 4, True),
     ]
-    learned = any(draw.training is not None or draw.parameters is not None for draw in replay.draws)
+    learned = any(draw.kind in ("training", "parameters") for draw in replay.draws)
     pairs.append(("replay.seed", "none" if replay.seed is None else "a seed", "none" if learned else "a seed"))
     return list(differences(pairs, where=where, allowed="as product and contract say"))
 
 
 def required_files(replay: ModelReplay) -> frozenset[str]:
     """Return the files that a version of a model must have."""
-    files = {WEIGHTS, INPUTS, CARD, *FIXED_FILES}
-    files |= {draw.measurements for draw in replay.draws if draw.measurements is not None}
-    files |= {CHOICES} if any(draw.index is not None for draw in replay.draws) else set()
-    return frozenset(files | (set(STATISTIC_FILES) if statistics(replay) else set()))
+    return frozenset({WEIGHTS, INPUTS, CARD, *FIXED_FILES} | drawn_files(replay))

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from tasks.products.classifier.classifier_training import train_classifier
 from tasks.products.product_kind import Making, MakingStep
+from tasks.records.draws.drawn import write_drawn
 from tasks.records.facts import Outputs, RunFacts
-from tasks.records.files.classifier_files import write_model_files
+from tasks.records.files.classifier_files import write_network
 from tasks.records.files.tidy_tables import WrittenFile
 
 
@@ -25,4 +26,5 @@ class ClassifierMaking:
 
     def write_files(self, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:
         """Write weights, inputs, card, and what was drawn."""
-        return write_model_files(facts, folder, marks=marks)
+        drawn = write_drawn(facts.trained[1].fitted, facts, folder, marks=marks)
+        return (*write_network(facts, folder), *drawn)

@@ -13,16 +13,14 @@ from typing import Final
 import numpy as np
 
 from contracts.errors import Finding
+from privacy.accounting.events import PrivacyEvent
 from privacy.classifiers.classifier_model import ClassifierModel
 from privacy.classifiers.trainer import plan_classifier, trainer
 from tasks.products.classifier.classifier_statement_checks import WEIGHTS, ModelMeaning
 from tasks.records.model.classifier_statements import ModelReplay
 from tasks.storage.progress import Bar
+from tasks.verification.draws.draw_checks import PublishedValues
 from tasks.verification.fitted.refit import Refit, refit
-from tasks.verification.fitted.stand_in_grant import (
-    PublishedValues,
-)
-from tasks.verification.fitted_meaning import FittedEvent
 
 SHARE: Final = 0.01
 """By how much of a layer's largest weight the weights of a training on made-up rows may differ."""
@@ -31,7 +29,7 @@ OTHER_TRAINING: Final = "the weights are not what the trainer makes of the publi
 
 def retrain(
     replay: ModelReplay,
-    events: Sequence[FittedEvent],
+    events: Sequence[PrivacyEvent],
     values: PublishedValues,
     meaning: ModelMeaning,
     published: ClassifierModel,

@@ -30,10 +30,10 @@ from tasks.records.model.classifier_statements import ModelRecord
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
+from tasks.verification.draws.draw_checks import PublishedValues
 from tasks.verification.draws.training_draws import check_options
 from tasks.verification.files.version_folder import OpenFiles
 from tasks.verification.fitted.fitted_checks import FittedChecks
-from tasks.verification.fitted.stand_in_grant import PublishedValues
 from tasks.verification.fitted_meaning import check_own_fields
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import check_file_list

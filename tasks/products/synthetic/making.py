@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from tasks.products.product_kind import Making, MakingStep
 from tasks.products.synthetic.synthesis import synthesize
+from tasks.records.draws.drawn import write_drawn
 from tasks.records.facts import Outputs, RunFacts
-from tasks.records.files.synthetic_files import write_synthetic_files
+from tasks.records.files.synthetic_files import write_model, write_rows
 from tasks.records.files.tidy_tables import WrittenFile
 
 
@@ -26,4 +27,7 @@ class SyntheticMaking:
 
     def write_files(self, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:
         """Write rows, model, and what was drawn."""
-        return write_synthetic_files(facts, folder, marks=marks)
+        _, made = facts.synthetic
+        rows = write_rows(made, facts, folder, marks=marks)
+        drawn = write_drawn(made.fitted, facts, folder, marks=marks)
+        return (*rows, *drawn, *write_model(made.model, folder, marks=marks))

@@ -9,20 +9,21 @@ from collections.abc import Sequence
 from functools import partial
 
 from contracts.errors import Finding
+from privacy.accounting.events import PrivacyEvent
 from privacy.generators.generator import Model
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import plan_synthetic
 from tasks.records.model.synthetic_statements import SyntheticReplay
 from tasks.storage.progress import Bar
+from tasks.verification.draws.draw_checks import PublishedValues
 from tasks.verification.fitted.model_distance import OTHER_FIT, WHERE, compare_models
 from tasks.verification.fitted.refit import Refit, refit
-from tasks.verification.fitted.stand_in_grant import PublishedValues
-from tasks.verification.fitted_meaning import FittedEvent, SyntheticMeaning
+from tasks.verification.fitted_meaning import SyntheticMeaning
 
 
 def reestimate(
     replay: SyntheticReplay,
-    events: Sequence[FittedEvent],
+    events: Sequence[PrivacyEvent],
     values: PublishedValues,
     meaning: SyntheticMeaning,
     published: Model,

@@ -15,12 +15,12 @@ from tasks.records.model.synthetic_statements import SyntheticRecord
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
+from tasks.verification.draws.draw_checks import FileForm, PublishedValues
 from tasks.verification.draws.training_draws import check_options
 from tasks.verification.files.version_folder import OpenFiles
-from tasks.verification.fitted.file_forms import FileForm, synthetic_forms
+from tasks.verification.fitted.file_forms import synthetic_forms
 from tasks.verification.fitted.fitted_checks import FittedChecks
 from tasks.verification.fitted.model_reader import read_published_model
-from tasks.verification.fitted.stand_in_grant import PublishedValues
 from tasks.verification.fitted_meaning import (
     SyntheticMeaning,
     check_own_fields,
@@ -74,7 +74,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
             return []
         product, draws = self.meaning.product, self._record.replay.draws
         findings = check_rows_and_model(self._record, self.meaning, where=self._where)
-        if any(draw.training is not None for draw in draws):
+        if any(draw.kind == "training" for draw in draws):
             form = generator(product.generator).options
             findings += check_options(draws, form, product.options, where=self._where)
         self._sound = self._sound and not findings
@@ -106,7 +106,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         apart = {
             draw.key: distance(model.marginal(tuple(draw.clique)), self._values[draw.key])
             for draw in replay.draws
-            if draw.key in self._values and draw.statistic is None and draw.training is None
+            if draw.key in self._values and draw.kind == "marginal"
         }
         findings += check_distances(self._record, apart, where=self._where)
         if rows is not None:

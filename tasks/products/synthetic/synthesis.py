@@ -57,8 +57,8 @@ def synthesize(
     model = read_model(fitted.model.kind, *fitted.model.to_arrays())
     rows, rows_from = rows_of(product, contract, model)
     made = Synthesis(fitted, model, seed(), rows, rows_from)
-    checkpoints = sum(len(each.draws) for each in fitted.trainings)
-    logger.info("fitted %s: %d draws", plan.generator, len(made.drawn) + checkpoints)
+    further = sum(len(each.draws) - 1 for each in fitted.trainings)
+    logger.info("fitted %s: %d draws", plan.generator, len(fitted.draws) + further)
     return made
 
 

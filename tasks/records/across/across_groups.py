@@ -14,10 +14,10 @@ from privacy.generators.rows import seed_text
 from tasks.records.across import words
 from tasks.records.across.execution_group import EXECUTION, execution_of, terms_of
 from tasks.records.across.seed import seed_of_sums
+from tasks.records.draws.training import SAMPLER
 from tasks.records.fitted_groups.classifier_groups import KNOWN_BIAS as BIAS_OF_MODELS
 from tasks.records.fitted_groups.classifier_groups import USES as USES_OF_MODELS
 from tasks.records.fitted_groups.synthetic_groups import with_fills
-from tasks.records.fitted_groups.training_entries import SAMPLER
 from tasks.records.groups.account import LEDGER, noise_words
 from tasks.records.groups.contract_terms import CONTRACT, UNIT, sensitivities
 from tasks.records.groups.evidence import OUTPUT

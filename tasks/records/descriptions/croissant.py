@@ -8,12 +8,15 @@ creator is the curator whom the publisher declares, and is left out where nobody
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from tasks.records.draws.draw_form import DrawForm
 from tasks.records.explanation import RecordExplanation
 from tasks.records.files.tidy_tables import DATA, WrittenFile
 from tasks.records.groups.contract_terms import SCOPE_WORDS
+from tasks.records.model.draw_kinds import draw_form, draw_kinds
 from tasks.records.public_text import sentence
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
@@ -76,10 +79,7 @@ _ROLES = {
     "rows": "Synthetic rows.",
     "part": "Some rows of a data file once more.",
     "measurements": "Noisy counts as they were drawn.",
-    "sums": "Noisy sums over rows as they were drawn.",
     "statistics": "What was added up in each sum over rows.",
-    "checkpoint": "The last checkpoint of a training, as it was drawn.",
-    "parameters": "Noisy parameters of a network as they were drawn, or the last checkpoint of them.",
     "rounds": "The noisy sum over sites of each round, as it was drawn.",
     "choices": "Private choices as they were made.",
     "model": "The fitted model, in whole numbers.",
@@ -96,18 +96,8 @@ _MEANINGS = {
     "structural_zero": "Whether the contract declares the cell impossible.",
     "suppressed": "Whether the noisy count is below the threshold of the minimum-frequency rule; it is missing then.",
 }
+_ARRAYS = frozenset({"model", "statistics", "rounds"})
 _OF_ARRAYS = {"array": "Name of an array.", "value": "Its values in row-major order."}
-_OF_CHECKPOINTS = {"part": "Parameters, the optimizer's moments, or their average.", "value": "A number of it."}
-_OF_PARAMETERS = {"value": "Steps of a parameter's range; of a training on noisy changes the bits of a double."}
-_OF_SUMS = {
-    "part": "What is added up: counts, sums, products (diagonal or full), or features.",
-    "group": "Place of the group of rows, from 0.",
-    "i": "Place of the entry, from 0; of features the frequency. Missing for counts.",
-    "j": "Place of the other factor of a product; of features 0 for the cosine, 1 for the sine.",
-    "noisy": "Noisy sum, as it was drawn, in units of its lattice.",
-    "value": "The same in natural units.",
-    "variance": "Variance of the noise of the value.",
-}
 
 
 def croissant(explanation: RecordExplanation) -> dict[str, Any]:
@@ -166,7 +156,7 @@ def _file(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
         "@type": "cr:FileObject",
         "@id": _id(file.path, f"file-{number}"),
         "name": path.name,
-        "description": _ROLES["rows" if synthetic and file.role == DATA else file.role],
+        "description": _summary("rows" if synthetic and file.role == DATA else file.role),
         "contentUrl": file.path,
         "contentSize": f"{file.bytes} B",
         "encodingFormat": _FORMATS[path.suffix],
@@ -176,9 +166,7 @@ def _file(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
 
 def _records(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
     name, rows = file.path.removesuffix(".parquet"), synthetic and file.role == DATA
-    by_role = {"model": _OF_ARRAYS, "statistics": _OF_ARRAYS, "sums": _OF_SUMS, "checkpoint": _OF_CHECKPOINTS}
-    by_role |= {"parameters": _OF_PARAMETERS, "rounds": _OF_ARRAYS}
-    meanings = {} if rows else by_role.get(file.role, _MEANINGS)
+    meanings = {} if rows else _columns(file.role)
     otherwise = "Synthetic value." if rows else "Label of the cell."
     records, source = _id(name, f"records-{number}"), _id(file.path, f"file-{number}")
     return {
@@ -198,9 +186,27 @@ def _records(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
     }
 
 
+def _columns(role: str) -> Mapping[str, str]:
+    """Say what the columns of a file mean; those of cells where nothing else is known."""
+    if role in _ROLES:
+        return _OF_ARRAYS if role in _ARRAYS else _MEANINGS
+    return _form(role).columns
+
+
+def _summary(role: str) -> str:
+    """Say what a file is."""
+    return _ROLES[role] if role in _ROLES else _form(role).summary
+
+
+def _form(role: str) -> DrawForm[Any, Any]:
+    """Return the kind of draw whose files have a role."""
+    form: DrawForm[Any, Any] = next(form for form in map(draw_form, draw_kinds()) if form.role == role)
+    return form
+
+
 def _rows(file: WrittenFile) -> str:
     """Say what the rows are."""
-    if file.role in ("model", "statistics", "sums", "checkpoint", "parameters", "rounds"):
+    if _columns(file.role) is not _MEANINGS:
         return f"{file.rows} rows, one a number."
     if file.form == "dense":
         return f"{file.rows} rows, one a cell of the declared domain."

@@ -11,6 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from tasks.records.files.tidy_tables import MEASUREMENTS
+
+ROUNDS: Final = f"{MEASUREMENTS}/rounds.parquet"
+"""The sums over sites, of all rounds."""
 ARRAY_COLUMNS: Final = (("array", "string"), ("value", "int64"))
 
 

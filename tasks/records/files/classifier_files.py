@@ -1,8 +1,7 @@
-"""The files of a version of a model: weights, contract of inputs, model card, and what was drawn for them."""
+"""The files of a classifier: weights, contract of inputs, and model card."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -11,8 +10,7 @@ from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.classifiers.inputs import CardTerms, card_of, inputs_of
 from privacy.classifiers.trainer import trainer
 from tasks.records.facts import RunFacts
-from tasks.records.files.parameter_files import write_parameters
-from tasks.records.files.synthetic_files import MODEL, write_drawn
+from tasks.records.files.synthetic_files import MODEL
 from tasks.records.files.tidy_tables import WrittenFile, written
 
 WEIGHTS: Final = f"{MODEL}/model.safetensors"
@@ -20,8 +18,8 @@ INPUTS: Final = f"{MODEL}/inputs.json"
 CARD: Final = f"{MODEL}/card.md"
 
 
-def write_model_files(facts: RunFacts, folder: Path, *, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:
-    """Write the files of a run that trained a model, the weights first.
+def write_network(facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
+    """Write weights, contract of inputs and card of a run that trained a classifier.
 
     Args:
         facts: the finished run.
@@ -40,8 +38,6 @@ def write_model_files(facts: RunFacts, folder: Path, *, marks: Mapping[str, str]
         written(folder, WEIGHTS, "", "weights", model.parameters, ()),
         written(folder, INPUTS, "", "inputs", 1, ()),
         written(folder, CARD, "", "card", 1, ()),
-        *write_drawn(made.fitted, facts, folder, marks=marks),
-        *write_parameters(made.parameters, folder, marks=marks),
     )
 
 

@@ -1,4 +1,4 @@
-"""Parts of a data file: names of the files that hold its rows once more, for engines that read folders."""
+"""How a data file is cut: into pieces as it is written, and into parts, files that hold its rows once more."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Final
 
 _PART: Final = re.compile(r"/part-(\d{5})\.parquet")
 MOST_PARTS: Final = 100_000
+PIECE = 1 << 20
+"""Rows that are held in memory at once, and written as one row group."""
 
 
 def part_name(data: str, place: int) -> str:

@@ -1,17 +1,16 @@
-"""The files of a synthetic version: rows, raw noisy marginals and sums, private choices, the model in whole numbers.
+"""The files of synthetic rows: the rows, and the model in whole numbers.
 
-Rows and marginals are made and written piece by piece; in memory at once are the codes of all rows (four bytes a
+Rows are made and written piece by piece; in memory at once are the codes of all rows (four bytes a
 value) and one piece of values.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,81 +18,19 @@ import pyarrow.parquet as pq
 from contracts.canonical import readable_json
 from contracts.contract.decoding import Decoded
 from contracts.contract.spreadsheet import Formulas
-from privacy.generators.generator import Fitted, Model
+from privacy.generators.generator import Model
 from privacy.generators.rows import PIECE_ROWS, synthetic_rows
-from privacy.grant.measurement import Measurement, Selection, SumMeasurement
-from privacy.marginals.uncertainty import half_width
-from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.facts import RunFacts
 from tasks.records.files.array_file import ARRAY_COLUMNS, write_arrays
-from tasks.records.files.checkpoint_files import write_checkpoints
 from tasks.records.files.csv_rows import write_csv
 from tasks.records.files.row_arrays import arrow_array, row_schema
 from tasks.records.files.row_group_parts import write_parts
-from tasks.records.files.sum_files import sum_name, write_sums
-from tasks.records.files.tidy_tables import DATA, MEASUREMENTS, WrittenFile, write_measurement, written
+from tasks.records.files.tidy_tables import DATA, WrittenFile, written
 from tasks.records.outputs import Synthesis
 
 MODEL: Final = "model"
 MODEL_VALUES: Final = f"{MODEL}/model.json"
 MODEL_ARRAYS: Final = f"{MODEL}/arrays.parquet"
-CHOICES: Final = f"{MEASUREMENTS}/choices.json"
-_LONGEST_NAME: Final = 80
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
-
-
-def write_synthetic_files(facts: RunFacts, folder: Path, *, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:
-    """Write the data files of a synthetic run: rows, measurements, choices, model.
-
-    Args:
-        facts: the finished run.
-        folder: the version's folder.
-        marks: what each Parquet file says about where it comes from.
-    Returns:
-        tuple[WrittenFile, ...]: the files, rows first.
-    Privacy: released values only.
-    """
-    _, made = facts.synthetic
-    rows = write_rows(made, facts, folder, marks=marks)
-    drawn = write_drawn(made.fitted, facts, folder, marks=marks)
-    return (*rows, *drawn, *write_model(made.model, folder, marks=marks))
-
-
-def write_drawn(
-    fitted: Fitted[Any], facts: RunFacts, folder: Path, *, marks: Mapping[str, str]
-) -> tuple[WrittenFile, ...]:
-    """Write what was drawn for a fit: noisy marginals and sums, checkpoints, private choices."""
-    files: list[WrittenFile] = []
-    for measurement in fitted.measurements:
-        name, width = measurement_name(measurement), half_width(measurement.event, CONFIDENCE)
-        files.append(write_measurement(measurement, name, width, facts.contract, folder, marks=marks))
-    if fitted.sums:
-        files += write_sums(fitted.sums, folder, marks=marks)
-    files += write_checkpoints(fitted.trainings, facts.entries, folder, marks=marks)
-    if fitted.selections:
-        (folder / CHOICES).parent.mkdir(exist_ok=True)
-        (folder / CHOICES).write_bytes(readable_json([choice_entry(each) for each in fitted.selections]))
-        files.append(written(folder, CHOICES, "", "choices", len(fitted.selections), ()))
-    return tuple(files)
-
-
-def measurement_name(measurement: Measurement | SumMeasurement) -> str:
-    """Name a measurement's file after its number, and its columns or what was added up."""
-    if isinstance(measurement, SumMeasurement):
-        return sum_name(measurement)
-    columns = _UNSAFE.sub("-", "_x_".join(measurement.clique))[:_LONGEST_NAME] or "total"
-    return f"{measurement.number:04d}-{columns}"
-
-
-def choice_entry(selection: Selection) -> dict[str, Any]:
-    """Write one private choice as JSON."""
-    return {
-        "key": selection.key,
-        "number": selection.number,
-        "columns": list(selection.clique),
-        "index": selection.index,
-        "epsilon": str(selection.event.epsilon),
-    }
 
 
 def write_rows(

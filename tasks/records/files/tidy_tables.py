@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from contracts.release.tables.levels import level_name
 from contracts.release.tables.table_form import data_marks, measurement_marks
 from privacy.refine.sparse_tables import RefinedCells
 from privacy.refine.tables import Coarser, Refined
+from tasks.records.files import part_names
 from tasks.records.files.csv_rows import write_csv
 
 if TYPE_CHECKING:
@@ -37,28 +38,10 @@ if TYPE_CHECKING:
     from privacy.grant.measurement import Measurement, SparseMeasurement
     from tasks.records.outputs import ReleasedTable
 
-PIECE = 1 << 20
-"""Rows that are held in memory at once."""
-
 DATA, MEASUREMENTS = "data", "measurements"
 VALUE_COLUMNS = ("count", "noisy", "variance", "lower", "upper", "structural_zero", "suppressed")
 _OF_A_COUNT = frozenset({"count", "noisy", "lower", "upper"})
 ColumnValues = Mapping[str, NDArray[np.generic]]
-Role = Literal[
-    "data",
-    "part",
-    "measurements",
-    "sums",
-    "statistics",
-    "checkpoint",
-    "parameters",
-    "rounds",
-    "choices",
-    "model",
-    "weights",
-    "inputs",
-    "card",
-]
 
 
 @dataclass(frozen=True)
@@ -68,9 +51,9 @@ class WrittenFile:
     Args:
         path: relative to the version's folder, with slashes.
         draw: key of the draw that it shows; empty where it shows none or many.
-        role: refined or synthetic data, a part of it once more, raw measurements of marginals or of sums over rows,
-            what these sums are of, checkpoints of trainings, noisy parameters, private choices, the model that rows
-            come from; or weights, contract of inputs and card of a model.
+        role: what it is: "data", refined or synthetic; "part", some rows of it once more; "measurements" of
+            marginals; the role that another kind of draw gives its files; "rounds"; "model"; or "weights", "inputs"
+            and "card" of a classifier.
         rows: number of rows; of a dense table fixed by the declared domain, else released like its values.
         columns: name and type of each column, in order.
         sha256: digest of the file (hex).
@@ -80,7 +63,7 @@ class WrittenFile:
 
     path: str
     draw: str
-    role: Role
+    role: str
     rows: int
     columns: tuple[tuple[str, str], ...]
     sha256: str
@@ -232,7 +215,7 @@ class Tidy:
             _write_csv(target, self._pieces(schema), formulas)
         else:
             _write_parquet(target, schema, self._clique, self._pieces(schema))
-        role: Role = "data" if path.startswith(DATA) else "measurements"
+        role: str = "data" if path.startswith(DATA) else "measurements"
         columns = tuple((field.name, _type_name(field.type)) for field in schema)
         form: TableForm = "dense" if self._codes is None else "sparse"
         return replace(written(folder, path, draw, role, self._rows, columns), form=form)
@@ -249,15 +232,15 @@ class Tidy:
         return pa.schema([*labels, *values], metadata=dict(marks))
 
     def _pieces(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in order, at most `PIECE` at a time."""
-        for start in range(0, max(self._rows, 1), PIECE):  # a list without cells is one piece without rows
-            stop = min(start + PIECE, self._rows)
+        """Yield the rows in order, at most `part_names.PIECE` at a time."""
+        for start in range(0, max(self._rows, 1), part_names.PIECE):  # a list without cells is one piece without rows
+            stop = min(start + part_names.PIECE, self._rows)
             cells = np.arange(start, stop) if self._codes is None else self._codes[start:stop]
             arrays: list[Any] = []
             for place, labels in enumerate(self._labels):
                 codes = pa.array(digit(cells, self._shape, place)).cast(schema.field(place).type.index_type)
                 arrays.append(pa.DictionaryArray.from_arrays(codes, labels))
-            piece = slice(start, start + PIECE)
+            piece = slice(start, start + part_names.PIECE)
             for name, array in self._values.items():
                 missing = self._missing.get(name)
                 arrays.append(pa.array(array[piece], mask=None if missing is None else missing[piece]))
@@ -267,11 +250,11 @@ class Tidy:
 def _write_parquet(target: Path, schema: pa.Schema, labels: Sequence[str], pieces: Iterator[pa.RecordBatch]) -> None:
     with pq.ParquetWriter(target, schema, compression="zstd", use_dictionary=list(labels)) as writer:
         for piece in pieces:
-            writer.write_batch(piece, row_group_size=PIECE)
+            writer.write_batch(piece, row_group_size=part_names.PIECE)
 
 
 def written(
-    folder: Path, path: str, draw: str, role: Role, rows: int, columns: tuple[tuple[str, str], ...]
+    folder: Path, path: str, draw: str, role: str, rows: int, columns: tuple[tuple[str, str], ...]
 ) -> WrittenFile:
     """Describe a file that has been written, with its digest and size."""
     with (folder / path).open("rb") as file:

@@ -7,8 +7,8 @@ from typing import Any
 
 from contracts.message import messages_to_json
 from privacy.generators.rows import seed_text
+from tasks.records.draws.drawn import stated_draws
 from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
-from tasks.records.fitted_groups.synthetic_replay_block import drawn_part
 from tasks.records.groups.field import Run
 
 
@@ -17,7 +17,7 @@ def model_part(run: Run) -> dict[str, Any]:
     made = run.facts.trained[1]
     model = made.model
     return {
-        "draws": drawn_part(run),
+        "draws": stated_draws(run.facts),
         "model": {
             "weights": WEIGHTS,
             "inputs": INPUTS,

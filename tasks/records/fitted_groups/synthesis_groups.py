@@ -6,12 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contracts.message import message
 from privacy.generators.rows import seed_text
-from privacy.grant.measurement import Measurement, SumMeasurement
-from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, choice_entry, measurement_name
-from tasks.records.files.tidy_tables import MEASUREMENTS
-from tasks.records.fitted_groups import parameter_entries as parameters
-from tasks.records.fitted_groups import sum_entries as sums
-from tasks.records.fitted_groups import training_entries as trainings
+from tasks.records.draws.choice import choice_entry
+from tasks.records.draws.drawn import measured as measured_draws
+from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES
 from tasks.records.groups.field import NONE, FieldGroup, Run, public
 
 if TYPE_CHECKING:
@@ -96,30 +93,7 @@ def model(run: Run) -> dict[str, Any]:
 
 def measured(run: Run) -> list[dict[str, Any]]:
     """List what was measured, in order, with its noise and its file."""
-    _, made = run.facts.fit
-    return (
-        [
-            {
-                "key": each.key,
-                **(sums.sum_entry(each) if isinstance(each, SumMeasurement) else _marginal(each)),
-                "file": f"{MEASUREMENTS}/{measurement_name(each)}.parquet",
-            }
-            for each in made.measured
-        ]
-        + [
-            {"key": trained.draws[-1], **trainings.training_entry(trained, number)}
-            for trained, number in trainings.last_numbers(run.facts)
-        ]
-        + parameters.parameters_entry(run.facts)
-    )
-
-
-def _marginal(measurement: Measurement) -> dict[str, Any]:
-    return {
-        "columns": " × ".join(measurement.clique) or message("total"),
-        "cells": measurement.values.size,
-        "deviation": f"{measurement.variance**0.5:.6g}",
-    }
+    return measured_draws(run.facts)
 
 
 def choices(run: Run) -> list[dict[str, Any]] | str:

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from contracts.message import Message, messages_from_json
+from tasks.records.model.draw_kinds import OfItsKind
 from tasks.records.model.statement import Count, Hash, StatedText, Statement, Tuple
-from tasks.records.model.version_statements import DrawStatement, RecordTerms, ReplayTerms
+from tasks.records.model.version_statements import FittedDraw, RecordTerms, ReplayTerms
 
 SeedText = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
@@ -26,43 +27,6 @@ def _message(note: str | dict[str, Any]) -> str | dict[str, Any]:
 
 Note = Annotated[StatedText | dict[str, Any], AfterValidator(_message)]
 """What a generator or trainer says of its fit; one with parameters as `messages_to_json` writes it."""
-
-
-class StatisticStatement(Statement):
-    """What a sum over rows adds up: its parameters, with arrays by their digests, and the arrays' shapes."""
-
-    digest: Hash
-    parameters: dict[str, Any]
-    shapes: dict[Hash, Tuple[Count]]
-
-
-class TrainingStatement(Statement):
-    """One interval of a training by DP-SGD.
-
-    Its plan (rationals as text), the digest of what was trained, and which interval it is; None for an attempt that
-    was interrupted and lost.
-    """
-
-    plan: dict[str, Any]
-    learner: Hash
-    interval: Count | None
-
-
-class ParametersStatement(Statement):
-    """Noisy parameters, or a checkpoint of a training on noisy changes: what was trained, and which draw it is."""
-
-    perturbation: dict[str, Any]
-    interval: Count
-
-
-class SyntheticDraw(DrawStatement):
-    """One draw: a marginal or sums over rows, in a file of its own, a choice, part of a training, or parameters."""
-
-    measurements: StatedText | None
-    index: Count | None
-    statistic: StatisticStatement | None = None
-    training: TrainingStatement | None = None
-    parameters: ParametersStatement | None = None
 
 
 class ModelStatement(Statement):
@@ -87,7 +51,7 @@ class SyntheticRowsStatement(Statement):
 class FittedReplay(ReplayTerms):
     """The replay block of what is fitted to noisy values: synthetic rows, or a model."""
 
-    draws: Tuple[SyntheticDraw]
+    draws: Tuple[Annotated[FittedDraw, OfItsKind()]]
     notes: Tuple[Note]
 
     @property

@@ -144,6 +144,16 @@ class DrawStatement(Statement):
     listed: ListedStatement | None = None
 
 
+class FittedDraw(DrawStatement):
+    """What the record says of one draw for a fit: each kind of draw has a statement of its own, by its `kind`.
+
+    `measurements` is the file of its values; None where none is published.
+    """
+
+    kind: str
+    measurements: StatedText | None
+
+
 class TotalStatement(Statement):
     """The total that the tables were refined to; an average of noisy sums may be kept only where a table gains."""
 

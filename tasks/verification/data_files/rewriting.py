@@ -22,13 +22,13 @@ import pyarrow.parquet as pq
 from contracts.contract.spreadsheet import Formulas
 from contracts.errors import Finding
 from tasks.records.files.csv_rows import write_csv
-from tasks.records.files.part_names import parts_among
-from tasks.records.files.tidy_tables import PIECE, index_type
+from tasks.records.files.part_names import PIECE, parts_among
+from tasks.records.files.tidy_tables import index_type
 from tasks.records.model.version_statements import Manifest, RecordTerms
 from tasks.records.strict_json import printable, shown
+from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.files.table_files import UNREADABLE
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder
-from tasks.verification.fitted.file_forms import FileForm
 from tasks.verification.product_checks import ProductChecks
 
 ROOM: Final = "the file has room for what nobody declared: take its values, and ask the publisher what else it holds"

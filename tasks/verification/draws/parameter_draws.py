@@ -14,14 +14,31 @@ from itertools import pairwise
 from math import isqrt
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
-from tasks.records.model.synthetic_statements import SyntheticDraw
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector
+from privacy.grant.queries.parameters import ParameterQuery
+from tasks.records.draws.parameters import PARAMETER_SCHEMA, ParameterDraw
+from tasks.records.model.version_statements import FittedDraw
 from tasks.records.strict_json import printable, shown
+from tasks.verification.draws.draw_checks import (
+    UNDERSTATED,
+    DrawChecks,
+    FileForm,
+    FittedMeaning,
+    OtherDraw,
+    PublishedValues,
+    is_own_file,
+)
+from tasks.verification.files.parquet_pages import open_numbers
+from tasks.verification.files.table_files import MISFIT, OTHER_NOISE, UNREADABLE
 from tasks.verification.record_identity import OTHER, differences
+from tasks.verification.refinement_replay import values_sha256
 
 STEPS: Final = 2**16
-_UNDERSTATED: Final = "the stated loss does not follow from the contract: do not rely on the claimed guarantee"
 _TRAINED: Final = frozenset({"label", "widths", "epochs", "batch", "learning_rate", "regulariser", "seed"})
 _KINDS: Final = {
     "parameters": _TRAINED | {"kind", "lowest", "highest", "lowest_bias", "highest_bias"},
@@ -29,47 +46,62 @@ _KINDS: Final = {
 }
 
 
-def check_parameters(draws: Sequence[SyntheticDraw], contract: Contract, *, where: str) -> list[Finding]:
-    """Check the draws of noisy parameters: their form, their course, and what their events say.
+class ParameterChecks(DrawChecks[ParameterDraw, ParameterQuery]):
+    """The checks of noisy parameters."""
 
-    Args:
-        draws: all draws of the version, in order.
-        contract: gives the rows of a unit.
-        where: the record's file name.
-    """
-    placed = [(place, draw) for place, draw in enumerate(draws) if draw.parameters is not None]
+    events = (DiscreteLaplaceVector, DiscreteGaussian)
+
+    def check(
+        self,
+        placed: Sequence[tuple[int, ParameterDraw]],
+        draws: Sequence[FittedDraw],
+        meaning: FittedMeaning,
+        *,
+        where: str,
+    ) -> list[Finding]:
+        """Check their form, their course, and what their events say."""
+        return _check_course(placed, meaning.contract, where)
+
+    def form(self, draw: ParameterDraw, meaning: FittedMeaning) -> FileForm:
+        """Numbers are written with dictionaries."""
+        return FileForm(all_dictionaries=True)
+
+    def read(
+        self, data: bytes, draw: ParameterDraw, event: Any, meaning: FittedMeaning, rebuilt: Any
+    ) -> tuple[NDArray[np.int64] | None, list[Finding]]:
+        """Check a file of noisy parameters."""
+        return check_parameter_file(data, draw)
+
+    def matching(self, query: ParameterQuery, draw: ParameterDraw, values: PublishedValues) -> ParameterQuery:
+        """Compare what was trained; of the draws before the last one nothing is published."""
+        if draw.parameters.perturbation != query.perturbation.to_json():
+            raise OtherDraw(f"draw {draw.key!r}: another training was asked for, not what is there")
+        return query
+
+
+def _check_course(placed: Sequence[tuple[int, ParameterDraw]], contract: Contract, where: str) -> list[Finding]:
     findings: list[Finding] = []
     for number, (place, draw) in enumerate(placed):
-        stated = draw.parameters
-        if stated is None:
-            continue
-        at, made = f"replay.draws[{place}]", stated.perturbation
+        at, stated = f"replay.draws[{place}]", draw.parameters
+        made = stated.perturbation
         try:
             count, draws_in_all, epochs = _read(made)
         except (KeyError, TypeError, ValueError) as error:
             found, allowed = printable(f"{type(error).__name__}: {error}"), "parameters, or changes of them"
             findings.append(Finding(where, f"{at}.parameters.perturbation", found, allowed, OTHER))
             continue
-        last, name = number == draws_in_all - 1, draw.measurements or ""
-        own = name.startswith("measurements/") and name.endswith(".parquet") and name.count("/") == 1
+        last, own = number == draws_in_all - 1, is_own_file(draw.measurements)
         pairs: list[tuple[str, object, object]] = [
             (f"{at}.clique", list(draw.clique), []),
             (f"{at}.shape", list(draw.shape), [count]),
-            (f"{at}.index", draw.index, None),
-            (f"{at}.statistic", draw.statistic, None),
             (f"{at}.parameters.interval", stated.interval, number),
-            (f"{at}.parameters.perturbation", shown(str(made)), shown(str(_first(placed)))),
+            (f"{at}.parameters.perturbation", shown(str(made)), shown(str(placed[0][1].parameters.perturbation))),
             (f"{at}.parameters, draws", len(placed), draws_in_all),
             (f"{at}.measurements", own, last),
         ]
         findings += differences(pairs, where=where, allowed="as of every draw of parameters; the last is published")
         findings += _check_event(draw.event, count, epochs, contract, f"{at}.event", where)
     return findings
-
-
-def _first(placed: Sequence[tuple[int, SyntheticDraw]]) -> Mapping[str, Any]:
-    first = placed[0][1].parameters
-    return {} if first is None else first.perturbation
 
 
 def _read(document: Mapping[str, Any]) -> tuple[int, int, int]:
@@ -99,9 +131,9 @@ def _check_event(
         expected = {"moves": [root + (root * root < square)]}
     elif event.get("kind") != "discrete_laplace_vector":
         allowed = "discrete_laplace_vector or discrete_gaussian"
-        return [Finding(where, f"{at}.kind", shown(event.get("kind")), allowed, _UNDERSTATED)]
+        return [Finding(where, f"{at}.kind", shown(event.get("kind")), allowed, UNDERSTATED)]
     return [
-        Finding(where, f"{at}.{name}", shown(event.get(name)), f"{value}, derived anew", _UNDERSTATED)
+        Finding(where, f"{at}.{name}", shown(event.get(name)), f"{value}, derived anew", UNDERSTATED)
         for name, value in expected.items()
         if event.get(name) != value
     ]
@@ -111,3 +143,33 @@ def _is_whole(value: Any, most: int) -> int:
     if type(value) is not int or not 1 <= value <= most:
         raise ValueError("no whole number in range")
     return value
+
+
+def check_parameter_file(data: bytes, draw: ParameterDraw) -> tuple[NDArray[np.int64] | None, list[Finding]]:
+    """Check a file of noisy parameters.
+
+    Args:
+        data: bytes of the file.
+        draw: what the record says of the draw.
+    Returns:
+        tuple: the numbers as they were drawn, None where they cannot be read; and what is wrong.
+    """
+    where = printable(draw.measurements or "")
+    try:
+        file = open_numbers(data)
+        found = [(field.name, str(field.type)) for field in file.schema_arrow]
+        wanted = [(field.name, str(field.type)) for field in PARAMETER_SCHEMA]
+        for field, is_, must in (("columns", found, wanted), ("rows", [file.metadata.num_rows], list(draw.shape))):
+            if is_ != must:
+                return None, [Finding(where, field, shown(str(is_)), shown(str(must)), MISFIT)]
+        column = file.read().column("value")
+        if column.null_count:
+            return None, [Finding(where, "column value", "missing values", "a value in every row", MISFIT)]
+        numbers = column.to_numpy().astype(np.int64)
+    except UNREADABLE as error:
+        return None, [Finding(where, "the file", printable(str(error)), "a whole Parquet file", MISFIT)]
+    digest = values_sha256(numbers)
+    if digest != draw.sha256:
+        allowed = f"{draw.sha256}, as it was entered when it was drawn"
+        return numbers, [Finding(where, "SHA-256 of the numbers", digest, allowed, OTHER_NOISE)]
+    return numbers, []

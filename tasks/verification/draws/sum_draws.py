@@ -1,4 +1,8 @@
-"""How far can one privacy unit move a published sum over rows? Derived here anew, from its parameters alone.
+"""Sums over rows: how far can one privacy unit move them, and are the published values those that were drawn?
+
+The bound is derived here anew, from the parameters of a sum alone. Whoever has both files of the statistics can
+rebuild each: its digest, its columns and its length must be those of the record. Then each number's part, group and
+entries follow, its natural value and its variance.
 
 A row's vector z has norm at most R = 2^bits, its weights a_g are not negative and add up to A. One row moves each
 part of counts (a_g), sums (a_g z_i), squares (a_g z_i^2) or products by at most m, once all are brought to one scale:
@@ -14,42 +18,120 @@ numbers whose squares add up to that. The proofs are in docs/derivations.md, sec
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from contracts.contract.contract import Adjacency, Contract
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from contracts.contract.contract import Adjacency
 from contracts.errors import Finding
-from tasks.records.model.synthetic_statements import StatisticStatement, SyntheticDraw
-from tasks.records.strict_json import printable, shown
+from privacy.accounting.events import DiscreteGaussian
+from privacy.grant.queries.sums import SumQuery
+from privacy.learning.layout import row_layout
+from privacy.learning.moments import Moments
+from privacy.learning.written_statistics import PART_NAMES, nearly, read_statistic
+from privacy.marginals.uncertainty import variance
+from tasks.records.draws.sums import SUM_SCHEMA, StatisticStatement, SumDraw, sum_columns
+from tasks.records.model.version_statements import FittedDraw
+from tasks.records.strict_json import printable, read_json, shown
+from tasks.verification.draws.draw_checks import (
+    SHARE,
+    UNDERSTATED,
+    DrawChecks,
+    FileForm,
+    FittedMeaning,
+    OtherDraw,
+    PublishedValues,
+    is_own_file,
+)
+from tasks.verification.files.array_reader import read_arrays
+from tasks.verification.files.parquet_pages import unpacked_size
+from tasks.verification.files.table_files import MISFIT, OTHER_NOISE, UNCERTAINTY, UNREADABLE, compare_column
+from tasks.verification.files.version_folder import OpenFiles
 from tasks.verification.record_identity import OTHER, differences
+from tasks.verification.refinement_replay import RELATIVE_TOLERANCE, values_sha256
 
-MOST_NORMS: Final = 6
-"""So many moves has the event of a sum at most: two for each of three parts."""
+STATISTIC_FILES: Final = ("measurements/statistics.json", "measurements/statistics.parquet")
+_OTHER_SUM: Final = "what was added up is not what the record describes: do not use these values"
 _DEGREES: Final = {"counts": 0, "sums": 1, "diagonal": 2, "full": 2}
-_UNDERSTATED: Final = "the stated loss does not follow from the contract: do not rely on the claimed guarantee"
+_BYTES_PER_ROW: Final = 64
+_SPARE_BYTES: Final = 2**22
 
 
-def check_sum(
-    draw: SyntheticDraw, stated: StatisticStatement, contract: Contract, names: Sequence[str], *, at: str, where: str
-) -> list[Finding]:
-    """Check the draw of a sum: its form, its columns, and the bound of a change in its event.
+class SumChecks(DrawChecks[SumDraw, SumQuery]):
+    """The checks of sums over rows."""
 
-    Args:
-        draw: what the record says of the draw.
-        stated: what was added up.
-        contract: gives adjacency and rows of a unit.
-        names: the columns of the product.
-        at: where in the record the draw stands.
-        where: the record's file name.
-    """
-    name = draw.measurements or ""
-    own = name.startswith("measurements/") and name.endswith(".parquet") and name.count("/") == 1
+    events = (DiscreteGaussian,)
+    most_moves = 6  # two for each of three parts
+
+    def check(
+        self,
+        placed: Sequence[tuple[int, SumDraw]],
+        draws: Sequence[FittedDraw],
+        meaning: FittedMeaning,
+        *,
+        where: str,
+    ) -> list[Finding]:
+        """Check the form of each draw, its columns, and the bound of a change in its event."""
+        return [
+            finding
+            for place, draw in placed
+            for finding in _check_sum(draw, meaning, at=f"replay.draws[{place}]", where=where)
+        ]
+
+    def files_beside(self, draws: Sequence[SumDraw]) -> frozenset[str]:
+        """What was added up, and its arrays."""
+        return frozenset(STATISTIC_FILES)
+
+    def forms_beside(self, draws: Sequence[SumDraw]) -> dict[str, FileForm]:
+        """The arrays are written one after the other."""
+        names = frozenset(name for draw in draws for name in draw.statistic.shapes)
+        return {STATISTIC_FILES[1]: FileForm({"array": names}, piece=None)}
+
+    def read_beside(
+        self, draws: Sequence[SumDraw], meaning: FittedMeaning, files: OpenFiles, findings: list[Finding]
+    ) -> dict[str, Any]:
+        """Rebuild what was added up, by key of the draw."""
+        written, arrays = (files.read(name, findings) for name in STATISTIC_FILES)
+        if written is None or arrays is None:
+            return {}
+        return read_statistics(draws, meaning, written, arrays, findings)
+
+    def form(self, draw: SumDraw, meaning: FittedMeaning) -> FileForm:
+        """Parts are labels."""
+        return FileForm({"part": tuple(PART_NAMES)})
+
+    def read(
+        self, data: bytes, draw: SumDraw, event: DiscreteGaussian, meaning: FittedMeaning, rebuilt: Moments | None
+    ) -> tuple[NDArray[np.int64] | None, list[Finding]]:
+        """Check one file of noisy sums."""
+        if rebuilt is None:
+            raise LookupError("what was added up cannot be rebuilt")
+        return check_sum_file(data, draw, event, rebuilt)
+
+    def matching(self, query: SumQuery, draw: SumDraw, values: PublishedValues) -> SumQuery:
+        """Compare what was added up, and go on with what was published.
+
+        Axes, centres and the like were computed in floating point from sums before: those that were published count.
+        """
+        published = values.rebuilt.get(draw.key)
+        if published is None or not nearly(published, query.statistic, share=SHARE):
+            raise OtherDraw(f"draw {draw.key!r}: sums of another statistic were asked for, not of what is there")
+        return replace(query, statistic=published)
+
+
+def _check_sum(draw: SumDraw, meaning: FittedMeaning, *, at: str, where: str) -> list[Finding]:
+    """Check one draw."""
+    name, stated, contract = draw.measurements or "", draw.statistic, meaning.contract
+    own = is_own_file(draw.measurements)
     pairs: list[tuple[str, object, object]] = [
         (f"{at}.clique", list(draw.clique), []),
         (f"{at}.shape", len(draw.shape), 1),
-        (f"{at}.index", draw.index, None),
         (f"{at}.coarsening", draw.coarsening, None),
         (f"{at}.listed", draw.listed, None),
-        (f"{at}.event.kind", draw.event.get("kind"), "discrete_gaussian"),
         (f"{at}.measurements", name if own else shown(name), name if own else "a Parquet file in measurements/"),
     ]
     findings = list(differences(pairs, where=where, allowed="as of every sum over rows"))
@@ -62,14 +144,14 @@ def check_sum(
         allowed = "parameters of a sum over rows"
         found = printable(f"{type(error).__name__}: {error}")
         return [*findings, Finding(where, f"{at}.statistic", found, allowed, OTHER)]
-    unknown = next((each for each in columns if each not in names), None)
+    unknown = next((each for each in columns if each not in meaning.names), None)
     if unknown is not None:
         found = f"the column {shown(unknown)}"
         findings.append(Finding(where, f"{at}.statistic", found, "columns of the product", OTHER))
     if draw.event.get("moves") != worst:
         terms = f"{contract.adjacency} with {contract.unit.max_rows_per_unit} rows a unit"
         found = str(draw.event.get("moves"))[:80]
-        findings.append(Finding(where, f"{at}.event.moves", found, f"{worst}, under {terms}", _UNDERSTATED))
+        findings.append(Finding(where, f"{at}.event.moves", found, f"{worst}, under {terms}", UNDERSTATED))
     return findings
 
 
@@ -117,3 +199,126 @@ def _is_whole(bits: Any) -> int:
     if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 16:
         raise ValueError(f"bits {shown(bits)}")
     return bits
+
+
+def as_written(statistic: StatisticStatement) -> dict[str, Any]:
+    """Return a statement of a statistic as JSON values."""
+    shapes = {name: list(shape) for name, shape in statistic.shapes.items()}
+    return {"digest": statistic.digest, "parameters": statistic.parameters, "shapes": shapes}
+
+
+def read_statistics(
+    draws: Sequence[SumDraw], meaning: FittedMeaning, written: bytes, arrays: bytes, findings: list[Finding]
+) -> dict[str, Moments]:
+    """Rebuild what was added up, by key of the draw.
+
+    Args:
+        draws: what the record says of them.
+        meaning: contract and product; give the layout of rows.
+        written: what was added up, as its file has it.
+        arrays: bytes of the arrays' file.
+        findings: what is wrong is added here.
+    """
+    stated = [{"key": draw.key, "number": draw.number, **as_written(draw.statistic)} for draw in draws]
+    found, wrong = read_json(written, where=STATISTIC_FILES[0])
+    findings += wrong
+    if found != stated:
+        allowed = f"the {len(stated)} statistics of the record"
+        findings.append(Finding(STATISTIC_FILES[0], "the statistics", shown(found), allowed, _OTHER_SUM))
+        return {}
+    shapes = {name: shape for each in stated for name, shape in each["shapes"].items()}
+    try:
+        numbers = read_arrays(arrays, shapes)
+    except UNREADABLE as error:
+        allowed = "the arrays of the statistics"
+        findings.append(Finding(STATISTIC_FILES[1], "the file", printable(str(error)), allowed, _OTHER_SUM))
+        return {}
+    rebuilt = {}
+    for draw in draws:
+        try:
+            rebuilt[draw.key] = _rebuilt(draw, meaning, numbers)
+        except ValueError as error:
+            field, allowed = printable(f"the statistic of {draw.key}"), "what the record describes"
+            findings.append(Finding(STATISTIC_FILES[0], field, printable(str(error)), allowed, _OTHER_SUM))
+    return rebuilt
+
+
+def _rebuilt(draw: SumDraw, meaning: FittedMeaning, numbers: Mapping[str, NDArray[np.int64]]) -> Moments:
+    """Rebuild one statistic, and hold it against the record and the contract.
+
+    Raises:
+        ValueError: it is another, or none.
+    """
+    stated = draw.statistic
+    own = {name: array for name, array in numbers.items() if name in stated.shapes}
+    statistic = read_statistic(stated.parameters, own)
+    if statistic.digest != stated.digest:
+        raise ValueError(f"digest {statistic.digest}, where the record says {stated.digest}")
+    if (statistic.length,) != tuple(draw.shape):
+        raise ValueError(f"{statistic.length} numbers, where the record says {shown(list(draw.shape))}")
+    layout = row_layout(meaning.contract, meaning.names)
+    statistic.embedding.check(layout)
+    statistic.groups.check(statistic.embedding, layout)
+    return statistic
+
+
+def check_sum_file(
+    data: bytes, draw: SumDraw, event: DiscreteGaussian, statistic: Moments
+) -> tuple[NDArray[np.int64] | None, list[Finding]]:
+    """Check one file of noisy sums.
+
+    Args:
+        data: bytes of the file.
+        draw: what the record says of the draw.
+        event: its event.
+        statistic: what was added up.
+    Returns:
+        tuple: the noisy values, or None where they cannot be read; and what is wrong.
+    """
+    where = printable(draw.measurements or "")
+    try:
+        columns, findings = _read(data, where, statistic)
+    except UNREADABLE as error:
+        return None, [Finding(where, "the file", printable(str(error)), "a whole Parquet file", MISFIT)]
+    if columns is None:
+        return None, findings
+    noisy = columns["noisy"]
+    digest = values_sha256(noisy)
+    if digest != draw.sha256:
+        allowed = f"{draw.sha256}, as it was entered when it was drawn"
+        findings.append(Finding(where, "SHA-256 of column noisy", digest, allowed, OTHER_NOISE))
+    for name, expected in sum_columns(statistic, noisy, variance(event)).items():
+        findings += compare_column(
+            columns[name],
+            expected,
+            where=where,
+            name=name,
+            source="recomputed from the statistic and the event",
+            remedy=UNCERTAINTY,
+            tolerance=RELATIVE_TOLERANCE if name in ("value", "variance") else 0.0,
+        )
+    return noisy, findings
+
+
+def _read(data: bytes, where: str, statistic: Moments) -> tuple[dict[str, NDArray[Any]] | None, list[Finding]]:
+    """Read the columns after names, types, number of rows and unpacked size have been checked."""
+    file = pq.ParquetFile(pa.BufferReader(data))
+    wanted = [(field.name, str(field.type)) for field in SUM_SCHEMA]
+    found = [(field.name, str(field.type)) for field in file.schema_arrow]
+    rows, length = file.metadata.num_rows, statistic.length
+    unpacked, most = unpacked_size(data, file.metadata), length * _BYTES_PER_ROW + _SPARE_BYTES
+    for field, is_, must in (("columns", found, wanted), ("rows", rows, length)):
+        if is_ != must:
+            return None, [Finding(where, field, shown(str(is_)), shown(str(must)), MISFIT)]
+    if unpacked > most:
+        return None, [Finding(where, "unpacked size", f"{unpacked} bytes", f"at most {most} bytes", MISFIT)]
+    table = file.read()
+    table.validate(full=True)
+    missing = next((f.name for f in SUM_SCHEMA if not f.nullable and table.column(f.name).null_count), None)
+    if missing is not None:
+        return None, [Finding(where, f"column {missing}", "missing values", "a value in every row", MISFIT)]
+    known = pa.array(PART_NAMES, pa.string())
+    parts = pa.compute.index_in(table.column("part").cast(pa.string()), value_set=known).fill_null(-1)
+    columns = {name: table.column(name).fill_null(-1).to_numpy() for name in ("i", "j")}
+    columns |= {name: table.column(name).to_numpy() for name in ("group", "noisy", "value", "variance")}
+    return {**columns, "part": parts.to_numpy()}, []

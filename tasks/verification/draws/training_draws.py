@@ -12,16 +12,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SudareError
-from privacy.accounting.events import event_from_json
-from tasks.records.model.synthetic_statements import SyntheticDraw
+from privacy.accounting.events import PoissonSampledGaussian, event_from_json
+from privacy.grant.queries.training import TrainingQuery
+from privacy.learning.learners import learner_digest
+from privacy.learning.trained import packed
+from tasks.records.draws.training import CHECKPOINT_PARTS, CHECKPOINT_SCHEMA, TrainingDraw
+from tasks.records.model.version_statements import FittedDraw
 from tasks.records.strict_json import printable, shown
+from tasks.verification.draws.draw_checks import (
+    UNDERSTATED,
+    DrawChecks,
+    FileForm,
+    FittedMeaning,
+    OtherDraw,
+    PublishedValues,
+    is_own_file,
+)
+from tasks.verification.files.parquet_pages import open_numbers
+from tasks.verification.files.table_files import MISFIT, OTHER_NOISE, UNREADABLE
 from tasks.verification.record_identity import OTHER, differences
+from tasks.verification.refinement_replay import values_sha256
 
-_UNDERSTATED: Final = "the stated loss does not follow from the contract: do not rely on the claimed guarantee"
 _PLAN: Final = frozenset(
     {
         *("sampling_probability", "expected_batch_size", "steps", "clipping_norm", "noise_multiplier"),
@@ -35,23 +52,54 @@ _SHOWN: Final = frozenset(
 """Options that the plan of a training and the size of its checkpoints show."""
 
 
-def check_trainings(draws: Sequence[SyntheticDraw], contract: Contract, *, where: str) -> list[Finding]:
+class TrainingChecks(DrawChecks[TrainingDraw, TrainingQuery]):
+    """The checks of trainings by DP-SGD."""
+
+    events = (PoissonSampledGaussian,)
+
+    def check(
+        self,
+        placed: Sequence[tuple[int, TrainingDraw]],
+        draws: Sequence[FittedDraw],
+        meaning: FittedMeaning,
+        *,
+        where: str,
+    ) -> list[Finding]:
+        """Check relation, events and course of all trainings."""
+        return check_trainings(placed, meaning.contract, where=where)
+
+    def form(self, draw: TrainingDraw, meaning: FittedMeaning) -> FileForm:
+        """Parts of a checkpoint are labels."""
+        return FileForm({"part": CHECKPOINT_PARTS})
+
+    def read(
+        self, data: bytes, draw: TrainingDraw, event: Any, meaning: FittedMeaning, rebuilt: Any
+    ) -> tuple[NDArray[np.int64] | None, list[Finding]]:
+        """Check a file of a checkpoint."""
+        return check_checkpoint(data, draw)
+
+    def matching(self, query: TrainingQuery, draw: TrainingDraw, values: PublishedValues) -> TrainingQuery:
+        """Compare plan and learner of an interval."""
+        wanted = (query.plan.to_json(), learner_digest(query.learner))
+        if (draw.training.plan, draw.training.learner) != wanted:
+            raise OtherDraw(f"draw {draw.key!r}: another training was asked for, not what is there")
+        return query
+
+
+def check_trainings(placed: Sequence[tuple[int, TrainingDraw]], contract: Contract, *, where: str) -> list[Finding]:
     """Check the draws of all trainings.
 
     Args:
-        draws: all draws of the version, in order.
+        placed: each draw of a training with its place among all draws.
         contract: gives adjacency and rows of a unit.
         where: the record's file name.
     """
-    placed = [(place, draw) for place, draw in enumerate(draws) if draw.training is not None]
-    if not placed:
-        return []
     findings = []
     terms = contract.adjacency, contract.unit.max_rows_per_unit
     if terms != ("add_remove", 1):
         found = f"{terms[0]} with {terms[1]} rows a unit"
         allowed = "add_remove with one row a unit, for a training by DP-SGD"
-        findings.append(Finding(where, "replay.adjacency", found, allowed, _UNDERSTATED))
+        findings.append(Finding(where, "replay.adjacency", found, allowed, UNDERSTATED))
     for place, draw in placed:
         findings += _check_draw(draw, f"replay.draws[{place}]", where)
     for key in dict.fromkeys(_training_of(draw) for _, draw in placed):
@@ -59,17 +107,17 @@ def check_trainings(draws: Sequence[SyntheticDraw], contract: Contract, *, where
     return findings
 
 
-def is_last(draw: SyntheticDraw) -> bool:
+def is_last(draw: TrainingDraw) -> bool:
     """Say whether a draw is the last checkpoint of its training."""
     training = draw.training
-    if training is None or training.interval is None:
+    if training.interval is None:
         return False
     steps, every = training.plan.get("steps"), training.plan.get("checkpoint_every")
     return isinstance(steps, int) and isinstance(every, int) and (training.interval + 1) * every == steps
 
 
 def check_options(
-    draws: Sequence[SyntheticDraw], form: type[BaseModel], written: Mapping[str, Any], *, where: str
+    draws: Sequence[FittedDraw], form: type[BaseModel], written: Mapping[str, Any], *, where: str
 ) -> list[Finding]:
     """Check that the options of a product lead to the plan of its trainings, whose noise the charge states.
 
@@ -82,7 +130,7 @@ def check_options(
     from privacy.generators.latent_options import TrainingOptions
     from privacy.generators.training_budget import plan_of
 
-    placed = [(place, draw) for place, draw in enumerate(draws) if draw.training is not None]
+    placed = [(place, draw) for place, draw in enumerate(draws) if isinstance(draw, TrainingDraw)]
     if not placed or not issubclass(form, TrainingOptions):
         return []
     try:
@@ -93,30 +141,30 @@ def check_options(
         return [Finding(where, "replay.product.options", found, allowed, OTHER)]
     findings: list[Finding] = []
     for (place, draw), plan in zip(placed, plans, strict=True):
-        stated = {} if draw.training is None else draw.training.plan
+        stated = draw.training.plan
         at = f"replay.draws[{place}].training.plan"
         pairs = [(f"{at}.{name}", stated.get(name), value) for name, value in plan.items()]
         findings += differences(pairs, where=where, allowed="as the product's options lead to")
     return findings
 
 
-def options_without_trace(draws: Sequence[SyntheticDraw], written: Mapping[str, Any]) -> tuple[str, ...]:
+def options_without_trace(draws: Sequence[FittedDraw], written: Mapping[str, Any]) -> tuple[str, ...]:
     """Name the options of a training that neither its events nor the published values show: the publisher's word."""
-    trained = any(draw.training is not None for draw in draws)
+    trained = any(isinstance(draw, TrainingDraw) for draw in draws)
     return tuple(f"replay.product.options.{name}" for name in sorted(written) if trained and name not in _SHOWN)
 
 
-def _training_of(draw: SyntheticDraw) -> str:
+def _training_of(draw: TrainingDraw) -> str:
     """Name the training that a draw belongs to."""
-    lost = draw.training is not None and draw.training.interval is None
+    lost = draw.training.interval is None
     key = draw.key.rpartition("/")[0] if lost else draw.key
     return key.rpartition("/")[0]
 
 
-def _check_draw(draw: SyntheticDraw, at: str, where: str) -> list[Finding]:
+def _check_draw(draw: TrainingDraw, at: str, where: str) -> list[Finding]:
     """Check one draw's form, and its event against the plan."""
-    training, name = draw.training, draw.measurements
-    if training is None or set(training.plan) != _PLAN:
+    training, own = draw.training, is_own_file(draw.measurements)
+    if set(training.plan) != _PLAN:
         return [Finding(where, f"{at}.training.plan", "another plan", f"exactly {', '.join(sorted(_PLAN))}", OTHER)]
     plan = training.plan
     event = {
@@ -125,13 +173,10 @@ def _check_draw(draw: SyntheticDraw, at: str, where: str) -> list[Finding]:
         "sampling_probability": plan["sampling_probability"],
         "steps": plan["checkpoint_every"],
     }
-    own = name is not None and name.startswith("measurements/") and name.endswith(".parquet") and name.count("/") == 1
     key = f"/{training.interval:05d}" if training.interval is not None else f"/lost-{draw.number}"
     pairs: list[tuple[str, object, object]] = [
         (f"{at}.clique", list(draw.clique), []),
-        (f"{at}.index", draw.index, None),
         (f"{at}.coarsening", draw.coarsening, None),
-        (f"{at}.statistic", draw.statistic, None),
         (f"{at}.listed", draw.listed, None),
         (f"{at}.key", shown(draw.key[-len(key) :]), shown(key)),
         (f"{at}.shape", len(draw.shape), int(training.interval is not None)),
@@ -140,13 +185,13 @@ def _check_draw(draw: SyntheticDraw, at: str, where: str) -> list[Finding]:
     findings = list(differences(pairs, where=where, allowed="as of every checkpoint; the last one is published"))
     if draw.event != event:
         found, allowed = printable(str(draw.event)[:120]), f"{event}, by the training's plan"
-        findings.append(Finding(where, f"{at}.event", found, allowed, _UNDERSTATED))
+        findings.append(Finding(where, f"{at}.event", found, allowed, UNDERSTATED))
     return findings
 
 
-def _check_course(draws: Sequence[SyntheticDraw], key: str, where: str) -> list[Finding]:
+def _check_course(draws: Sequence[TrainingDraw], key: str, where: str) -> list[Finding]:
     """Check that the draws of one training are one course."""
-    stated = [draw.training for draw in draws if draw.training is not None]
+    stated = [draw.training for draw in draws]
     plan, at = stated[0].plan, f"replay.draws, training {shown(key)}"
     if any((each.plan, each.learner) != (plan, stated[0].learner) for each in stated):
         return [Finding(where, at, "several plans or learners", "one plan and one learner", OTHER)]
@@ -162,3 +207,34 @@ def _check_course(draws: Sequence[SyntheticDraw], key: str, where: str) -> list[
     if lost > int(reserve or 0):
         findings.append(Finding(where, at, f"{lost} lost attempts", f"at most {reserve}, the reserve", OTHER))
     return findings
+
+
+def check_checkpoint(data: bytes, draw: TrainingDraw) -> tuple[NDArray[np.int64] | None, list[Finding]]:
+    """Check a file of a checkpoint.
+
+    Args:
+        data: bytes of the file.
+        draw: what the record says of the draw.
+    Returns:
+        tuple: the checkpoint as it was drawn, in whole words; None where it cannot be read; and what is wrong.
+    """
+    where = printable(draw.measurements or "")
+    try:
+        file = open_numbers(data)
+        found = [(field.name, str(field.type)) for field in file.schema_arrow]
+        wanted = [(field.name, str(field.type)) for field in CHECKPOINT_SCHEMA]
+        rows, numbers = file.metadata.num_rows, 2 * draw.shape[0]
+        for field, is_, must in (("columns", found, wanted), ("rows", rows, numbers)):
+            if is_ != must:
+                return None, [Finding(where, field, shown(str(is_)), shown(str(must)), MISFIT)]
+        column = file.read(columns=["value"]).column("value")
+        if column.null_count:
+            return None, [Finding(where, "column value", "missing values", "a value in every row", MISFIT)]
+        words = packed(column.to_numpy())
+    except UNREADABLE as error:
+        return None, [Finding(where, "the file", printable(str(error)), "a whole Parquet file", MISFIT)]
+    digest = values_sha256(words)
+    if digest != draw.sha256:
+        allowed = f"{draw.sha256}, as it was entered when it was drawn"
+        return words, [Finding(where, "SHA-256 of the checkpoint", digest, allowed, OTHER_NOISE)]
+    return words, []

@@ -5,38 +5,18 @@ All of it follows from record and contract. `tasks.verification.data_files.rewri
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from contracts.contract.column import Cells
 from contracts.contract.decoding import Decoder
 from contracts.release.tables.levels import levels_of
 from contracts.release.tables.table_form import data_marks, measurement_marks
 from privacy.generators.rows import PIECE_ROWS
-from privacy.learning.written_statistics import PART_NAMES
-from tasks.records.files import tidy_tables as tidy
-from tasks.records.files.checkpoint_files import CHECKPOINT_PARTS
 from tasks.records.model.synthetic_statements import FittedReplay, SyntheticReplay
 from tasks.records.model.version_statements import Replay
-from tasks.verification.fitted_meaning import STATISTIC_FILES, FittedMeaning, SyntheticMeaning, statistics
+from tasks.verification.draws.draw_checks import FileForm, FittedMeaning
+from tasks.verification.fitted_meaning import SyntheticMeaning, by_kind
 from tasks.verification.record_identity import TOTAL_MEASUREMENTS, Meaning
-
-
-@dataclass(frozen=True)
-class FileForm:
-    """How a Parquet file of a version is written, as far as its values do not tell.
-
-    Args:
-        labels: of each dictionary column its entries: in their order, or as a set where only which they are is known.
-        marks: what the file says beside what every file of the version says.
-        piece: rows of a row group; None where each array is one of its own.
-        all_dictionaries: numbers are written with dictionaries too.
-    """
-
-    labels: Mapping[str, Sequence[str] | frozenset[str]] = field(default_factory=dict)
-    marks: Mapping[str, str] = field(default_factory=dict)
-    piece: int | None = field(default_factory=lambda: tidy.PIECE)
-    all_dictionaries: bool = False
 
 
 def table_forms(replay: Replay, meaning: Meaning) -> dict[str, FileForm]:
@@ -59,23 +39,10 @@ def _labels(cells: Cells, columns: Sequence[str]) -> dict[str, Sequence[str]]:
 
 def drawn_forms(replay: FittedReplay, meaning: FittedMeaning) -> dict[str, FileForm]:
     """Return the forms of what was drawn for a fit."""
-    forms = {}
-    for draw in replay.draws:
-        if draw.measurements is None:
-            continue
-        if draw.parameters is not None:
-            form = FileForm(all_dictionaries=True)
-        elif draw.training is not None:
-            form = FileForm({"part": CHECKPOINT_PARTS})
-        elif draw.statistic is not None:
-            form = FileForm({"part": tuple(PART_NAMES)})
-        else:
-            form = FileForm(_labels(meaning.contract, draw.clique))
-        forms[draw.measurements] = form
-    stated = statistics(replay)
-    if stated:
-        names = frozenset(name for each in stated for name in each["shapes"])
-        forms[STATISTIC_FILES[1]] = FileForm({"array": names}, piece=None)
+    forms: dict[str, FileForm] = {}
+    for checks, draws in by_kind(replay):
+        forms |= {draw.measurements: checks.form(draw, meaning) for draw in draws if draw.measurements is not None}
+        forms |= checks.forms_beside(draws)
     return forms
 
 

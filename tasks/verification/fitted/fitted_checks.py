@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
-from privacy.learning.moments import Moments
+from privacy.accounting.events import PrivacyEvent
 from tasks.records.model.synthetic_statements import FittedRecord
 from tasks.records.model.version_statements import Manifest
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import check_draws
+from tasks.verification.draws.draw_checks import FileForm, FittedMeaning, PublishedValues
 from tasks.verification.draws.training_draws import options_without_trace
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder
-from tasks.verification.fitted.file_forms import FileForm, drawn_forms
+from tasks.verification.fitted.file_forms import drawn_forms
 from tasks.verification.fitted.fitted_values import check_fitted_values, priced
-from tasks.verification.fitted.stand_in_grant import PublishedValues
-from tasks.verification.fitted_meaning import FittedEvent, FittedMeaning, check_marginals_and_choices, read_draws
+from tasks.verification.fitted_meaning import check_kinds_of_draws, read_draws
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.outcomes import RuleFindings
 
@@ -42,10 +42,10 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
     def __init__(self, record: RecordT, where: str, manifest_name: str) -> None:
         self._record, self._where, self._manifest_name = record, where, manifest_name
         self.meaning: MeaningT | None = None
-        self.events: tuple[FittedEvent, ...] = ()
+        self.events: tuple[PrivacyEvent, ...] = ()
         self._sound = True
         self._values: Mapping[str, NDArray[np.int64]] = {}
-        self._statistics: Mapping[str, Moments] = {}
+        self._rebuilt: Mapping[str, Any] = {}
         self._model: ModelT | None = None
         self._fitted_again = False
 
@@ -86,7 +86,7 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
         if self.meaning is None:
             skipped.append("the draws against the contract: no valid contract or product")
         elif self.events:
-            wrong = check_marginals_and_choices(replay, self.events, self.meaning, where=self._where)
+            wrong = check_kinds_of_draws(replay, self.meaning, where=self._where)
             self._sound = self._sound and not wrong
             findings += wrong
         return findings, skipped
@@ -99,7 +99,7 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
             return None
         files = OpenFiles(folder, manifest, sound)
         drawn = check_fitted_values(self._record.replay, self.events, self.meaning, files)
-        self._values, self._statistics = drawn.noisy, drawn.statistics
+        self._values, self._rebuilt = drawn.noisy, drawn.rebuilt
         measured = drawn.findings, list(files.skipped)
         files.skipped.clear()
         return measured, (self._check_outcome(files, self.meaning), files.skipped)
@@ -114,7 +114,7 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
         measured = sum(draw.measurements is not None for draw in self._record.replay.draws)
         if self._model is None or self.meaning is None or len(self._values) != measured:
             return [], ["the model: it or what was measured cannot be read"]
-        return self._fit_again(PublishedValues(self._values, self._statistics), self.meaning, self._model, bar)
+        return self._fit_again(PublishedValues(self._values, self._rebuilt), self.meaning, self._model, bar)
 
     @abstractmethod
     def _check_outcome(self, files: OpenFiles, meaning: MeaningT) -> list[Finding]:

@@ -15,11 +15,10 @@ from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import Model
 from privacy.learning.written_statistics import close
 from tasks.records.strict_json import printable, shown
+from tasks.verification.draws.draw_checks import SHARE
 
 TOLERANCE: Final = 0.005
 """Largest L1 distance of two marginals, of each over their number of rows, that is passed over."""
-SHARE: Final = 0.001
-"""By how much of an array's largest number the numbers of a decoder may differ."""
 _MOST_PAIRS: Final = 300
 """Pairs of columns that are compared beside all that was measured, from which the other pairs follow."""
 _MOST_CELLS: Final = 2**22

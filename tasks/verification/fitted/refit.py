@@ -16,21 +16,16 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from contracts.errors import Finding, SudareError
+from privacy.accounting.events import PrivacyEvent
 from privacy.generators.generator import Fitted, Fitter, OutOfTime
 from privacy.generators.release_plan import FittedPlan
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.model.synthetic_statements import FittedReplay
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
+from tasks.verification.draws.draw_checks import FittedMeaning, OtherDraw, PublishedValues
 from tasks.verification.fitted.model_reader import UNREADABLE
-from tasks.verification.fitted.stand_in_grant import (
-    NoCounts,
-    OtherDraw,
-    PublishedDraws,
-    PublishedValues,
-    without_limit,
-)
-from tasks.verification.fitted_meaning import FittedEvent, FittedMeaning
+from tasks.verification.fitted.stand_in_grant import NoCounts, PublishedDraws, without_limit
 
 ModelT = TypeVar("ModelT")
 
@@ -73,7 +68,7 @@ class Refit(Generic[ModelT]):
 def refit(
     again: Refit[ModelT],
     replay: FittedReplay,
-    events: Sequence[FittedEvent],
+    events: Sequence[PrivacyEvent],
     values: PublishedValues,
     meaning: FittedMeaning,
     bar: Bar,

@@ -2,53 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, NoReturn, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from contracts.contract.impossible_cells import Clique
-from contracts.errors import SudareError
+from privacy.accounting.events import PrivacyEvent
 from privacy.generators.generator import OutOfTime
 from privacy.grant.draw_replay import LOST
-from privacy.grant.queries.choice import ChoiceQuery
-from privacy.grant.queries.parameters import ParameterQuery
 from privacy.grant.queries.query import Progress, Query, Relation, ResultT, silent
-from privacy.grant.queries.sums import SumQuery
-from privacy.grant.queries.training import TrainingQuery
 from privacy.learning.layout import row_layout
-from privacy.learning.learners import learner_digest
-from privacy.learning.moments import Moments
 from privacy.learning.rows import PrivateRows
-from privacy.learning.written_statistics import nearly
 from privacy.marginals.counts import PrivateCounts
-from tasks.records.model.synthetic_statements import FittedReplay, SyntheticDraw
+from tasks.records.model.draw_kinds import draw_checks
+from tasks.records.model.synthetic_statements import FittedReplay
+from tasks.records.model.version_statements import FittedDraw
 from tasks.records.strict_json import shown
-from tasks.verification.fitted.model_distance import SHARE
-from tasks.verification.fitted_meaning import FittedEvent, FittedMeaning
+from tasks.verification.draws.draw_checks import FittedMeaning, OtherDraw, PublishedValues
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
-QueryT = TypeVar("QueryT", bound=Query[Any])
-
-
-class OtherDraw(SudareError):
-    """The generator asks for something else than what was published."""
-
-
-@dataclass(frozen=True)
-class PublishedValues:
-    """What was published of the measurements.
-
-    Args:
-        noisy: the noisy values, by key of the draw, in their shapes.
-        statistics: what was added up in sums over rows, by key of the draw.
-    """
-
-    noisy: Mapping[str, NDArray[np.int64]]
-    statistics: Mapping[str, Moments]
 
 
 def without_limit(options: OptionsT) -> OptionsT:
@@ -89,7 +65,7 @@ class PublishedDraws:
     def __init__(
         self,
         replay: FittedReplay,
-        events: Sequence[FittedEvent],
+        events: Sequence[PrivacyEvent],
         values: PublishedValues,
         meaning: FittedMeaning,
     ) -> None:
@@ -100,17 +76,17 @@ class PublishedDraws:
 
     def draw(self, query: Query[ResultT], *, key: str, progress: Progress = silent) -> ResultT:
         """Hand out what was published of a query, if it is the one that is asked for."""
-        compare = _COMPARED.get(type(query), _same_columns)
         event, published = query.event(self._relation), []
-        for place, name in enumerate(query.names(key)):
+        for name in query.names(key):
             self._skip_lost(name)
             draw, entered = self._next(name)
+            if draw.kind != query.kind:
+                raise OtherDraw(f"draw {name!r}: {query.kind} was asked for, not {shown(draw.kind)}")
             if entered != event:
                 raise OtherDraw(f"draw {name!r}: {event.kind} was asked for, not what is there")
-            query = compare(query, draw, place, self._values)
-            values = self._values.noisy.get(name, np.empty(0, np.int64))
-            chosen = values if draw.index is None else np.array([draw.index])
-            published.append(PublishedDraw(name, draw.number, draw.clique, chosen, draw.sha256))
+            checks = draw_checks(draw.kind)
+            query, values = checks.matching(query, draw, self._values), checks.drawn(draw, self._values)
+            published.append(PublishedDraw(name, draw.number, draw.clique, values, draw.sha256))
         return query.result(event, tuple(published))
 
     def _skip_lost(self, name: str) -> None:
@@ -118,7 +94,7 @@ class PublishedDraws:
         while self.asked < len(self._draws) and self._draws[self.asked].key.startswith(f"{name}/{LOST}-"):
             self.asked += 1
 
-    def _next(self, key: str) -> tuple[SyntheticDraw, FittedEvent]:
+    def _next(self, key: str) -> tuple[FittedDraw, PrivacyEvent]:
         if self.asked >= len(self._draws):
             self.ran_out = True
             raise OutOfTime(f"draw {key!r} was not published")
@@ -143,56 +119,3 @@ class PublishedDraw:
     values: NDArray[np.int64]
     sha256: str
     listing: None = None
-
-
-def _same_columns(query: QueryT, draw: SyntheticDraw, place: int, values: PublishedValues) -> QueryT:
-    """Compare the columns; of marginals, and of kinds that packages bring, nothing else is stated."""
-    if draw.clique != query.clique:
-        raise OtherDraw(f"draw {draw.key!r}: {'×'.join(query.clique)} was asked for, not what is there")
-    return query
-
-
-def _sums(query: SumQuery, draw: SyntheticDraw, place: int, values: PublishedValues) -> SumQuery:
-    """Compare what was added up, and go on with what was published.
-
-    Axes, centres and the like were computed in floating point from sums before: those that were published count.
-    """
-    published = values.statistics.get(draw.key)
-    if published is None or not nearly(published, query.statistic, share=SHARE):
-        raise OtherDraw(f"draw {draw.key!r}: sums of another statistic were asked for, not of what is there")
-    return replace(query, statistic=published)
-
-
-def _choice(query: ChoiceQuery, draw: SyntheticDraw, place: int, values: PublishedValues) -> ChoiceQuery:
-    """Compare the chosen candidate with the columns that are stated of it."""
-    index, candidates = -1 if draw.index is None else draw.index, query.candidates
-    if not 0 <= index < len(candidates):
-        raise OtherDraw(f"draw {draw.key!r}: a choice among {len(candidates)} was asked for, not what is there")
-    if candidates[index].clique != draw.clique:
-        named = "×".join(candidates[index].clique)
-        raise OtherDraw(f"draw {draw.key!r}: candidate {index} is {named}, not {'×'.join(draw.clique)}")
-    return query
-
-
-def _training(query: TrainingQuery, draw: SyntheticDraw, place: int, values: PublishedValues) -> TrainingQuery:
-    """Compare plan and learner of an interval."""
-    stated, wanted = draw.training, (query.plan.to_json(), learner_digest(query.learner))
-    if stated is None or (stated.plan, stated.learner) != wanted:
-        raise OtherDraw(f"draw {draw.key!r}: another training was asked for, not what is there")
-    return query
-
-
-def _parameters(query: ParameterQuery, draw: SyntheticDraw, place: int, values: PublishedValues) -> ParameterQuery:
-    """Compare what was trained; of the draws before the last one nothing is published."""
-    if draw.parameters is None or draw.parameters.perturbation != query.perturbation.to_json():
-        raise OtherDraw(f"draw {draw.key!r}: another training was asked for, not what is there")
-    return query
-
-
-_COMPARED: Final[Mapping[type, Callable[[Any, SyntheticDraw, int, PublishedValues], Any]]] = {
-    SumQuery: _sums,
-    ChoiceQuery: _choice,
-    TrainingQuery: _training,
-    ParameterQuery: _parameters,
-}
-"""How what is stated of a draw is compared with what a fit asks for, by the kind of query."""

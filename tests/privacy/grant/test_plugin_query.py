@@ -22,8 +22,9 @@ from privacy.grant.queries.query import Relation
 from privacy.ledger.errors import GrantExceeded
 from privacy.ledger.replay.entered_terms import cost_of_events, entered_event
 from privacy.marginals.sensitivity import GaussianNoise
-from tasks.records.model.synthetic_statements import SyntheticDraw
-from tasks.verification.fitted.stand_in_grant import OtherDraw, PublishedDraws, PublishedValues
+from tasks.records.model.draw_kinds import draw_checks, draw_form, draw_kinds
+from tasks.verification.draws.draw_checks import OtherDraw, PublishedValues
+from tasks.verification.fitted.stand_in_grant import PublishedDraws
 from tasks.verification.recompute.event_forms import registered_form
 from tasks.verification.recompute.loss import NotRecomputable, recompute
 from tests.privacy.ledger.ledgers import Counted, Place, ledger_with_account, request
@@ -145,12 +146,52 @@ def _loss(sigma_squared, move, cells):
 
 FORM = EventForm({"sigma_squared": positive, "move": whole_number, "cells": whole_number}, _loss)
 '''
+PARTS = '''
+"""How cumulative counts are published, and what is checked of them."""
+
+from typing import Literal
+
+from privacy.accounting.events import DiscreteGaussian
+from tasks.records.draws.draw_form import DrawForm
+from tasks.records.model.draw_kinds import DrawParts
+from tasks.records.model.version_statements import FittedDraw
+from tasks.verification.draws.draw_checks import DrawChecks
+
+
+class CumulativeDraw(FittedDraw):
+    kind: Literal["cumulative"]
+
+
+class CumulativeForm(DrawForm):
+    statement = CumulativeDraw
+
+    def stated(self, released, key):
+        return {"clique": list(released.clique), "shape": list(released.values.shape)}
+
+    def described(self, released, key):
+        return {"what": "cumulative counts", "columns": list(released.clique)}
+
+    def published(self, draws):
+        return ()
+
+
+class CumulativeChecks(DrawChecks):
+    events = (DiscreteGaussian,)
+
+    def check(self, placed, draws, meaning, *, where):
+        return []
+
+
+PARTS = DrawParts("cumulative_parts:CumulativeForm", "cumulative_parts:CumulativeChecks")
+'''
 METADATA = """
 [sudare.queries]
 cumulative = cumulative_counts:Cumulative
 long_cumulative = cumulative_counts:LongCumulative
 [sudare.events]
 even_gaussian = cumulative_counts:EvenGaussian
+[sudare.draws]
+cumulative = cumulative_parts:PARTS
 [sudare.event_forms]
 even_gaussian = cumulative_forms:FORM
 """
@@ -165,6 +206,7 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     (about / "entry_points.txt").write_text(METADATA)
     (tmp_path / "cumulative_counts.py").write_text(MODULE)
     (tmp_path / "cumulative_forms.py").write_text(FORM)
+    (tmp_path / "cumulative_parts.py").write_text(PARTS)
     monkeypatch.syspath_prepend(str(tmp_path))
     forget()
     yield import_module("cumulative_counts").Cumulative
@@ -174,7 +216,8 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def forget() -> None:
     """Forget which packages are installed."""
-    for cached in (kinds.query_kinds, event_kind, registered_form, entered_event, cost_of_events):
+    caches = kinds.query_kinds, event_kind, registered_form, entered_event, cost_of_events
+    for cached in (*caches, draw_kinds, draw_form, draw_checks):
         cached.cache_clear()
 
 
@@ -205,7 +248,8 @@ def test_its_loss_is_recomputed_and_its_values_are_handed_out_by_the_checker(out
     mine = RenyiCalculus(Fraction(12)).cost([event]) / PICO
     assert float(found.renyi_loss_at_order or 0) == pytest.approx(mine, rel=1e-6)
     stated = {"key": "k", "number": 0, "clique": ["age"], "shape": [4], "coarsening": None, "event": event.to_json()}
-    draw = SyntheticDraw(**stated, cost=1, sha256="0" * 64, measurements=None, index=None)
+    own = {"kind": "cumulative", "cost": 1, "sha256": "0" * 64, "measurements": None}
+    draw = draw_form("cumulative").statement.model_validate({**stated, **own})
     meaning: Any = SimpleNamespace(
         contract=SimpleNamespace(adjacency="add_remove", unit=SimpleNamespace(max_rows_per_unit=1))
     )

@@ -19,9 +19,8 @@ from tasks.federation.flower_processes import EngineMissing
 from tasks.products.across.across_checks import UNTOLD, draw_sha256
 from tasks.products.across.results import file_names
 from tasks.records.across.execution_group import ranges
-from tasks.records.files.array_file import write_arrays
+from tasks.records.files.array_file import ROUNDS, write_arrays
 from tasks.records.files.classifier_files import WEIGHTS
-from tasks.records.files.sum_files import ROUNDS
 from tasks.records.files.synthetic_files import MODEL_VALUES
 from tasks.records.model.schemas import version_schemas
 from tasks.records.strict_json import printable

@@ -14,8 +14,9 @@ from tasks.products.tables.checks.table_replay import replay_tables
 from tasks.records.model.version_statements import Manifest, Record
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import MOST_MOVES, check_draws, check_moves, check_plan, read_events
+from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.files.version_folder import VersionFolder
-from tasks.verification.fitted.file_forms import FileForm, table_forms
+from tasks.verification.fitted.file_forms import table_forms
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import Meaning, check_files, check_tables, read_meaning

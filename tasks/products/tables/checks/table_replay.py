@@ -23,7 +23,7 @@ from tasks.products.tables.checks.neighbour import neighbour
 from tasks.products.tables.checks.sparse_replay import Read, SparseReplay
 from tasks.records.model.version_statements import DrawStatement, LevelStatement, Manifest, Replay, TableStatement
 from tasks.records.strict_json import printable
-from tasks.verification.draw_files.measurement_files import check_measured
+from tasks.verification.files.measurement_files import check_measured
 from tasks.verification.files.suppressed_cells import SUPPRESSED, expected_columns, marks_of
 from tasks.verification.files.table_files import (
     MEASURED,

@@ -125,7 +125,7 @@ def test_the_record_follows_the_schema_and_says_what_was_done(made: dict[str, Ve
     told = {key.partition(".")[2]: value for key, value in made[name].words.items() if key.startswith("product.")}
     draws = record["replay"]["draws"]
     assert told["generator"] == {"aim": "aim", "pure": "independent", "fixed": "fixed"}[name]
-    assert len(told["measured"]) == sum(draw["index"] is None for draw in draws)
+    assert len(told["measured"]) == sum(draw["kind"] != "choice" for draw in draws)
     assert (told["choices"] != "none") == (name == "aim")
     assert told["options"]["max_model_megabytes"] == 80
     assert told["utility"].startswith("private, for auditors only")

@@ -73,7 +73,7 @@ def both(*changes: Change) -> Change:
 
 
 def first_of(draws: list[Json], kind: str) -> int:
-    return next(place for place, draw in enumerate(draws) if (draw["index"] is not None) == (kind == "choice"))
+    return next(place for place, draw in enumerate(draws) if (draw["kind"] == "choice") == (kind == "choice"))
 
 
 def chosen(change: Change) -> Change:
@@ -96,7 +96,7 @@ def choices(record: Json) -> list[Json]:
             "epsilon": draw["event"]["epsilon"],
         }
         for draw in record["replay"]["draws"]
-        if draw["index"] is not None
+        if draw["kind"] == "choice"
     ]
 
 
@@ -400,7 +400,7 @@ def test_a_choice_s_columns_that_were_not_at_its_place_are_caught_by_deep(versio
         draws = record["replay"]["draws"]
         place = first_of(draws, "choice")
         later = next(
-            d["clique"] for d in draws[place + 2 :] if d["index"] is None and d["clique"] != draws[place]["clique"]
+            d["clique"] for d in draws[place + 2 :] if d["kind"] != "choice" and d["clique"] != draws[place]["clique"]
         )
         draws[place]["clique"] = later
 

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.records.files import tidy_tables as tidy
+from tasks.records.files import part_names
 from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, edit_table, forge, load, set_cell
 from tests.worlds.synthetic_rows import SyntheticScenario
@@ -27,7 +27,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Version]:
     scenario = first()
     scenario.spec = scenario.spec.replace("formats: [parquet]", "formats: [parquet, csv, parts]")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tidy, "PIECE", ROWS_A_PART)
+        patch.setattr(part_names, "PIECE", ROWS_A_PART)
         yield publish_version(scenario, tmp_path_factory.mktemp("parts"))
 
 

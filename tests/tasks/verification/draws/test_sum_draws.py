@@ -18,9 +18,9 @@ from contracts.canonical import readable_json
 from privacy.learning.lattice import sha256
 from privacy.learning.written_statistics import nearly, read_statistic, statistic_arrays, tidy_rows
 from tasks.products.synthetic.row_checks import MODEL
+from tasks.records.draws.sums import StatisticStatement
 from tasks.records.files.array_file import write_arrays
 from tasks.records.model.schemas import version_schemas
-from tasks.records.model.synthetic_statements import StatisticStatement
 from tasks.verification.draws.sum_draws import worst_moves_of_sum
 from tasks.verification.fitted.model_distance import SHARE
 from tasks.verify import verify
@@ -323,8 +323,12 @@ FORGERIES = {
         {6}, record=lambda r: of(r, 0)["statistic"].update(parameters={}), says="parameters of a sum"
     ),
     "a sum that is said to be a marginal": Forgery(
-        {6}, record=lambda r: of(r, 0).pop("statistic"), says="the whole declared domain"
+        {6},
+        record=lambda r: (of(r, 0).pop("statistic"), of(r, 0).update(kind="marginal")),
+        says="the whole declared domain",
     ),
+    "a sum without what was added up": Forgery({5}, record=lambda r: of(r, 0).pop("statistic"), says="statistic"),
+    "a kind that nobody knows": Forgery({5}, record=lambda r: of(r, 0).update(kind="sum"), says="kind"),
     "one move less": Forgery({6, 7}, *event(2, moves=[83886080] * 2), says="moves"),
     "smaller moves": Forgery({6, 7}, *event(1, moves=[1]), says="moves"),
     "less noise": Forgery({7, 8}, *event(1, sigma_squared="1000"), says="variance"),

@@ -17,8 +17,8 @@ from jsonschema import Draft202012Validator
 
 from contracts.contract.contract import Contract, Unit
 from privacy.accounting.calculus import RenyiCalculus
+from tasks.records.draws.training import TrainingDraw
 from tasks.records.model.schemas import version_schemas
-from tasks.records.model.synthetic_statements import SyntheticDraw
 from tasks.verification.draws.training_draws import check_trainings
 from tasks.verify import verify
 from tests.tasks.products.synthetic.test_verify_synthetic import (
@@ -134,7 +134,11 @@ FORGERIES = {
         {6}, record=lambda r: of(r, 1)["training"].update(learner="0" * 64), says="one plan and one learner"
     ),
     "a plan with a key more": Forgery({6}, record=plans(speed=3), says="exactly"),
-    "no training": Forgery({6}, record=lambda r: of(r, 1).pop("training"), says="an interval of a training alone"),
+    "no training": Forgery(
+        {6},
+        record=lambda r: (of(r, 1).pop("training"), of(r, 1).update(kind="marginal")),
+        says="as a draw of kind marginal has",
+    ),
     "the last checkpoint untold": Forgery(
         {5}, record=lambda r: told(r, "fields.product.measured", []), says="product.measured"
     ),
@@ -146,7 +150,7 @@ FORGERIES = {
         ),
         says="the last one is published",
     ),
-    "a choice's place": Forgery({6}, record=lambda r: of(r, 1).update(index=0), says="index"),
+    "a choice's place": Forgery({5}, record=lambda r: of(r, 1).update(index=0), says="index"),
     "intervals in another order": Forgery({6}, record=replay(lambda r: r["draws"].reverse()), says="journal"),
 }
 
@@ -169,7 +173,7 @@ def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, 
 def test_a_training_under_another_relation_is_refused(published: Version, terms: Json) -> None:
     """Poisson-sampled noise is accounted for under add_remove with one row a unit; nothing else is believed."""
     record = load(published.folder / "record.json")
-    draws = [SyntheticDraw.model_validate(draw) for draw in record["replay"]["draws"]]
+    draws = [(place, TrainingDraw.model_validate(draw)) for place, draw in enumerate(record["replay"]["draws"])]
     contract = Contract.model_validate(record["replay"]["contract"])
     assert check_trainings(draws, contract, where="record.json") == []
     unit = {"kind": "id", "column": "who", "scope": "block", "max_rows_per_unit": terms.get("rows", 1)}
@@ -218,9 +222,9 @@ def test_sums_and_a_training_in_one_charge_verify(tmp_path: Path, generator: str
     report = verify(made.folder, public_key=made.key, deep=True)
     assert report.ok, report.findings
     record = load(made.folder / "record.json")
-    kinds = ["training" if draw["statistic"] is None else "statistic" for draw in record["replay"]["draws"]]
+    kinds = [draw["kind"] for draw in record["replay"]["draws"]]
     assert kinds[-3:] == ["training"] * 3
-    assert set(kinds[:-3]) == {"statistic"}
+    assert set(kinds[:-3]) == {"sums"}
     page = (made.folder / "record.html").read_text()
     assert f"{len(kinds) - 3} sums over rows and 1 training" in page
 

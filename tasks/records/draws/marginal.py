@@ -1,0 +1,97 @@
+"""Noisy marginals, as they are published with what was fitted to them: each in a tidy table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from contracts.message import message
+from privacy.accounting.events import event_from_json
+from privacy.grant.measurement import Measurement
+from privacy.marginals.uncertainty import half_width, variance
+from privacy.table_plans.plan import CONFIDENCE
+from tasks.records.draws.draw_form import DrawForm
+from tasks.records.facts import RunFacts
+from tasks.records.files.tidy_tables import MEASUREMENTS, WrittenFile, write_measurement
+from tasks.records.groups.account import noise_words
+from tasks.records.model.version_statements import FittedDraw
+
+_LONGEST_NAME: Final = 80
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class MarginalDraw(FittedDraw):
+    """A noisy marginal, in a file of its own."""
+
+    kind: Literal["marginal"]
+
+
+class MarginalForm(DrawForm[Measurement, MarginalDraw]):
+    """How a noisy marginal is stated, written and told."""
+
+    statement = MarginalDraw
+    role = "measurements"
+    noise_on = message("marginals")
+
+    def files(self, drawn: Sequence[Measurement], numbers: Mapping[str, int]) -> dict[str, str]:
+        """Name the file of each."""
+        return {each.key: f"{MEASUREMENTS}/{measurement_name(each)}.parquet" for each in drawn}
+
+    def write(
+        self, drawn: Sequence[Measurement], facts: RunFacts, folder: Path, *, marks: Mapping[str, str]
+    ) -> Iterator[WrittenFile]:
+        """Write each marginal."""
+        for each in drawn:
+            name, width = measurement_name(each), half_width(each.event, CONFIDENCE)
+            yield write_measurement(each, name, width, facts.contract, folder, marks=marks)
+
+    def stated(self, released: Measurement, key: str) -> dict[str, Any]:
+        """Return its columns and shape."""
+        return {"clique": list(released.clique), "shape": list(released.values.shape)}
+
+    def described(self, released: Measurement, key: str) -> dict[str, Any]:
+        """Describe the draw: its sensitivity, its noise."""
+        moves = released.event.moves
+        return {
+            "what": "measurement",
+            "columns": list(released.clique),
+            "cells": released.values.size,
+            "l1_sensitivity": sum(map(abs, moves)),
+            "l2_sensitivity_squared": sum(move * move for move in moves),
+            "noise": noise_words(released.event),
+            "variance": released.variance,
+            "half_width_95": half_width(released.event, CONFIDENCE),
+        }
+
+    def measured(self, released: Measurement) -> dict[str, Any]:
+        """Describe what is published."""
+        return {
+            "columns": " × ".join(released.clique) or message("total"),
+            "cells": released.values.size,
+            "deviation": f"{released.variance**0.5:.6g}",
+        }
+
+    def sensitivities(self, drawn: Sequence[Measurement]) -> list[dict[str, Any]]:
+        """Give the norms of the worst neighbour's change."""
+        moves = sorted({each.event.moves for each in drawn})
+        return [{"l1": sum(map(abs, move)), "l2_squared": sum(part * part for part in move)} for move in moves]
+
+    def published(self, draws: Sequence[MarginalDraw]) -> tuple[Measurement, ...]:
+        """Return the marginals without their values, of which only the shape is read."""
+        return tuple(_measurement(draw) for draw in draws)
+
+
+def measurement_name(measurement: Measurement) -> str:
+    """Name a measurement's file after its number and its columns."""
+    columns = _UNSAFE.sub("-", "_x_".join(measurement.clique))[:_LONGEST_NAME] or "total"
+    return f"{measurement.number:04d}-{columns}"
+
+
+def _measurement(draw: MarginalDraw) -> Measurement:
+    event: Any = event_from_json(draw.event)
+    values = np.broadcast_to(np.int64(0), draw.shape)  # only its shape is read
+    return Measurement(draw.key, draw.clique, values, event, variance(event), draw.number, draw.sha256)

@@ -1,0 +1,93 @@
+"""The table of kinds of draw that a fit publishes: ours, and those that packages register as `sudare.draws`.
+
+A kind is named as its `Query` is. Its parts are loaded when a version has such a draw; this module imports none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+
+from pydantic_core import CoreSchema, core_schema
+
+GROUP: Final = "sudare.draws"
+
+
+@dataclass(frozen=True)
+class DrawParts:
+    """Where the parts of a kind of draw stand, each as `module:name`.
+
+    Args:
+        form: how it is stated, written and told, a `DrawForm` (`tasks.records.draws.draw_form`).
+        checks: what a verification asks of it, `DrawChecks` (`tasks.verification.draws.draw_checks`).
+    """
+
+    form: str
+    checks: str
+
+
+BUILT_IN: Final = {
+    "marginal": DrawParts(
+        form="tasks.records.draws.marginal:MarginalForm",
+        checks="tasks.verification.draws.marginal_draws:MarginalChecks",
+    ),
+    "sums": DrawParts(
+        form="tasks.records.draws.sums:SumForm",
+        checks="tasks.verification.draws.sum_draws:SumChecks",
+    ),
+    "training": DrawParts(
+        form="tasks.records.draws.training:TrainingForm",
+        checks="tasks.verification.draws.training_draws:TrainingChecks",
+    ),
+    "choice": DrawParts(
+        form="tasks.records.draws.choice:ChoiceForm",
+        checks="tasks.verification.draws.choice_draws:ChoiceChecks",
+    ),
+    "parameters": DrawParts(
+        form="tasks.records.draws.parameters:ParameterForm",
+        checks="tasks.verification.draws.parameter_draws:ParameterChecks",
+    ),
+}
+"""In the order in which their files are written."""
+
+
+@cache
+def draw_kinds() -> Mapping[str, DrawParts]:
+    """Return the parts of each kind by its name; a built-in kind cannot be taken by a package."""
+    from importlib.metadata import entry_points  # here, since it loads parsers of mail
+
+    packages = {point.name: point.load() for point in entry_points(group=GROUP)}
+    return {**BUILT_IN, **{name: parts for name, parts in packages.items() if name not in BUILT_IN}}
+
+
+@cache
+def draw_form(kind: str) -> Any:
+    """Return how a kind is stated, written and told.
+
+    Raises:
+        LookupError: the kind has no published form.
+    """
+    return _part(draw_kinds()[kind].form)
+
+
+@cache
+def draw_checks(kind: str) -> Any:
+    """Return what a verification asks of a kind; as `draw_form`."""
+    return _part(draw_kinds()[kind].checks)
+
+
+def _part(where: str) -> Any:
+    module, _, name = where.partition(":")
+    return getattr(import_module(module), name)()
+
+
+class OfItsKind:
+    """The annotation of a draw that is read as the statement of its kind."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+        """Choose by the field `kind`, once the first record with such draws is read."""
+        statements = {kind: handler.generate_schema(draw_form(kind).statement) for kind in draw_kinds()}
+        return core_schema.tagged_union_schema(statements, discriminator="kind")

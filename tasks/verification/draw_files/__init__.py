@@ -1,1 +1,0 @@
-"""Do the files of draws hold what the record states?"""

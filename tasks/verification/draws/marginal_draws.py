@@ -1,0 +1,91 @@
+"""Noisy marginals: whole domains, the worst neighbour's moves, and the values that were entered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.errors import Finding
+from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
+from privacy.grant.queries.marginal import MarginalQuery
+from tasks.records.draws.marginal import MarginalDraw
+from tasks.records.model.version_statements import FittedDraw
+from tasks.records.strict_json import printable, shown
+from tasks.verification.draws.charged_noise import MOST_MOVES, worst_moves
+from tasks.verification.draws.draw_checks import (
+    UNDERSTATED,
+    DrawChecks,
+    FileForm,
+    FittedMeaning,
+    OtherDraw,
+    PublishedValues,
+    is_own_file,
+)
+from tasks.verification.files.measurement_files import check_measured
+from tasks.verification.files.table_files import MEASURED, read_parquet
+from tasks.verification.record_identity import differences
+
+
+class MarginalChecks(DrawChecks[MarginalDraw, MarginalQuery]):
+    """The checks of noisy marginals."""
+
+    events = (DiscreteLaplace, DiscreteGaussian)
+    most_moves = MOST_MOVES
+
+    def check(
+        self,
+        placed: Sequence[tuple[int, MarginalDraw]],
+        draws: Sequence[FittedDraw],
+        meaning: FittedMeaning,
+        *,
+        where: str,
+    ) -> list[Finding]:
+        """Check shape, file and sensitivity of each."""
+        return [
+            finding
+            for place, draw in placed
+            for finding in _check_marginal(draw, meaning, f"replay.draws[{place}]", where)
+        ]
+
+    def form(self, draw: MarginalDraw, meaning: FittedMeaning) -> FileForm:
+        """Cells have the labels of their columns."""
+        return FileForm({name: meaning.contract.column(name).labels for name in draw.clique})
+
+    def read(
+        self, data: bytes, draw: MarginalDraw, event: CountNoise, meaning: FittedMeaning, rebuilt: Any
+    ) -> tuple[NDArray[np.int64] | None, list[Finding]]:
+        """Check a file of a marginal."""
+        name, contract = draw.measurements or "", meaning.contract
+        columns, wrong = read_parquet(
+            data, where=printable(name), cells=contract, clique=draw.clique, values=MEASURED
+        )
+        if columns is None:
+            return None, wrong
+        return columns["noisy"].reshape(draw.shape), [*wrong, *check_measured(columns, name, draw, event, contract)]
+
+    def matching(self, query: MarginalQuery, draw: MarginalDraw, values: PublishedValues) -> MarginalQuery:
+        """Compare the columns; nothing else is stated of a marginal."""
+        if draw.clique != query.clique:
+            raise OtherDraw(f"draw {draw.key!r}: {'×'.join(query.clique)} was asked for, not what is there")
+        return query
+
+
+def _check_marginal(draw: MarginalDraw, meaning: FittedMeaning, at: str, where: str) -> list[Finding]:
+    """Check a marginal's shape, file and sensitivity."""
+    name, worst, own = draw.measurements or "", worst_moves(meaning.contract), is_own_file(draw.measurements)
+    pairs: list[tuple[str, object, object]] = [
+        (f"{at}.clique", list(draw.clique), [name for name in meaning.names if name in draw.clique]),
+        (f"{at}.shape", list(draw.shape), list(meaning.contract.shape(draw.clique))),
+        (f"{at}.coarsening", draw.coarsening, None),
+        (f"{at}.listed", draw.listed, None),
+        (f"{at}.measurements", name if own else shown(name), name if own else "a Parquet file in measurements/"),
+    ]
+    findings = list(differences(pairs, where=where, allowed="the whole declared domain, in a file of its own"))
+    if draw.event.get("moves") != worst:
+        terms = f"{meaning.contract.adjacency} with {meaning.contract.unit.max_rows_per_unit} rows a unit"
+        found = str(draw.event.get("moves"))[:60]
+        findings.append(Finding(where, f"{at}.event.moves", found, f"{worst}, under {terms}", UNDERSTATED))
+    return findings
