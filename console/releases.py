@@ -139,7 +139,7 @@ def _print(console: Console, version: dict[str, Any], values: dict[str, Any]) ->
     if replay["product"]["kind"] == "synthetic":
         _print_synthetic(console, replay)
         return
-    if replay["product"]["kind"] == "model":
+    if replay["product"]["kind"] == "classifier":
         _print_model(console, replay)
         return
     rows = [(each["name"], each["method"], each["data"], each["measurements"]) for each in replay["tables"]]
@@ -161,7 +161,7 @@ def _print_synthetic(console: Console, replay: dict[str, Any]) -> None:
 
 
 def _print_model(console: Console, replay: dict[str, Any]) -> None:
-    """Print what a version of a model holds."""
+    """Print what a version of a classifier holds."""
     made, product = replay["model"], replay["product"]
     print_facts(
         console,

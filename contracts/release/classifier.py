@@ -15,7 +15,7 @@ from contracts.release.synthetic import ALL, ColumnChoice, chosen, distinct_colu
 MOST_CLASSES: Final = 1000
 
 
-class ModelProduct(ProductSpec):
+class ClassifierProduct(ProductSpec):
     """A classifier: a fully connected network that tells a column's cell from other columns, with its weights.
 
     `trainer` says where the noise comes in: `dp_sgd`, `anonymizing_first`, `learning_first` or `anonymized_learning`.
@@ -24,7 +24,7 @@ class ModelProduct(ProductSpec):
     bounds. `options` are the trainer's own.
     """
 
-    kind: Literal["model"]
+    kind: Literal["classifier"]
     trainer: Label
     label: Label
     columns: ColumnChoice = ALL
@@ -51,7 +51,7 @@ class ModelProduct(ProductSpec):
         return chosen(self.columns, contract)
 
 
-def model_problems(product: ModelProduct, contract: Contract) -> Iterator[tuple[FieldPath, Problem]]:
+def classifier_problems(product: ClassifierProduct, contract: Contract) -> Iterator[tuple[FieldPath, Problem]]:
     """Yield what in a product of a model does not fit its contract, with its place in the product."""
     known = [column.name for column in contract.columns]
     unknown = [] if product.columns == ALL else [c for c in enumerate(product.columns) if c[1] not in known]

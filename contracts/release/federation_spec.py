@@ -27,7 +27,7 @@ from contracts.reading.scalars import Amount, Flag, Label, Problem, Whole, as_tu
 from contracts.reading.validation_errors import from_problem, from_validation
 from contracts.reading.yaml_lines import Document, located
 from contracts.release.about import About
-from contracts.release.classifier import ModelProduct
+from contracts.release.classifier import ClassifierProduct
 from contracts.release.source import FilePath, Source, WrittenPath
 from contracts.release.spec import ChargeTerms
 from contracts.release.synthetic import ALL, MOST_ROWS, ColumnChoice, SyntheticProduct
@@ -216,7 +216,7 @@ class FederationTerms(Frozen):
         return self.tables if self.generator is None else self.generator.tables
 
     @property
-    def product(self) -> TablesProduct | SyntheticProduct | ModelProduct:
+    def product(self) -> TablesProduct | SyntheticProduct | ClassifierProduct:
         """The same product as a release of one place names it.
 
         Raises:
@@ -235,8 +235,8 @@ class FederationTerms(Frozen):
             raise TypeError(f"federation {self.federation} makes nothing")
         options = self.learner.model_dump(mode="json", exclude={"label", "columns"})
         columns: ColumnChoice = ALL if self.learner.columns is None else self.learner.columns
-        return ModelProduct(
-            kind="model",
+        return ClassifierProduct(
+            kind="classifier",
             trainer="dp_sgd",
             label=self.learner.label,
             columns=columns,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from contracts.reading.scalars import Problem
-from contracts.release.classifier import model_problems
+from contracts.release.classifier import classifier_problems
 from contracts.release.spec import ReleaseSpec
 from contracts.release.synthetic import synthetic_problems
 
@@ -25,7 +25,7 @@ def synthetic_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
 
 def classifier_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     """List what in a release of a classifier does not fit its contract."""
-    problems = model_problems(spec.model_product, contract)
+    problems = classifier_problems(spec.classifier_product, contract)
     findings = [spec.finding(("product", *at), problem) for at, problem in problems]
     if spec.publish.formats == ("parquet",):
         return findings

@@ -64,12 +64,12 @@ BUILT_IN: Final = {
         shadow="tasks.evaluation.seen_products:seen_rows",
         view="console.products.synthetic:SyntheticProductView",
     ),
-    "model": ProductParts(
-        spec="contracts.release.classifier:ModelProduct",
+    "classifier": ProductParts(
+        spec="contracts.release.classifier:ClassifierProduct",
         check="contracts.release.fitted_rules:classifier_findings",
         planning="tasks.products.classifier.planning:ClassifierPlanning",
         making="tasks.products.classifier.making:ClassifierMaking",
-        checks="tasks.products.classifier.weight_checks:ModelChecks",
+        checks="tasks.products.classifier.weight_checks:ClassifierChecks",
         evaluation="flows.evaluation.product_evaluations:evaluate_classifier",
         shadow="tasks.evaluation.seen_products:seen_classifier",
         view="console.products.classifier:ClassifierProductView",

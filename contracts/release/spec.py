@@ -37,7 +37,7 @@ from contracts.reading.scalars import (
 from contracts.reading.validation_errors import dotted, from_problem, from_validation
 from contracts.reading.yaml_lines import Document, located, shown
 from contracts.release.about import About
-from contracts.release.classifier import ModelProduct
+from contracts.release.classifier import ClassifierProduct
 from contracts.release.lambda_reference import LambdaReference
 from contracts.release.product_kinds import product_kinds
 from contracts.release.product_spec import ProductSpec
@@ -54,7 +54,7 @@ else:
 
 __all__ = [
     "ChargeTerms",
-    "ModelProduct",
+    "ClassifierProduct",
     "Publish",
     "Refine",
     "ReleaseSpec",
@@ -217,13 +217,13 @@ class ReleaseSpec(SpecFile):
         return self.product
 
     @property
-    def model_product(self) -> ModelProduct:
-        """The product of a release of a model.
+    def classifier_product(self) -> ClassifierProduct:
+        """The product of a release of a classifier.
 
         Raises:
             TypeError: the release publishes something else.
         """
-        if not isinstance(self.product, ModelProduct):
+        if not isinstance(self.product, ClassifierProduct):
             raise TypeError(f"release {self.release} publishes no model but kind {self.product.kind}")
         return self.product
 

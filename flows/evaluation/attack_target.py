@@ -24,7 +24,7 @@ from tasks.products.version_records import (
     RECORD,
     kind_of,
     mark_of_snapshot,
-    published_model_record,
+    published_classifier_record,
     published_record,
     published_tables_record,
 )
@@ -33,7 +33,7 @@ from tasks.verification.files.version_folder import open_version
 
 _READ: Final[dict[str, Callable[[Path], tuple[Any, Any]]]] = {
     "synthetic": published_record,
-    "model": published_model_record,
+    "classifier": published_classifier_record,
     "tables": published_tables_record,
 }
 

@@ -11,7 +11,7 @@ from tasks.evaluate import check_target, evaluate
 from tasks.evaluation.classifier_scores import evaluate_model, published_classifier
 from tasks.evaluation.private_files import write_scores
 from tasks.evaluation.table_scores import evaluate_tables
-from tasks.products.version_records import published_model_record, published_record, published_tables_record
+from tasks.products.version_records import published_classifier_record, published_record, published_tables_record
 from tasks.storage.workspace.settings import Workspace
 
 _NOT_OF_A_MODEL = "rows that were not trained on", "none: this version is not of a model"
@@ -51,8 +51,8 @@ def evaluate_classifier(
     path: Path, real: Real, *, others: Path | None, target: str | None, workspace: Workspace, at: datetime
 ) -> Evaluation:
     """Score a classifier; as `evaluate_version`."""
-    refuse_option("--target", target, "a target of a version of a model", "none: a model has its label")
-    record, meaning = published_model_record(path)
+    refuse_option("--target", target, "a target of a version of a classifier", "none: a model has its label")
+    record, meaning = published_classifier_record(path)
     model = published_classifier(path, record, meaning)
     with private_snapshot(real, meaning.contract, workspace) as table:
         scores = evaluate_model(table, model, meaning, others=others, memory_limit=workspace.memory_limit)

@@ -10,7 +10,7 @@ import numpy as np
 
 from contracts.contract.contract import Contract
 from contracts.message import message
-from contracts.release.classifier import ModelProduct
+from contracts.release.classifier import ClassifierProduct
 from privacy.classifiers.classifier_model import FORMAT, ParameterRange
 from privacy.learning.layout import ColumnLayout, RowLayout, row_layout
 
@@ -30,7 +30,7 @@ _LAYERS: Final = (
 )
 
 
-def model_layout(contract: Contract, product: ModelProduct) -> RowLayout:
+def classifier_layout(contract: Contract, product: ClassifierProduct) -> RowLayout:
     """Return how the rows of a model lie in vectors: as anywhere, or with one entry a cell for numbers too.
 
     Privacy: uses contract and product only.
@@ -47,7 +47,7 @@ def model_layout(contract: Contract, product: ModelProduct) -> RowLayout:
 
 
 def inputs_of(
-    contract: Contract, product: ModelProduct, widths: Sequence[int], bounds: ParameterRange | None
+    contract: Contract, product: ClassifierProduct, widths: Sequence[int], bounds: ParameterRange | None
 ) -> dict[str, Any]:
     """Describe how a row becomes the model's input, and what its outputs mean; a function of public values alone.
 
@@ -59,7 +59,7 @@ def inputs_of(
     Returns:
         dict: JSON values; numbers of cells as text of their shortest exact decimals.
     """
-    layout, label = model_layout(contract, product), product.label
+    layout, label = classifier_layout(contract, product), product.label
     features, start = [], 0
     for column in layout.columns:
         if column.name == label:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from contracts.contract.contract import Contract
-from contracts.release.classifier import ModelProduct
+from contracts.release.classifier import ClassifierProduct
 from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, WeightsAndBias
-from privacy.classifiers.inputs import model_layout
+from privacy.classifiers.inputs import classifier_layout
 from privacy.generators.generator import CannotGenerate, CountsSource, Fitter, SynthesisTask
 from privacy.generators.registry import TRAINERS
 from privacy.generators.release_plan import FittedPlan, plan_fit, task_of
@@ -119,7 +119,13 @@ def trainer(name: str) -> Trainer[Any]:
 
 
 def plan_classifier(
-    product: ModelProduct, contract: Contract, options: BaseModel, *, epsilon: Decimal, delta: Decimal, **noise: Any
+    product: ClassifierProduct,
+    contract: Contract,
+    options: BaseModel,
+    *,
+    epsilon: Decimal,
+    delta: Decimal,
+    **noise: Any,
 ) -> FittedPlan[ClassificationTask]:
     """Let the trainer of a product plan; `noise` as of `plan_fit`.
 
@@ -131,8 +137,8 @@ def plan_classifier(
 
 
 def classification_task(
-    product: ModelProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal
+    product: ClassifierProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal
 ) -> ClassificationTask:
     """Return what a trainer is asked for, from what is public alone."""
     asked = task_of(product, contract, epsilon=epsilon, delta=delta)
-    return ClassificationTask(**vars(asked), label=product.label, vectors=model_layout(contract, product))
+    return ClassificationTask(**vars(asked), label=product.label, vectors=classifier_layout(contract, product))

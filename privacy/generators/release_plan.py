@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel
 
 from contracts.contract.contract import Contract
-from contracts.release.classifier import ModelProduct
+from contracts.release.classifier import ClassifierProduct
 from contracts.release.synthetic import SyntheticProduct
 from privacy.accounting.amounts import PICO, delta_down, pico_to_text
 from privacy.accounting.claim import ClaimedBy, release_claim
@@ -148,7 +148,7 @@ def _takes_pictures(name: str) -> bool:
 
 
 def task_of(
-    product: SyntheticProduct | ModelProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal
+    product: SyntheticProduct | ClassifierProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal
 ) -> SynthesisTask:
     """Return what a generator is asked for, from what is public alone."""
     names = product.names(contract)

@@ -1,4 +1,4 @@
-"""A version of a model against the real rows: how well it tells the label, and members. For the auditor alone."""
+"""A classifier against the real rows: how well it tells the label, and members. For the auditor alone."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, Refused, SpecRefused
 from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, read_classifier
-from privacy.classifiers.inputs import model_layout
+from privacy.classifiers.inputs import classifier_layout
 from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.model_scores import PrivateModelScores, model_scores
 from privacy.private_table import PrivateTable
 from tasks.evaluation.encoded_rows import encoded_rows, fetched_rows
-from tasks.products.classifier.classifier_statement_checks import WEIGHTS, ModelMeaning
-from tasks.records.model.classifier_statements import ModelRecord
+from tasks.products.classifier.classifier_statement_checks import WEIGHTS, ClassifierMeaning
+from tasks.records.model.classifier_statements import ClassifierRecord
 from tasks.records.strict_json import printable
 from tasks.storage.duckdb_session import connect
 from tasks.storage.progress import step
@@ -23,7 +23,7 @@ from tasks.storage.progress import step
 _REMEDY = "sudare verify says what is wrong with this version"
 
 
-def published_classifier(path: Path, record: ModelRecord, meaning: ModelMeaning) -> ClassifierModel:
+def published_classifier(path: Path, record: ClassifierRecord, meaning: ClassifierMeaning) -> ClassifierModel:
     """Read the weights of a version; it is not verified.
 
     Raises:
@@ -35,7 +35,7 @@ def published_classifier(path: Path, record: ModelRecord, meaning: ModelMeaning)
     try:
         if file.is_symlink() or file.parent.is_symlink():
             raise FileNotFoundError("a link")
-        layout = model_layout(meaning.contract, meaning.product)
+        layout = classifier_layout(meaning.contract, meaning.product)
         return read_classifier(file.read_bytes(), layout, meaning.product.label, bounds)
     except (OSError, ValueError) as error:
         found = printable(str(error))
@@ -45,7 +45,7 @@ def published_classifier(path: Path, record: ModelRecord, meaning: ModelMeaning)
 def evaluate_model(
     table: PrivateTable,
     model: ClassifierModel,
-    meaning: ModelMeaning,
+    meaning: ClassifierMeaning,
     *,
     others: Path | None,
     memory_limit: str,

@@ -73,7 +73,7 @@ def seen_classifier(
     advance: FitProgress,
 ) -> SeenModel:
     """Train."""
-    counts, seed, product = SnapshotSource(part, contract), _seed(), spec.model_product
+    counts, seed, product = SnapshotSource(part, contract), _seed(), spec.classifier_product
     made = trainer(plan.generator).fit(plan.task, plan.options, plan.plan, counts, grant, advance, lambda: seed)
     return SeenModel(made.model, product.names(contract).index(product.label))
 

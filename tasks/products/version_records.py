@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from contracts.errors import Finding, SpecRefused
-from tasks.products.classifier.classifier_statement_checks import ModelMeaning, read_model_meaning
-from tasks.records.model.classifier_statements import ModelRecord
+from tasks.products.classifier.classifier_statement_checks import ClassifierMeaning, read_classifier_meaning
+from tasks.records.model.classifier_statements import ClassifierRecord
 from tasks.records.model.statement import read_statement
 from tasks.records.model.synthetic_statements import SyntheticRecord
 from tasks.records.model.version_statements import Record, RecordTerms
@@ -72,17 +72,17 @@ def mark_of_snapshot(path: Path) -> str | None:
     return None
 
 
-def published_model_record(path: Path) -> tuple[ModelRecord, ModelMeaning]:
-    """Read the record of a version of a model, and the contract and product in it.
+def published_classifier_record(path: Path) -> tuple[ClassifierRecord, ClassifierMeaning]:
+    """Read the record of a version of a classifier, and the contract and product in it.
 
     Raises:
-        SpecRefused: this is no version of a model, or its record cannot be read.
+        SpecRefused: this is no version of a classifier, or its record cannot be read.
     """
     return _understood(
         path,
-        ModelRecord,
-        lambda record: read_model_meaning(record.replay, where=RECORD),
-        found="no record of a model that can be read",
+        ClassifierRecord,
+        lambda record: read_classifier_meaning(record.replay, where=RECORD),
+        found="no record of a classifier that can be read",
         remedy="sudare verify says what is wrong with this version",
     )
 

@@ -95,7 +95,7 @@ class RunFacts:
         earlier_version: the version on which λ was chosen, if one was.
         about: what is declared about the release.
         flow_run: the orchestrator's ids of the flow run and its deployment; for auditors.
-        classifier: what the trainer of a release of a model made; None for others.
+        classifier: what the trainer of a release of a classifier made; None for others.
         attempt: when the attempt that publishes began, and had measured; to the second, for auditors.
         execution: how it was made across sites; None where it was made in one place.
         write: writes the files of a release across sites.
@@ -179,7 +179,7 @@ class RunFacts:
 
     @property
     def trained(self) -> tuple[FittedPlan[ClassificationTask], TrainedClassifier]:
-        """The plan of a release of a model, and what was made.
+        """The plan of a release of a classifier, and what was made.
 
         Raises:
             TypeError: the release publishes something else.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tasks.records.across.across_groups import across_groups
-from tasks.records.fitted_groups.classifier_groups import model_groups
+from tasks.records.fitted_groups.classifier_groups import classifier_groups
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
 from tasks.records.groups.field import FieldGroup
 from tasks.records.model.record_kinds import ACROSS
@@ -18,6 +18,6 @@ def groups_of(kind: str, groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ..
     """
     if kind == ACROSS:
         return across_groups(groups)
-    if kind == "model":
-        return model_groups(groups)
+    if kind == "classifier":
+        return classifier_groups(groups)
     return synthetic_groups(groups) if kind == "synthetic" else groups

@@ -11,14 +11,14 @@ from itertools import pairwise
 from typing import Any
 
 from contracts.contract.contract import Contract
-from contracts.release.spec import ModelProduct, SyntheticProduct
+from contracts.release.spec import ClassifierProduct, SyntheticProduct
 from privacy.classifiers.classifier_model import ParameterRange
 from privacy.classifiers.trainer import classification_task, trainer
 from privacy.generators.generator import Fitted
 from privacy.generators.release_plan import task_of
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.draws.drawn import published_draws
-from tasks.records.model.classifier_statements import ModelRecord
+from tasks.records.model.classifier_statements import ClassifierRecord
 from tasks.records.model.synthetic_statements import FittedRecord, FittedReplay, SyntheticRecord
 from tasks.records.model.version_statements import RecordTerms
 from tasks.records.unpublished import Published
@@ -32,7 +32,7 @@ def fit_of(record: RecordTerms, contract: Contract, product: Any) -> dict[str, A
     """
     if isinstance(record, SyntheticRecord) and isinstance(product, SyntheticProduct):
         return _synthetic(record, contract, product)
-    if isinstance(record, ModelRecord) and isinstance(product, ModelProduct):
+    if isinstance(record, ClassifierRecord) and isinstance(product, ClassifierProduct):
         return _trained(record, contract, product)
     raise TypeError("a record of another kind than its product")
 
@@ -51,7 +51,7 @@ def _synthetic(record: SyntheticRecord, contract: Contract, product: SyntheticPr
     return {"synthetic": (plan, made), "fit": (plan, made), "synthesis": made, "classifier": None, "tables": ()}
 
 
-def _trained(record: ModelRecord, contract: Contract, product: ModelProduct) -> dict[str, Any]:
+def _trained(record: ClassifierRecord, contract: Contract, product: ClassifierProduct) -> dict[str, Any]:
     replay, widths = record.replay, record.replay.model.widths
     task = classification_task(product, contract, **_amounts(record))
     options = trainer(product.trainer).options.model_validate(product.options)

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from contracts.contract.check_terms import checks
 from contracts.contract.contract import Contract
 from contracts.release.about import About
-from contracts.release.spec import ModelProduct, SyntheticProduct, TablesProduct
+from contracts.release.spec import ClassifierProduct, SyntheticProduct, TablesProduct
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.events import PrivacyEvent
 from privacy.ledger.entries import Entry
@@ -52,7 +52,7 @@ __all__ = ["RunEvidence", "Unpublished", "evidence", "published_run"]
 _PRODUCTS: Final[dict[str, type[BaseModel]]] = {
     "tables": TablesProduct,
     "synthetic": SyntheticProduct,
-    "model": ModelProduct,
+    "classifier": ClassifierProduct,
 }
 
 

@@ -16,7 +16,7 @@ from privacy.refine.sparse import SparseTable as NoisyList
 from tasks.records.across.across_replay_block import across_part
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import DATA, MEASUREMENTS
-from tasks.records.fitted_groups.classifier_replay_block import model_part
+from tasks.records.fitted_groups.classifier_replay_block import classifier_part
 from tasks.records.fitted_groups.synthetic_replay_block import synthetic_part
 from tasks.records.groups.account import taken
 from tasks.records.groups.field import Run
@@ -61,7 +61,7 @@ def _of_the_product(run: Run) -> dict[str, Any]:
     if run.facts.execution is not None:
         return across_part(run, run.facts.execution)
     if run.facts.classifier is not None:
-        return model_part(run)
+        return classifier_part(run)
     return synthetic_part(run) if run.facts.synthesis is not None else _tables_part(run)
 
 

@@ -1,4 +1,4 @@
-"""A release of a model as people type it: planned, verified, shown, scored, refused."""
+"""A release of a classifier as people type it: planned, verified, shown, scored, refused."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def test_a_model_is_verified_shown_and_scored(shared: Place, folder: str, typed:
         typed("evaluate", folder, "--against", source, "--target", "income", at=shared.workspace),
     ):
         assert refused.code == 2
-        assert "model" in refused.err
+        assert "classifier" in refused.err or "a model has its label" in refused.err
 
 
 def test_the_plan_of_a_model_says_what_it_costs_and_what_it_is(shared: Place, typed: Typed) -> None:
     """Data-free, for people and as JSON."""
     said = typed("plan", str(model(shared, "planned-model")), "--json", at=shared.workspace)
     assert said.code == 0, said.err
-    assert (said.json["kind"], said.json["trainer"], said.json["label"]) == ("model", "dp_sgd", "income")
+    assert (said.json["kind"], said.json["trainer"], said.json["label"]) == ("classifier", "dp_sgd", "income")
     assert said.json["parameters"] == (said.json["widths"][0] + 1) * 2
     printed = typed("plan", str(model(shared, "planned-model")), at=shared.workspace)
     assert "weights and biases" in printed.out

@@ -33,7 +33,7 @@ class ModelScenario(SyntheticScenario):
     """What a finished run that trained a model is made from; the hospital's stays, whose ward is told."""
 
     privacy: str = "{unit: {kind: row, scope: block}, adjacency: add_remove, ZEROS}"
-    product: str = f"{{kind: model, trainer: dp_sgd, label: ward, options: {{{TERMS}}}}}"
+    product: str = f"{{kind: classifier, trainer: dp_sgd, label: ward, options: {{{TERMS}}}}}"
     epsilon: str = "3"
     delta: str = "1e-6"
     calculus: Calculus = field(default_factory=lambda: RenyiCalculus(Fraction(5)))
@@ -74,7 +74,7 @@ def learning_first() -> ModelScenario:
     options = "hidden: [4], epochs: 3, batch: 100, learning_rate: 0.5, parameter_epsilon: 0.3, publish_noise: true"
     options += ", lowest_bias: -0.25, highest_bias: 0.5"
     return with_product(
-        f"{{kind: model, trainer: learning_first, label: ward, options: {{{options}}}}}",
+        f"{{kind: classifier, trainer: learning_first, label: ward, options: {{{options}}}}}",
         epsilon="22",
         cap=(60 * PICO, ATTO // 10**6),
     )
@@ -85,13 +85,13 @@ def anonymized_learning() -> ModelScenario:
     options = (
         "hidden: [4], epochs: 4, batch: 1000, checkpoints: 2, rows_about: 3000, bias_limit: 0.5, publish_noise: true"
     )
-    return with_product(f"{{kind: model, trainer: anonymized_learning, label: ward, options: {{{options}}}}}")
+    return with_product(f"{{kind: classifier, trainer: anonymized_learning, label: ward, options: {{{options}}}}}")
 
 
 def anonymizing_first() -> ModelScenario:
     """An ordinary training on rows that a generator made of noisy marginals; structural zeros, private choices."""
     options = "generator: mst, hidden: [4], epochs: 3, batch: 100, learning_rate: 0.5"
-    return with_product(f"{{kind: model, trainer: anonymizing_first, label: ward, options: {{{options}}}}}")
+    return with_product(f"{{kind: classifier, trainer: anonymizing_first, label: ward, options: {{{options}}}}}")
 
 
 def with_product(product: str, **changed: object) -> ModelScenario:

@@ -14,7 +14,7 @@ from contracts.canonical import digest
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import SpecRefused
-from contracts.release.classifier import ModelProduct
+from contracts.release.classifier import ClassifierProduct
 from contracts.release.federation_checks import check_federation
 from contracts.release.federation_spec import FederationTerms, TablesTerms
 from privacy.accounting.amounts import delta_up, loss_up
@@ -189,7 +189,7 @@ def understood(spec: FederationTerms, contract: Contract, *, where: str) -> Fede
             spec, spec.generator, training, contract, Parties(sites, rows_about, trust), where=where
         )
         return Federation(spec, contract, generated.plan, None, generated, where)
-    if terms is None or training is None or not isinstance(product, ModelProduct):
+    if terms is None or training is None or not isinstance(product, ClassifierProduct):
         raise TypeError("a federation trains a model, makes rows or counts tables")
     layout = row_layout(contract, product.names(contract))
     label = layout.column(terms.label)

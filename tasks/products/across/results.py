@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from contracts.canonical import readable_json
 from contracts.contract.impossible_cells import Clique
-from contracts.release.classifier import ModelProduct
+from contracts.release.classifier import ClassifierProduct
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.product import TablesProduct
 from privacy.accounting.amounts import atto_to_text, pico_to_text
@@ -205,7 +205,7 @@ def classifier_files(
 ) -> Iterable[tuple[str, str, bytes]]:
     """Yield name, role and content of the files of a classifier."""
     product, contract = federation.spec.product, federation.contract
-    if not isinstance(product, ModelProduct):
+    if not isinstance(product, ClassifierProduct):
         raise TypeError(f"federation {federation.spec.federation} trains no classifier")
     terms = CardTerms(
         release=federation.spec.federation,

@@ -1,7 +1,7 @@
-"""Is the record of a released model about its contract, product and journal? The checks, in this order.
+"""Is the record of a classifier about its contract, product and journal? The checks, in this order.
 
-1. the product fits the contract; weights, inputs and card are named as every version of a model names them, and the
-   network has the inputs and outputs that columns and label give it
+1. the product fits the contract; weights, inputs and card are named as every such version names them, and the network
+   has the inputs and outputs that columns and label give it
 2. people are told the trainer, its options, label, columns, network, ranges, seed, measurements and choices that are
    replayed, and the joint guarantee that is claimed
 3. draws on marginals, sums, choices and trainings are checked as those of synthetic rows (`synthetic`)
@@ -14,9 +14,9 @@ from typing import Final
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
-from contracts.release.classifier import ModelProduct, model_problems
-from privacy.classifiers.inputs import model_layout
-from tasks.records.model.classifier_statements import ModelReplay
+from contracts.release.classifier import ClassifierProduct, classifier_problems
+from privacy.classifiers.inputs import classifier_layout
+from tasks.records.model.classifier_statements import ClassifierReplay
 from tasks.records.strict_json import printable
 from tasks.verification.fitted_meaning import drawn_files
 from tasks.verification.record_identity import FIXED_FILES, OTHER, check_forms, differences, read_again
@@ -27,7 +27,7 @@ CARD: Final = "model/card.md"
 
 
 @dataclass(frozen=True)
-class ModelMeaning:
+class ClassifierMeaning:
     """What the record's replay block is about, read again.
 
     Args:
@@ -37,26 +37,28 @@ class ModelMeaning:
     """
 
     contract: Contract
-    product: ModelProduct
+    product: ClassifierProduct
     names: tuple[str, ...]
 
 
-def read_model_meaning(replay: ModelReplay, *, where: str) -> tuple[ModelMeaning | None, list[Finding]]:
-    """Read what a release of a model is about."""
-    read, findings = read_again(replay, ModelProduct, where=where)
+def read_classifier_meaning(
+    replay: ClassifierReplay, *, where: str
+) -> tuple[ClassifierMeaning | None, list[Finding]]:
+    """Read what a release of a classifier is about."""
+    read, findings = read_again(replay, ClassifierProduct, where=where)
     if read is None:
         return None, findings
     contract, product = read
     findings += check_forms(contract, product, replay, where)
-    for at, problem in model_problems(product, contract):
+    for at, problem in classifier_problems(product, contract):
         field = printable("replay.product." + ".".join(map(str, at)))
         findings.append(Finding(where, field, printable(problem.found), printable(problem.allowed), OTHER))
-    return (None if findings else ModelMeaning(contract, product, product.names(contract))), findings
+    return (None if findings else ClassifierMeaning(contract, product, product.names(contract))), findings
 
 
-def check_network(replay: ModelReplay, meaning: ModelMeaning, *, where: str) -> list[Finding]:
+def check_network(replay: ClassifierReplay, meaning: ClassifierMeaning, *, where: str) -> list[Finding]:
     """Check the files' names, and that the network reads the columns and tells the label's cells."""
-    layout, stated = model_layout(meaning.contract, meaning.product), replay.model
+    layout, stated = classifier_layout(meaning.contract, meaning.product), replay.model
     classes = layout.column(meaning.product.label).width
     ends = (stated.widths[0], stated.widths[-1]) if len(stated.widths) > 1 else None
     pairs: list[tuple[str, object, object]] = [
@@ -71,6 +73,6 @@ def check_network(replay: ModelReplay, meaning: ModelMeaning, *, where: str) -> 
     return list(differences(pairs, where=where, allowed="as product and contract say"))
 
 
-def required_files(replay: ModelReplay) -> frozenset[str]:
-    """Return the files that a version of a model must have."""
+def required_files(replay: ClassifierReplay) -> frozenset[str]:
+    """Return the files that a version of a classifier must have."""
     return frozenset({WEIGHTS, INPUTS, CARD, *FIXED_FILES} | drawn_files(replay))

@@ -18,10 +18,10 @@ class ClassifierPlanning(FittedPlanning):
 
     def fitter(self, spec: ReleaseSpec) -> Trainer[Any]:
         """Return the trainer."""
-        return trainer(spec.model_product.trainer)
+        return trainer(spec.classifier_product.trainer)
 
     def fit_plan(
         self, spec: ReleaseSpec, contract: Contract, options: BaseModel, **terms: Any
     ) -> FittedPlan[ClassificationTask]:
         """Let the trainer plan."""
-        return plan_classifier(spec.model_product, contract, options, **terms)
+        return plan_classifier(spec.classifier_product, contract, options, **terms)

@@ -16,8 +16,8 @@ from contracts.errors import Finding
 from privacy.accounting.events import PrivacyEvent
 from privacy.classifiers.classifier_model import ClassifierModel
 from privacy.classifiers.trainer import plan_classifier, trainer
-from tasks.products.classifier.classifier_statement_checks import WEIGHTS, ModelMeaning
-from tasks.records.model.classifier_statements import ModelReplay
+from tasks.products.classifier.classifier_statement_checks import WEIGHTS, ClassifierMeaning
+from tasks.records.model.classifier_statements import ClassifierReplay
 from tasks.storage.progress import Bar
 from tasks.verification.draws.draw_checks import PublishedValues
 from tasks.verification.fitted.refit import Refit, refit
@@ -28,10 +28,10 @@ OTHER_TRAINING: Final = "the weights are not what the trainer makes of the publi
 
 
 def retrain(
-    replay: ModelReplay,
+    replay: ClassifierReplay,
     events: Sequence[PrivacyEvent],
     values: PublishedValues,
-    meaning: ModelMeaning,
+    meaning: ClassifierMeaning,
     published: ClassifierModel,
     bar: Bar,
 ) -> tuple[list[Finding], list[str]]:

@@ -1,4 +1,4 @@
-"""The checks of a version of a model: rules 5, 6, 8 and 9, and 11 where it is asked for."""
+"""The checks of a version of a classifier: rules 5, 6, 8 and 9, and 11 where it is asked for."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from contracts.canonical import readable_json
 from contracts.errors import Finding, SudareError
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, read_classifier
-from privacy.classifiers.inputs import CardTerms, card_of, inputs_of, model_layout
+from privacy.classifiers.inputs import CardTerms, card_of, classifier_layout, inputs_of
 from privacy.classifiers.trainer import ClassificationTask, classification_task, trainer
 from tasks.products.classifier.classifier_statement_checks import (
     CARD,
     INPUTS,
     WEIGHTS,
-    ModelMeaning,
+    ClassifierMeaning,
     check_network,
-    read_model_meaning,
+    read_classifier_meaning,
     required_files,
 )
 from tasks.products.classifier.retraining import retrain
-from tasks.records.model.classifier_statements import ModelRecord
+from tasks.records.model.classifier_statements import ClassifierRecord
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
@@ -46,10 +46,10 @@ OTHER_WEIGHTS: Final = "the weights are not those that follow from the noisy val
 _OTHER_TEXT: Final = "it says something else than the record: go by the record"
 
 
-class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
-    """The checks of a version of a model."""
+class ClassifierChecks(FittedChecks[ClassifierRecord, ClassifierMeaning, ClassifierModel]):
+    """The checks of a version of a classifier."""
 
-    statement: ClassVar = ModelRecord
+    statement: ClassVar = ClassifierRecord
 
     @property
     def untold(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
 
     def read(self) -> list[Finding]:
         """Read contract and product again."""
-        self.meaning, findings = read_model_meaning(self._record.replay, where=self._where)
+        self.meaning, findings = read_classifier_meaning(self._record.replay, where=self._where)
         return findings
 
     def check_files(self, manifest: Manifest) -> list[Finding]:
@@ -88,18 +88,18 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
         return findings + check_own_fields(self._record, self.meaning.product.options, where=self._where)
 
     def _fit_again(
-        self, values: PublishedValues, meaning: ModelMeaning, model: ClassifierModel, bar: Bar
+        self, values: PublishedValues, meaning: ClassifierMeaning, model: ClassifierModel, bar: Bar
     ) -> RuleFindings:
         return retrain(self._record.replay, self.events, values, meaning, model, bar)
 
-    def _check_outcome(self, files: OpenFiles, meaning: ModelMeaning) -> list[Finding]:
+    def _check_outcome(self, files: OpenFiles, meaning: ClassifierMeaning) -> list[Finding]:
         findings: list[Finding] = []
         replay = self._record.replay
         weights, inputs, card = (files.read(name, findings) for name in (WEIGHTS, INPUTS, CARD))
         try:
             asked, options = self._task(meaning)
             bounds = _bounds(replay.model.range)
-            layout = model_layout(meaning.contract, meaning.product)
+            layout = classifier_layout(meaning.contract, meaning.product)
             expected = readable_json(inputs_of(meaning.contract, meaning.product, replay.model.widths, bounds))
             described = card_of(self._card(meaning), {"weights": WEIGHTS, "inputs": INPUTS})
             if weights is not None:
@@ -119,7 +119,7 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
             return findings
         return findings + self._check_weights(weights, self._model, asked, options)
 
-    def _task(self, meaning: ModelMeaning) -> tuple[ClassificationTask, BaseModel]:
+    def _task(self, meaning: ClassifierMeaning) -> tuple[ClassificationTask, BaseModel]:
         """Return what the trainer was asked for, read again."""
         charge = self._record.replay.charge
         epsilon, delta = Decimal(charge.epsilon), Decimal(charge.delta)
@@ -127,7 +127,7 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
         asked = classification_task(meaning.product, meaning.contract, epsilon=epsilon, delta=delta)
         return replace(asked, epsilon=charge.planned_for), options
 
-    def _card(self, meaning: ModelMeaning) -> CardTerms:
+    def _card(self, meaning: ClassifierMeaning) -> CardTerms:
         replay, contract = self._record.replay, meaning.contract
         return CardTerms(
             release=self._record.release,

@@ -223,7 +223,7 @@ def reproducible(run: Run) -> list[dict[str, str]]:
     close = message("up to two units or 10^-4 of an array's largest number")
     made = {
         "tables": [(message("the tables"), source, bytewise)],
-        "model": [(message("the weights"), source, message("up to 10^-4"))],
+        "classifier": [(message("the weights"), source, message("up to 10^-4"))],
         "synthetic": [
             (message("the model"), source, close),
             (message("the rows"), message("the published model and seed"), bytewise),
@@ -240,7 +240,7 @@ def not_reproducible(run: Run) -> list[str]:
 def notice(run: Run) -> dict[str, Any]:
     """Give what a public notice on creation and provision names: categories of information, and the way."""
     named, kind = frozenset(columns(run)), terms_of(run).product.kind
-    return public_notice(run, named, FORMS[kind], ("parquet",) if kind == "model" else ("parquet", "csv"))
+    return public_notice(run, named, FORMS[kind], ("parquet",) if kind == "classifier" else ("parquet", "csv"))
 
 
 def row_count_origin(run: Run) -> str:

@@ -135,7 +135,7 @@ def _description(fields: dict[str, Any]) -> str:
     made, about = "Tables", "Counts are noisy; record.html explains them."
     if fields["identity.product_type"] == "synthetic":
         made, about = "Synthetic rows", "No row is a person's; record.html says what they are good for."
-    if fields["identity.product_type"] == "model":
+    if fields["identity.product_type"] == "classifier":
         made, about = "A classifier", "Its weights are noisy; model/card.md says what it is good for."
     return (
         f"{made} about {fields['identity.title']} with {fields['guarantee.variant']}, "

@@ -22,7 +22,11 @@ from tasks.records.public_text import bullets, plain, public_field, says_anythin
 from tasks.records.values import Values
 
 SECTORS: Final = ("Technology", "Healthcare", "Education", "Government", "Energy")
-PRODUCTS: Final = {"tables": "Summary statistics", "synthetic": "Synthetic data", "model": "Machine learning model"}
+PRODUCTS: Final = {
+    "tables": "Summary statistics",
+    "synthetic": "Synthetic data",
+    "classifier": "Machine learning model",
+}
 _USES = "a purpose in the contract's description, or audience: or permitted_uses:"
 REQUIRED: Final = {
     "product.name": "a name in the contract",
@@ -41,7 +45,7 @@ TIERS: Final = {
         "implementation.justification",
     ),
 }
-_MADE: Final = {"tables": "Tables of noisy counts", "synthetic": "Synthetic rows", "model": "A classifier"}
+_MADE: Final = {"tables": "Tables of noisy counts", "synthetic": "Synthetic rows", "classifier": "A classifier"}
 _WIDTH: Final = 110
 _MOST_DRAWS: Final = 12
 

@@ -20,7 +20,7 @@ from tasks.records.public_text import plain, public_field, says_anything, senten
 FOLDER: Final = Path(__file__).parent
 MOST_LINES: Final = 6
 LONGEST: Final = 150
-_PRODUCTS: Final = {"tables": "tables of counts", "synthetic": "synthetic rows", "model": "a model"}
+_PRODUCTS: Final = {"tables": "tables of counts", "synthetic": "synthetic rows", "classifier": "a classifier"}
 
 
 def label_html(explanation: RecordExplanation) -> bytes:

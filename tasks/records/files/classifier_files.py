@@ -30,7 +30,7 @@ def write_network(facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
     made = facts.trained[1]
     (folder / MODEL).mkdir(parents=True, exist_ok=True)
     model = made.model
-    inputs = inputs_of(facts.contract, facts.spec.model_product, model.widths, model.bounds)
+    inputs = inputs_of(facts.contract, facts.spec.classifier_product, model.widths, model.bounds)
     (folder / WEIGHTS).write_bytes(model.to_bytes())
     (folder / INPUTS).write_bytes(readable_json(inputs))
     (folder / CARD).write_bytes(card_of(card_terms(facts), {"weights": WEIGHTS, "inputs": INPUTS}))

@@ -1,4 +1,4 @@
-"""The groups of the record of a released model: its product's section, and fields that are filled in another way."""
+"""The groups of the record of a classifier: its product's section, and fields that are filled in another way."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def seed(run: Run) -> str:
     return NONE if drawn is None else seed_text(drawn)
 
 
-def model_mechanism_choice(run: Run) -> dict[str, Any]:
+def classifier_mechanism_choice(run: Run) -> dict[str, Any]:
     """Say who chose what is noisy, and how much."""
     return {"by": message("the trainer {trainer}, within the charge", trainer=run.facts.trained[0].generator)}
 
@@ -149,8 +149,8 @@ def notes(run: Run) -> list[str] | str:
     return list(run.facts.trained[1].fitted.notes) or NONE
 
 
-def model_groups(groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
-    """Return the groups of the record of a model, in the order of those of tables."""
+def classifier_groups(groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
+    """Return the groups of the record of a classifier, in the order of those of tables."""
     changed = {group.name: group for group in (*_CHANGED, MODEL)}
     return tuple(changed.get(group.name, group) for group in groups)
 
@@ -160,6 +160,6 @@ _CHANGED: Final = (
     with_fills(GUARANTEE, conversion=conversion_words),
     with_fills(LEDGER, draws=draws),
     with_fills(UNPROTECTED, exact_total=lambda run: NONE),
-    with_fills(NOISE, mechanism=mechanism, mechanism_choice=model_mechanism_choice, samplers=samplers),
+    with_fills(NOISE, mechanism=mechanism, mechanism_choice=classifier_mechanism_choice, samplers=samplers),
     with_fills(OUTPUT, row_count_origin=row_count, partitioning=partitioning),
 )

@@ -12,7 +12,7 @@ from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
 from tasks.records.groups.field import Run
 
 
-def model_part(run: Run) -> dict[str, Any]:
+def classifier_part(run: Run) -> dict[str, Any]:
     """Return what the weights follow from, beside the files."""
     made = run.facts.trained[1]
     model = made.model

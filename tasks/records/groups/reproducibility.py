@@ -11,7 +11,7 @@ from tasks.records.groups.field import FieldGroup, Run, public
 BYTEWISE: Final = message("byte for byte")
 FORMS: Final[dict[str, str]] = {
     "tables": message("noisy counts by these items; no record of a person"),
-    "model": message("the weights of a classifier of these items; no record of a person"),
+    "classifier": message("the weights of a classifier of these items; no record of a person"),
     "synthetic": message("made-up records with these items; none is a person's"),
 }
 """What is published, as a public notice says it, by kind of product."""
@@ -125,7 +125,7 @@ def items(run: Run) -> dict[str, Any]:
     if run.facts.of_tables:
         kind, names = "tables", {name for table in run.facts.tables for name in table.columns}
     elif run.facts.classifier is not None:
-        kind, names = "model", set(run.facts.trained[0].task.domain.columns)
+        kind, names = "classifier", set(run.facts.trained[0].task.domain.columns)
     else:
         kind, names = "synthetic", set(run.facts.synthetic[0].task.domain.columns)
     return public_notice(run, names, FORMS[kind], run.facts.spec.publish.formats)

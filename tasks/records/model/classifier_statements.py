@@ -1,4 +1,4 @@
-"""What the record of a released model states: its draws, its files, and the seed of post-processing if it has one."""
+"""What the record of a classifier states: its draws, its files, and the seed of post-processing if it has one."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class WeightsStatement(Statement):
     sha256: Hash
 
 
-class ModelReplay(FittedReplay):
-    """All that a stranger needs to check a release of a model."""
+class ClassifierReplay(FittedReplay):
+    """All that a stranger needs to check a release of a classifier."""
 
     model: WeightsStatement
     seed: SeedText | None
 
 
-class ModelRecord(FittedRecord):
-    """record.json of a version of a model."""
+class ClassifierRecord(FittedRecord):
+    """record.json of a version of a classifier."""
 
-    replay: ModelReplay
+    replay: ClassifierReplay

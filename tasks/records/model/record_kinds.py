@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tasks.records.model.across_statements import AcrossRecord
-from tasks.records.model.classifier_statements import ModelRecord
+from tasks.records.model.classifier_statements import ClassifierRecord
 from tasks.records.model.synthetic_statements import SyntheticRecord
 from tasks.records.model.version_statements import Record, RecordTerms
 
@@ -15,7 +15,7 @@ ACROSS: Final = "across"
 RECORD_MODELS: Final[dict[str, type[RecordTerms]]] = {
     "tables": Record,
     "synthetic": SyntheticRecord,
-    "model": ModelRecord,
+    "classifier": ClassifierRecord,
     ACROSS: AcrossRecord,
 }
 

@@ -126,7 +126,7 @@ def render_page(
         lineage=lineage_graph(values, lang),
         tables=views.tables,
         synthetic=views.synthetic,
-        model=views.kind == "model",
+        model=views.kind == "classifier",
         across=views.kind == ACROSS,
         groups=explanation.groups,
         confidence=round(100 * CONFIDENCE),

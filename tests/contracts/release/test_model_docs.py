@@ -10,7 +10,7 @@ import pytest
 
 from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
-from contracts.release.spec import ModelProduct, load_spec
+from contracts.release.spec import ClassifierProduct, load_spec
 from contracts.release.spec_checks import check_spec
 from privacy.classifiers.trainer import trainer
 from tests.contracts.samples import write
@@ -28,7 +28,7 @@ def with_product(product: str) -> str:
 
 def test_the_example_loads_and_fits_the_shipped_contract(tmp_path: Path) -> None:
     spec = load_spec(write(tmp_path, "model.yaml", with_product(PRODUCT)))
-    assert isinstance(spec.product, ModelProduct)
+    assert isinstance(spec.product, ClassifierProduct)
     assert (spec.product.label, spec.product.columns, spec.product.numbers) == ("income", "all", "cells")
     assert check_spec(spec, load_contract(ROOT / "examples" / "adult" / "adult.odcs.yaml")) == []
     read = trainer(spec.product.trainer).options.model_validate(dict(spec.product.options))

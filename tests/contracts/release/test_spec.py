@@ -194,7 +194,7 @@ MISTAKES = [
         "source.select",
         "count_star()",
     ),
-    ("kind: tables", "kind: model", "product.trainer", "nothing"),
+    ("kind: tables", "kind: classifier", "product.trainer", "nothing"),
     ("kind: tables", "kind: table", "product.kind", "one of tables"),
     ("mechanism: laplace", "mechanism: laplac", "product.mechanism", "write 'laplace' instead of 'laplac'"),
     ("- [age, sex]", "- []", "tables[0]", "at least one column"),
@@ -598,7 +598,7 @@ def test_a_large_delta_is_refused_unless_it_is_accepted(tmp_path: Path, delta: s
 
 
 def test_a_delta_above_one_over_the_declared_rows_is_large(tmp_path: Path) -> None:
-    product = "product: {kind: model, trainer: dp_sgd, label: job, options: {rows_about: 20000}}"
+    product = "product: {kind: classifier, trainer: dp_sgd, label: job, options: {rows_about: 20000}}"
     text = SPEC[: SPEC.index("product:")] + product + "\n" + SPEC[SPEC.index("publish:") :]
     text = re.sub(r"delta: [^,}]+", "delta: 1e-4", text)
     text = re.sub(r"formats: \[[^]]*\]", "formats: [parquet]", text)

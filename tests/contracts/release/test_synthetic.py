@@ -82,7 +82,7 @@ def test_a_product_survives_the_record(tmp_path: Path) -> None:
         ("[city, low]", "[city, low, city]", "stays.yaml:8: product.columns[2]", "twice"),
         ("[city, low]", "[]", "stays.yaml:8: product.columns", "at least one"),
         ("[city, low]", "everything", "stays.yaml:8: product.columns", "a list"),
-        ("kind: synthetic", "kind: model", "product.generator", "generator"),
+        ("kind: synthetic", "kind: classifier", "product.generator", "generator"),
         ("kind: synthetic", "kind: synthetik", "stays.yaml:6: product.kind", "write 'synthetic'"),
     ],
 )

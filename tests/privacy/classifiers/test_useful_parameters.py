@@ -10,7 +10,7 @@ import pytest
 
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
-from contracts.release.classifier import ModelProduct
+from contracts.release.classifier import ClassifierProduct
 from privacy.classifiers.inputs import DROWNED, CardTerms, card_of
 from privacy.classifiers.trainer import plan_classifier, trainer
 from privacy.generators.generator import CannotGenerate
@@ -26,7 +26,7 @@ def contract() -> Contract:
 
 
 def planned(contract: Contract, name: str, epsilon: str, **options: Any) -> FittedPlan[Any]:
-    product = ModelProduct(kind="model", trainer=name, label="income", columns=("age", "sex", "income"))
+    product = ClassifierProduct(kind="classifier", trainer=name, label="income", columns=("age", "sex", "income"))
     read = trainer(name).options.model_validate({"epochs": 3, "hidden": (8,), **ABOUT[name], **options})
     return plan_classifier(product, contract, read, epsilon=Decimal(epsilon), delta=Decimal("1e-9"))
 

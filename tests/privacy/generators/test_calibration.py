@@ -13,7 +13,7 @@ import pytest
 
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
-from contracts.release.classifier import ModelProduct
+from contracts.release.classifier import ClassifierProduct
 from contracts.release.synthetic import SyntheticProduct
 from privacy.accounting import claim, second_backend
 from privacy.accounting.amounts import ATTO, PICO
@@ -88,7 +88,7 @@ def planned(
     if name in GENERATORS:
         product = SyntheticProduct(kind="synthetic", generator=name, columns=COLUMNS)
         return plan_synthetic(product, contract, generator(name).options.model_validate(GENERATORS[name]), **terms)
-    model = ModelProduct(kind="model", trainer=name, label="sex", columns=COLUMNS)
+    model = ClassifierProduct(kind="classifier", trainer=name, label="sex", columns=COLUMNS)
     return plan_classifier(model, contract, trainer(name).options.model_validate(TRAINERS[name]), **terms)
 
 

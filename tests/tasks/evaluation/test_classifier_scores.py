@@ -13,7 +13,7 @@ from contracts.errors import Refused, SpecRefused
 from privacy.evaluation.model_scores import model_scores
 from privacy.private_table import PrivateTable
 from tasks.evaluation.classifier_scores import evaluate_model, published_classifier
-from tasks.products.version_records import kind_of, published_model_record, published_record
+from tasks.products.version_records import kind_of, published_classifier_record, published_record
 from tests.tasks.verification.forgery import edit
 from tests.worlds.classifiers import learning_first
 from tests.worlds.tables import KEYED_HASH
@@ -29,7 +29,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Version]:
 def test_a_model_s_scores_are_those_of_its_answers_on_the_rows(place: tuple[Path, Version]) -> None:
     """Counted again from the codes; and nothing of it is shown or leaves the process."""
     folder, version = place
-    record, meaning = published_model_record(version.folder)
+    record, meaning = published_classifier_record(version.folder)
     model = published_classifier(version.folder, record, meaning)
     table = PrivateTable(folder / "snapshot.duckdb", KEYED_HASH, meaning.contract.digest, "stays.parquet")
     scores = evaluate_model(table, model, meaning, others=None, memory_limit="1GB")
@@ -52,14 +52,14 @@ def test_a_version_of_a_model_has_no_rows_and_weights_out_of_range_are_refused(
     place: tuple[Path, Version], tmp_path: Path
 ) -> None:
     version = place[1].copy(tmp_path / "v")
-    assert kind_of(version.folder) == "model"
-    with pytest.raises(SpecRefused, match="has no rows"):
+    assert kind_of(version.folder) == "classifier"
+    with pytest.raises(SpecRefused, match="a release of kind synthetic"):
         published_record(version.folder)
     edit(
         version.folder / "record.json",
         lambda record: record["replay"]["model"].update(range=["-0.01", "0.01", "-1", "1"]),
     )
-    record, meaning = published_model_record(version.folder)
+    record, meaning = published_classifier_record(version.folder)
     with pytest.raises(SpecRefused, match=r"outside of the range -0\.01 to 0\.01"):
         published_classifier(version.folder, record, meaning)
 

@@ -138,7 +138,7 @@ def test_what_is_the_publishers_word_is_a_short_list(published: tuple[str, Versi
 def test_an_option_that_only_the_training_would_show_is_the_publishers_word(worlds: Worlds) -> None:
     """Neither an event nor a published number tells which learning rate was used."""
     scenario = with_product(
-        f"{{kind: model, trainer: dp_sgd, label: ward, options: {{{TERMS}, learning_rate: 0.25}}}}"
+        f"{{kind: classifier, trainer: dp_sgd, label: ward, options: {{{TERMS}, learning_rate: 0.25}}}}"
     )
     version = worlds.published(scenario, here=True)
     report = verify(version.folder, public_key=version.key)

@@ -15,9 +15,9 @@ from jsonschema import Draft202012Validator
 
 from contracts.contract.contract import Contract
 from contracts.errors import SpecRefused
-from contracts.release.classifier import ModelProduct
+from contracts.release.classifier import ClassifierProduct
 from privacy.classifiers.classifier_model import read_classifier
-from privacy.classifiers.inputs import model_layout
+from privacy.classifiers.inputs import classifier_layout
 from privacy.classifiers.safetensors import from_safetensors, to_safetensors
 from privacy.grant.durable_draws import DurableDraws
 from tasks.records.model.schemas import version_schemas
@@ -65,7 +65,7 @@ def test_the_published_weights_classify_by_the_published_inputs_alone(published:
     """Whoever has the folder and nothing of ours encodes a row as inputs.json says, and gets the model's answer."""
     record, inputs = load(published.folder / "record.json"), load(published.folder / "model" / "inputs.json")
     contract = Contract.model_validate(record["replay"]["contract"])
-    layout = model_layout(contract, ModelProduct.model_validate(record["replay"]["product"]))
+    layout = classifier_layout(contract, ClassifierProduct.model_validate(record["replay"]["product"]))
     data = (published.folder / WEIGHTS).read_bytes()
     model = read_classifier(data, layout, "ward", None)
     codes = np.array([[0, 1, 2, 0, 1, 2, 1, 0]], dtype=np.uint8)
@@ -172,7 +172,7 @@ def test_options_that_another_model_would_have_been_trained_by_are_caught_by_dee
 def test_products_that_cannot_be_meant_are_refused_before_any_charge(
     tmp_path: Path, product: str, where: str, says: str
 ) -> None:
-    scenario = with_product(f"{{kind: model, {product}}}")
+    scenario = with_product(f"{{kind: classifier, {product}}}")
     with pytest.raises(SpecRefused) as refused:
         scenario.run(tmp_path)
     assert where in str(refused.value)
@@ -388,6 +388,6 @@ def test_what_the_approaches_cannot_do_is_refused_before_any_charge(
     tmp_path: Path, product: str, where: str, says: str
 ) -> None:
     with pytest.raises(SpecRefused) as refused:
-        with_product(f"{{kind: model, {product}}}").run(tmp_path)
+        with_product(f"{{kind: classifier, {product}}}").run(tmp_path)
     assert where in str(refused.value)
     assert says in str(refused.value)

@@ -74,7 +74,7 @@ def test_a_hazard_cites_limits_and_fields_that_are_there() -> None:
     page = (DOCS / "hazards.md").read_text(encoding="utf-8")
     cited = {int(number) for number in re.findall(r"\blimit ([0-9]+)", page)}
     assert cited <= {limit.number for limit in LIMITS}
-    names = {path for kind in ("tables", "synthetic", "model") for path, _ in named_fields(kind)}
+    names = {path for kind in ("tables", "synthetic", "classifier") for path, _ in named_fields(kind)}
     sections = {path.partition(".")[0] for path in names}
     fields = set(re.findall(r"`([a-z]+(?:\.[a-z_]+)?)`", page)) - {"ae", "aim", "mst", "vae"}
     assert len(fields) > 20

@@ -9,7 +9,7 @@ import pytest
 from privacy.ledger.accounts.version_entries import VISIBLE
 from privacy.ledger.entries import KINDS
 from tasks.records.across.across_groups import across_groups
-from tasks.records.fitted_groups.classifier_groups import model_groups
+from tasks.records.fitted_groups.classifier_groups import classifier_groups
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
 from tasks.records.page.language import CATALOGUES, FIELD, LANGUAGES, PART, TEXT
 from tasks.records.record import GROUPS
@@ -60,7 +60,7 @@ def test_every_text_of_a_page_is_in_all_languages_and_on_a_page() -> None:
 
 
 def test_every_field_has_a_name_in_all_languages_and_no_other_name_is_there() -> None:
-    groups = (*GROUPS, *synthetic_groups(GROUPS), *model_groups(GROUPS), *across_groups(GROUPS))
+    groups = (*GROUPS, *synthetic_groups(GROUPS), *classifier_groups(GROUPS), *across_groups(GROUPS))
     assert {field.name for group in groups for field in group.fields} == ids("ja", FIELD)
 
 

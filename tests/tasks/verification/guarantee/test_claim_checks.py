@@ -23,7 +23,7 @@ TERMS = "rows_about: 3000, epochs: 1, checkpoints: 1, reserve: 0, batch: 200"
 class Claiming(ModelScenario):
     """A training whose publisher's own program claims a part of what its noise loses, everywhere, and signs it."""
 
-    product: str = f"{{kind: model, trainer: dp_sgd, label: ward, options: {{{TERMS}}}}}"
+    product: str = f"{{kind: classifier, trainer: dp_sgd, label: ward, options: {{{TERMS}}}}}"
     claims: Fraction = Fraction(1)
 
     def prepared_of(self, folder: Path, kind: Any) -> Any:
