@@ -149,7 +149,8 @@ def enter(
     priced = Admission(("people", account.terms.days), (account,), (ChargePart(ACCOUNT, _AMOUNT),))
     take(writing, journal, asked, priced, unopened={}, again=False)
     collected.rows[schema.charges][-1].update(status="published", security="csprng")
-    journal.append(writing, "grant_opened", {"run_key": run.key, "security": "csprng"}, subject=run.key)
+    granted = {"run_key": run.key, "security": "csprng", "draws_folder": "0" * 32}
+    journal.append(writing, "grant_opened", granted, subject=run.key)
     for draw, event in enumerate(asked.events):
         values = {"run_key": run.key, "key": f"draw-{draw}", "number": draw, "sha256": digest(draw)}
         write(schema.draws.insert(), {**values, "event": to_text(event.to_json())})
@@ -157,7 +158,7 @@ def enter(
         journal.append(writing, "noise_drawn", body, subject=run.key)
     named = {"run_key": run.key, "release": run.release, "number": run.version, "manifest": run.manifest}
     write(schema.versions.insert(), {**named, "status": "published" if run.newest else "superseded"})
-    body = {**named, "supersedes": run.version - 1 or None}
+    body = {**named, "supersedes": run.version - 1 or None, "earlier": []}
     journal.append(writing, "version_published", body, subject=run.key)
     return replace(account, spent=account.spent + _AMOUNT)
 

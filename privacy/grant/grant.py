@@ -47,7 +47,8 @@ def open_grant(ledger: Ledger, run_key: str, *, seeded: SeededBytes | None = Non
         run_key: the charge's key.
         seeded: for tests: draw from these instead of from the CSPRNG; such a run is never published.
     Raises:
-        LedgerRefusal: no such charge, or it was returned, or its noise came from another kind of source.
+        LedgerRefusal: no such charge, or it was returned, or its noise came from another kind of source, or its draws
+            are in another folder.
     Privacy: from here on the charge is spent, whatever happens.
     """
     opened = ledger.open_charge(run_key, security="csprng" if seeded is None else "seeded")

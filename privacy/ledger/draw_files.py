@@ -6,6 +6,10 @@ values. A sparse draw lists the cells at or above a threshold: its header has th
 domain, and the cells' codes come before the values; nothing about any other cell is written. A file appears under its
 name only when it is whole (fsync, link, fsync of the folder) and never takes the place of another; what a crash left
 half-written was never seen.
+
+The folder of a run has an identity, 16 random bytes in a file of their own. It is there before the charge is opened,
+and the entry that opens it names it: in another folder, or in one that was emptied, what was drawn and not entered
+before a crash would be missing, and would be drawn again.
 """
 
 from __future__ import annotations
@@ -16,14 +20,17 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_hex
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.canonical import canonical_json
 from privacy.ledger.errors import LedgerCorrupt
+
+_IDENTITY: Final = "folder.json"
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,7 @@ class DrawFiles:
 
     def write(self, run_key: str, draw: Draw) -> None:
         """Write a draw durably; `FileExistsError` when that draw is there already, which then stays as it is."""
-        folder = self._folder(run_key)
+        folder = self.folder(run_key)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         header = {
             "ledger": self._ledger,
@@ -102,9 +109,38 @@ class DrawFiles:
         parts = (canonical_json(header) + b"\n", codes, _bytes(draw.values))
         _write_whole(folder / _file_name(draw.number), parts)
 
+    def identify(self, run_key: str) -> str:
+        """Return the identity of a run's folder, made durably where it has none yet."""
+        known = self.identity(run_key)
+        if known is not None:
+            return known
+        folder, made = self.folder(run_key), token_hex(16)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _write_whole(folder / _IDENTITY, (canonical_json({"ledger": self._ledger, "run_key": run_key, "id": made}),))
+        sync_folder(self._root)
+        return made
+
+    def identity(self, run_key: str) -> str | None:
+        """Return the identity of a run's folder; None where it has none.
+
+        Raises:
+            LedgerCorrupt: the file is not what was written.
+        """
+        path = self.folder(run_key) / _IDENTITY
+        if not path.exists():
+            return None
+        try:
+            mark = json.loads(path.read_bytes())
+            named, identity = (mark["ledger"], mark["run_key"]), str(mark["id"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise LedgerCorrupt(f"the identity of the draws of run {run_key} cannot be read: {path}") from error
+        if named != (self._ledger, run_key):
+            raise LedgerCorrupt(f"the identity of the draws of run {run_key} is of something else: {path}")
+        return identity
+
     def begin(self, run_key: str, number: int, request: Mapping[str, Any]) -> None:
         """Mark durably that a draw which may be interrupted is begun; `FileExistsError` when it was begun before."""
-        folder = self._folder(run_key)
+        folder = self.folder(run_key)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         mark = {"ledger": self._ledger, "run_key": run_key, "number": number, "asked": dict(request)}
         _write_whole(folder / _mark_name(number), (canonical_json(mark),))
@@ -115,7 +151,7 @@ class DrawFiles:
         Raises:
             LedgerCorrupt: the mark is not what was written.
         """
-        path = self._folder(run_key) / _mark_name(number)
+        path = self.folder(run_key) / _mark_name(number)
         if not path.exists():
             return None
         try:
@@ -133,7 +169,7 @@ class DrawFiles:
         Raises:
             LedgerCorrupt: the file is not what was written.
         """
-        path = self._folder(run_key) / _file_name(number)
+        path = self.folder(run_key) / _file_name(number)
         if not path.exists():
             return None
         header_line, _, rest = path.read_bytes().partition(b"\n")
@@ -158,7 +194,8 @@ class DrawFiles:
             raise LedgerCorrupt(f"draw {number} of run {run_key} is not what was written: {path}")
         return draw
 
-    def _folder(self, run_key: str) -> Path:
+    def folder(self, run_key: str) -> Path:
+        """Return where the draws of a run are."""
         return self._root / run_key
 
 

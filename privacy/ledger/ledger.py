@@ -256,11 +256,12 @@ class Ledger:
             run_key: the charge's key.
             security: what its noise will come from.
         Raises:
-            LedgerRefusal: no such charge, or it was returned, or its noise came from another kind of source.
+            LedgerRefusal: no such charge, or it was returned, or its noise came from another kind of source, or its
+                draws are in another folder.
         Privacy: from here on the charge is spent, whatever happens.
         """
         with self._store.writing() as transaction:
-            charge, calculi = charging.open_charge(transaction, self._journal, run_key, security)
+            charge, calculi = charging.open_charge(transaction, self._journal, run_key, security, self._draws)
         return OpenCharge(self._store, self._draws, self._journal, charge, calculi)
 
     def charge(self, run_key: str) -> Charge | None:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from sqlalchemy import Connection
+
 from privacy.accounting.calculus import Calculus
 from privacy.ledger.accounts.admission import Admission, price, same_release
 from privacy.ledger.accounts.reckoning import Reckoning, check_accounts
-from privacy.ledger.accounts.run_entries import check_charge, check_draws
+from privacy.ledger.accounts.run_entries import check_charge, check_draws, entries_about
 from privacy.ledger.draw_files import DrawFiles
 from privacy.ledger.errors import refusal
 from privacy.ledger.journal.journal import Journal
@@ -93,9 +95,12 @@ def take(
 
 
 def open_charge(
-    transaction: Transaction, journal: Journal, run_key: str, security: Security
+    transaction: Transaction, journal: Journal, run_key: str, security: Security, files: DrawFiles
 ) -> tuple[Charge, dict[str, Calculus]]:
-    """Mark a reserved charge as opened, for noise of one kind; return it, and each account's calculus."""
+    """Mark a reserved charge as opened, for noise of one kind; return it, and each account's calculus.
+
+    Its draws are in one folder for good. Whether one was written there and not entered, no other folder can tell.
+    """
     connection = transaction.connection
     charge = existing_charge(connection, run_key)
     check_charge(connection, charge)
@@ -106,11 +111,28 @@ def open_charge(
         raise refusal(f"run {run_key}", "randomness", security, str(charge.security))
     if charge.status == "reserved":
         set_charge(connection, run_key, status="opened", security=security)
-        body = {"run_key": run_key, "security": security}
+        body = {"run_key": run_key, "security": security, "draws_folder": files.identify(run_key)}
         journal.append(transaction, "grant_opened", body, subject=run_key)
+    else:
+        _check_folder(connection, run_key, files)
     charge = existing_charge(connection, run_key)
     names = [part.account for part in charge.parts]
     return charge, {name: existing_account(connection, name).terms.calculus for name in names}
+
+
+def _check_folder(connection: Connection, run_key: str, files: DrawFiles) -> None:
+    """Refuse to go on with an opened charge where its draws are not."""
+    opened = [each for each in entries_about(connection, run_key) if each.kind == "grant_opened"]
+    identity, path = files.identity(run_key), files.folder(run_key)
+    if opened and identity == opened[-1].body["draws_folder"]:
+        return
+    there = "no draws of this run" if identity is None else "another folder of draws"
+    allowed = "the folder in which the charge was opened: noise may be in it, and is never drawn a second time"
+    remedy = (
+        f"bring {path} back from the machine or the backup where the run began, and type the same command; if it is "
+        "gone for good, the charge stays spent: start another release"
+    )
+    raise refusal(f"run {run_key}", "draws", f"{there} at {path}", allowed, remedy)
 
 
 def give_back(transaction: Transaction, journal: Journal, run_key: str, reckoning: Reckoning) -> None:

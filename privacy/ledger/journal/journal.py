@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Row, select
 
 from contracts.canonical import canonical_json
 from privacy.ledger.entries import SEALED, Entry, EntryKind, salted, to_the_hour
+from privacy.ledger.entry_bodies import check_keys
 from privacy.ledger.errors import TAMPERED, LedgerCorrupt
 from privacy.ledger.journal.merkle import (
     Nodes,
@@ -185,10 +186,11 @@ def read_entry(row: Row[Any]) -> Entry:
 
 
 def checked_entry(row: Row[Any]) -> Entry:
-    """Read one row of the journal; `LedgerCorrupt` when its hash is not the hash of what it says."""
+    """Read one row of the journal; `LedgerCorrupt` when its hash or its keys are not those of such an entry."""
     entry = read_entry(row)
     if entry.hash != row.hash:
         raise LedgerCorrupt(f"journal entry {row.sequence}: its hash is not the hash of what it says")
+    check_keys(entry)
     return entry
 
 

@@ -10,7 +10,8 @@ against those before it:
     source_bound        a source that is bound to nobody; one column at most tells its days apart
     charge_reserved     a new run, or the same release again after a return; from every account, all open and of this
                         unit and relation, that its people have on these days, none of which is without one; what
-                        its events (at least one) cost in each calculus, onto what was spent
+                        its events (at least one) cost in each calculus, onto what was spent; returnable is what
+                        other runs have reserved there and not opened
     charge_returned     of a charge whose grant was never opened
     grant_opened        of a reserved charge
     noise_drawn         of an opened one; numbered on; one of the planned events, or within the plan's budget for
@@ -63,6 +64,7 @@ class Lifecycle:
         self._runs: dict[str, EnteredRun] = {}
         self._versions: dict[tuple[str, int], str] = {}
         self._heir = ""
+        self._waiting: set[str] = set()
 
     def entry(self, entry: Entry, subject: str) -> list[Finding]:
         """Take one entry in; return what the ledger would not have written."""
@@ -165,7 +167,7 @@ class Lifecycle:
         theirs = sorted(each.terms.name for each in self._of(*people))
         yield sorted(parts) == theirs, "accounts", sorted(parts), f"{theirs}, all these people have"
         yield bool(planned), "events", "none", "at least one"
-        yield from self._befores(body["parts"])
+        yield from self._befores(body["parts"], besides=body["run_key"])
         yield from self._covered(body, people)
         for name, amount in parts.items():
             account = self._accounts[name]
@@ -180,6 +182,7 @@ class Lifecycle:
         if run.budget is not None:
             del run.planned[to_text(run.budget.to_json())]  # no draw is one
         self._runs[body["run_key"]] = run
+        self._waiting.add(body["run_key"])
 
     def _covered(self, body: Mapping[str, Any], people: tuple[str, TimeBlock]) -> Iterator[EntryRule]:
         """All days have an account, a lifetime has one, and all are for this unit and relation."""
@@ -197,16 +200,20 @@ class Lifecycle:
             terms = (each.terms.unit, each.terms.adjacency)
             yield asked == terms, "unit and relation", asked, f"{terms}, of {each.terms.name}"
 
-    def _befores(self, parts: list[dict[str, Any]]) -> Iterator[EntryRule]:
+    def _befores(self, parts: list[dict[str, Any]], *, besides: str) -> Iterator[EntryRule]:
+        waiting = [self._runs[run_key].parts for run_key in self._waiting - {besides}]
         for part in parts:
             spent = self._accounts[part["account"]].spent
             told = (part["before"], part["after"])
             yield told == (spent, spent + part["amount"]), "before and after", told, f"{spent}, and the amount more"
+            unopened = sum(taken.get(part["account"], 0) for taken in waiting)
+            yield part["returnable"] == unopened, "returnable", part["returnable"], f"{unopened}, reserved by others"
 
     def _returned(self, entry: Entry) -> Iterator[EntryRule]:
         run = self._runs[entry.body["run_key"]]
         yield run.status == "reserved", "status", run.status, "reserved, never opened"
         run.status = "returned"
+        self._waiting.discard(entry.body["run_key"])
         for name, amount in run.parts.items():
             self._accounts[name].spent -= amount
 
@@ -214,6 +221,7 @@ class Lifecycle:
         run = self._runs[entry.body["run_key"]]
         yield run.status == "reserved", "status", run.status, "reserved"
         run.status, run.security = "opened", entry.body["security"]
+        self._waiting.discard(entry.body["run_key"])
 
     def _drawn(self, entry: Entry) -> Iterator[EntryRule]:
         body = entry.body

@@ -25,7 +25,8 @@ from privacy.ledger.accounts.balances import Balances
 from privacy.ledger.accounts.reckoning import Reckoning
 from privacy.ledger.accounts.table_rows import Particulars
 from privacy.ledger.books import read_balances, stated
-from privacy.ledger.entries import GENESIS, KINDS, Entry
+from privacy.ledger.entries import GENESIS, Entry
+from privacy.ledger.entry_bodies import BODY_KEYS, wrong_keys
 from privacy.ledger.journal.journal import read_entry
 from privacy.ledger.journal.merkle import appended, root
 from privacy.ledger.journal.signing import key_id, signature_holds
@@ -190,8 +191,9 @@ class _EntryReader:
         kept, hashed, where = row.hash, entry.hash, f"journal entry {entry.sequence}"
         if (entry.sequence, entry.previous, kept) != (self._next, self._last, hashed):
             self._out_of_line(entry, kept, hashed)
-        if entry.kind not in KINDS:
-            self._findings.append(Finding(where, "kind", entry.kind, ", ".join(KINDS)))
+        for key, wrong in wrong_keys(entry.kind, entry.body):
+            allowed = f"these and no others: {', '.join(sorted(BODY_KEYS.get(entry.kind, BODY_KEYS)))}"
+            self._findings.append(Finding(where, key, wrong, allowed, _ANOTHER))
         self._frontier, subtrees = appended(self._frontier, self._size, kept)
         if row.subtrees != " ".join(subtrees) and entry.sequence == self._size:
             self._findings.append(Finding(where, "subtrees", "other Merkle nodes", "those of the entries", _ANOTHER))

@@ -270,38 +270,6 @@ def test_two_holders_of_one_grant_get_one_draw(place: Place) -> None:
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
 
 
-def test_two_folders_of_draws_on_one_ledger_never_make_two_draws_of_one(place: Place) -> None:
-    """Two copies of a workspace go on with the same run: the ledger holds the first one's draw, the second stops."""
-    ledger, grant = opened(place)
-    copy = open_grant(Place(place.url, place.folder / "copy", place.opened).open(), "run-1")
-    first: list[str] = []
-
-    class Slow(Counted):
-        def _count(self) -> np.ndarray:
-            first.append(grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a").sha256)
-            return super()._count()
-
-    with pytest.raises(LedgerCorrupt, match=r"draw 0 of run run-1 .* another folder of draws"):
-        copy.draw(MarginalQuery(Slow(ZEROS).handle, HALF), key="a")
-    drawn = [entry.body["sha256"] for entry in ledger.entries_of("run-1") if entry.kind == "noise_drawn"]
-    assert drawn == first
-    with pytest.raises(LedgerCorrupt, match="not the values that were entered"):
-        copy.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
-    assert grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a").sha256 == first[0]
-    assert ledger.verify() == []
-
-
-def test_a_copy_of_the_workspace_that_comes_later_draws_nothing(place: Place) -> None:
-    ledger, grant = opened(place)
-    grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
-    copy = open_grant(Place(place.url, place.folder / "copy", place.opened).open(), "run-1")
-    counted = Counted(ZEROS)
-    with pytest.raises(LedgerCorrupt, match="its file is gone"):
-        copy.draw(MarginalQuery(counted.handle, HALF), key="a")
-    assert counted.opened == 0
-    assert ledger.verify() == []
-
-
 def test_a_draw_of_another_ledger_is_not_adopted(new_place: NewPlace) -> None:
     """Two ledgers that share a folder of draws do not share draws, seeded ones least of all."""
     places = new_place(), new_place()
@@ -309,7 +277,7 @@ def test_a_draw_of_another_ledger_is_not_adopted(new_place: NewPlace) -> None:
     one.reserve(request())
     open_grant(one, "run-1", seeded=SeededBytes(3)).draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
     two.reserve(request())
-    with pytest.raises(LedgerCorrupt, match="not what was written"):
+    with pytest.raises(LedgerCorrupt, match="is of something else"):
         open_grant(two, "run-1").draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
 
 

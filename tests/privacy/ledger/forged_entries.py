@@ -7,7 +7,7 @@ where it must be found.
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import Any, Final
 
 from privacy.accounting.amounts import PICO
 from privacy.grant.grant import open_grant
@@ -15,7 +15,7 @@ from privacy.ledger.ledger import Ledger
 from tests.privacy.ledger.ledgers import Place, bind, terms
 from tests.privacy.ledger.tampering import chained, journal_rows, rewrite, says, with_entry
 
-Body = dict[str, object]
+Body = dict[str, Any]
 EIGHTH, QUARTER = PICO // 8, PICO // 4
 SPENT: Final = 3 * PICO // 2
 
@@ -34,7 +34,13 @@ def append(place: Place, kind: str, subject: str, body: Body, *also: str) -> str
 def charge_again(place: Place, run_key: str, amount: int, **changed: object) -> str:
     """Append a charge like run-4's, of another amount, from people-2024."""
     number = len(journal_rows(place))
-    part = {"account": "people-2024", "amount": amount, "before": SPENT, "after": SPENT + amount}
+    part = {
+        "account": "people-2024",
+        "amount": amount,
+        "before": SPENT,
+        "after": SPENT + amount,
+        "returnable": QUARTER,
+    }
     kept = "release, spec_digest, population, begins, ends"
     asked = f"replace(request, 'run-4', '{run_key}')"
     return append(
@@ -155,7 +161,13 @@ def negative(place: Place, ledger: Ledger) -> str:
 
 def another_release(place: Place, ledger: Ledger) -> str:
     """The key of a returned charge stands for another release."""
-    part = {"account": "people-2024", "amount": QUARTER, "before": SPENT, "after": SPENT + QUARTER}
+    part = {
+        "account": "people-2024",
+        "amount": QUARTER,
+        "before": SPENT,
+        "after": SPENT + QUARTER,
+        "returnable": QUARTER,
+    }
     asked = "replace(request, 'people-tables', 'other')"
     return append(
         place,
@@ -169,8 +181,19 @@ def another_release(place: Place, ledger: Ledger) -> str:
 
 def told_otherwise(place: Place, ledger: Ledger) -> str:
     """A charge that says that less was spent before it."""
-    part = {"account": "people-2024", "amount": QUARTER, "before": 0, "after": QUARTER}
+    part = {"account": "people-2024", "amount": QUARTER, "before": 0, "after": QUARTER, "returnable": QUARTER}
     where = charge_again(place, "run-5", QUARTER)
+    rewrite(place, lambda rows: chained(with_entry(13, lambda row: says(row, parts=[part]))(rows)))
+    return where
+
+
+def nothing_returnable(place: Place, ledger: Ledger) -> str:
+    """A charge that says that nothing before it could be given back: run-4's could."""
+    where = charge_again(place, "run-5", QUARTER)
+    part = {
+        **{"account": "people-2024", "amount": QUARTER, "before": SPENT, "after": SPENT + QUARTER},
+        "returnable": 0,
+    }
     rewrite(place, lambda rows: chained(with_entry(13, lambda row: says(row, parts=[part]))(rows)))
     return where
 
@@ -208,7 +231,7 @@ def never_opened(place: Place, ledger: Ledger) -> str:
 def bound_again(place: Place, ledger: Ledger) -> str:
     """The source is now about other people, who have a budget of their own."""
     bind(ledger, "2024", source="file:more.parquet")
-    body: Body = {"source": "file:more.parquet", "population": "firms", "block": "2024"}
+    body: Body = {"source": "file:more.parquet", "population": "firms", "block": "2024", "salt": "0" * 64}
     moved = "UPDATE sources SET population = 'firms' WHERE source = 'file:more.parquet'"
     return append(place, "source_bound", "file:more.parquet", body, moved)
 
@@ -230,11 +253,13 @@ def one_account_left_out(place: Place, ledger: Ledger) -> str:
 
 def opened_twice(place: Place, ledger: Ledger) -> str:
     open_grant(ledger, "run-4")
-    return append(place, "grant_opened", "run-4", {"run_key": "run-4", "security": "csprng"})
+    return append(
+        place, "grant_opened", "run-4", {"run_key": "run-4", "security": "csprng", "draws_folder": "0" * 32}
+    )
 
 
 def published_with_seeded_noise(place: Place, ledger: Ledger) -> str:
-    append(place, "grant_opened", "run-4", {"run_key": "run-4", "security": "seeded"})
+    append(place, "grant_opened", "run-4", {"run_key": "run-4", "security": "seeded", "draws_folder": "0" * 32})
     return publish(place, 2, "UPDATE versions SET status = 'superseded' WHERE run_key = 'run-1'")
 
 
@@ -259,7 +284,7 @@ def publish(place: Place, number: int, *also: str) -> str:
         place,
         "version_published",
         "run-4",
-        {**body, "supersedes": 1},
+        {**body, "supersedes": 1, "earlier": []},
         "UPDATE charges SET status = 'published', security = 'seeded' WHERE run_key = 'run-4'",
         f"DELETE FROM versions WHERE release = 'people-tables' AND number = {number}",
         f"INSERT INTO versions (release, number, run_key, status, manifest) VALUES ({row})",

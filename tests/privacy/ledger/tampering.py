@@ -14,6 +14,7 @@ from contracts.errors import Finding
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.entries import GENESIS, Entry
+from privacy.ledger.entry_bodies import BODY_KEYS
 from privacy.ledger.journal.merkle import appended, root
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.replay.fold import SignedCheckpoint
@@ -33,6 +34,7 @@ Row = dict[str, Any]
 KEY = SIGNER.public_key
 SMALL = laplace(0.25)
 FIRST, SECOND, SIZE = 7, 12, 13
+GATE_FAILED = json.dumps(dict.fromkeys(sorted(BODY_KEYS["gate_failed"]), "people-2024"))
 MONEY = (3 * 10**12, 9 * 10**12)
 
 
@@ -108,7 +110,7 @@ def with_entry(number: int, change: Callable[[Row], Row]) -> Callable[[list[Row]
 
 def inserted(rows: list[Row]) -> list[Row]:
     """A gate's failure before entry 4, as the ledger writes it, well chained itself; those after it only move up."""
-    more = {**rows[4], "kind": "gate_failed", "subject": "people-2024", "body": '{"account": "people-2024"}'}
+    more = {**rows[4], "kind": "gate_failed", "subject": "people-2024", "body": GATE_FAILED}
     made = chained([*rows[:4], more])
     moved = [{**row, "sequence": row["sequence"] + 1} for row in rows[4:]]
     return [*made, {**moved[0], "previous": made[-1]["hash"]}, *moved[1:]]

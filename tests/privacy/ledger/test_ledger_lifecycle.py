@@ -64,6 +64,7 @@ FORGERIES: list[tuple[Callable[[Place, Ledger], str], set[str]]] = [
     (forged.negative, {"charge_reserved, amount"}),
     (forged.another_release, {"charge_reserved, run_key"}),
     (forged.told_otherwise, {"charge_reserved, before and after"}),
+    (forged.nothing_returnable, {"charge_reserved, returnable"}),
     (forged.charged_after_closing, {"charge_reserved, account"}),
     (forged.one_account_left_out, {"charge_reserved, accounts"}),
     (forged.returned_late, {"charge_returned, status"}),
@@ -95,10 +96,10 @@ def test_an_amount_that_its_events_do_not_cost_is_found_though_all_is_chained_an
     place: Place, grown: Ledger
 ) -> None:
     """Half the amount of the last charge, in the entry and in the tables."""
-    less = [{"account": "people-2024", "amount": 1, "before": 5 * QUARTER, "after": 5 * QUARTER + 1}]
+    part = {"account": "people-2024", "amount": 1, "before": 5 * QUARTER, "after": 5 * QUARTER + 1, "returnable": 0}
     rewrite(
         place,
-        lambda rows: chained(with_entry(12, lambda row: says(row, parts=less))(rows)),
+        lambda rows: chained(with_entry(12, lambda row: says(row, parts=[part]))(rows)),
         "UPDATE charge_parts SET amount = 1 WHERE run_key = 'run-4'",
         f"UPDATE accounts SET spent = {5 * QUARTER + 1}",
     )
@@ -112,7 +113,7 @@ def test_a_charge_on_other_days_than_its_source_s_is_found(place: Place) -> None
         ledger.open_account(terms(block=block))
     bind(ledger, "2024-H2")
     ledger.reserve(request(account="people-2024-Q3"))
-    part = [{"account": "people-2024-Q3", "amount": PICO, "before": 0, "after": PICO}]
+    part = [{"account": "people-2024-Q3", "amount": PICO, "before": 0, "after": PICO, "returnable": 0}]
     rewrite(
         place,
         lambda rows: chained(with_entry(4, lambda row: says(row, block="2024-Q3", parts=part))(rows)),
@@ -138,7 +139,8 @@ def test_an_amount_in_its_last_digits_is_another_version_s_rounding(place: Place
     before = 5 * QUARTER
     for more, expected in ((252, set()), (253, {("journal entry 12", "charge_reserved, amount")})):
         amount = QUARTER + more
-        part = [{"account": "people-2024", "amount": amount, "before": before, "after": before + amount}]
+        after = before + amount
+        part = [{"account": "people-2024", "amount": amount, "before": before, "after": after, "returnable": 0}]
         tables = (
             f"UPDATE charge_parts SET amount = {amount} WHERE run_key = 'run-4'",
             f"UPDATE accounts SET spent = {before + amount}",

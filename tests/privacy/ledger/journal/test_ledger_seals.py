@@ -13,7 +13,6 @@ import pytest
 from privacy.ledger.entries import SEALED, Entry
 from privacy.ledger.ledger import Ledger
 from tests.privacy.conftest import Databases
-from tests.privacy.ledger.forged_entries import append
 from tests.privacy.ledger.ledgers import Place, bind, ledger_with_account, request
 
 GATES = ("domain:age", "domain:income", "nulls:age", "rows")
@@ -59,11 +58,9 @@ def _guessed(entry: Entry) -> dict[str, Any] | None:
     return None
 
 
-def _without_salt(place: Place, entry: Entry, *also: str) -> None:
-    """Write the same entry as versions did before there were salts."""
-    body = {name: told for name, told in entry.body.items() if name != "salt"}
-    subject = str(body["account" if entry.kind == "gate_failed" else "source"])
-    append(place, entry.kind, subject, body, *also)
+def _without_salt(entry: Entry) -> Entry:
+    """Return the same entry as it would be without a salt; the ledger refuses to read one."""
+    return replace(entry, body={name: told for name, told in entry.body.items() if name != "salt"})
 
 
 def test_an_engine_s_failure_is_sealed_and_says_the_same_whatever_failed(place: Place, ledger: Ledger) -> None:
@@ -76,32 +73,25 @@ def test_an_engine_s_failure_is_sealed_and_says_the_same_whatever_failed(place: 
     assert ledger.verify() == []
 
 
-def test_the_hash_of_a_gate_s_failure_confirms_no_guess(place: Place, ledger: Ledger) -> None:
-    """Of an entry without a salt the same search finds gate and time; both are valid."""
+def test_the_hash_of_a_gate_s_failure_confirms_no_guess(ledger: Ledger) -> None:
+    """Of an entry without a salt the same search finds gate and time."""
     new = ledger.record_gate_failure(request(), ["domain:income"])
     assert _guessed(new) is None
-    _without_salt(place, new)
-    old = ledger.journal()[-1]
-    assert "salt" not in old.body
-    assert (_guessed(old) or {})["gates"] == ["domain:income"]
-    assert ledger.gate_failures("people-2024", before=old.sequence + 1) == 2
+    assert (_guessed(_without_salt(new)) or {})["gates"] == ["domain:income"]
+    assert ledger.gate_failures("people-2024", before=new.sequence + 1) == 1
     assert ledger.verify() == []
 
 
-def test_the_hash_of_a_binding_confirms_no_path_of_a_dictionary(place: Place, ledger: Ledger) -> None:
-    """Of an entry without a salt the same search finds the path. Binding either again changes nothing."""
+def test_the_hash_of_a_binding_confirms_no_path_of_a_dictionary(ledger: Ledger) -> None:
+    """Of an entry without a salt the same search finds the path. Binding it again changes nothing."""
     bind(ledger, "2025", source="file:register.csv")
     new = ledger.journal()[-1]
     assert (new.kind, new.body["source"]) == ("source_bound", "file:register.csv")
     assert _guessed(new) is None
-    row = "INSERT INTO sources SELECT 'file:wages.parquet', population, block, begins, ends FROM sources WHERE "
-    old = replace(new, body={**new.body, "source": "file:wages.parquet"})
-    _without_salt(place, old, row + "source = 'file:register.csv'")
-    assert (_guessed(ledger.journal()[-1]) or {})["source"] == "file:wages.parquet"
+    assert (_guessed(_without_salt(new)) or {})["source"] == "file:register.csv"
     assert ledger.verify() == []
     before = ledger.journal()
-    for source in ("file:register.csv", "file:wages.parquet"):
-        bind(ledger, "2025", source=source)
+    bind(ledger, "2025", source="file:register.csv")
     assert ledger.journal() == before
 
 

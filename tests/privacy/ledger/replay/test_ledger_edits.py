@@ -8,6 +8,7 @@ proof of what was published as `verify` does, beside the version before. The sam
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from sqlalchemy import Connection, text
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger import books
+from privacy.ledger.entries import KINDS
+from privacy.ledger.entry_bodies import BODY_KEYS
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.merkle import root
 from privacy.ledger.journal.signing import key_id
@@ -31,10 +34,11 @@ from tasks.records.model.statement import read_statement
 from tasks.records.model.version_statements import Proof
 from tasks.verification.inclusion import check_inclusion, check_succession
 from tests.privacy.conftest import Databases
-from tests.privacy.ledger.forged_entries import charge_again
+from tests.privacy.ledger.forged_entries import Body, charge_again
 from tests.privacy.ledger.ledgers import HALF, SIGNER, SOURCE, Counted, Place, request, terms
 from tests.privacy.ledger.tampering import (
     FIRST,
+    GATE_FAILED,
     KEY,
     SECOND,
     SIZE,
@@ -140,7 +144,7 @@ def tail_cut(place: Place) -> None:
 
 def tail_replaced(place: Place) -> None:
     """Another entry stands in the last charge's place, well chained."""
-    gate = {"kind": "gate_failed", "subject": "people-2024", "body": '{"account": "people-2024"}'}
+    gate = {"kind": "gate_failed", "subject": "people-2024", "body": GATE_FAILED}
     rewrite(place, lambda rows: chained([*rows[: SIZE - 1], {**rows[-1], **gate}]), *UNCHARGED)
 
 
@@ -462,26 +466,46 @@ def test_the_manual_s_table_is_what_was_tried() -> None:
         assert told[edit.name] == [*marks, alone], edit.name
 
 
-READ_WHEN_OPENED = {
-    "charge_reserved": "block contract_digest events parts population run_key spec_digest release",
-    "grant_opened": "security",
-    "noise_drawn": "event key number sha256",
-}
+WRITTEN = sorted(
+    set(BODY_KEYS) - {"charges_inherited", "account_closed", "gate_failed", "engine_failed", "version_withdrawn"}
+)
+"""What the grown ledger holds."""
 
 
-@pytest.mark.parametrize("kind", READ_WHEN_OPENED)
-def test_an_entry_about_a_run_that_lacks_a_field_is_corruption_when_its_charge_is_opened(
-    sqlite_place: Place, kind: str
-) -> None:
-    """Chained anew, so that its hash is right; whichever field is gone, no other error comes out."""
+def misshapen(body: Body) -> Iterator[tuple[str, str, Body]]:
+    """Each key left out, and one more put in, in the body and in the objects of its list."""
+    for key in body:
+        yield key, "missing", {name: value for name, value in body.items() if name != key}
+    yield "more", "unknown", {**body, "more": 1}
+    for name in ("parts", "earlier"):
+        if body.get(name):
+            [*others, last] = body[name]
+            for key, wrong, part in misshapen(last):
+                yield f"{name}[{len(others)}].{key}", wrong, {**body, name: [*others, part]}
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_an_entry_with_a_key_too_few_or_too_many_is_corruption_to_each_reader(sqlite_place: Place, kind: str) -> None:
+    """Chained anew, so that its hash is right; the message names the entry and the key."""
     grow(sqlite_place)
-    number, row = next((n, row) for n, row in enumerate(journal_rows(sqlite_place)) if row["kind"] == kind)
-    for name in READ_WHEN_OPENED[kind].split():
-        body = {key: value for key, value in json.loads(row["body"]).items() if key != name}
-        lacking = {**row, "body": json.dumps(body, sort_keys=True)}
-        rewrite(sqlite_place, lambda rows, lacking=lacking: chained([*rows[:number], lacking, *rows[number + 1 :]]))  # type: ignore[misc]
-        with pytest.raises(LedgerCorrupt):
-            open_grant(sqlite_place.open_unseen(), "run-1")
+    rows = journal_rows(sqlite_place)
+    number, row = next((n, row) for n, row in enumerate(rows) if row["kind"] == kind)
+    for key, wrong, body in misshapen(json.loads(row["body"])):
+        edited = with_entry(number, lambda row, body=body: {**row, "body": json.dumps(body)})  # type: ignore[misc]
+        rewrite(sqlite_place, lambda _, edited=edited: chained(edited(rows)))  # type: ignore[misc]
+        ledger = sqlite_place.open_unseen()
+        says_so = re.escape(f"journal entry {number} ({kind}): the key {key!r} is {wrong}")
+        with pytest.raises(LedgerCorrupt, match=says_so):
+            ledger.account("people-2024")
+        assert (f"journal entry {number}", key, wrong) in {(f.where, f.field, f.found) for f in ledger.verify()}
+        if row["subject"] == "run-1":
+            with pytest.raises(LedgerCorrupt, match=says_so):
+                open_grant(ledger, "run-1")
+        sqlite_place.close()
+
+
+def test_the_keys_of_every_kind_of_entry_are_known() -> None:
+    assert set(BODY_KEYS) == set(KINDS)
 
 
 def test_a_charge_whose_request_in_the_database_lacks_a_field_is_corruption(sqlite_place: Place) -> None:

@@ -23,6 +23,8 @@ from tests.privacy.ledger.tampering import unguard
 
 PASSWORD = "Geheimnis-7"
 
+BOUND = {"source": "s", "population": "people", "block": "2024"}
+
 
 # --- no answer ----------------------------------------------------------------------------------------------
 
@@ -122,7 +124,7 @@ def test_readers_see_what_was_committed_and_wait_for_no_writer(place: Place) -> 
     before = ledger.journal()
     other = place.open()
     with ledger._store.writing() as transaction:
-        ledger._journal.append(transaction, "source_bound", {"source": "s"}, subject="s")
+        ledger._journal.append(transaction, "source_bound", BOUND, subject="s")
         begun = time.monotonic()
         assert other.journal() == before
         assert other.account("people-2024").spent == 0
@@ -139,7 +141,7 @@ def test_writers_wait_for_one_another(place: Place) -> None:
         waiting.start()
         waiting.join(0.5)
         assert waiting.is_alive()
-        ledger._journal.append(transaction, "source_bound", {"source": "s"}, subject="s")
+        ledger._journal.append(transaction, "source_bound", BOUND, subject="s")
     waiting.join(30)
     assert not waiting.is_alive()
     assert [entry.kind for entry in ledger.journal()[-2:]] == ["source_bound", "charge_reserved"]
@@ -151,7 +153,7 @@ def test_what_fails_inside_a_transaction_leaves_nothing(place: Place) -> None:
 
     def failing() -> None:
         with ledger._store.writing() as transaction:
-            ledger._journal.append(transaction, "source_bound", {"source": "s"}, subject="s")
+            ledger._journal.append(transaction, "source_bound", BOUND, subject="s")
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -167,7 +169,8 @@ from privacy.ledger.store.ledger_rows import set_account
 ledger = place.open()
 with ledger._store.writing() as transaction:
     set_account(transaction.connection, "people-2024", spent=1)
-    ledger._journal.append(transaction, "source_bound", {"source": "s"}, subject="s")
+    body = {"source": "s", "population": "people", "block": "2024"}
+    ledger._journal.append(transaction, "source_bound", body, subject="s")
     print("ready", flush=True)
     time.sleep(60)
 """
@@ -235,7 +238,7 @@ def test_a_server_that_hung_up_between_two_charges_is_asked_again(postgres_datab
         with ledger._store.writing() as transaction:
             place.execute(f"{hang_up} pg_backend_pid()")
             with transaction.at_once() if at_once else nullcontext():
-                ledger._journal.append(transaction, "source_bound", {"source": "s"}, subject="s")
+                ledger._journal.append(transaction, "source_bound", BOUND, subject="s")
 
     for at_once in (False, True):
         with pytest.raises(LedgerUnavailable, match="does not answer"):

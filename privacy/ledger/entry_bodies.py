@@ -1,0 +1,81 @@
+"""Which keys the body of each kind of entry has: all of them, and no others.
+
+Every reader of the journal, and the checker of a published proof, holds an entry against this before it looks a key
+up. So an entry with a key too few or too many is refused by its number and that key's name, whoever signed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from privacy.ledger.entries import SEALED, Entry
+from privacy.ledger.errors import TAMPERED, LedgerCorrupt
+from privacy.ledger.terms import TERMS, ChargeRequest
+
+_REQUEST: Final = tuple(field.name for field in fields(ChargeRequest) if field.name != "source")
+_RELEASE: Final = ("release", "account", "spec_digest", "contract_digest")
+_PLAIN: Final[Mapping[str, tuple[str, ...]]] = {
+    "ledger_created": ("schema_version", "id"),
+    "account_opened": (*TERMS, "cap", "spent"),
+    "charges_inherited": ("account", "parts"),
+    "account_closed": ("name", "spent"),
+    "source_bound": ("source", "population", "block"),
+    "charge_reserved": (*_REQUEST, "population", "block", "parts"),
+    "charge_returned": ("run_key", "parts"),
+    "grant_opened": ("run_key", "security", "draws_folder"),
+    "noise_drawn": ("run_key", "key", "number", "sha256", "event", "costs"),
+    "gate_failed": (*_RELEASE, "gates"),
+    "engine_failed": ("run_key", *_RELEASE),
+    "version_published": ("run_key", "release", "number", "manifest", "supersedes", "earlier"),
+    "version_withdrawn": ("run_key", "release", "number", "reason"),
+}
+BODY_KEYS: Final[Mapping[str, frozenset[str]]] = {
+    kind: frozenset((*keys, "salt") if kind in SEALED else keys) for kind, keys in _PLAIN.items()
+}
+"""The keys of each kind's body."""
+_LISTS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
+    "charges_inherited": ("parts", frozenset({"run_key", "amount"})),
+    "charge_reserved": ("parts", frozenset({"account", "amount", "before", "after", "returnable"})),
+    "charge_returned": ("parts", frozenset({"account", "amount"})),
+    "version_published": ("earlier", frozenset({"size", "root"})),
+}
+"""The lists of objects in bodies, with the keys of each object."""
+
+
+def wrong_keys(kind: str, body: Any) -> Iterator[tuple[str, str]]:
+    """Yield the name of each key that an entry lacks or should not have, and which of the two it is.
+
+    Args:
+        kind: the entry's kind.
+        body: its body; of another form than an object it has no keys.
+    """
+    if kind not in BODY_KEYS:
+        yield "kind", "unknown"
+        return
+    yield from _compared("", body, BODY_KEYS[kind])
+    name, keys = _LISTS.get(kind, ("", frozenset[str]()))
+    parts = body.get(name) if isinstance(body, dict) else None
+    if name and parts is not None and not isinstance(parts, list):
+        yield name, "no list"
+    for place, part in enumerate(parts if isinstance(parts, list) else ()):
+        yield from _compared(f"{name}[{place}].", part, keys)
+
+
+def _compared(at: str, value: Any, keys: frozenset[str]) -> Iterator[tuple[str, str]]:
+    if not isinstance(value, dict):
+        yield at.rstrip(".") or "body", "no object"
+    elif value.keys() != keys:
+        yield from ((f"{at}{key}", "missing") for key in sorted(keys - value.keys()))
+        yield from ((f"{at}{key}", "unknown") for key in sorted(value.keys() - keys))
+
+
+def check_keys(entry: Entry) -> None:
+    """Refuse an entry with a missing or an unknown key.
+
+    Raises:
+        LedgerCorrupt: names the entry and the key.
+    """
+    for key, wrong in wrong_keys(entry.kind, entry.body):
+        raise LedgerCorrupt(f"journal entry {entry.sequence} ({entry.kind}): the key {key!r} is {wrong}; {TAMPERED}")
