@@ -62,6 +62,8 @@ logger = logging.getLogger(__name__)
 RECORD: Final = "record.json"
 CHARGE_TERMS: Final = ("replay.charge.delta", "replay.charge.epsilon")
 """What the spec asked for: what was charged is at most that, but nobody else has the spec."""
+NOTES: Final = "replay.notes"
+"""What is noted of a fit: rule 11 fits again."""
 CATALOGUE: Final = "croissant.json"
 _STOPPED: Final = "the rest of this rule: its check stopped"
 
@@ -131,12 +133,18 @@ class _Verification:
             version=None if manifest is None else manifest.version,
             notes=tuple(self._around.notes),
             cannot_tell=(*CANNOT_TELL, *untold, *self._words.cannot_tell),
-            word=() if self._product is None else self._word(self._product),
+            word=self._word(),
         )
 
-    @staticmethod
-    def _word(product: ProductChecks) -> tuple[str, ...]:
-        return (*product.record.declarations.names(), *CHARGE_TERMS, *product.untraced)
+    def _word(self) -> tuple[str, ...]:
+        """Name what only the publisher says, in the record and in the journal."""
+        journal = () if self._run is None else self._run.word
+        if self._product is None:
+            return journal
+        record, untraced = self._product.record, self._product.untraced
+        fitted = "notes" in type(record.replay).model_fields
+        noted = (NOTES,) if fitted and not self._deep else ()
+        return (*record.declarations.names(), *CHARGE_TERMS, *untraced, *noted, *journal)
 
     def _guarded(self, check: Callable[[], object], where: str, *rules: int) -> None:
         """Run a check that closes these rules; what it raises is a finding of each that it did not close."""

@@ -19,6 +19,7 @@ from typing import Final
 
 from contracts.errors import Finding
 from privacy.ledger.entries import Entry, is_to_the_hour
+from privacy.ledger.entry_bodies import wrong_keys
 from privacy.ledger.journal.merkle import root_from_proof, roots_from_consistency
 from privacy.ledger.journal.signing import key_id, signature_holds
 from tasks.records.model.journal_statements import (
@@ -28,18 +29,28 @@ from tasks.records.model.journal_statements import (
     DrawnBody,
     OpenedBody,
     PublishedBody,
+    ReturnedBody,
 )
 from tasks.records.model.statement import Statement, read_statement
 from tasks.records.model.version_statements import EntryStatement, Manifest, Proof, ProvenEntry
-from tasks.records.strict_json import shown
+from tasks.records.strict_json import printable, shown
 
 _KINDS: Final[dict[str, type[Statement]]] = {
     "account_opened": AccountBody,
+    "charge_returned": ReturnedBody,
     "charge_reserved": ChargeBody,
     "grant_opened": OpenedBody,
     "noise_drawn": DrawnBody,
     "version_published": PublishedBody,
 }
+JOURNAL_WORD: Final = (
+    "journal.account_opened.spent",
+    "journal.charge_reserved.parts.returnable",
+    "journal.charge_reserved.snapshot_hash",
+    "journal.grant_opened.draws_folder",
+)
+"""What an account took over; what could still be given back; a hash of rows with a key; a random name of a folder."""
+_MOST_KEYS: Final = 20
 REWRITTEN: Final = "the journal was cut, rewritten or swapped since: ask the publisher for the whole journal"
 UNPROVEN: Final = "the journal does not prove this run: take nothing in this version for what was drawn and charged"
 
@@ -65,6 +76,12 @@ class JournalledRun:
     published: PublishedBody
     reserved_at: int
     times: tuple[str, ...]
+
+    @property
+    def word(self) -> tuple[str, ...]:
+        """Name the fields that nothing else in a version gives: they are the publisher's word."""
+        unused = any(account.calculus == {"kind": "pure"} for account in self.accounts.values())
+        return (*(("journal.account_opened.delta",) if unused else ()), *JOURNAL_WORD)
 
 
 def check_inclusion(proof: Proof, *, public_key: str, where: str) -> list[Finding]:
@@ -200,10 +217,8 @@ def read_run(proof: Proof, *, where: str) -> tuple[JournalledRun | None, list[Fi
     of_run = [proven for proven in proof.entries if proven.entry.kind != "account_opened"]
     accounts, findings = _accounts(opened, where)
     start = 0
-    while [proven.entry.kind for proven in of_run[start : start + 2]] == [
-        "charge_reserved",
-        "charge_returned",
-    ]:
+    while [proven.entry.kind for proven in of_run[start : start + 2]] == ["charge_reserved", "charge_returned"]:
+        findings += _check_pair(of_run[start].entry, of_run[start + 1].entry, where)
         start += 2
     entries = of_run[start:]
     kinds = [proven.entry.kind for proven in entries]
@@ -226,6 +241,18 @@ def read_run(proof: Proof, *, where: str) -> tuple[JournalledRun | None, list[Fi
     return run, _one_run(run, where)
 
 
+def _check_pair(reserved: EntryStatement, returned: EntryStatement, where: str) -> list[Finding]:
+    """Check that an unopened charge was given back as it was taken."""
+    (charge, findings), (body, wrong) = _body(reserved, where=where), _body(returned, where=where)
+    if not (isinstance(charge, ChargeBody) and isinstance(body, ReturnedBody)):
+        return findings + wrong
+    taken, given = ({(part.account, part.amount) for part in each.parts} for each in (charge, body))
+    if charge.run_key == body.run_key and taken <= given:  # accounts opened between have parts of their own
+        return []
+    found, allowed = f"{len(given)} parts of {shown(body.run_key)}", f"what {shown(charge.run_key)} had taken"
+    return [Finding(where, f"body of entry {returned.sequence}, parts", found, allowed, UNPROVEN)]
+
+
 def _accounts(opened: Sequence[ProvenEntry], where: str) -> tuple[dict[str, AccountBody], list[Finding]]:
     """Read the accounts' openings."""
     accounts: dict[str, AccountBody] = {}
@@ -243,6 +270,12 @@ def _accounts(opened: Sequence[ProvenEntry], where: str) -> tuple[dict[str, Acco
 
 def _body(entry: EntryStatement, *, where: str) -> tuple[Statement | None, list[Finding]]:
     at = f"body of entry {entry.sequence}"
+    keys = [
+        Finding(where, printable(f"{at}, {key}"), wrong, "the keys that the ledger writes, and no others", UNPROVEN)
+        for key, wrong in wrong_keys(entry.kind, entry.body)
+    ]
+    if keys:
+        return None, keys[:_MOST_KEYS]
     return read_statement(_KINDS[entry.kind], entry.body, where=where, at=at)
 
 

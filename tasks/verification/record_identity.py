@@ -194,6 +194,7 @@ def check_charge(record: RecordTerms, contract: Contract, run: JournalledRun, *,
         ("replay.contract.unit", contract.unit.column or "row", charge.unit),
         ("replay.contract.unit.scope", contract.unit.scope, charge.scope),
         ("replay.rows_per_unit", replay.rows_per_unit, charge.rows_per_unit),
+        ("replay.contract, total", None if contract.total is None else contract.total.value, charge.public_total),
         ("replay.due", replay.due, charge.due),
         ("supersedes", record.supersedes, run.published.supersedes),
     ]

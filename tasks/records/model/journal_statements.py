@@ -10,7 +10,7 @@ from tasks.records.model.statement import Count, Hash, StatedText, Statement, Tu
 
 
 class _Body(Statement):
-    """The body of a journal entry: what is read here must be there; the ledger may write more."""
+    """The body of a journal entry: which keys it has, `privacy.ledger.entry_bodies` says for the ledger and here."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True, defer_build=True)
 
@@ -27,6 +27,7 @@ class AccountBody(_Body):
     epsilon: Units
     delta: Annotated[int, Field(ge=0, lt=10**18)]
     cap: Units
+    spent: Units
 
 
 class _RunBody(_Body):
@@ -52,6 +53,7 @@ class ChargeBody(_RunBody):
     release: StatedText
     spec_digest: Hash
     contract_digest: Hash
+    snapshot_hash: Hash
     adjacency: StatedText
     unit: StatedText
     scope: StatedText
@@ -63,14 +65,29 @@ class ChargeBody(_RunBody):
     days: StatedText | None
     due: StatedText | None
     noise_epsilon: Units | None
+    population: StatedText
     block: StatedText
     parts: Tuple[TakenStatement]
 
 
+class GivenStatement(_Body):
+    """What a return gives back to one account."""
+
+    account: StatedText
+    amount: Units
+
+
+class ReturnedBody(_RunBody):
+    """Of charge_returned: a charge whose grant was never opened."""
+
+    parts: Tuple[GivenStatement]
+
+
 class OpenedBody(_RunBody):
-    """Of grant_opened: what the noise is drawn from."""
+    """Of grant_opened: what the noise is drawn from, and the identity of the folder that keeps the draws."""
 
     security: StatedText
+    draws_folder: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
 class DrawnBody(_RunBody):

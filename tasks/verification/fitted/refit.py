@@ -3,7 +3,7 @@
 The fitter itself is run again, with a grant that draws nothing: it hands out what was published, in the order in
 which it is asked for, and refuses anything else. So it is checked, too, that the draws are those that this fitter
 with these options makes, given the answers before them; that a choice names the candidate at its place; and that
-nothing was drawn beside.
+nothing was drawn beside. What the fitter notes for a reader must be what the record notes.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from contracts.errors import Finding, SudareError
+from contracts.message import messages_to_json
 from privacy.accounting.events import PrivacyEvent
 from privacy.generators.generator import Fitted, Fitter, OutOfTime
 from privacy.generators.release_plan import FittedPlan
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.model.synthetic_statements import FittedReplay
-from tasks.records.strict_json import printable
+from tasks.records.strict_json import printable, shown
 from tasks.storage.progress import Bar
 from tasks.verification.draws.draw_checks import FittedMeaning, OtherDraw, PublishedValues
 from tasks.verification.fitted.model_reader import UNREADABLE
@@ -104,6 +105,17 @@ def refit(
         return None, [Finding(again.where, process, printable(str(error)), allowed, again.remedy)], []
     limited = getattr(options, "time_limit", None) is not None
     if grant.asked == len(replay.draws) and (limited or not grant.ran_out):
-        return fitted, [], []
+        return fitted, _check_notes(replay, fitted), []
     wanted = "more than these" if grant.ran_out else f"the {grant.asked} that the {again.noun} asks for"
     return fitted, [Finding(again.where, "the draws", f"{len(replay.draws)} draws", wanted, again.remedy)], []
+
+
+def _check_notes(replay: FittedReplay, fitted: Fitted[Any]) -> list[Finding]:
+    """Compare what a reader is told of the fit."""
+    noted = messages_to_json(list(fitted.notes))
+    if list(replay.notes) == noted:
+        return []
+    remedy = "go by the draws and the model, not by what is noted of them"
+    return [
+        Finding("record.json", "replay.notes", shown(list(replay.notes)), f"{shown(noted)}, fitted again", remedy)
+    ]

@@ -1,9 +1,11 @@
 """Were all these people's accounts charged, each within its cap? For every account that the journal proves, in order.
 
-1. it is of the same population as the others, and for the unit and the neighbour relation of the charge
-2. its cap, in its calculus, is not more than the epsilon it was opened with, recomputed by independent code
+1. it is of the population, for the unit and the neighbour relation of the charge
+2. its cap, in its calculus, is the epsilon that it was opened with, recomputed by independent code, and holds what
+   it took over then
 3. what was taken is what the draws cost in its calculus, recomputed (planned ones that were not made as well, and
-   for those that were chosen on the way what the budget for them costs); before and taken add up, within the cap
+   for those that were chosen on the way what the budget for them costs); before and taken add up, within the cap;
+   of what was on it before no more could be given back than there was
 4. their blocks leave no day between them out; a unit whose scope is its lifetime has an account for it
 5. every day that the charge says its rows are of lies in one of these blocks; of one period, these are its days
 
@@ -28,6 +30,8 @@ from tasks.verification.inclusion import JournalledRun
 from tasks.verification.recompute.adaptive_budget import chosen, split, undrawn
 from tasks.verification.recompute.loss import NotRecomputable, recompute, recompute_cap
 
+_ROUNDED: Final = 2
+"""10⁻¹²: a cap is what fits under its epsilon, rounded down."""
 _OVERSPENT: Final = "the account was charged otherwise than its terms allow: ask the publisher for the journal"
 
 
@@ -52,19 +56,15 @@ def check_accounts(run: JournalledRun, *, where: str, complete: bool = True) -> 
 
 def _check_people(account: AccountBody, run: JournalledRun, where: str) -> list[Finding]:
     charge = run.charge
-    populations = {other.population for other in run.accounts.values()}
-    findings = [
+    return [
         Finding(where, _field(account, field), shown(found), f"{shown(expected)}, as the charge says", _OVERSPENT)
         for field, found, expected in (
             ("unit", account.unit, charge.unit),
             ("adjacency", account.adjacency, charge.adjacency),
+            ("population", account.population, charge.population),
         )
         if found != expected
     ]
-    if len(populations) > 1:
-        allowed = "one population for all accounts of a charge"
-        findings.append(Finding(where, _field(account, "population"), shown(account.population), allowed, _OVERSPENT))
-    return findings
 
 
 def _check_cap(account: AccountBody, where: str) -> list[Finding]:
@@ -74,10 +74,13 @@ def _check_cap(account: AccountBody, where: str) -> list[Finding]:
         epsilon = recompute_cap(account.cap, account.calculus, account.delta)
     except NotRecomputable as error:
         return [Finding(where, field, printable(str(error)), "a cap in a known calculus", _OVERSPENT)]
-    if epsilon is None or epsilon * PICO > account.epsilon * (1 + TOLERANCE):
+    if epsilon is None or abs(epsilon * PICO - account.epsilon) > account.epsilon * TOLERANCE + _ROUNDED:
         found = "an infinite loss" if epsilon is None else f"a loss of epsilon {float(epsilon):.12g}"
-        allowed = f"at most {pico_to_text(account.epsilon)}, with which the account was opened"
+        allowed = f"{pico_to_text(account.epsilon)}, with which the account was opened"
         return [Finding(where, field, found, allowed, _OVERSPENT)]
+    if account.spent > account.cap:
+        allowed = f"at most {pico_to_text(account.cap)}, its cap"
+        return [Finding(where, _field(account, "spent"), pico_to_text(account.spent), allowed, _OVERSPENT)]
     return []
 
 
@@ -114,6 +117,7 @@ def _check_taken(
         ("amount", part.amount, together, "what its draws cost"),
         ("after", part.after, part.before + part.amount, "before and amount"),
         ("after", part.after, min(part.after, account.cap), "its cap: the account is overspent"),
+        ("returnable", part.returnable, min(part.returnable, part.before), "all that was taken before"),
     ):
         if taken != expected:
             text = f"{pico_to_text(expected)}, {why}"

@@ -195,6 +195,21 @@ FORGERIES = {
         {7}, journal=opened(adjacency="replace_one"), says="as the charge says"
     ),
     "an account for another unit": Forgery({7}, journal=opened(unit="household"), says="as the charge says"),
+    "an account of other people": Forgery({7}, journal=opened(population="firms"), says="population"),
+    "a charge for other people": Forgery({7}, journal=in_charge(population="firms"), says="as the charge says"),
+    "a cap below its epsilon": Forgery(
+        {7}, journal=opened(epsilon=9 * 10**12), says="with which the account was opened"
+    ),
+    "an account that took over more than its cap": Forgery({7}, journal=opened(spent=10**15), says="its cap"),
+    "more to give back than was taken before": Forgery(
+        {7}, journal=taken(returnable=10**9), says="all that was taken before"
+    ),
+    "a charge with another public total": Forgery(
+        {5}, journal=in_charge(public_total=17), of="extract", says="replay.contract, total"
+    ),
+    "a charge with a public total that no contract declares": Forgery(
+        {5}, journal=in_charge(public_total=17), says="replay.contract, total"
+    ),
     "an account of no days": Forgery({7}, journal=opened(block="soon"), says="a time block"),
     "an account that was never opened": Forgery(
         {4, 7}, journal=without("account_opened"), says="those of 'town-2024'"
@@ -430,4 +445,6 @@ FORGERIES = {
     ),
     "an entry of an unknown kind": Forgery({4}, journal=lambda e: e[2].update(kind="noise_lost"), says="noise_lost"),
     "a body without its fields": Forgery({4}, journal=lambda e: e[1]["body"].pop("parts"), says="parts"),
+    "a body with a field more": Forgery({4}, journal=in_charge(remark="all is well"), says="remark"),
+    "a part with a field more": Forgery({4}, journal=taken(remark="all is well"), says="parts[0].remark"),
 }

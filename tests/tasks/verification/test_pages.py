@@ -152,6 +152,23 @@ def test_a_catalogue_entry_that_says_something_else_is_found(version: Version, k
     assert [(finding.where, finding.field) for finding in report.findings] == [("croissant.json", key)]
 
 
+def test_a_word_about_one_file_or_column_in_the_catalogue_entry_is_compared(version: Version) -> None:
+    """Every text and flag of the first file and of the first column, all of them changed at once."""
+    page = version.folder / "croissant.json"
+    entry = json.loads(page.read_text())
+    file, column = entry["distribution"][0], entry["recordSet"][0]["field"][0]
+    words = {f"distribution[0].{key}" for key in file if key not in ("sha256", "contentUrl")}
+    words |= {f"recordSet[0].field[0].{key}" for key, value in column.items() if isinstance(value, str)}
+    assert {"distribution[0].description", "recordSet[0].field[0].description"} <= words
+    for part, at in ((file, "distribution[0]."), (column, "recordSet[0].field[0].")):
+        part.update({key: f"{value}1" for key, value in part.items() if f"{at}{key}" in words})
+    page.write_text(json.dumps(entry), encoding="utf-8")
+    forge(version)
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) == {10}
+    assert {finding.field for finding in report.findings} == words
+
+
 @pytest.mark.parametrize("name", PAGES.values())
 def test_a_page_that_is_missing_is_found(version: Version, name: str) -> None:
     (version.folder / name).unlink()

@@ -351,6 +351,21 @@ def test_a_version_whose_model_s_cap_left_choices_out_verifies(tmp_path: Path) -
     assert 6 in broken(verify(made.folder, public_key=made.key))
 
 
+def test_a_note_that_the_generator_did_not_leave_is_the_publishers_word_until_deep_fits_again(
+    version: Version,
+) -> None:
+    """What is noted of a fit follows from the noisy values, by fitting again."""
+    edit(version.folder / "record.json", replay(lambda r: r.update(notes=["all pairs were measured"])))
+    forge(version)
+    quick = verify(version.folder, public_key=version.key)
+    assert quick.ok, quick.findings
+    assert "replay.notes" in quick.word
+    deep = verify(version.folder, public_key=version.key, deep=True)
+    assert broken(deep) == {11}, deep.findings
+    assert [finding.field for finding in deep.findings] == ["replay.notes"]
+    assert "replay.notes" not in deep.word
+
+
 def enlarge_model(folder: Path) -> None:
     """Add a larger clique, of which the potential is flat: no marginal changes, what it could hold is free."""
     stated, arrays = model_of(folder)
