@@ -162,6 +162,7 @@ RANDOM: Final = frozenset(
         "flows/federation/federated_run.py",
         "flows/prefect_runs/prefect_server.py",
         "privacy/evaluation/yardsticks.py",
+        "privacy/ledger/draw_files.py",
         "privacy/ledger/entries.py",
         "privacy/ledger/ledger.py",
         "privacy/marginals/seeds.py",
