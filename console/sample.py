@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +24,7 @@ Where = Annotated[
     list[str] | None,
     typer.Option("--where", metavar="COLUMN=LABEL", help="Only rows with this label; again for more of them."),
 ]
-SeedOption = Annotated[str | None, typer.Option("--seed", help="32 hex digits; drawn and printed without it.")]
+SeedOption = Annotated[str | None, typer.Option("--seed", help="Up to 32 hex digits; drawn and printed without it.")]
 
 
 def sample(
@@ -69,7 +70,6 @@ def _seed(written: str | None) -> PostProcessingSeed:
     """Read a seed, or draw one."""
     if written is None:
         return PostProcessingSeed(secrets.randbits(128))
-    try:
-        return PostProcessingSeed(int(written, 16))
-    except ValueError:
-        raise SpecRefused([Finding("the command", "--seed", repr(written), "up to 32 hex digits")]) from None
+    if re.fullmatch(r"[0-9A-Fa-f]{1,32}", written) is None:
+        raise SpecRefused([Finding("the command", "--seed", repr(written), "up to 32 hex digits")])
+    return PostProcessingSeed(int(written, 16))

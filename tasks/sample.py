@@ -43,8 +43,8 @@ def sample(
     Privacy: reads published files only.
     """
     _check_target(to)
-    if not 0 <= rows <= MOST_ROWS:
-        raise SpecRefused([Finding("the command", "--rows", str(rows), f"a whole number from 0 to {MOST_ROWS}")])
+    if not 1 <= rows <= MOST_ROWS:
+        raise SpecRefused([Finding("the command", "--rows", str(rows), f"a whole number from 1 to {MOST_ROWS}")])
     published = open_version(folder)
     (record, _), (model, meaning) = published_record(published), published_model(published)
     pictures = meaning.contract.pictures(meaning.names)

@@ -75,6 +75,23 @@ def test_a_synthetic_release_is_published_verified_deeply_and_sampled_from(
     assert "data/rows.parquet" in shown.out
 
 
+@pytest.mark.parametrize(
+    ("option", "written"),
+    [("--rows", "0"), ("--rows", "-5"), ("--seed", "1g"), ("--seed", " 1_0"), ("--seed", "-1"), ("--seed", "0" * 33)],
+)
+def test_a_number_of_rows_or_a_seed_that_is_none_is_refused(
+    option: str, written: str, released: Said, tmp_path: Path, typed: Typed
+) -> None:
+    """Nothing is written, and the option is named with what was found."""
+    target = tmp_path / "more.csv"
+    options = {"--rows": "5", "--seed": "1", option: written}
+    words = [word for pair in options.items() for word in pair]
+    said = typed("sample", released.json["folder"], *words, "--to", str(target))
+    assert (said.code, target.exists()) == (2, False)
+    assert option in said.err
+    assert written in said.err
+
+
 def test_an_evaluation_stays_in_the_workspace_and_shows_its_numbers_when_asked_only(
     shared: Place, released: Said, typed: Typed
 ) -> None:
