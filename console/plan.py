@@ -158,7 +158,7 @@ def _print(console: Console, payload: dict[str, Any], *, exact: bool) -> None:
 def _account_words(account: dict[str, Any], *, exact: bool) -> str:
     """Say what the accounts can still give in this kind of release, and how often it fits; units where asked for."""
     if not account["open"]:
-        return f"{account['name']}: no such account here"
+        return f"{account['name']}: no such account here\nadd --workspace DIR, or open it: sudare budget open --help"
     each_account, largest = (account, *account["also_charged"]), account["largest_epsilon"]
     can = f"can still give ε = {largest} in a release like this" if largest else "can give nothing more of this kind"
     lines = [f"{', '.join(each['name'] for each in each_account)}: {can}"]

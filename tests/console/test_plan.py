@@ -92,8 +92,9 @@ def test_a_plan_shows_from_which_noisy_count_on_cells_are_published(shared: Plac
 def test_a_plan_needs_no_workspace(
     shared: Place, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without one it tells all but what the account has left."""
+    """Without one it tells all but what the account has left, and how to have an account."""
     monkeypatch.chdir(tmp_path)
+    assert "--workspace DIR, or open it: sudare budget open" in typed("plan", str(shared.adult / "tables.yaml")).out
     said = typed("plan", str(shared.adult / "tables.yaml"), "--json")
     assert said.code == 0
     assert said.json["account"] == {"name": "adult-1994", "open": False}
