@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from fractions import Fraction
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ from console.options import AsJson, At, ledger_at
 from console.render import answer
 from contracts.periods.period import PLACEHOLDER, read_any_periods
 from contracts.periods.time_blocks import time_block
+from contracts.release.address_kinds import is_address
 from contracts.release.source import written_source_name
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, budget_down, delta_down, exact
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, best_order
@@ -112,7 +114,8 @@ def open_account(
                 delta=at,
             )
             state = ledger.open_account(terms, reopen=reopen)
-            _bind_all(ledger, [named(each) for each in source or []], population, days, by)
+            for written in source or []:
+                _bind(ledger, named(written), population, days, by)
             opened.append(state.terms.name)
         if periods is None:
             answer_account(ledger, state, workspace, as_json=as_json)
@@ -138,9 +141,13 @@ def _filling(placeholder: str, name: str) -> Callable[[str], str]:
     return lambda written: written.replace(placeholder, name)
 
 
-def _bind_all(ledger: Ledger, sources: list[str], population: str, block: str, by: str | None) -> None:
-    for written in sources:
-        ledger.bind_source(written_source_name(written), population, time_block(block), by=by)
+def _bind(ledger: Ledger, written: str, population: str, block: str, by: str | None) -> str:
+    """Bind a source, and return its name; a file may come later, but a name that is misspelt is bound for good."""
+    name = written_source_name(written)
+    ledger.bind_source(name, population, time_block(block), by=by)
+    if not is_address(written) and not Path(name.partition("::")[0]).exists():
+        typer.echo(f"! {name} is not there yet; its name is bound all the same, for good", err=True)
+    return name
 
 
 def bind(
@@ -168,9 +175,8 @@ def bind(
         sudare budget bind data/visits.parquet --by visit_date \\
           --population patients --block 2024-01-01..2030-01-01
     """
-    name = written_source_name(source)
     with ledger_at(workspace) as ledger:
-        ledger.bind_source(name, population, time_block(block), by=by)
+        name = _bind(ledger, source, population, block, by)
     payload = {"source": name, "population": population, "block": block} | ({} if by is None else {"by": by})
     days = "" if by is None else f"; its column {by} tells the days"
     told = f"{name} is about {population}, block {block}{days}"

@@ -118,6 +118,13 @@ def _invoke(arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _misunderstood(error: TyperException) -> str:
+    """Return what is wrong with a command line: with the option whose value it is, without the parser's own words."""
+    of_an_option = getattr(error, "param", None) is not None
+    words = error.format_message() if of_an_option else getattr(error, "message", "") or error.format_message()
+    return str(words).replace(": Value error, ", ": ").rstrip(".")
+
+
 def _understand(arguments: list[str]) -> object:
     try:
         return root_command()(arguments, prog_name="sudare", standalone_mode=False)
@@ -126,6 +133,6 @@ def _understand(arguments: list[str]) -> object:
             return error.exit_code
         context = getattr(error, "ctx", None)
         command = "sudare" if context is None else context.command_path
-        found = str(getattr(error, "message", "") or error.format_message()).rstrip(".")
+        found = _misunderstood(error)
         meant = [name for name in getattr(error, "possibilities", None) or () if name != "--help"]
         raise UsageRefused(command, found, " or ".join([*meant, "what its help lists"])) from error

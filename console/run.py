@@ -77,10 +77,11 @@ def run(
 
 
 def _print(console: Console, outcome: dict[str, Any]) -> None:
-    from flows.outcome import still  # loaded by the run that has ended
+    from flows.outcome import standing, still  # loaded by the run that has ended
 
-    done = "was published already; nothing was drawn or charged" if outcome["repeated"] else "is published"
-    console.print(f"{outcome['release']} v{outcome['version']} {done}")
+    done = standing(outcome["status"], repeated=outcome["repeated"])
+    unpaid = "; nothing was drawn or charged" if outcome["repeated"] else ""
+    console.print(f"{outcome['release']} v{outcome['version']} {done}{unpaid}")
     print_facts(
         console,
         [

@@ -24,6 +24,7 @@ class Outcome:
         folder: the published folder.
         run_key: the run.
         repeated: whether it was published before, so that this run drew and charged nothing.
+        status: how the version stands in the journal: published, superseded or withdrawn.
         account: who paid.
         epsilon: ε of the release.
         delta: δ of the release.
@@ -45,6 +46,7 @@ class Outcome:
     folder: str
     run_key: str
     repeated: bool
+    status: str
     account: str
     epsilon: str
     delta: str
@@ -80,6 +82,13 @@ class Outcome:
         )
 
 
+def standing(status: str, *, repeated: bool) -> str:
+    """Say of a version, after its name, that this run published it, or how it stands since an earlier one did."""
+    if not repeated:
+        return "is published"
+    return "was published already" if status == "published" else f"was published and {status}"
+
+
 def still(can_give: str | None, delta: str) -> str:
     """Say what accounts can still give, in the ε of one more release of the same kind."""
     if can_give is None:
@@ -99,14 +108,17 @@ def outcome_of(
     if charge is None:
         raise LedgerCorrupt(f"run {publication.run_key} is published but has no charge")
     account = ledger.account(charge.request.account)
-    fitting = [fitting_epsilon(ledger.account(part.account), charge.request) for part in charge.parts]
+    payers = [ledger.account(part.account) for part in charge.parts]
+    fitting = [fitting_epsilon(payer, charge.request) if payer.status == "open" else None for payer in payers]
     least = None if None in fitting else min(epsilon for epsilon in fitting if epsilon is not None)
+    [version] = [entry for entry in ledger.versions(publication.release) if entry.number == publication.number]
     return Outcome(
         release=publication.release,
         version=publication.number,
         folder=str(publication.folder),
         run_key=publication.run_key,
         repeated=repeated,
+        status=version.status,
         account=account.terms.name,
         epsilon=pico_to_text(charge.request.epsilon),
         delta=atto_to_text(charge.request.delta),
@@ -117,9 +129,7 @@ def outcome_of(
         claim=pico_to_text(account.claim),
         epsilon_cap=pico_to_text(account.terms.epsilon),
         account_delta=atto_to_text(account.terms.delta),
-        also_charged=tuple(
-            _other(ledger.account(part.account)) for part in charge.parts if part.account != account.terms.name
-        ),
+        also_charged=tuple(_other(payer) for payer in payers if payer.terms.name != account.terms.name),
         can_give=None if least is None else f"{float(least):.12g}",
         public_key_file=str(workspace.public_key_file),
         copy=copied,

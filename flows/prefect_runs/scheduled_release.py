@@ -23,7 +23,7 @@ from contracts.periods.redraw import ON_SCHEDULE
 from contracts.release.spec import pattern_of, redraw_of
 from flows.entrance import make_release
 from flows.order import ReleaseOrder
-from flows.outcome import Outcome
+from flows.outcome import Outcome, standing
 from flows.periods.clock import today
 from flows.release import Unattended
 from privacy.ledger.errors import LedgerConflict, LedgerUnavailable, SchemaUnknown
@@ -72,7 +72,7 @@ def scheduled_release(
     with alive(workspace.live, str(flow_run.id)), _end_noted(workspace.live, str(flow_run.id)) as published:
         order = ReleaseOrder(Path(spec_path), chosen, supersede=supersede, early=early, timezone=timezone, due=date)
         outcome = patiently(lambda: make_release(order, workspace, Unattended(order)))
-        done = "was published already" if outcome.repeated else "is published"
+        done = standing(outcome.status, repeated=outcome.repeated)
         published.append(f"{outcome.release} v{outcome.version} {done}")
     get_run_logger().info(published[-1])
 

@@ -103,13 +103,16 @@ def test_a_second_account_for_the_same_people_and_block_is_refused(place: Place,
 def test_a_bound_source_never_changes_its_people(place: Place, typed: Typed) -> None:
     """Binding again is nothing; binding to other people or another block is refused."""
     bind = ["budget", "bind", str(place.adult / "adult.parquet"), "--population", "adults", "--block", "1994"]
-    assert typed(*bind, at=place.workspace).code == 0
+    first = typed(*bind, at=place.workspace)
+    assert (first.code, "not there yet" in first.err) == (0, False)
     for old, new in (("adults", "children"), ("1994", "1995")):
         other = typed(*(new if word == old else word for word in bind), at=place.workspace)
         assert other.code == 4
         assert "found:" in other.err
     bind[2] = "p.duckdb::t"
-    assert typed(*bind, "--json", at=place.workspace).json["source"].endswith("/p.duckdb::t")
+    to_come = typed(*bind, "--json", at=place.workspace)
+    assert to_come.json["source"].endswith("/p.duckdb::t")
+    assert "p.duckdb::t is not there yet" in to_come.err
 
 
 def test_history_shows_the_journal_and_checks_it(place: Place, typed: Typed) -> None:

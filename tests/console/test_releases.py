@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.orchestration import release_plainly
+from flows.outcome import outcome_of, standing
 from privacy.ledger.backup import dump
+from tasks.publish import Publication
 from tests.console.conftest import Place, Typed
 
 HALF = ("epsilon: 1.0", "epsilon: 0.5")
@@ -146,3 +148,24 @@ def test_a_version_that_is_not_there_is_named_with_those_that_are(
     said = typed(*words, at=twice.workspace)
     assert said.code == 4
     assert told in said.err
+
+
+def test_a_run_again_says_how_its_version_stands_and_that_a_closed_account_gives_nothing(
+    place: Place, typed: Typed
+) -> None:
+    """A version that was withdrawn is not told as published."""
+    release_plainly(place.spec(NAME), place.workspace.root)
+    assert _again(place) == ("was published already", True)
+    typed("releases", "withdraw", NAME, "--version", "1", "--reason", "wrong reference year", at=place.workspace)
+    assert _again(place) == ("was published and withdrawn", True)
+    typed("budget", "close", "adult-1994", at=place.workspace)
+    assert _again(place) == ("was published and withdrawn", False)
+
+
+def _again(place: Place) -> tuple[str, bool]:
+    """Return what a run is told that finds its version, and whether something is left for another one."""
+    with closing(place.workspace.open_ledger()) as ledger:
+        [version] = ledger.versions(NAME)
+        found = Publication(NAME, version.number, place.workspace.releases / NAME / "v1", version.run_key)
+        outcome = outcome_of(found, ledger, place.workspace, repeated=True)
+    return standing(outcome.status, repeated=outcome.repeated), outcome.can_give is not None

@@ -231,3 +231,13 @@ def test_the_label_prints_on_one_page(browser: Browser, shown: Shown) -> None:
     printed = page.pdf(prefer_css_page_size=True)
     page.close()
     assert len(re.findall(rb"/Type\s*/Page[^s]", printed)) == 1
+
+
+def test_both_beliefs_stand_below_each_other_on_a_phone(browser: Browser, shown: Shown) -> None:
+    """Each takes the whole width there, so neither is indented or ruled off at its left."""
+    page = browser.new_page(viewport={"width": PHONE[0], "height": PHONE[1]})
+    page.goto(f"file://{shown.workspace.releases / 'adult-tables' / 'v1' / 'record.html'}")
+    lefts = page.eval_on_selector_all(".learned dt", "terms => terms.map(term => term.getBoundingClientRect().left)")
+    page.close()
+    assert len(lefts) == 2
+    assert lefts[0] == lefts[1]
