@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, Final, Literal
 
 GROUP: Final = "sudare.products"
-Part = Literal["spec", "check", "planning", "making", "checks", "view", "evaluation", "shadow"]
+Part = Literal["spec", "check", "planning", "making", "record", "checks", "view", "evaluation", "shadow"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class ProductParts:
         planning: how it is planned, a `ProductPlanning` (`tasks.products.product_kind`).
         making: how it is made and written, a `ProductMaking` (`tasks.products.product_kind`).
         view: what the console shows, a `ProductView` (`console.products.product_view`).
+        record: what its record states, and how that is read and told, a `RecordPart`
+            (`tasks.records.model.record_kinds`).
         checks: what a verification asks of its record, `ProductChecks` (`tasks.verification.product_checks`).
         evaluation: how a version is compared with real rows, an `EvaluateProduct`
             (`flows.evaluation.version_evaluation`); None where that is not offered.
@@ -33,6 +35,7 @@ class ProductParts:
     planning: str
     making: str
     view: str
+    record: str | None = None
     checks: str | None = None
     evaluation: str | None = None
     shadow: str | None = None
@@ -49,6 +52,7 @@ BUILT_IN: Final = {
         check="contracts.release.table_rules:tables_findings",
         planning="tasks.products.tables.planning:TablesPlanning",
         making="tasks.products.tables.making:TablesMaking",
+        record="tasks.records.tables_record:TablesRecordPart",
         checks="tasks.products.tables.checks.table_checks:TablesChecks",
         evaluation="flows.evaluation.product_evaluations:evaluate_table_version",
         shadow="tasks.evaluation.seen_products:seen_tables",
@@ -59,6 +63,7 @@ BUILT_IN: Final = {
         check="contracts.release.fitted_rules:synthetic_findings",
         planning="tasks.products.synthetic.planning:SyntheticPlanning",
         making="tasks.products.synthetic.making:SyntheticMaking",
+        record="tasks.records.fitted_groups.synthetic_record:SyntheticRecordPart",
         checks="tasks.products.synthetic.row_checks:SyntheticChecks",
         evaluation="flows.evaluation.product_evaluations:evaluate_rows",
         shadow="tasks.evaluation.seen_products:seen_rows",
@@ -69,6 +74,7 @@ BUILT_IN: Final = {
         check="contracts.release.fitted_rules:classifier_findings",
         planning="tasks.products.classifier.planning:ClassifierPlanning",
         making="tasks.products.classifier.making:ClassifierMaking",
+        record="tasks.records.fitted_groups.classifier_record:ClassifierRecordPart",
         checks="tasks.products.classifier.weight_checks:ClassifierChecks",
         evaluation="flows.evaluation.product_evaluations:evaluate_classifier",
         shadow="tasks.evaluation.seen_products:seen_classifier",

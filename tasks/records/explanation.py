@@ -15,9 +15,8 @@ from typing import Any
 from contracts.message import messages_from_json
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.groups.field import NOT_AVAILABLE, WITHHELD, Field, FieldGroup
-from tasks.records.model.record_kinds import record_model, stated_kind
+from tasks.records.model.record_kinds import record_model, record_part, stated_kind
 from tasks.records.model.version_statements import Manifest, Proof, RecordTerms
-from tasks.records.product_groups import groups_of
 from tasks.records.published_run import RunEvidence, Unpublished, evidence, published_run
 from tasks.records.record import GROUPS, RecordJson, named_fields
 from tasks.records.values import Values
@@ -91,7 +90,7 @@ def explained(record: RecordJson, found: RunEvidence) -> RecordExplanation:
     filled: dict[str, dict[str, Any]] = _values(fields)
     names = {path for path, field in named_fields(str(kind)) if field.declared}
     declared = frozenset(path for path in names if filled[path]["value"] != NOT_AVAILABLE)
-    return RecordExplanation(record, groups_of(str(kind), GROUPS), filled, declared, run.files)
+    return RecordExplanation(record, record_part(str(kind)).groups(GROUPS), filled, declared, run.files)
 
 
 def published_explanation(read: Callable[[str], bytes]) -> RecordExplanation:

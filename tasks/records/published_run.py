@@ -10,17 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from decimal import Decimal
-from fractions import Fraction
-from typing import Any, Final, cast
-
-from pydantic import BaseModel
+from typing import Any, cast
 
 from contracts.contract.check_terms import checks
 from contracts.contract.contract import Contract
 from contracts.release.about import About
-from contracts.release.spec import ClassifierProduct, SyntheticProduct, TablesProduct
-from privacy.accounting.calculus import PureCalculus
-from privacy.accounting.events import PrivacyEvent
+from contracts.release.product_kinds import product_kinds
 from privacy.ledger.entries import Entry
 from privacy.ledger.terms import (
     TERMS,
@@ -32,28 +27,17 @@ from privacy.ledger.terms import (
     request_from_json,
     terms_from_json,
 )
-from privacy.refine.total import draws_total
-from privacy.table_plans.plan import TablesPlan, plan_product
 from tasks.records.facts import reservation
 from tasks.records.groups.field import Run
-from tasks.records.model.across_statements import AcrossRecord
 from tasks.records.model.declarations import Declarations, SoftwareStatement
+from tasks.records.model.record_kinds import kind_of, record_part
 from tasks.records.model.statement import FileStatement
-from tasks.records.model.version_statements import ChargeStatement, Manifest, Proof, Record, RecordTerms
-from tasks.records.outputs import AcrossPlan
+from tasks.records.model.version_statements import Manifest, Proof, Record, RecordTerms
 from tasks.records.published_files import files_of
-from tasks.records.published_fit import fit_of
-from tasks.records.published_tables import tables_of
 from tasks.records.software import software
 from tasks.records.unpublished import Published, Unpublished
 
 __all__ = ["RunEvidence", "Unpublished", "evidence", "published_run"]
-
-_PRODUCTS: Final[dict[str, type[BaseModel]]] = {
-    "tables": TablesProduct,
-    "synthetic": SyntheticProduct,
-    "classifier": ClassifierProduct,
-}
 
 
 @dataclass(frozen=True)
@@ -132,7 +116,7 @@ def published_run(record: RecordTerms, found: RunEvidence) -> Run:
     contract = Contract.model_validate(replay.contract)
     kind, entries, accounts = str(replay.product["kind"]), found.entries, found.accounts
     reserved = _reserved(entries)
-    product = _PRODUCTS[kind].model_validate(replay.product)
+    product = product_kinds()[kind].load("spec").model_validate(replay.product)
     known: dict[str, Any] = {
         "run_key": reserved["run_key"],
         "spec": _spec(record, product, reserved),
@@ -156,12 +140,7 @@ def published_run(record: RecordTerms, found: RunEvidence) -> Run:
         "execution": None,
         "distances": {key: Published(to_json=each.model_dump) for key, each in replay.distances.items()},
     }
-    if isinstance(record, Record):
-        known |= _planned(record, contract, accounts, reserved) | tables_of(record)
-    elif isinstance(record, AcrossRecord):
-        known |= _across(record, known["charge"].request.events)
-    else:
-        known |= fit_of(record, contract, product)
+    known |= record_part(kind_of(record)).published(record, contract, product, accounts, reserved)
     files = files_of(record, found.files)
     return cast(Run, Published(facts=Published(**known), files=files))
 
@@ -206,43 +185,6 @@ def _source(stated: Declarations) -> Published:
         by=source.by,
         select_types=lambda contract: (types, []),
     )
-
-
-def _across(record: AcrossRecord, events: tuple[PrivacyEvent, ...]) -> dict[str, Any]:
-    """Return how the version was made across sites; what was made of the sums follows from that."""
-    claim = record.replay.claim
-    return {
-        "execution": record.replay.execution,
-        "plan": AcrossPlan(events, claim.epsilon, claim.delta),
-        "synthesis": None,
-        "classifier": None,
-        "tables": (),
-        "total": None,
-        "estimated_total": None,
-        "earlier_version": None,
-    }
-
-
-def _planned(
-    record: Record, contract: Contract, accounts: tuple[AccountState, ...], reserved: Mapping[str, Any]
-) -> dict[str, TablesPlan]:
-    """Plan the tables again; a plan whose events are not those that were charged is not the run's."""
-    product, charge = TablesProduct.model_validate(record.replay.product), record.replay.charge
-    plan = plan_product(
-        product,
-        contract,
-        epsilon=_planned_epsilon(charge),
-        delta=Decimal(charge.delta),
-        pure_account=any(isinstance(account.terms.calculus, PureCalculus) for account in accounts),
-        with_total=draws_total(product, contract),
-    )
-    same = [event.to_json() for event in plan.events] == list(reserved["events"])
-    return {"tables_plan": plan, "plan": plan} if same else {}
-
-
-def _planned_epsilon(charge: ChargeStatement) -> Decimal:
-    planned: Fraction = charge.planned_for
-    return Decimal(planned.numerator) / Decimal(planned.denominator)
 
 
 def _software(stated: SoftwareStatement) -> Published:

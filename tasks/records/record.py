@@ -24,10 +24,9 @@ from tasks.records.groups.unprotected import PREPROCESSING, UNPROTECTED
 from tasks.records.groups.utility import UTILITY
 from tasks.records.hazards.limitations import LIMITATIONS
 from tasks.records.model.auditor_statements import COMMITMENT, withheld
-from tasks.records.model.record_kinds import ACROSS, record_model
+from tasks.records.model.record_kinds import ACROSS, record_model, record_part
 from tasks.records.model.statement import FileStatement
 from tasks.records.model.version_statements import RECORD_SCHEMA, RecordTerms
-from tasks.records.product_groups import groups_of
 from tasks.records.published_run import RunEvidence, Unpublished, published_run
 from tasks.records.replay_block import replay
 
@@ -82,7 +81,7 @@ def build_record(run: Run) -> RecordJson:
 
 def named_fields(kind: str) -> Iterator[tuple[str, Field]]:
     """Yield the fields of a kind of product by their names ("guarantee.epsilon")."""
-    for group in groups_of(kind, GROUPS):
+    for group in record_part(kind).groups(GROUPS):
         for field in group.fields:
             yield f"{group.name}.{field.name}", field
 

@@ -28,7 +28,6 @@ from tasks.records.groups.post_processing import BIAS
 from tasks.records.groups.release_identity import SOURCE, hour
 from tasks.records.groups.reproducibility import (
     BYTEWISE,
-    FORMS,
     NOTICES,
     REPRODUCIBILITY,
     line,
@@ -39,6 +38,7 @@ from tasks.records.groups.reproducibility import (
 from tasks.records.groups.unprotected import PREPROCESSING, UNPROTECTED, encoding_steps
 from tasks.records.groups.utility import UTILITY
 from tasks.records.hazards.limitations import LARGE_DELTA, LIMITATIONS
+from tasks.records.model.record_kinds import record_part
 
 OF_SITES: Final = message("each site reads its own source, which its own ledger names")
 LEAKAGE: Final = message(
@@ -240,7 +240,9 @@ def not_reproducible(run: Run) -> list[str]:
 def notice(run: Run) -> dict[str, Any]:
     """Give what a public notice on creation and provision names: categories of information, and the way."""
     named, kind = frozenset(columns(run)), terms_of(run).product.kind
-    return public_notice(run, named, FORMS[kind], ("parquet",) if kind == "classifier" else ("parquet", "csv"))
+    return public_notice(
+        run, named, record_part(kind).notice, ("parquet",) if kind == "classifier" else ("parquet", "csv")
+    )
 
 
 def row_count_origin(run: Run) -> str:

@@ -13,6 +13,7 @@ from tasks.records.draws.draw_form import DrawForm
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.model.draw_kinds import draw_form, draw_kinds
+from tasks.records.model.record_kinds import ShownFile
 from tasks.records.model.version_statements import FittedDraw
 
 AnyForm = DrawForm[Any, Any]
@@ -121,3 +122,13 @@ def _each(facts: RunFacts, entered: Mapping[str, Body]) -> list[tuple[AnyForm, A
         for key in form.keys(released, tuple(entered))
     ]
     return sorted(found, key=lambda each: numbers[each[2]])
+
+
+def drawn_files(draws: Sequence[FittedDraw]) -> Iterator[tuple[str, ShownFile]]:
+    """Yield the files that draws lead to: key of the draw that each shows, its role, and its form."""
+    for draw in draws:
+        form = draw_form(draw.kind)
+        for name, role in form.beside.items():
+            yield name, ("", role, "dense")
+        if draw.measurements is not None:
+            yield draw.measurements, (draw.key, form.role, "dense")

@@ -7,14 +7,9 @@ from typing import Any, Final
 
 from contracts.message import SENTENCES, joined, message
 from tasks.records.groups.field import FieldGroup, Run, public
+from tasks.records.model.record_kinds import record_part
 
 BYTEWISE: Final = message("byte for byte")
-FORMS: Final[dict[str, str]] = {
-    "tables": message("noisy counts by these items; no record of a person"),
-    "classifier": message("the weights of a classifier of these items; no record of a person"),
-    "synthetic": message("made-up records with these items; none is a person's"),
-}
-"""What is published, as a public notice says it, by kind of product."""
 
 
 def reproducible(run: Run) -> list[dict[str, str]]:
@@ -121,14 +116,9 @@ def files(run: Run) -> dict[str, str]:
 
 
 def items(run: Run) -> dict[str, Any]:
-    """Give what a public notice names, of tables, rows or a model that were made in one place."""
-    if run.facts.of_tables:
-        kind, names = "tables", {name for table in run.facts.tables for name in table.columns}
-    elif run.facts.classifier is not None:
-        kind, names = "classifier", set(run.facts.trained[0].task.domain.columns)
-    else:
-        kind, names = "synthetic", set(run.facts.synthetic[0].task.domain.columns)
-    return public_notice(run, names, FORMS[kind], run.facts.spec.publish.formats)
+    """Give what a public notice names, of a product that was made in one place."""
+    part = record_part(run.facts.spec.product.kind)
+    return public_notice(run, part.columns(run), part.notice, run.facts.spec.publish.formats)
 
 
 def public_notice(run: Run, names: Collection[str], form: str, formats: Iterable[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from tasks.records.model.auditor_statements import SealedRecord
-from tasks.records.model.record_kinds import RECORD_MODELS
+from tasks.records.model.record_kinds import record_models
 from tasks.records.model.version_statements import Manifest, Proof
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -17,7 +17,7 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 def version_schemas() -> dict[str, dict[str, Any]]:
     """Return the JSON Schema (2020-12) of each file that states something, by its name in docs/schema."""
-    records: Any = reduce(or_, RECORD_MODELS.values())
+    records: Any = reduce(or_, record_models())
     return {
         "record": _schema(records, "Sudare audit record"),
         "manifest": _schema(Manifest, "Sudare manifest"),
