@@ -460,12 +460,13 @@ def test_the_csv_copy_is_compared_with_the_list(zeros: Version, tmp_path: Path) 
 
 
 def test_nothing_private_is_written_beside_the_list(tmp_path: Path) -> None:
-    """The draws' folder holds one file a draw; the sparse one is as long as its list."""
+    """The draws' folder holds its identity and one file per draw; the sparse one is as long as its list."""
     scenario = small()
     scenario.seeded = False
     facts = scenario.run(tmp_path)
     files = sorted((tmp_path / "draws" / facts.run_key).iterdir())
-    assert [file.name for file in files] == ["000000.draw", "000001.draw", "000002.draw"]
+    assert [file.name for file in files] == ["000000.draw", "000001.draw", "000002.draw", "folder.json"]
+    assert sorted(json.loads(files[3].read_bytes())) == ["id", "ledger", "run_key"]
     header, _, rest = files[1].read_bytes().partition(b"\n")
     assert json.loads(header)["listing"]["cells"] == 600
     assert len(rest) == 16 * json.loads(header)["shape"][0]
