@@ -5,8 +5,10 @@ Nothing is loaded before it is asked for, and a built-in name cannot be taken.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from contracts.errors import SudareError
@@ -61,15 +63,26 @@ def find(group: str, built_in: Mapping[str, str], name: str) -> RegisteredName |
         built_in: `module:name` by name.
         name: the name; packages are looked through only where it is not built in.
     """
-    from importlib.metadata import EntryPoint, entry_points
+    from importlib.metadata import EntryPoint
 
     if name in built_in:
         return RegisteredName(EntryPoint(name, built_in[name], group))
-    return next((RegisteredName(point) for point in entry_points(group=group) if point.name == name), None)
+    return next((RegisteredName(point) for point in registered(group) if point.name == name), None)
 
 
 def others(group: str, built_in: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names that packages add to a group, sorted."""
+    return tuple(sorted({point.name for point in registered(group)} - set(built_in)))
+
+
+def registered(group: str) -> tuple[EntryPoint, ...]:
+    """Return what installed packages add to a group."""
+    return _installed(group, tuple(sys.path))
+
+
+@lru_cache(maxsize=64)
+def _installed(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Read the entry points of all packages, once for each search path: hundreds of files."""
     from importlib.metadata import entry_points
 
-    return tuple(sorted({point.name for point in entry_points(group=group)} - set(built_in)))
+    return tuple(entry_points(group=group))

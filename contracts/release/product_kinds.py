@@ -7,6 +7,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final, Literal
 
+from contracts.plug_ins import registered
+
 GROUP: Final = "sudare.products"
 Part = Literal["spec", "check", "planning", "making", "record", "checks", "view", "evaluation", "shadow"]
 
@@ -89,6 +91,4 @@ def product_kinds() -> dict[str, ProductParts]:
 
     Only built-in kinds are recorded and verified: a run refuses others before it charges (`flows.release`).
     """
-    from importlib.metadata import entry_points  # here, since it loads parsers of mail
-
-    return {**{point.name: point.load() for point in entry_points(group=GROUP)}, **BUILT_IN}
+    return {**{point.name: point.load() for point in registered(GROUP)}, **BUILT_IN}

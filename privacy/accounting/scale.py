@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, RealNumber, probability
@@ -128,12 +129,16 @@ def further_epsilons(calculus: Calculus, delta: int, remaining: int) -> dict[str
         dict: "laplace" and, where the account holds it, "gaussian"; None where nothing fits.
     Privacy: reads no data.
     """
-    laplace: PrivacyEvent = Pure(Fraction(1))
-    found = {"laplace": largest_epsilon((laplace,), 0, calculus, remaining)}
+    found = {"laplace": _one_more(Pure(Fraction(1)), 0, calculus, remaining)}
     if not isinstance(calculus, PureCalculus):
-        gaussian: PrivacyEvent = ZeroConcentrated(Fraction(1, 100))
-        found["gaussian"] = largest_epsilon((gaussian,), Fraction(delta, ATTO), calculus, remaining)
+        found["gaussian"] = _one_more(ZeroConcentrated(Fraction(1, 100)), delta, calculus, remaining)
     return found
+
+
+@lru_cache(maxsize=64)
+def _one_more(event: PrivacyEvent, delta: int, calculus: Calculus, remaining: int) -> Fraction | None:
+    """Search once for the several pages of a version that state it; delta in 10^-18."""
+    return largest_epsilon((event,), Fraction(delta, ATTO), calculus, remaining)
 
 
 def _cost(counted: Counter[PrivacyEvent], factor: Fraction, calculus: Calculus) -> float:

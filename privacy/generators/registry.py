@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, Final
 
+from contracts.plug_ins import registered
 from privacy.generators.generator import CannotGenerate, Generator
 
 
@@ -56,7 +57,7 @@ class FitterRegistry:
 
     def _points(self) -> dict[str, EntryPoint]:
         """Return the entry point of each name; a built-in name cannot be taken by a package."""
-        found = {point.name: point for point in entry_points(group=self.group)}
+        found = {point.name: point for point in registered(self.group)}
         return {**found, **{name: EntryPoint(name, place, self.group) for name, place in self.built_in.items()}}
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import is_dataclass
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Any, Final
 
+from contracts.plug_ins import registered
 from privacy.grant.queries.across_sites import SiteShare, SumOverSites
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery
@@ -41,7 +41,7 @@ def query_kinds() -> tuple[type[Query[Any]], ...]:
         TypeError: an installed package brings something that is no kind, or takes the name of another.
     """
     kinds = list(BUILT_IN)
-    for point in entry_points(group=GROUP):
+    for point in registered(GROUP):
         kind = point.load()
         if not (isinstance(kind, type) and issubclass(kind, Query) and is_dataclass(kind)):
             raise TypeError(f"{point.value}: a kind of query is a frozen dataclass derived from Query")

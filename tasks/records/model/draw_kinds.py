@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from pydantic_core import CoreSchema, core_schema
 
+from contracts.plug_ins import registered
+
 GROUP: Final = "sudare.draws"
 
 
@@ -57,9 +59,7 @@ BUILT_IN: Final = {
 @cache
 def draw_kinds() -> Mapping[str, DrawParts]:
     """Return the parts of each kind by its name; a built-in kind cannot be taken by a package."""
-    from importlib.metadata import entry_points  # here, since it loads parsers of mail
-
-    packages = {point.name: point.load() for point in entry_points(group=GROUP)}
+    packages = {point.name: point.load() for point in registered(GROUP)}
     return {**BUILT_IN, **{name: parts for name, parts in packages.items() if name not in BUILT_IN}}
 
 

@@ -61,7 +61,7 @@ def test_installed_packages_add_generators_and_trainers_but_replace_none(
             "broken": "nowhere.to:be",
         }.items()
     )
-    monkeypatch.setattr(registry, "entry_points", lambda *, group: points.select(group=group))
+    monkeypatch.setattr(registry, "registered", lambda group: points.select(group=group))
     assert "mine" in fitters.names
     assert "mine" not in others.names
     assert isinstance(fitters.load("mine"), kind)
