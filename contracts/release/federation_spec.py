@@ -177,7 +177,9 @@ class FederationTerms(Frozen):
     def _sites_differ(self) -> FederationTerms:
         names = [site.name for site in self.sites]
         if len(set(names)) < len(names) or not 1 <= len(names) <= MOST_SITES:
-            refuse([Problem(f"{len(names)} sites", f"1 to {MOST_SITES}, each name once", at=("sites",))])
+            twice = sorted({name for name in names if names.count(name) > 1})
+            found = f"the name {twice[0]!r} twice" if twice else f"{len(names)} sites"
+            refuse([Problem(found, f"1 to {MOST_SITES}, each name once", at=("sites",))])
         keys = [site.key for site in self.sites if site.key is not None]
         if len(set(keys)) < len(keys):
             refuse([Problem("a key that two sites have", "a key of its own for each", at=("sites",))])

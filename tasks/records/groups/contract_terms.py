@@ -172,11 +172,11 @@ def group_privacy(run: Run) -> str:
     )
     several = (
         message(
-            "Somebody who stands behind g of them, or a group of g, is protected by g times the epsilon; delta grows "
+            "A person with g of them, or a group of g, is protected by g times the epsilon; delta grows "
             "to at most g * exp((g - 1) * epsilon) * delta."
         )
         if run.facts.charge.request.delta
-        else message("Somebody who stands behind g of them, or a group of g, is protected by g times the epsilon.")
+        else message("A person with g of them, or a group of g, is protected by g times the epsilon.")
     )
     return joined([unit, several, blocks], SENTENCES)
 

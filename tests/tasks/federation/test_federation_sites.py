@@ -117,7 +117,7 @@ def test_a_site_whose_account_does_not_hold_all_rounds_does_not_join(tmp_path: P
 @pytest.mark.parametrize(
     ("old", "new", "words_of_it"),
     [
-        ("north, rows", "east, rows", "each name once"),
+        ("north, rows", "east, rows", "the name 'east' twice"),
         ("label: long", "label: short", "the column 'short'"),
         ("delta: 1e-5", "delta: 0", "a delta above 0"),
         ("server: null, ", "", "server"),
