@@ -12,15 +12,20 @@ from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.periods.time_blocks import TimeBlock, time_block
+from contracts.plug_ins import PlugInAway
 from contracts.reading.scalars import Problem, word_list
 from contracts.release.address_kinds import is_address
 from contracts.release.product_kinds import BUILT_IN
 from contracts.release.spec import ReleaseSpec, load_spec
 from contracts.release.spec_checks import check_spec
+from privacy.grant.queries.kinds import BUILT_IN as BUILT_IN_QUERIES
+from privacy.grant.queries.kinds import query_kinds
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.terms import AccountState, Charge
 from tasks.products.charge_request import request_for
 from tasks.products.product_kind import planning_of
+from tasks.records.model.draw_kinds import GROUP as DRAWS
+from tasks.records.model.draw_kinds import draw_kinds
 from tasks.storage.workspace.settings import Workspace
 
 if TYPE_CHECKING:
@@ -95,15 +100,20 @@ def planned_request(spec: ReleaseSpec, contract: Contract, workspace: Workspace 
 
 
 def check_recorded(request: Request) -> None:
-    """Refuse a kind of product for which no record is written: it would be charged, and never published.
+    """Refuse what no record could state: it would be charged, and never published.
 
     Raises:
-        SpecRefused: the kind is a package's; those can be planned alone.
+        SpecRefused: the kind of product is a package's; those can be planned alone.
+        PlugInAway: a package brings a kind of draw without the form in which it is published.
     """
     kind = request.spec.product.kind
     if kind not in BUILT_IN:
         problem = Problem(f"kind {kind}, which has no audit record", word_list(tuple(BUILT_IN)), "plan it only")
         raise SpecRefused([request.spec.finding(("product", "kind"), problem)])
+    for query in set(query_kinds()) - set(BUILT_IN_QUERIES):
+        if query.kind not in draw_kinds():
+            found = f"the kind of draw {query.kind!r} of {query.__module__}, which no version can hold"
+            raise PlugInAway(found, f"a form and checks for it, registered under {DRAWS}")
 
 
 def as_charged(request: Request, charge: Charge | None) -> Request:

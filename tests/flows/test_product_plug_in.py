@@ -11,6 +11,11 @@ from typing import Any
 
 import pytest
 
+from contracts.plug_ins import PlugInAway
+from flows.request import Request, check_recorded
+from privacy.grant.queries.kinds import BUILT_IN
+from tests.worlds.synthetic_rows import aim
+
 PACKAGE = Path(__file__).parents[1] / "plug_ins" / "row_counts_package"
 SCRIPT = """
 import json, sys
@@ -109,3 +114,16 @@ def test_sudare_plan_shows_it(ended: subprocess.CompletedProcess[str]) -> None:
 def test_a_run_refuses_a_kind_without_a_record_before_it_charges(ended: subprocess.CompletedProcess[str]) -> None:
     said = answer(ended)
     assert said["unrecorded"] == ["product.kind", "kind row_counts, which has no audit record"]
+
+
+def test_a_run_refuses_a_kind_of_draw_without_a_published_form_before_it_charges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package registers the query and nothing under `sudare.draws`."""
+    prepared = aim().prepared(tmp_path / "world")
+    request = Request(*prepared[:3])
+    check_recorded(request)
+    lone = type("Lone", (), {"kind": "lone"})
+    monkeypatch.setattr("flows.request.query_kinds", lambda: (*BUILT_IN, lone))
+    with pytest.raises(PlugInAway, match=r"kind of draw 'lone' .*allowed: a form and checks .* sudare.draws"):
+        check_recorded(request)
