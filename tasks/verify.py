@@ -51,7 +51,7 @@ from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES, RuleOutco
 from tasks.verification.product_checks import ProductChecks
 from tasks.verification.public_keys import KEY, read_public_key
 from tasks.verification.recompute.effort import MOST_TERMS
-from tasks.verification.record_identity import check_charge, check_identity
+from tasks.verification.record_identity import check_charge, check_formulas, check_identity
 from tasks.verification.succession import Surroundings, check_before, check_names, look_around
 from tasks.verification.trial import tried
 
@@ -64,6 +64,7 @@ CHARGE_TERMS: Final = ("replay.charge.delta", "replay.charge.epsilon")
 """What the spec asked for: what was charged is at most that, but nobody else has the spec."""
 NOTES: Final = "replay.notes"
 """What is noted of a fit: rule 11 fits again."""
+FORMULAS: Final = "replay.formulas"
 CATALOGUE: Final = "croissant.json"
 _STOPPED: Final = "the rest of this rule: its check stopped"
 
@@ -144,7 +145,9 @@ class _Verification:
         record, untraced = self._product.record, self._product.untraced
         fitted = "notes" in type(record.replay).model_fields
         noted = (NOTES,) if fitted and not self._deep else ()
-        return (*record.declarations.names(), *CHARGE_TERMS, *untraced, *noted, *journal)
+        # A choice that no label calls for changes no byte, and of rows a label may be in none.
+        chosen = () if record.replay.formulas is None else (FORMULAS,)
+        return (*record.declarations.names(), *CHARGE_TERMS, *untraced, *noted, *chosen, *journal)
 
     def _guarded(self, check: Callable[[], object], where: str, *rules: int) -> None:
         """Run a check that closes these rules; what it raises is a finding of each that it did not close."""
@@ -219,7 +222,6 @@ class _Verification:
         return self._close(findings)
 
     def _check_record(self) -> None:
-
         value, _, findings = self._read(RECORD)
         read = None if value is None else read_record(value, where=RECORD, manifest_name=MANIFEST)
         self._product, wrong = read or (None, [])
@@ -238,6 +240,8 @@ class _Verification:
             skipped.append("the record against contract and charge: no valid contract or product")
             return self._close(findings, skipped)
         findings += product.check_product()
+        if self._manifest is not None:
+            findings += check_formulas(record.replay, product.contract, self._manifest.files, where=RECORD)
         if self._run is None:
             skipped.append("the record against the charge: no readable run")
         else:

@@ -5,6 +5,7 @@
 3. the contract, read again, hashes to its digest, and charge and record name the same contract, spec, account
 4. the product, read again, has the tables that the record replays, refined as the product says
 5. the manifest's files are those that the record speaks of, no more and no fewer
+6. no CSV file has a label that a spreadsheet would run, unless the record says how it is written
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from contracts.canonical import digest
 from contracts.contract.contract import Contract
+from contracts.contract.spreadsheet import formula_problem
 from contracts.errors import Finding
 from contracts.periods.redraw import due_run_key
 from contracts.release.lambda_reference import LambdaReference
@@ -207,6 +209,23 @@ def check_charge(record: RecordTerms, contract: Contract, run: JournalledRun, *,
         *differences(declared, where=where, allowed="as the contract says"),
         *_check_due(replay, charge, where),
     ]
+
+
+def check_formulas(replay: ReplayTerms, contract: Contract, names: Iterable[str], *, where: str) -> list[Finding]:
+    """Refuse, as the spec's reader does, labels in CSV files that a spreadsheet would run and nobody chose to write.
+
+    Args:
+        replay: the record's replay block.
+        contract: the contract.
+        names: the manifest's files.
+        where: the record's file name.
+    """
+    formulas = replay.formulas
+    problem = formula_problem(contract.columns, formulas) if any(name.endswith(".csv") for name in names) else None
+    if problem is None:
+        return []
+    found, allowed = f"{formulas or 'nothing'}, with {problem.found}", problem.allowed
+    return [Finding(where, "replay.formulas", printable(found), printable(allowed), OTHER)]
 
 
 def _check_due(replay: ReplayTerms, charge: ChargeBody, where: str) -> list[Finding]:

@@ -4,7 +4,8 @@ Nothing that the record says of its execution is believed: the terms that it sta
 events, epsilon and product are worked out from them and from the recorded contract, as every party does.
     5. the terms are those that were charged; plan, product and what a record loses follow from them; every round says
        of each site whether it is in the sum, and enough are
-    6. the draws are a sum a round and lost attempts, no more than the reserve pays for, each with its planned event
+    6. the draws are a sum a round and lost attempts, no more than the reserve pays for, each with its planned event;
+       each has the round's length, and no columns, levels or listed cells
     8. the published sums are those that were entered
     9. tables, model and rows, or weights follow from the sums
 """
@@ -229,6 +230,7 @@ class AcrossChecks:
         """Every draw is a round's, with its event, or a lost attempt of one; each round has its draw."""
         events, findings = {key: event.to_json() for key, event in federation.rounds}, []
         lost = dict.fromkeys(federation.reserves, 0)
+        lengths = {each.key: [each.length] for each in self._record.replay.execution.rounds}
         drawn = [draw.key for draw in self._record.replay.draws]
         for place, draw in enumerate(self._record.replay.draws):
             attempt = _LOST.fullmatch(draw.key)
@@ -237,6 +239,13 @@ class AcrossChecks:
             if of not in events or draw.event != events[of]:
                 at, allowed = f"replay.draws[{place}]", "a round, or a lost attempt of one, with its planned event"
                 findings.append(Finding(self._where, at, shown(draw.key), allowed, OTHER))
+            pairs: list[tuple[str, object, object]] = [
+                (f"replay.draws[{place}].clique", list(draw.clique), []),
+                (f"replay.draws[{place}].shape", list(draw.shape), lengths.get(draw.key, [])),
+                (f"replay.draws[{place}].coarsening", draw.coarsening, None),
+                (f"replay.draws[{place}].listed", draw.listed, None),
+            ]
+            findings += differences(pairs, where=self._where, allowed="as of the sum of a round, or of none")
         if missing := sorted(set(events) - set(drawn)):
             findings.append(Finding(self._where, "replay.draws", f"no {missing[0]}", "a draw a round", OTHER))
         for prefix, most in federation.reserves.items():

@@ -156,6 +156,11 @@ def put(*path: Any) -> Callable[[Json], None]:
         (put("claim", "epsilon", 1), "replay.claim.epsilon"),
         (put("claim", "epsilon", 7 * 10**12), "replay.claim.epsilon"),
         (lambda record: record["replay"]["draws"].pop(), "replay.draws"),
+        (put("draws", 0, "shape", [6]), "replay.draws[0].shape"),
+        (put("draws", 1, "shape", [10**15]), "replay.draws[1].shape"),
+        (put("draws", 1, "clique", ["diagnosis", "income"]), "replay.draws[1].clique"),
+        (put("draws", 1, "coarsening", {"level": "country", "sha256": "0" * 64}), "replay.draws[1].coarsening"),
+        (put("draws", 0, "listed", {"cells": 9, "threshold": 7, "rows": 3}), "replay.draws[0].listed"),
     ],
 )
 def test_a_record_that_says_something_else_is_found(

@@ -29,7 +29,7 @@ from tasks.records.model.schemas import version_schemas
 from tasks.sample import sample
 from tasks.verify import verify
 from tests.tasks.verification.data_files.test_covert_room import by_other_libraries
-from tests.tasks.verification.forgery import as_forged, forge, load
+from tests.tasks.verification.forgery import as_forged, forge, load, with_words
 from tests.worlds.federated_runs import released
 from tests.worlds.federations import CONTRACT, FEDERATION, MARGINALS, TABLES, a_coordinator
 from tests.worlds.sparse_tables import sparse
@@ -135,7 +135,19 @@ def test_a_record_that_states_another_way_of_writing_is_refused(version: Version
 
     forge(version, record=change)
     report = verify(version.folder, public_key=version.key)
-    assert (broken(report), "data/marks.csv" in named(report)) == ({9}, True)
+    assert (broken(report), "data/marks.csv" in named(report)) == ({9} if formulas else {5, 9}, True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_version_with_formulas_does_not_say_that_it_has_none(worlds: Worlds, tmp_path: Path, kind: str) -> None:
+    """As they are, they are no other bytes under `formulas: accepted` than under nothing; the labels tell."""
+    version = as_forged(worlds.published(KINDS[kind]("accepted")).copy(tmp_path / "v"))
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+    assert "replay.formulas" in report.word
+    with_words(version, lambda record: record["replay"].update(formulas=None))
+    report = verify(version.folder, public_key=version.key)
+    assert {(finding.where, finding.field) for finding in report.findings} == {("record.json", "replay.formulas")}
 
 
 @pytest.mark.parametrize(
