@@ -20,6 +20,8 @@ from console.commands import COMMANDS, GROUPS, DeferredCommand, summary_of
 from console.main import root_command
 from contracts.errors import ContractRefused, Finding, GateBroken, SourceUnreadable, SpecRefused, SudareError
 from privacy.ledger.errors import BudgetExceeded, LedgerConflict, LedgerRefusal
+from tasks.storage.object_store import StoreRefuses
+from tasks.storage.sinks.version_copy import VersionBroken
 from tasks.storage.workspace.run_folder import RunBusy
 from tests.console.conftest import COMMAND, Place, Typed
 
@@ -208,6 +210,8 @@ def test_the_commands_are_those_of_the_manual() -> None:
         (GateBroken([FINDING]), 3),
         (LedgerRefusal([FINDING]), 4),
         (BudgetExceeded("a", 2, 1, [FINDING]), 4),
+        (VersionBroken([FINDING]), 5),
+        (StoreRefuses([FINDING]), 2),
         (LedgerConflict("a race"), 1),
         (RunBusy([FINDING]), 1),
         (errors.UsageRefused("sudare run", "No such option: --label"), 2),

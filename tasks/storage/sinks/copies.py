@@ -7,15 +7,17 @@ the published files alone, it is visible whole or not at all, and making it agai
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
-from contracts.errors import Finding
+from contracts.reading.scalars import word_list
 from contracts.release.address_kinds import read_address
+from privacy.ledger.errors import LedgerRefusal, refusal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from tasks.storage.progress import step
 from tasks.storage.sinks.sink_kinds import sink_kind
-from tasks.storage.sinks.version_copy import CopyRefused, WholeVersion, whole_version
+from tasks.storage.sinks.version_copy import WholeVersion, whole_version
 from tasks.storage.version_folders import version_folder
 
 logger = logging.getLogger(__name__)
@@ -32,7 +34,8 @@ def copy_version(version: WholeVersion, to: str, credentials: str | None, *, new
     Returns:
         str: where it is.
     Raises:
-        StoreRefuses, CopyRefused: the store says no, or the place is taken by something else.
+        SpecRefused: nothing writes to addresses of this kind.
+        StoreRefuses: the store says no, or the place is taken by something else.
         StoreAway: the store does not answer; nothing half-written is visible.
     """
     address = read_address(to)
@@ -57,18 +60,33 @@ def copy_published(
     Returns:
         The version, and where its copy is.
     Raises:
-        CopyRefused: no such version, or it was withdrawn, or it is not whole here.
-        StoreRefuses, StoreAway: see `copy_version`.
+        LedgerRefusal: no such version was published, or it was withdrawn.
+        VersionBroken: it is not whole here.
+        SpecRefused, StoreRefuses, StoreAway: see `copy_version`.
     Privacy: released files only; nothing is drawn or charged.
     """
-    known = [entry for entry in ledger.versions(release) if entry.status in ("published", "superseded")]
+    entered = [entry for entry in ledger.versions(release) if entry.status != "allocated"]
+    known = [entry for entry in entered if entry.status != "withdrawn"]
     wanted = known[-1:] if number is None else [entry for entry in known if entry.number == number]
     if not wanted:
-        there = ", ".join(f"v{entry.number}" for entry in known) or "a published version (there is none)"
-        found = release if number is None else f"{release} v{number}"
-        remedy = "a version that was withdrawn is not copied any more"
-        raise CopyRefused([Finding("the ledger", "version", found, there, remedy)])
+        raise _not_published(release, number, entered)
     [entry] = wanted
     folder = version_folder(store, entry.release, entry.number)
     version = whole_version(folder, entry.release, entry.number, entry.manifest)
     return entry, copy_version(version, to, credentials, newest=entry.status == "published")
+
+
+def _not_published(release: str, number: int | None, entered: Sequence[VersionEntry]) -> LedgerRefusal:
+    """Refuse a version that was withdrawn, or never entered."""
+    named = release if number is None else f"{release} v{number}"
+    if not entered:
+        remedy = "see which releases there are: sudare releases list"
+        return refusal("the ledger", "version", f"{named}, which was never published", "a published version", remedy)
+    withdrawn = any(entry.status == "withdrawn" and number in (None, entry.number) for entry in entered)
+    found = f"{named}, which was {'withdrawn' if withdrawn else 'never published'}"
+    numbers = [f"v{entry.number}" for entry in entered if entry.status != "withdrawn"]
+    if numbers:
+        remedy = f"see which versions there are: sudare releases list; then: sudare publish {release} --version N"
+        return refusal("the ledger", "version", found, word_list(numbers), remedy)
+    remedy = "other rows or another spec make a new version, which is charged: sudare run SPEC --supersede"
+    return refusal("the ledger", "version", found, "a version that was not withdrawn (there is none)", remedy)

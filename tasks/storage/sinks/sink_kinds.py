@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from contracts.errors import Finding
+from contracts.errors import Finding, SpecRefused
 from contracts.plug_ins import PlugInAway, find
 from contracts.release.address import Address
-from tasks.storage.sinks.version_copy import CopyRefused, WholeVersion
+from tasks.storage.sinks.version_copy import WholeVersion
 
 GROUP: Final = "sudare.sinks"
 _BUILT_IN: Final = {
@@ -44,7 +44,7 @@ def sink_kind(address: Address) -> SinkKind:
     """Return how versions are copied to an address; only its own module is loaded.
 
     Raises:
-        CopyRefused: nothing is registered for such addresses.
+        SpecRefused: nothing is registered for such addresses.
     """
     registered = find(GROUP, _BUILT_IN, address.kind)
     found, allowed = f"an address of kind {address.kind!r}", "one to which versions are copied"
@@ -55,4 +55,4 @@ def sink_kind(address: Address) -> SinkKind:
             return kind
     except PlugInAway as error:
         found, allowed, remedy = f"{found}, {error.found}", error.allowed, error.remedy
-    raise CopyRefused([Finding(str(address), "publish.to", found, allowed, remedy)])
+    raise SpecRefused([Finding(str(address), "publish.to", found, allowed, remedy)])

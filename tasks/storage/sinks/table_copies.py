@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 from contracts.domains.value_sql import identifier
 from contracts.errors import Finding
 from contracts.release.postgres_address import PostgresAddress
-from tasks.storage.object_store import StoreAway
+from tasks.storage.object_store import StoreAway, StoreRefuses
 from tasks.storage.sinks.sink_kinds import SinkKind
-from tasks.storage.sinks.version_copy import CopyRefused, WholeVersion
+from tasks.storage.sinks.version_copy import WholeVersion
 from tasks.storage.sources.postgres.connection import connected
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def to_postgres(
     Returns:
         str: the schema.
     Raises:
-        CopyRefused: a schema of that name holds something else, or the user may not make one.
+        StoreRefuses: a schema of that name holds something else, or the user may not make one.
         StoreAway: the server cannot be reached, or the connection ended.
     """
     import psycopg
@@ -85,7 +85,9 @@ def _is_there(connection: psycopg.Connection[Any], schema: str, version: WholeVe
         held = connection.execute(f"SELECT manifest_sha256 FROM {identifier(schema)}.version".encode()).fetchone()
     if held is None or held[0] != version.digest:
         remedy = "publish to another database, or rename that schema"
-        raise CopyRefused([Finding(where, "publish.to", "a schema that holds something else", "a free name", remedy)])
+        raise StoreRefuses(
+            [Finding(where, "publish.to", "a schema that holds something else", "a free name", remedy)]
+        )
     return True
 
 
@@ -160,14 +162,17 @@ def _explained(error: psycopg.Error, where: str) -> Exception:
     state = error.sqlstate or ""
     if state == "42501":
         found, remedy = "no right to make a schema", "GRANT CREATE ON DATABASE to the user"
-        return CopyRefused([Finding(where, "publish.to", found, "a user who may", remedy)])
+        return StoreRefuses([Finding(where, "publish.to", found, "a user who may", remedy)])
     if state.startswith("53"):
-        found, remedy = f"a server without room ({state})", "make room, then run again"
-        return CopyRefused([Finding(where, "publish.to", found, "enough room", remedy)])
+        return StoreAway(
+            f"{where}: the server has no room ({state}). Nothing is visible there: make room, then run again."
+        )
     if isinstance(error, psycopg.OperationalError) or state.startswith(("08", "57")):
         return StoreAway(f"{where}: the connection to the server ended. Nothing is visible there: run again later.")
-    found, remedy = f"an error of the server (SQLSTATE {state})", "ask its owner, then run again"
-    return CopyRefused([Finding(where, "publish.to", found, "a server that takes the tables", remedy)])
+    return StoreAway(
+        f"{where}: the server answered with an error of its own (SQLSTATE {state}). Nothing is visible there: ask "
+        "its owner, then run again."
+    )
 
 
 TABLES: Final = SinkKind(to_postgres)

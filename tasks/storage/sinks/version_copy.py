@@ -12,10 +12,10 @@ from contracts.errors import Finding, Refused
 from tasks.storage.version_folders import MANIFEST, PROOF
 
 
-class CopyRefused(Refused):
-    """A version cannot be copied: it is not whole here, or another one has its place there."""
+class VersionBroken(Refused):
+    """The files of a published version are not those that were published."""
 
-    exit_code = 1
+    exit_code = 5
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def whole_version(folder: Path, release: str, number: int, manifest: str | None)
         number: the version.
         manifest: SHA-256 (hex) of the manifest, as the journal has it.
     Raises:
-        CopyRefused: something is missing or was changed.
+        VersionBroken: something is missing or was changed.
     """
     try:
         content = (folder / MANIFEST).read_bytes()
@@ -69,7 +69,7 @@ def whole_version(folder: Path, release: str, number: int, manifest: str | None)
     if not good:
         remedy = "restore the folder from a copy; sudare verify says what is wrong with it"
         found, allowed = "another content than was published", "the published files, unchanged"
-        raise CopyRefused([Finding(str(folder), "version", found, allowed, remedy)])
+        raise VersionBroken([Finding(str(folder), "version", found, allowed, remedy)])
     return WholeVersion(folder, release, number, content, tuple(sorted(files)))
 
 

@@ -19,13 +19,14 @@ from contracts.errors import SudareError
 from contracts.release.address_kinds import read_address
 from contracts.release.postgres_address import PostgresAddress
 from contracts.release.s3_address import S3Address
+from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from tasks.storage import object_store
 from tasks.storage.object_store import StoreAway, StoreRefuses
 from tasks.storage.sinks.copies import copy_published, copy_version
 from tasks.storage.sinks.object_copies import read_version
 from tasks.storage.sinks.table_copies import table_name
-from tasks.storage.sinks.version_copy import CopyRefused, WholeVersion, whole_version
+from tasks.storage.sinks.version_copy import VersionBroken, WholeVersion, whole_version
 from tasks.storage.version_folders import PROOF
 from tasks.verify import verify
 from tests.tasks.storage.postgres_server import PostgresServer
@@ -198,7 +199,7 @@ def test_a_folder_that_is_not_what_was_published_is_not_copied(tmp_path: Path, v
         version = versions["town"].copy(tmp_path / spoil.replace("/", "-"))
         good = whole(version)
         (version.folder / spoil).unlink()
-        with pytest.raises(CopyRefused, match="another content than was published"):
+        with pytest.raises(VersionBroken, match="another content than was published"):
             whole_version(version.folder, "town", 1, good.digest)
 
 
@@ -270,14 +271,14 @@ def test_nobody_sees_a_part_of_a_schema(
 
 def test_a_schema_that_holds_something_else_is_left_alone(versions: dict[str, Version], postgres: PostgresServer):
     version, database = whole(versions["town"]), postgres.database("CREATE SCHEMA town_v1")
-    with pytest.raises(CopyRefused, match="a schema that holds something else"):
+    with pytest.raises(StoreRefuses, match="a schema that holds something else"):
         copy_version(version, postgres.address(database), None, newest=True)
     database = postgres.database(
         "CREATE USER poor" if not postgres.rows("postgres", "SELECT 1 FROM pg_user WHERE usename = 'poor'") else ""
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGUSER", "poor")
-        with pytest.raises(CopyRefused, match="no right to make a schema"):
+        with pytest.raises(StoreRefuses, match="no right to make a schema"):
             copy_version(version, postgres.address(database), None, newest=True)
 
 
@@ -292,11 +293,11 @@ def test_the_journal_says_what_may_be_copied(tmp_path: Path, object_server: Obje
     publish_version(first(), tmp_path)
     ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", draws=tmp_path / "draws")
     store, bucket = tmp_path / "releases", object_server.bucket()
-    with pytest.raises(CopyRefused, match="there is none"):
+    with pytest.raises(LedgerRefusal, match="village, which was never published"):
         copy_published(ledger, store, "village", None, bucket, None)
     entry, where = copy_published(ledger, store, "town", None, bucket, None)
     assert (entry.number, where) == (1, f"{bucket}/town/v1")
     ledger.withdraw("town", 1, reason="an error")
     for number in (None, 1):
-        with pytest.raises(CopyRefused, match="withdrawn"):
+        with pytest.raises(LedgerRefusal, match="which was withdrawn"):
             copy_published(ledger, store, "town", number, bucket, None)
