@@ -80,7 +80,7 @@ class AnonymizedLearning:
         Raises:
             CannotGenerate: an option that cannot be, too small a charge, or noise that drowns the parameters.
         """
-        made = _training(task, options)
+        made = self.perturbation(task, options)
         checked_useful(task, options, made, self.name)
         return perturbation_plan(task, made, noise_of(task, options, made), "changes of parameters")
 
@@ -100,7 +100,7 @@ class AnonymizedLearning:
             GrantExceeded: more was planned than the grant holds; nothing was drawn.
         Privacy: exactly the planned events.
         """
-        made = _training(task, options)
+        made = self.perturbation(task, options)
         noise = noise_of(task, options, made)
 
         def report_step(done: int, draws: int) -> None:
@@ -120,6 +120,20 @@ class AnonymizedLearning:
         """Changes are clamped; weights are not."""
         return None
 
+    def perturbation(self, task: ClassificationTask, options: AnonymizedLearningOptions) -> DeltaTraining:
+        """Noise falls on clamped changes of the parameters.
+
+        Raises:
+            CannotGenerate: an option that cannot be.
+        """
+        try:
+            biases = options.limit if options.bias_limit is None else options.bias_limit
+            return DeltaTraining(
+                options.training(task), options.rows_about, options.limit, biases, options.checkpoints
+            )
+        except CannotTrain as refused:
+            raise CannotGenerate(f"anonymized_learning: {refused}") from refused
+
     def weights(
         self, task: ClassificationTask, options: AnonymizedLearningOptions, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[WeightsAndBias, ...] | None:
@@ -134,19 +148,11 @@ class AnonymizedLearning:
 
     def per_parameter(self, task: ClassificationTask, options: AnonymizedLearningOptions) -> str | None:
         """Give the epsilon of each parameter by itself, over all epochs."""
-        made = _training(task, options)
+        made = self.perturbation(task, options)
         events = events_of(task, made, noise_of(task, options, made))
         # A row is in one batch an epoch: one parameter moves once an epoch for each row of the unit.
         steps = made.epochs_per_draw * task.rows_per_unit
         return f"{parameter_epsilon(events[0], len(events), steps, task.delta):.6g}"
-
-
-def _training(task: ClassificationTask, options: AnonymizedLearningOptions) -> DeltaTraining:
-    try:
-        biases = options.limit if options.bias_limit is None else options.bias_limit
-        return DeltaTraining(options.training(task), options.rows_about, options.limit, biases, options.checkpoints)
-    except CannotTrain as refused:
-        raise CannotGenerate(f"anonymized_learning: {refused}") from refused
 
 
 def _layers(

@@ -127,6 +127,10 @@ class AnonymizingFirst:
         """The joint guarantee holds for each parameter too."""
         return None
 
+    def perturbation(self, task: ClassificationTask, options: AnonymizingFirstOptions) -> None:
+        """Noise falls on counts of rows."""
+        return None
+
     def weights(
         self, task: ClassificationTask, options: AnonymizingFirstOptions, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[WeightsAndBias, ...] | None:

@@ -134,6 +134,10 @@ class DpSgd:
         """The joint guarantee holds for each parameter too."""
         return None
 
+    def perturbation(self, task: ClassificationTask, options: DpSgdOptions) -> None:
+        """Noise falls on sums of gradients."""
+        return None
+
     def weights(
         self, task: ClassificationTask, options: DpSgdOptions, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[WeightsAndBias, ...] | None:

@@ -91,7 +91,7 @@ class LearningFirst:
         Raises:
             CannotGenerate: an option that cannot be, too small a charge, or noise that drowns the parameters.
         """
-        made = _release(task, options)
+        made = self.perturbation(task, options)
         checked_useful(task, options, made, self.name)
         return perturbation_plan(task, made, noise_of(task, options, made), "parameters")
 
@@ -111,7 +111,7 @@ class LearningFirst:
             GrantExceeded: more was planned than the grant holds; nothing was drawn.
         Privacy: exactly the planned event.
         """
-        made = _release(task, options)
+        made = self.perturbation(task, options)
         noise = noise_of(task, options, made)
         progress(0.0, f"training for {options.epochs} epochs")
         drawn = grant.draw(ParameterQuery(task.rows(counts), made, noise), key=KEY)
@@ -130,6 +130,17 @@ class LearningFirst:
         limits = (options.lowest, options.highest, *options.bias_range)
         return ParameterRange(*(float(np.float32(limit)) for limit in limits))
 
+    def perturbation(self, task: ClassificationTask, options: LearningFirstOptions) -> ParameterRelease:
+        """Noise falls on the clamped parameters.
+
+        Raises:
+            CannotGenerate: an option that cannot be.
+        """
+        try:
+            return ParameterRelease(options.training(task), options.lowest, options.highest, *options.bias_range)
+        except CannotTrain as refused:
+            raise CannotGenerate(f"learning_first: {refused}") from refused
+
     def weights(
         self, task: ClassificationTask, options: LearningFirstOptions, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[WeightsAndBias, ...] | None:
@@ -144,24 +155,17 @@ class LearningFirst:
 
     def per_parameter(self, task: ClassificationTask, options: LearningFirstOptions) -> str | None:
         """Give the epsilon of each parameter by itself."""
-        made = _release(task, options)
+        made = self.perturbation(task, options)
         (event,) = events_of(task, made, noise_of(task, options, made))
         # Each parameter is drawn once.
         return f"{parameter_epsilon(event, 1, 1, task.delta):.6g}"
-
-
-def _release(task: ClassificationTask, options: LearningFirstOptions) -> ParameterRelease:
-    try:
-        return ParameterRelease(options.training(task), options.lowest, options.highest, *options.bias_range)
-    except CannotTrain as refused:
-        raise CannotGenerate(f"learning_first: {refused}") from refused
 
 
 def _layers(
     task: ClassificationTask, options: LearningFirstOptions, steps: NDArray[np.int64]
 ) -> tuple[WeightsAndBias, ...]:
     """Turn steps of the ranges into weights; each is one multiplication and one sum, rounded the same anywhere."""
-    made = _release(task, options)
+    made = LearningFirst().perturbation(task, options)
     # The second clamp leaves only whole steps of the range.
     if steps.shape != (made.training.parameters,) or steps.min() < 0 or steps.max() > STEPS:
         raise ValueError(f"parameters that are no {made.training.parameters} steps from 0 to {STEPS}")

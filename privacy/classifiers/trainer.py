@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from privacy.generators.registry import TRAINERS
 from privacy.generators.release_plan import FittedPlan, plan_fit, task_of
 from privacy.learning.layout import RowLayout
 from privacy.learning.rows import PrivateRows
+
+if TYPE_CHECKING:
+    from privacy.learning.perturbed import Perturbation
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
 
@@ -89,6 +92,14 @@ class Trainer(Fitter[OptionsT, ClassificationTask, ClassifierModel], Protocol[Op
 
     def per_parameter(self, task: ClassificationTask, options: OptionsT) -> str | None:
         """Give the epsilon of each parameter by itself, as text; None where it is the joint one."""
+        ...
+
+    def perturbation(self, task: ClassificationTask, options: OptionsT) -> Perturbation | None:
+        """Give what noise is added to the parameters, or to their changes; None where it falls on something else.
+
+        Raises:
+            CannotGenerate: an option that cannot be.
+        """
         ...
 
     def weights(

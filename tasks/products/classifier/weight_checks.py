@@ -31,8 +31,8 @@ from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
 from tasks.verification.draws.draw_checks import PublishedValues
-from tasks.verification.draws.training_draws import check_options
 from tasks.verification.files.version_folder import OpenFiles
+from tasks.verification.fitted.fit_options import check_options, check_perturbation
 from tasks.verification.fitted.fitted_checks import FittedChecks
 from tasks.verification.fitted_meaning import check_own_fields
 from tasks.verification.outcomes import RuleFindings
@@ -81,9 +81,11 @@ class ClassifierChecks(FittedChecks[ClassifierRecord, ClassifierMeaning, Classif
         """Check the network against the product, and what people are told of it."""
         if self.meaning is None:
             return []
-        product, draws = self.meaning.product, self._record.replay.draws
-        findings = check_network(self._record.replay, self.meaning, where=self._where)
-        findings += check_options(draws, trainer(product.trainer).options, product.options, where=self._where)
+        meaning, draws = self.meaning, self._record.replay.draws
+        fitter, written = trainer(meaning.product.trainer), meaning.product.options
+        findings = check_network(self._record.replay, meaning, where=self._where)
+        findings += check_options(draws, fitter.options, written, where=self._where)
+        findings += check_perturbation(draws, fitter, lambda: self._task(meaning), where=self._where)
         self._sound = self._sound and not findings
         return findings + check_own_fields(self._record, self.meaning.product.options, where=self._where)
 

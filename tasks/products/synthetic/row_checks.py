@@ -16,9 +16,9 @@ from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
 from tasks.verification.draws.draw_checks import FileForm, PublishedValues
-from tasks.verification.draws.training_draws import check_options
 from tasks.verification.files.version_folder import OpenFiles
 from tasks.verification.fitted.file_forms import synthetic_forms
+from tasks.verification.fitted.fit_options import check_options
 from tasks.verification.fitted.fitted_checks import FittedChecks
 from tasks.verification.fitted.model_reader import read_published_model
 from tasks.verification.fitted_meaning import (
@@ -74,9 +74,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
             return []
         product, draws = self.meaning.product, self._record.replay.draws
         findings = check_rows_and_model(self._record, self.meaning, where=self._where)
-        if any(draw.kind == "training" for draw in draws):
-            form = generator(product.generator).options
-            findings += check_options(draws, form, product.options, where=self._where)
+        findings += check_options(draws, generator(product.generator).options, product.options, where=self._where)
         self._sound = self._sound and not findings
         return findings + check_own_fields(self._record, self.meaning.product.options, where=self._where)
 

@@ -95,7 +95,7 @@ def _check_course(placed: Sequence[tuple[int, ParameterDraw]], contract: Contrac
             (f"{at}.clique", list(draw.clique), []),
             (f"{at}.shape", list(draw.shape), [count]),
             (f"{at}.parameters.interval", stated.interval, number),
-            (f"{at}.parameters.perturbation", shown(str(made)), shown(str(placed[0][1].parameters.perturbation))),
+            (f"{at}.parameters.perturbation", made, placed[0][1].parameters.perturbation),
             (f"{at}.parameters, draws", len(placed), draws_in_all),
             (f"{at}.measurements", own, last),
         ]

@@ -4,21 +4,19 @@
 2. each draw's event is the plan's: noise multiplier, sampling probability, and the steps between two checkpoints
 3. the draws of one training have one plan and one learner, its intervals come in order, none is left out, and no more
    attempts were lost than the plan has in reserve; the last checkpoint is published, in a file of its own
-4. the plan is the one that the product's options lead to, at the noise that was charged
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ValidationError
 
 from contracts.contract.contract import Contract
-from contracts.errors import Finding, SudareError
-from privacy.accounting.events import PoissonSampledGaussian, event_from_json
+from contracts.errors import Finding
+from privacy.accounting.events import PoissonSampledGaussian
 from privacy.grant.queries.training import TrainingQuery
 from privacy.learning.learners import learner_digest
 from privacy.learning.trained import packed
@@ -45,11 +43,6 @@ _PLAN: Final = frozenset(
         *("checkpoint_every", "reserve"),
     }
 )
-
-_SHOWN: Final = frozenset(
-    {"rows_about", "batch", "epochs", "checkpoints", "reserve", "gradient_norm", "hidden", "averaging"}
-)
-"""Options that the plan of a training and the size of its checkpoints show."""
 
 
 class TrainingChecks(DrawChecks[TrainingDraw, TrainingQuery]):
@@ -114,44 +107,6 @@ def is_last(draw: TrainingDraw) -> bool:
         return False
     steps, every = training.plan.get("steps"), training.plan.get("checkpoint_every")
     return isinstance(steps, int) and isinstance(every, int) and (training.interval + 1) * every == steps
-
-
-def check_options(
-    draws: Sequence[FittedDraw], form: type[BaseModel], written: Mapping[str, Any], *, where: str
-) -> list[Finding]:
-    """Check that the options of a product lead to the plan of its trainings, whose noise the charge states.
-
-    Args:
-        draws: all draws of the version.
-        form: the options of its generator or trainer.
-        written: the options that the product states.
-        where: the record's file name.
-    """
-    from privacy.generators.latent_options import TrainingOptions
-    from privacy.generators.training_budget import plan_of
-
-    placed = [(place, draw) for place, draw in enumerate(draws) if isinstance(draw, TrainingDraw)]
-    if not placed or not issubclass(form, TrainingOptions):
-        return []
-    try:
-        options = form.model_validate(written)
-        plans = [plan_of(options, [event_from_json(draw.event)]).to_json() for _, draw in placed]
-    except (SudareError, ValidationError, ValueError, TypeError) as error:
-        found, allowed = printable(str(error)), "options of a training"
-        return [Finding(where, "replay.product.options", found, allowed, OTHER)]
-    findings: list[Finding] = []
-    for (place, draw), plan in zip(placed, plans, strict=True):
-        stated = draw.training.plan
-        at = f"replay.draws[{place}].training.plan"
-        pairs = [(f"{at}.{name}", stated.get(name), value) for name, value in plan.items()]
-        findings += differences(pairs, where=where, allowed="as the product's options lead to")
-    return findings
-
-
-def options_without_trace(draws: Sequence[FittedDraw], written: Mapping[str, Any]) -> tuple[str, ...]:
-    """Name the options of a training that neither its events nor the published values show: the publisher's word."""
-    trained = any(isinstance(draw, TrainingDraw) for draw in draws)
-    return tuple(f"replay.product.options.{name}" for name in sorted(written) if trained and name not in _SHOWN)
 
 
 def _training_of(draw: TrainingDraw) -> str:

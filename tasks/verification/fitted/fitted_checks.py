@@ -17,9 +17,9 @@ from tasks.records.model.version_statements import Manifest
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import check_draws
 from tasks.verification.draws.draw_checks import FileForm, FittedMeaning, PublishedValues
-from tasks.verification.draws.training_draws import options_without_trace
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 from tasks.verification.fitted.file_forms import drawn_forms
+from tasks.verification.fitted.fit_options import options_on_word
 from tasks.verification.fitted.fitted_values import check_fitted_values, priced
 from tasks.verification.fitted_meaning import check_kinds_of_draws, read_draws
 from tasks.verification.inclusion import JournalledRun
@@ -61,9 +61,11 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
 
     @property
     def untraced(self) -> tuple[str, ...]:
-        """Options of a training that only the training itself would show."""
+        """Options that nothing published shows."""
+        if self.meaning is None:
+            return ()
         replay = self._record.replay
-        return options_without_trace(replay.draws, replay.product["options"]) if self.meaning else ()
+        return options_on_word(replay.draws, replay.product["options"], fitted_again=self._fitted_again)
 
     @property
     def draws_complete(self) -> bool:
