@@ -44,7 +44,6 @@ from tasks.verification.inclusion import (
     check_publication,
     check_same_publisher,
     check_signature,
-    check_times,
     read_run,
 )
 from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES, RuleOutcome, VerificationReport, Words
@@ -235,7 +234,6 @@ class _Verification:
         else:
             findings += check_identity(record, self._manifest, where=RECORD)
             findings += product.check_files(self._manifest)
-        findings += [] if self._run is None else check_times(self._run, where=PROOF)
         if product.contract is None:
             skipped.append("the record against contract and charge: no valid contract or product")
             return self._close(findings, skipped)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from secrets import token_hex
 from typing import Any, Final, Literal, get_args
 
@@ -39,6 +40,7 @@ SEALED: Final[tuple[EntryKind, ...]] = ("gate_failed", "engine_failed", "source_
 """Kinds of entries whose text is for auditors: the outcome of a check, and names that may say where data are."""
 SALT_BYTES: Final = 32
 GENESIS = "0" * 64
+CLOCK_SLACK: Final = timedelta(days=1)  # clocks of several machines differ, and public times are cut to the hour
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,28 @@ def to_the_hour(at: str) -> str:
 
 
 def is_to_the_hour(at: str) -> bool:
-    """Say whether a time tells no more than its hour."""
-    return re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:00:00Z", at) is not None
+    """Say whether a text is an hour, in the one form that the journal writes."""
+    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:00:00Z", at) is None:
+        return False
+    try:
+        datetime.fromisoformat(at)
+    except ValueError:  # no such day or hour
+        return False
+    return True
+
+
+def in_order(at: str, last: str | None) -> str:
+    """Return the clock's time, or that of the last entry where the clock lies less than a day behind it.
+
+    A clock that is further behind is wrong, or the one before was: its time is written as it is, so that it is found.
+
+    Raises:
+        ValueError: one of the two is no time.
+    """
+    if last is None:
+        return at
+    behind = datetime.fromisoformat(last) - datetime.fromisoformat(at)
+    return last if timedelta(0) < behind < CLOCK_SLACK else at
 
 
 def salted(body: dict[str, Any]) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 1. the checkpoint is signed under the pinned key
 2. every entry's audit path leads from its hash to the checkpoint's root at its place
 3. neighbouring entries name each other's hash, and the journal's last one is the checkpoint's head
-4. the journal still begins with what the earlier checkpoints held, which the proof names
-5. the entries are the openings of the accounts that were charged, and those of one run: charge_reserved, grant_opened
+4. times are hours, in the order of the entries
+5. the journal still begins with what the earlier checkpoints held, which the proof names
+6. the entries are the openings of the accounts that were charged, and those of one run: charge_reserved, grant_opened
    with noise of a CSPRNG, noise_drawn numbered from 0 without gap, version_published (before the charge, pairs of one
    that was reserved and returned unopened may stand)
 """
@@ -44,12 +45,13 @@ _KINDS: Final[dict[str, type[Statement]]] = {
     "version_published": PublishedBody,
 }
 JOURNAL_WORD: Final = (
+    "journal.at",
     "journal.account_opened.spent",
     "journal.charge_reserved.parts.returnable",
     "journal.charge_reserved.snapshot_hash",
     "journal.grant_opened.draws_folder",
 )
-"""What an account took over; what could still be given back; a hash of rows with a key; a random name of a folder."""
+"""The entries' hours; what an account took over; what could still be given back; a keyed hash; a folder's name."""
 _MOST_KEYS: Final = 20
 REWRITTEN: Final = "the journal was cut, rewritten or swapped since: ask the publisher for the whole journal"
 UNPROVEN: Final = "the journal does not prove this run: take nothing in this version for what was drawn and charged"
@@ -66,7 +68,6 @@ class JournalledRun:
         draws: the noisy values in their order.
         published: the version.
         reserved_at: the charge's place in the journal.
-        times: when each entry of the run was written, the charge first, and when the checkpoint was signed.
     """
 
     accounts: dict[str, AccountBody]
@@ -75,7 +76,6 @@ class JournalledRun:
     draws: tuple[DrawnBody, ...]
     published: PublishedBody
     reserved_at: int
-    times: tuple[str, ...]
 
     @property
     def word(self) -> tuple[str, ...]:
@@ -111,17 +111,19 @@ def check_inclusion(proof: Proof, *, public_key: str, where: str) -> list[Findin
             findings.append(Finding(where, field, f"a path to {reached}", f"to {root}, the checkpoint's", UNPROVEN))
         if entry.sequence == size - 1 and entry.hash != head:
             findings.append(Finding(where, "checkpoint.head", head, f"{entry.hash}, its last entry's hash", UNPROVEN))
-    return findings + _chain(entries, where) + _check_earlier(proof, where)
+    return [*findings, *_chain(entries, where), *_check_times(proof, where), *_check_earlier(proof, where)]
 
 
-def check_times(run: JournalledRun, *, where: str) -> list[Finding]:
-    """Check that the proof tells times to the hour alone."""
-    finer = [at for at in run.times if not is_to_the_hour(at)]
-    if not finer:
-        return []
-    found, allowed = f"{len(finer)} time(s) such as {shown(finer[0])}", "times cut to the hour"
-    remedy = "how long a step took may tell of the rows: tell the publisher, and do not pass the file on"
-    return [Finding(where, "times of entries and checkpoint", found, allowed, remedy)]
+def _check_times(proof: Proof, where: str) -> list[Finding]:
+    """Check that all times of the proof are hours in their one form, none before that of an entry before."""
+    times = [*(proven.entry.at for proven in proof.entries), proof.checkpoint.at]
+    finer = [shown(at) for at in times if not is_to_the_hour(at)]
+    back = [f"{after} after {before}" for before, after in pairwise(times) if after < before]
+    found, allowed, remedy = back[:1], "times in the order of the entries", UNPROVEN
+    if finer:
+        found, allowed = [f"{len(finer)} time(s) such as {finer[0]}"], "times cut to the hour"
+        remedy = "how long a step took may tell of the rows: tell the publisher, and do not pass the file on"
+    return [Finding(where, "times of entries and checkpoint", each, allowed, remedy) for each in found]
 
 
 def _check_earlier(proof: Proof, where: str) -> list[Finding]:
@@ -236,8 +238,7 @@ def read_run(proof: Proof, *, where: str) -> tuple[JournalledRun | None, list[Fi
             bodies.append(body)
     if findings:
         return None, findings
-    times = (*(proven.entry.at for proven in entries), proof.checkpoint.at)
-    run = _run(accounts, bodies, entries[0].entry.sequence, times)
+    run = _run(accounts, bodies, entries[0].entry.sequence)
     return run, _one_run(run, where)
 
 
@@ -279,15 +280,13 @@ def _body(entry: EntryStatement, *, where: str) -> tuple[Statement | None, list[
     return read_statement(_KINDS[entry.kind], entry.body, where=where, at=at)
 
 
-def _run(
-    accounts: dict[str, AccountBody], bodies: Sequence[Statement], reserved_at: int, times: tuple[str, ...]
-) -> JournalledRun:
+def _run(accounts: dict[str, AccountBody], bodies: Sequence[Statement], reserved_at: int) -> JournalledRun:
     """Sort bodies that stand in the checked order."""
     [charge] = [body for body in bodies if isinstance(body, ChargeBody)]
     [opened] = [body for body in bodies if isinstance(body, OpenedBody)]
     [published] = [body for body in bodies if isinstance(body, PublishedBody)]
     draws = tuple(body for body in bodies if isinstance(body, DrawnBody))
-    return JournalledRun(accounts, charge, opened, draws, published, reserved_at, times)
+    return JournalledRun(accounts, charge, opened, draws, published, reserved_at)
 
 
 def _one_run(run: JournalledRun, where: str) -> list[Finding]:
@@ -340,10 +339,10 @@ def check_same_publisher(proof: Proof, manifest: Manifest, *, where: str) -> lis
 
 
 def _names(names: Iterable[str]) -> str:
-    """List names, the first dozen of them."""
+    """List names, the first dozen."""
     return ", ".join(shown(name) for name in sorted(names)[:12]) or "no account"
 
 
 def _numbers(numbers: Sequence[int]) -> str:
-    """List numbers, the first dozen of them."""
+    """List numbers, the first dozen."""
     return ", ".join(map(str, numbers[:12])) + (", …" if len(numbers) > 12 else "")

@@ -17,9 +17,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from contracts.canonical import canonical_json
-from privacy.ledger.entries import SEALED, Entry, EntryKind, salted, to_the_hour
+from privacy.ledger.entries import SEALED, Entry, EntryKind, in_order, salted, to_the_hour
 from privacy.ledger.entry_bodies import check_keys
-from privacy.ledger.errors import TAMPERED, LedgerCorrupt
+from privacy.ledger.errors import TAMPERED, LedgerCorrupt, corrupt_if_unreadable
 from privacy.ledger.journal.merkle import (
     Nodes,
     appended,
@@ -42,7 +42,8 @@ class Journal:
     """Writes and reads entries inside the caller's transaction.
 
     Args:
-        clock: gives the time that is written, cut to the hour; order comes from the sequence alone.
+        clock: gives the time that is written, cut to the hour; order comes from the sequence alone. A clock less
+            than a day behind the last entry counts as that entry's time: clocks of several machines differ.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -57,7 +58,8 @@ class Journal:
             body: what it says; that of a sealed kind gets a salt.
             subject: what it is about, to find it again: a run key, or the name of an account or a source.
         """
-        at = self._clock() if kind in SEALED else to_the_hour(self._clock())
+        now = self._now(transaction)
+        at = now if kind in SEALED else to_the_hour(now)
         body = salted(body) if kind in SEALED else body
         entry = Entry(transaction.size, transaction.last, kind, at, body)
         hashed = entry.hash
@@ -66,9 +68,15 @@ class Journal:
         values |= {"subject": subject, "subtrees": " ".join(subtrees)}
         transaction.connection.execute(schema.journal.insert(), values)
         transaction.size, transaction.last, transaction.frontier = entry.sequence + 1, hashed, frontier
+        transaction.at = at
         head = {"size": transaction.size, "last": hashed, "frontier": json.dumps(frontier)}
         transaction.connection.execute(schema.head.update(), head)
         return entry
+
+    def _now(self, transaction: Transaction) -> str:
+        """Return the time to write, not before the last entry's where clocks differ by less than a day."""
+        with corrupt_if_unreadable("the time of the journal's last entry"):
+            return in_order(self._clock(), transaction.at)
 
     def entries(
         self, connection: Connection, *, kind: EntryKind | None = None, subject: str | None = None
@@ -119,7 +127,7 @@ class Journal:
             "size": transaction.size,
             "root": root(transaction.frontier),
             "head": transaction.last,
-            "at": to_the_hour(self._clock()),
+            "at": to_the_hour(self._now(transaction)),
         }
         signature, by = signer.sign("checkpoint", checkpoint), key_id(signer.public_key)
         proof = {

@@ -8,16 +8,15 @@ afterwards shows it. So they are compared with those that `schema` makes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from sqlalchemy import Connection, Inspector, Table, UniqueConstraint, inspect, select, text
 
 from contracts.errors import Finding
-from privacy.ledger.entries import Entry
+from privacy.ledger.entries import CLOCK_SLACK, Entry
 from privacy.ledger.store import schema
 
-_SLACK: Final = timedelta(days=1)  # clocks of several machines differ, and public times are cut to the hour
 _RESTORE: Final = (
     "somebody changed the database's rules: find out who, and what was written since; then `sudare budget backup`, "
     "and `sudare budget restore` into an empty database, which has them all"
@@ -35,13 +34,13 @@ class Dates:
     """The dates of the entries read so far."""
 
     def __init__(self) -> None:
-        self._latest = datetime.min + _SLACK
+        self._latest = datetime.min + CLOCK_SLACK
         self._entry = 0
 
     def entry(self, entry: Entry) -> Iterator[Finding]:
         """Yield a finding where an entry is dated more than a day before an earlier one."""
         at = datetime.fromisoformat(entry.at).replace(tzinfo=None)
-        if at < self._latest - _SLACK:
+        if at < self._latest - CLOCK_SLACK:
             allowed = f"at least {self._latest.isoformat()}Z, the date of entry {self._entry}, less a day"
             remedy = "the clock of the machine that wrote it, or of that before, was wrong or was set: find out which"
             yield Finding(f"journal entry {entry.sequence}", "date", entry.at, allowed, remedy)

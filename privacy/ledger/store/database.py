@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
 
 from privacy.ledger.entries import GENESIS
 from privacy.ledger.errors import LedgerConflict, LedgerCorrupt, LedgerUnavailable, SchemaUnknown
 from privacy.ledger.store.schema import VERSION, create_tables, version_of
 from privacy.ledger.store.schema import head as head_table
+from privacy.ledger.store.schema import journal as journal_table
 
 _PATIENCE_SECONDS: Final = 60
 _CONNECT_SECONDS: Final = 10
@@ -30,7 +31,8 @@ _CREATION_LOCK: Final = 5_713_201
 _WRITE_LOCK: Final = 5_713_202
 # Writers queue at a lock of their own, which wakes one at a time: at a row that changes each commit would wake all.
 _TAKE_TURN: Final = text(f"SELECT pg_advisory_xact_lock({_WRITE_LOCK})")
-_LOCKED_HEAD: Final = head_table.select().with_for_update()
+_LAST_TIME: Final = select(journal_table.c.at).where(journal_table.c.sequence == head_table.c.size - 1)
+_LOCKED_HEAD: Final = select(head_table, _LAST_TIME.scalar_subquery().label("at")).with_for_update()
 _POSTGRES_OPTIONS: Final = " ".join(
     f"-c {name}={_PATIENCE_SECONDS * 1000}" for name in ("lock_timeout", "idle_in_transaction_session_timeout")
 )
@@ -45,12 +47,14 @@ class Transaction:
         size: number of the journal's entries.
         last: hash of its last entry.
         frontier: roots of the complete Merkle subtrees of its entries, the largest first.
+        at: time of its last entry; None where it has none.
     """
 
     connection: Connection
     size: int
     last: str
     frontier: tuple[str, ...]
+    at: str | None
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
@@ -101,7 +105,7 @@ class Store:
             row = connection.execute(_LOCKED_HEAD).first()
             if row is None:
                 raise LedgerCorrupt("the row of journal_head is gone: restore the ledger from a copy")
-            yield Transaction(connection, row.size, row.last, tuple(json.loads(row.frontier)))
+            yield Transaction(connection, row.size, row.last, tuple(json.loads(row.frontier)), row.at)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

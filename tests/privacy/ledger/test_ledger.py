@@ -16,6 +16,7 @@ from privacy.accounting.amounts import PICO, AmountRefused
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.grant.grant import open_grant
+from privacy.ledger.entries import SEALED
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.sensitivity import GaussianNoise
@@ -284,6 +285,26 @@ def test_a_clock_that_is_moved_back_changes_no_order(place: Place) -> None:
     assert [charge.request.run_key for charge in ledger.charges(account="people-2024")] == ["run-0", "run-1", "run-2"]
     found = [(finding.where, finding.field) for finding in ledger.verify()]
     assert found == [("journal entry 4", "date"), ("journal entry 5", "date")]
+
+
+def test_a_clock_that_lags_behind_the_last_entry_s_hour_counts_as_that_hour(place: Place) -> None:
+    """Clocks of several machines differ: an honest journal's times do not go back, also across a checkpoint."""
+    now = ["2026-03-04T10:00:01Z"]
+    ledger = place.open(clock=lambda: now[0])
+    ledger.open_account(terms())
+    bind(ledger, "2024")
+    now[0] = "2026-03-04T09:59:59Z"
+    ledger.reserve(request("run-1"))
+    now[0] = "2026-03-04T11:20:00Z"
+    sealed = ledger.record_gate_failure(request("run-2"), ["rows"])
+    now[0] = "2026-03-04T10:59:00Z"
+    ledger.return_charge("run-1")
+    told = [entry.at for entry in ledger.journal() if entry.kind not in SEALED]
+    assert told == sorted(told)
+    assert told[2] == "2026-03-04T10:00:00Z"
+    assert told[-1] == "2026-03-04T11:00:00Z"
+    assert sealed.at == "2026-03-04T11:20:00Z"
+    assert ledger.verify() == []
 
 
 CHARGER = """

@@ -429,7 +429,19 @@ FORGERIES = {
         {4}, journal=lambda e: of_kind(e, "version_published").update(number=7), says="as in MANIFEST.json"
     ),
     "a time to the second": Forgery(
-        {5}, journal=lambda e: e[-1].update(at=f"{e[-1]['at'][:14]}12:34Z"), says="12:34Z", where={"PROOF.json"}
+        {4}, journal=lambda e: e[-1].update(at=f"{e[-1]['at'][:14]}12:34Z"), says="12:34Z", where={"PROOF.json"}
+    ),
+    "a text after the time of an account's opening": Forgery(
+        {4}, journal=lambda e: e[0].update(at=f"{e[0]['at']} rows=48213"), says="rows=48213", where={"PROOF.json"}
+    ),
+    "a day that is none": Forgery(
+        {4}, journal=lambda e: e[0].update(at="0021-17-48T21:00:00Z"), says="0021-17-48", where={"PROOF.json"}
+    ),
+    "times that run backwards": Forgery(
+        {4},
+        journal=lambda e: [x.update(at=f"2026-03-04T{20 - place:02}:00:00Z") for place, x in enumerate(e)],
+        says="in the order of the entries",
+        where={"PROOF.json"},
     ),
     "no opening": Forgery({4}, journal=without("grant_opened"), says="grant_opened"),
     "two charges": Forgery({4}, journal=lambda e: e.insert(1, {**e[1]}), says="in this order"),

@@ -145,7 +145,7 @@ def prove(entries: list[Json], signer: Signer) -> Json:
         "size": size,
         "root": root(frontier),
         "head": last,
-        "at": "2026-01-01T00:00:00Z",
+        "at": chained[-1].at,
     }
     return {
         "schema": "sudare-proof/1",

@@ -169,7 +169,7 @@ def test_a_proof_that_does_not_prove_is_caught(versions: dict[str, Version], tmp
 
 def test_a_checkpoint_that_was_not_signed_is_caught(versions: dict[str, Version], tmp_path: Path) -> None:
     version = versions["guild"].copy(tmp_path / "v")
-    found = spoil_proof(version, lambda proof: proof["checkpoint"].update(at="2001-01-01T00:00:00Z"), sign=False)
+    found = spoil_proof(version, lambda proof: proof["checkpoint"].update(at="2031-01-01T00:00:00Z"), sign=False)
     assert found == {"signature"}
 
 
