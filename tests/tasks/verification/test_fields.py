@@ -137,7 +137,7 @@ def test_what_is_the_publishers_word_is_a_short_list(published: tuple[str, Versi
     own, about = OWN_FIELDS.get(kind, set()), record["declarations"]["about"]
     declared = {f"declarations.about.{name}" for name in about} | {f"declarations.fields.{name}" for name in own}
     of_record = {name for name in report.word if not name.startswith("journal.")}  # the others: test_journal_fields
-    noted = {"replay.notes"} if "notes" in record["replay"] else set()
+    noted = {f"replay.{name}" for name in ("formulas", "notes") if record["replay"].get(name) is not None}
     options = {f"replay.product.options.{name}" for name in record["replay"]["product"].get("options", ())}
     assert of_record == DECLARED | declared | noted | options | ON_PRIVATE_ROWS.get(kind, set())
     assert report.to_json()["publishers_word"] == list(report.word)
