@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -148,14 +149,15 @@ def _print(console: Console, version: dict[str, Any], values: dict[str, Any]) ->
 
 def _print_synthetic(console: Console, replay: dict[str, Any]) -> None:
     """Print what a synthetic version holds."""
-    made, measured = replay["rows"], sum(draw["index"] is None for draw in replay["draws"])
+    made = replay["rows"]
+    measured = Counter(draw["kind"] for draw in replay["draws"] if draw["measurements"] is not None)
     print_facts(
         console,
         [
             ("generator", replay["product"]["generator"]),
             ("rows", f"{made['number']:,} ({made['from']}), {made['data']}"),
             ("model", f"{replay['model']['values']}, {replay['model']['arrays']}"),
-            ("measured", f"{measured} marginals, in measurements/"),
+            ("measured", f"{', '.join(f'{kind}: {n}' for kind, n in measured.items())}, in measurements/"),
         ],
     )
 

@@ -73,6 +73,7 @@ def test_a_synthetic_release_is_published_verified_deeply_and_sampled_from(
     shown = typed("releases", "show", "rows", at=shared.workspace)
     assert shown.code == 0
     assert "data/rows.parquet" in shown.out
+    assert re.search(r"measured +marginal: \d+, in measurements/", shown.out)
 
 
 @pytest.mark.parametrize(
