@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     ValidationError,
@@ -23,11 +22,12 @@ from contracts import canonical
 from contracts.contract.spreadsheet import Formulas
 from contracts.domains.domain_terms import Frozen
 from contracts.errors import SpecRefused
-from contracts.reading.scalars import Amount, Flag, Label, Problem, Whole, as_tuple, nearest, refuse, show, word_list
+from contracts.reading.scalars import Amount, Label, Problem, Whole, as_tuple, nearest, refuse, show, word_list
 from contracts.reading.validation_errors import from_problem, from_validation
 from contracts.reading.yaml_lines import Document, located
 from contracts.release.about import About
 from contracts.release.classifier import ClassifierProduct
+from contracts.release.federation_trust import Positive, TrustTerms, trust_problems
 from contracts.release.source import FilePath, Source, WrittenPath
 from contracts.release.spec import ChargeTerms
 from contracts.release.synthetic import ALL, MOST_ROWS, ColumnChoice, SyntheticProduct
@@ -37,16 +37,6 @@ ListedClique = Annotated[tuple[Label, ...], BeforeValidator(as_tuple)]
 Hidden = Annotated[tuple[Whole, ...], BeforeValidator(as_tuple)]
 MOST_SITES = 64
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-
-
-def _positive(number: int) -> int:
-    """Refuse none or less where something is counted."""
-    if number < 1:
-        refuse([Problem(str(number), "a whole number above 0")])
-    return number
-
-
-Positive = Annotated[Whole, AfterValidator(_positive)]
 
 
 class Member(Frozen):
@@ -141,17 +131,6 @@ class TablesTerms(Frozen):
     reserve: Whole
 
 
-class TrustTerms(Frozen):
-    """Who is trusted with what; no field has a default (`privacy.federation.plan.Trust`)."""
-
-    noise: Literal["sites", "server"]
-    secure_aggregation: Flag
-    server: Label | None
-    fewest: Positive
-    colluding: Whole
-    sites_per_person: Positive
-
-
 class FederationTerms(Frozen):
     """What all parties of a federation agree on; `digest` is of all of it."""
 
@@ -174,7 +153,7 @@ class FederationTerms(Frozen):
         return name
 
     @model_validator(mode="after")
-    def _sites_differ(self) -> FederationTerms:
+    def _fits_together(self) -> FederationTerms:
         names = [site.name for site in self.sites]
         if len(set(names)) < len(names) or not 1 <= len(names) <= MOST_SITES:
             twice = sorted({name for name in names if names.count(name) > 1})
@@ -183,6 +162,9 @@ class FederationTerms(Frozen):
         keys = [site.key for site in self.sites if site.key is not None]
         if len(set(keys)) < len(keys):
             refuse([Problem("a key that two sites have", "a key of its own for each", at=("sites",))])
+        problems = tuple(trust_problems(self.trust, len(names)))
+        if problems:
+            refuse(problems)
         given = [name for name in ("learner", "generator", "tables", "training") if getattr(self, name) is not None]
         counts = self.generator is not None and self.generator.name == "marginals"
         generating = ["generator"] if counts else ["generator", "training"]

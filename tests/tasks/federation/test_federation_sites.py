@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from contracts.errors import GateBroken, SpecRefused
-from contracts.release.federation_spec import load_site
+from contracts.release.federation_spec import load_federation, load_site
 from flows.federation.flower_sites import FlowerSites, SitesMissing
 from flows.federation.site import OTHER_CONTRACT, OTHER_SPEC, PLAIN, SiteService, joined
 from privacy.federation.rounds import lifted
-from privacy.learning.errors import CannotTrain
 from privacy.learning.training import initial_state
 from privacy.ledger.errors import BudgetExceeded
 from tasks.federation import flower_processes as flower
@@ -133,10 +132,39 @@ def test_a_spec_that_cannot_be_followed_is_refused(tmp_path: Path, old: str, new
         known_of(a_coordinator(tmp_path / "c", federation=FEDERATION.replace(old, new))[0])
 
 
-def test_fewer_sites_than_secure_aggregation_needs_are_refused(tmp_path: Path) -> None:
-    alone = FEDERATION.replace("fewest: 2, colluding: 1", "fewest: 1, colluding: 0")
-    with pytest.raises(CannotTrain, match="fewest is 1 of 3 sites; allowed: at least 2 of 3 for secure aggregation"):
-        known_of(a_coordinator(tmp_path / "c", federation=alone)[0])
+@pytest.mark.parametrize(
+    ("old", "new", "field", "found", "allowed"),
+    [
+        ("fewest: 2", "fewest: 5", "fewest", "5 of 3 sites", "from 2 to 3 under secure aggregation"),
+        ("fewest: 2, colluding: 1", "fewest: 1, colluding: 0", "fewest", "1 of 3 sites", "from 2 to 3"),
+        ("colluding: 1", "colluding: 2", "colluding", "2", "from 0 to 1, less than `fewest`"),
+        ("colluding: 1", "colluding: -1", "colluding", "-1", "from 0 to 1"),
+        ("sites_per_person: 1", "sites_per_person: 4", "sites_per_person", "4 of 3 sites", "from 1 to 3"),
+        ("aggregation: true", "aggregation: false", "server", "nothing (null)", "it sees the share of each site"),
+        ("server: null", "server: the office", "server", "'the office'", "null: under secure aggregation"),
+        ("noise: sites", "noise: server", "colluding", "1", "0 where the server adds the noise"),
+        (
+            "  - {name: south, rows_about: 200}\n",
+            "",
+            "secure_aggregation",
+            "true with 2 sites",
+            "secure aggregation among at least 3 sites",
+        ),
+    ],
+)
+def test_trust_that_contradicts_itself_is_refused_with_its_line(
+    tmp_path: Path, old: str, new: str, field: str, found: str, allowed: str
+) -> None:
+    """Each in the five parts of a finding, so that the line can be gone to and the value be written."""
+    text = FEDERATION.replace(old, new)
+    path = a_coordinator(tmp_path / "c", federation=text)[0]
+    with pytest.raises(SpecRefused) as refused:
+        load_federation(path)
+    finding = refused.value.findings[0]
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if each.startswith("trust:"))
+    assert (finding.where, finding.field, finding.found) == (f"{path}:{line}", f"trust.{field}", found)
+    assert allowed in finding.allowed
+    assert "write" in finding.remedy
 
 
 def test_a_site_that_the_federation_does_not_know_is_refused(tmp_path: Path) -> None:
