@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +88,14 @@ def _print_words(error: SudareError) -> None:
     findings = findings_of(error)
     if not findings:
         console.print(Text("error: ", style="bold red") + Text(str(error), style="default"))
-    for finding in findings:
-        console.print(Text(f"{finding.where}: ", style="bold") + Text(finding.field, style="bold red"))
-        console.print(Text(f"    found:   {finding.found}"))
-        console.print(Text(f"    allowed: {finding.allowed}"))
-        if finding.remedy:
-            console.print(Text(f"    do:      {finding.remedy}", style="green"))
+    for remedy, alike in groupby(findings, key=lambda finding: finding.remedy):
+        shared = tuple(alike)
+        for finding in shared:
+            console.print(Text(f"{finding.where}: ", style="bold") + Text(finding.field, style="bold red"))
+            console.print(Text(f"    found:   {finding.found}"))
+            console.print(Text(f"    allowed: {finding.allowed}"))
+        if remedy:  # once for findings in a row that share it
+            whose = f"for these {len(shared)}: " if len(shared) > 1 else ""
+            console.print(Text(f"    do:      {whose}{remedy}", style="green"))
     for note in getattr(error, "__notes__", ()):
         console.print(Text(note))

@@ -237,6 +237,17 @@ def test_each_error_has_its_exit_code_its_words_and_its_json(
     assert inner["findings"] == [vars(finding) for finding in errors.findings_of(error)]
 
 
+def test_findings_in_a_row_that_share_what_to_do_have_it_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each keeps its place, what was found and what is allowed; another remedy between them is said in its turn."""
+    remedies = ("ask the publisher", "ask the publisher", "write it", "ask the publisher")
+    findings = [Finding(f"{place}.json", "x", "y", "z", remedy) for place, remedy in enumerate(remedies)]
+    errors.present(SpecRefused(findings), as_json=False)
+    words = capsys.readouterr().err
+    assert all(f"{place}.json: x\n    found:   y\n    allowed: z\n" in words for place in range(4))
+    done = [line.removeprefix("    do:      ") for line in words.splitlines() if line.startswith("    do:")]
+    assert done == ["for these 2: ask the publisher", "write it", "ask the publisher"]
+
+
 def test_markup_in_an_error_is_shown_and_not_followed(capsys: pytest.CaptureFixture[str]) -> None:
     """A file name in square brackets is a file name."""
     errors.present(SpecRefused([Finding("[red]a.yaml", "x", "[/]", "[bold]")]), as_json=False)
