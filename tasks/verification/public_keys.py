@@ -23,6 +23,8 @@ KEY: Final = re.compile(r"[0-9a-f]{64}")
 PIN: Final = "pinned.pub"
 _REMEDY: Final = "get the key from the publisher; `sudare init` wrote it to .sudare/keys/signing.pub"
 _MODE: Final = 0o600
+_SECRET_BYTES: Final = 32
+_HEX: Final = re.compile(rb"\s*[0-9a-fA-F]+\s*")
 
 
 def read_public_key(path: Path) -> str:
@@ -40,9 +42,23 @@ def read_public_key(path: Path) -> str:
         raise SpecRefused([Finding(where, "key file", found, "the publisher's public key", _REMEDY)]) from error
     text = content.decode("ascii", "replace")
     if not text.endswith("\n") or not KEY.fullmatch(text[:-1]):
-        found, allowed = f"{len(content)} bytes of another form", "64 lowercase hex digits and a newline"
-        raise SpecRefused([Finding(where, "key file", found, allowed, _REMEDY)])
+        raise SpecRefused([_no_public_key(path, where, content)])
     return text[:-1]
+
+
+def _no_public_key(path: Path, where: str, content: bytes) -> Finding:
+    """Say what stands where a public key belongs; a secret one is called so, and never shown."""
+    allowed = "a public key: 64 lowercase hex digits and a newline"
+    if len(content) == _SECRET_BYTES:
+        this = "the secret signing key" if path.name == "signing.key" else "32 bytes, such as a secret key has"
+        half = path.with_name("signing.pub")
+        there = f"{printable(str(half))} beside it" if half.is_file() else "signing.pub of its workspace"
+        return Finding(where, "key file", this, allowed, f"give its public half, {there}; show this one to nobody")
+    if content.lstrip().startswith((b"-----BEGIN", b"ssh-", b"ecdsa-")):
+        found = "a key of another kind (PEM or OpenSSH)"
+    else:
+        found = "hex digits in another form" if _HEX.fullmatch(content) else "no key"
+    return Finding(where, "key file", found, allowed, _REMEDY)
 
 
 def remember_own(key: str, root: Path, folder: Path) -> None:

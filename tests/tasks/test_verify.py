@@ -13,6 +13,7 @@ from contracts.canonical import canonical_json
 from contracts.errors import SpecRefused
 from privacy.ledger.journal.signing import Signer
 from tasks.records.model.version_statements import Manifest
+from tasks.storage.workspace.keys import create_keys
 from tasks.verification.files.version_folder import VersionFolder, check_contents, list_version
 from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES
 from tasks.verify import read_public_key, verify
@@ -213,9 +214,22 @@ def test_a_key_file_is_read_strictly(tmp_path: Path, versions: dict[str, Version
             read_public_key(path)
     path.write_text(versions["town"].key + "\n")
     assert read_public_key(path) == versions["town"].key
+    with pytest.raises(SpecRefused, match="found: no key"):
+        read_public_key(versions["town"].folder / "MANIFEST.json")
     for missing in (tmp_path / "none.pub", tmp_path):
         with pytest.raises(SpecRefused, match="key file"):
             read_public_key(missing)
+
+
+def test_a_secret_key_in_the_place_of_a_public_one_is_called_secret(tmp_path: Path) -> None:
+    """The file to give instead is named; nothing of the secret is shown."""
+    create_keys(tmp_path, seed=None)
+    with pytest.raises(SpecRefused, match="found: the secret signing key") as refused:
+        read_public_key(tmp_path / "signing.key")
+    assert f"give its public half, {tmp_path / 'signing.pub'} beside it" in str(refused.value)
+    assert (tmp_path / "signing.key").read_bytes().hex() not in str(refused.value)
+    with pytest.raises(SpecRefused, match="a secret key has"):
+        read_public_key(tmp_path / "snapshot.key")
 
 
 def test_a_key_that_lies_in_the_folder_is_a_file_too_much(guild: Version) -> None:
