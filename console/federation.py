@@ -63,9 +63,8 @@ def plan(federation: FederationArgument, as_json: AsJson = False) -> None:
     }
 
     def people(console: Console) -> None:
-        console.print(
-            f"{spec.federation}: {known.plan.rounds} rounds over {len(known.plan.sites)} sites; no data was read"
-        )
+        rounds, sites = _counted(known.plan.rounds, "round"), _counted(len(known.plan.sites), "site")
+        console.print(f"{spec.federation}: {rounds} over {sites}; no data was read")
         print_facts(
             console,
             [
@@ -156,10 +155,12 @@ def run(
             released = federate(federation, where, network, on_message=lambda text: quiet.print(text, style="dim"))
     version, lost = released.version, released.lost
     payload = {**version.to_json(), "rounds": released.rounds, "left_out": released.left_out, "lost": lost}
-    missing = ", ".join(f"{name} in {times} rounds" for name, times in released.left_out.items()) or "nobody"
+    missing = (
+        ", ".join(f"{name} in {_counted(times, 'round')}" for name, times in released.left_out.items()) or "nobody"
+    )
 
     def people(console: Console) -> None:
-        console.print(f"{version.release} version {version.version}: {released.rounds} rounds were summed")
+        console.print(f"{version.release} version {version.version}: {_counted(released.rounds, 'round')} summed")
         print_facts(
             console,
             [
@@ -167,7 +168,7 @@ def run(
                 ("for people", f"{version.folder}/record.html"),
                 ("cost", f"ε = {version.epsilon} at δ = {version.delta}"),
                 ("left out", missing),
-                ("lost", f"{lost} attempts, paid"),
+                ("lost", f"{_counted(lost, 'attempt')}, paid"),
                 ("check it", f"sudare verify {version.folder} --key {version.public_key_file}"),
             ],
         )
@@ -244,3 +245,7 @@ def _certificates(
     if ca is None:
         return None
     return Certificates(ca.absolute(), *(None if each is None else each.absolute() for each in (certificate, key)))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

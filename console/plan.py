@@ -18,7 +18,7 @@ from flows.request import Request, read_request
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.ledger.accounts.admission import fitting_epsilon
 from privacy.ledger.errors import BudgetExceeded
-from privacy.ledger.forecast import runs_left
+from privacy.ledger.forecast import runs_left, times
 from tasks.products.charge_request import request_for
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace
@@ -165,7 +165,7 @@ def _account_words(account: dict[str, Any], *, exact: bool) -> str:
     if exact:
         lines += [f"{each['name']}: {each['remaining']} left, this takes {each['cost']}" for each in each_account]
     if account["fits"]:
-        lines.append(f"it fits {account['runs_left']} times, if nothing else is charged")
+        lines.append(f"it fits {times(account['runs_left'])}, if nothing else is charged")
     else:
         lines.append("it does not fit: " + (f"ask for epsilon {largest} or less" if largest else "nothing more does"))
     return "\n".join(lines)

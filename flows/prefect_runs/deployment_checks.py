@@ -18,7 +18,7 @@ from contracts.release.spec import ReleaseSpec, pattern_of
 from flows.periods.clock import today
 from flows.request import Request, read_request
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
-from privacy.ledger.forecast import runs_left
+from privacy.ledger.forecast import runs_left, times
 from privacy.ledger.ledger import Ledger
 from tasks.products.charge_request import request_for
 from tasks.storage.workspace.settings import Workspace
@@ -93,4 +93,4 @@ def _fits(ledger: Ledger, request: Request) -> str:
     names = ", ".join(sorted(states))
     if not left:
         return f"nothing more fits {names} as it stands: runs will be refused"
-    return f"it fits {left} times into what is left of {names}, if nothing else is charged"
+    return f"it fits {times(left)} into what is left of {names}, if nothing else is charged"

@@ -51,6 +51,11 @@ def runs_left(parts: Sequence[ChargePart], remaining: Mapping[str, int]) -> int:
     return min(remaining[part.account] // part.amount for part in parts)
 
 
+def times(number: int) -> str:
+    """Say how often, in words."""
+    return "once" if number == 1 else f"{number:,} times"
+
+
 def first_refusals(
     scheduled: Sequence[ScheduledRun], remaining: Mapping[str, int], *, until: datetime
 ) -> dict[str, Refusal]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-from contracts.message import message
+from contracts.message import message, plural
 from contracts.release.federation_spec import FederationTerms
 from privacy.accounting.amounts import pico_to_text
 from privacy.grant.draw_replay import LOST
@@ -40,9 +40,12 @@ def how(run: Run) -> str:
     execution = execution_of(run)
     rounds = len(execution.rounds)
     sites = len(terms_of(run).sites)
-    return message(
+    return plural(
+        "across {sites} sites, which keep their rows: in one round a coordinator got the sum over the sites that "
+        "answered, and released it with its noise; all else follows from this sum",
         "across {sites} sites, which keep their rows: in each of {rounds} rounds a coordinator got the sum over the "
         "sites that answered, and released it with its noise; all else follows from these sums",
+        rounds,
         sites=sites,
         rounds=rounds,
     )

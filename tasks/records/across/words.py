@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from contracts.contract.contract import Contract
-from contracts.message import message
+from contracts.message import message, plural
 from contracts.release.federation_spec import FederationTerms
 from tasks.storage.sources.gate_words import delivered, readable_somehow
 
@@ -64,8 +64,22 @@ def trusted(terms: FederationTerms, contract: Contract) -> list[str]:
         said.append(_adding_server(terms))
     else:
         counted = trust.fewest - trust.colluding
-        said.append(message("each site adds a share of the noise; {shares} shares are counted on", shares=counted))
-        said.append(message("up to {sites} sites may tell others their own noise", sites=trust.colluding))
+        said.append(
+            plural(
+                "each site adds a share of the noise; one share is counted on",
+                "each site adds a share of the noise; {shares} shares are counted on",
+                counted,
+                shares=counted,
+            )
+        )
+        said.append(
+            plural(
+                "up to one site may tell others its own noise",
+                "up to {sites} sites may tell others their own noise",
+                trust.colluding,
+                sites=trust.colluding,
+            )
+        )
     if trust.noise == "sites" and not trust.secure_aggregation:
         said.append(
             message("the server {server} is trusted: it sees each site's contribution", server=repr(trust.server))

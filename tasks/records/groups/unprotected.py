@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from contracts.message import message
+from contracts.message import message, plural
 from privacy.grant.draw_replay import LOST
 from tasks.records.groups.choices import chosen_settings
 from tasks.records.groups.contract_terms import truncation
@@ -101,8 +101,11 @@ def quantities(run: Run) -> list[str]:
     stopped = run.facts.gate_failures
     if stopped:
         listed.append(
-            message(
-                "that gates had stopped {number} runs of this account before; each is in the journal", number=stopped
+            plural(
+                "that gates had stopped one run of this account before; it is in the journal",
+                "that gates had stopped {number} runs of this account before; each is in the journal",
+                stopped,
+                number=stopped,
             )
         )
     return listed + run_time_facts(run)

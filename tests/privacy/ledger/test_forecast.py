@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacy.ledger.forecast import Refusal, ScheduledRun, first_refusals, runs_left
+from privacy.ledger.forecast import Refusal, ScheduledRun, first_refusals, runs_left, times
 from privacy.ledger.terms import ChargePart
 
 START = datetime(2026, 1, 1)
@@ -64,3 +64,7 @@ def test_a_refused_release_takes_from_no_account_and_another_goes_on() -> None:
 def test_what_lasts_longer_than_asked_is_not_refused() -> None:
     run = ScheduledRun("yearly", (ChargePart("a", 1),), every(365))
     assert first_refusals([run], {"a": 50}, until=END) == {}
+
+
+def test_how_often_is_said_in_words() -> None:
+    assert [times(number) for number in (0, 1, 2, 1200)] == ["0 times", "once", "2 times", "1,200 times"]

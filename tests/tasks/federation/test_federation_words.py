@@ -39,6 +39,21 @@ def test_a_persons_loss_is_said_to_be_that_of_the_rows_that_its_events_count(tmp
         assert "who has more rows, or rows at more sites, may lose more" in said
 
 
+def test_one_share_and_one_site_are_said_in_the_singular(tmp_path: Path) -> None:
+    """The template of both numbers is one sentence of the catalogues."""
+    many = TABLES.replace("fewest: 2, colluding: 1", "fewest: 3, colluding: 0")
+    for place, (spec, shares, sites) in enumerate(
+        (
+            (TABLES, "; one share is counted on", "up to one site may tell others its own noise"),
+            (many, "; 3 shares are counted on", "up to 0 sites may tell others their own noise"),
+        )
+    ):
+        known = known_of(a_coordinator(tmp_path / str(place), federation=spec)[0])
+        said = trusted(known.spec, known.contract)
+        assert f"each site adds a share of the noise{shares}" in said
+        assert sites in said
+
+
 def test_the_record_says_for_which_rows_a_persons_loss_is(tmp_path: Path) -> None:
     """In the execution, on the page, among the trust; and nowhere that it is of all rows of a person."""
     run = released(tmp_path, TABLES.replace(*TWO_SITES))
