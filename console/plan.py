@@ -13,11 +13,13 @@ from console.options import AsJson, At, Exact, Spec, workspace_at
 from console.plan_warnings import delta_unheld, known_rows, print_warnings, warnings_of
 from console.products.product_view import product_view
 from console.render import answer, print_facts
+from contracts.errors import SourceUnreadable
+from contracts.reading.scalars import Problem
 from flows.capacity import check_capacity
 from flows.request import Request, read_request
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.ledger.accounts.admission import fitting_epsilon
-from privacy.ledger.errors import BudgetExceeded
+from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
 from privacy.ledger.forecast import runs_left, times
 from tasks.products.charge_request import request_for
 from tasks.storage.workspace.keys import WorkspaceRefused
@@ -103,7 +105,11 @@ def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
         if name not in {state.terms.name for state in ledger.accounts()}:
             return missing
         asked = request_for(request.spec, request.contract, request.plan)
-        priced = ledger.price(asked)
+        try:
+            priced = ledger.price(asked)
+        except LedgerRefusal:
+            _check_source(request)
+            raise
     costs = {part.account: part.amount for part in priced.parts}
     remaining = {state.terms.name: state.remaining for state in priced.accounts}
     fitting = [fitting_epsilon(state, asked) for state in priced.accounts]
@@ -122,6 +128,15 @@ def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
             if each != name
         ],
     }
+
+
+def _check_source(request: Request) -> None:
+    """Refuse a file that is not there: a path with a typing error is bound to nobody, and is not to be bound."""
+    path = request.spec.source.path
+    if isinstance(path, Path) and not path.exists():
+        remedy = "correct source.path (relative to the spec's folder), or deliver the file"
+        problem = Problem(f"no such file: {path}", "an existing file", remedy)
+        raise SourceUnreadable([request.spec.finding(("source", "path"), problem)])
 
 
 def _workspace(folder: Path | None) -> Workspace | None:

@@ -28,6 +28,21 @@ def test_a_plan_tells_cost_and_error_without_the_data(place: Place, typed: Typed
     assert "data read  none" in lines
 
 
+def test_a_path_with_a_typing_error_is_no_such_file(shared: Place, typed: Typed) -> None:
+    """It is bound to nobody, but to bind it would be wrong; a file that is there is to be bound."""
+    spec = shared.spec("mistyped", ("path: adult.parquet", "path: adlut.parquet"))
+    said = typed("plan", str(spec), at=shared.workspace)
+    assert said.code == 2
+    assert "source.path" in said.err
+    assert f"found:   no such file: {shared.adult / 'adlut.parquet'}" in said.err
+    assert "bind" not in said.err
+    (shared.adult / "adlut.parquet").touch()
+    said = typed("plan", str(spec), at=shared.workspace)
+    (shared.adult / "adlut.parquet").unlink()
+    assert said.code == 4
+    assert "bind it: sudare budget bind" in said.err
+
+
 def test_a_plan_of_more_cells_foretells_more_memory_and_time(shared: Place, typed: Typed) -> None:
     """Both grow with the cells that are measured."""
     few = typed("plan", str(shared.spec("few")), "--json", at=shared.workspace).json
