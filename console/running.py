@@ -153,11 +153,16 @@ def make_release(options: RunOptions, where: Workspace, prefect: PrefectServer, 
 
     Raises:
         SudareError: with a note that says how the charge stands.
+        VersionWithdrawn: its version was withdrawn: what the command is to end with is not there.
         Interrupted: somebody stopped the command.
     """
     from flows import entrance
+    from flows.periods.publications import withdrawal
 
-    return entrance.make_release(options, where, Operator(options, where, prefect, stop))
+    outcome = entrance.make_release(options, where, Operator(options, where, prefect, stop))
+    if outcome.status == "withdrawn":
+        raise withdrawal(outcome.release, outcome.version)
+    return outcome
 
 
 def _taken_in(

@@ -26,6 +26,7 @@ from flows.capacity import check_capacity
 from flows.misfit_report import looked
 from flows.order import OperatorDecision, ReleaseOrder
 from flows.outcome import Outcome, outcome_of
+from flows.periods.publications import is_withdrawn
 from flows.prepare import check_contract_of, engine_failures_entered, gates_entered, source_rows
 from flows.request import Request, as_charged
 from privacy.ledger.errors import LedgerConflict
@@ -146,7 +147,7 @@ def _copy(
 ) -> str | None:
     """Copy what is whole here to the address that the spec publishes to, if it is one."""
     to, named, store = request.copy_to, request.spec.publish.credentials, request.store(workspace)
-    if to is None:
+    if to is None or is_withdrawn(ledger, publication):
         return None
     return copy(run, ledger, store, publication.release, publication.number, to, named)[1]
 

@@ -62,7 +62,8 @@ def published(ledger: Ledger, run_key: str, store: Path) -> Publication | None:
     folder = _folder(store, known)
     if _manifest_digest(folder) != known.manifest:
         return None
-    _move_latest(folder)
+    if known.status != "withdrawn":
+        _move_latest(folder)
     return Publication(known.release, known.number, folder, run_key)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
-from contracts.errors import Finding, Refused
+from contracts.errors import Finding
 from flows.outcome import Outcome, outcome_of
 from flows.periods.clock import check_own_date
 from flows.periods.period_state import may_run, state_by_ledger
@@ -17,15 +17,15 @@ from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from privacy.private_table import PrivateTable
 from tasks.products.charge_request import due_key, run_key
-from tasks.publish import published
+from tasks.publish import Publication, published
 from tasks.storage.sinks.copies import copy_published
 from tasks.storage.workspace.attempts import BEGUN, PUBLISHED, note_attempt
 from tasks.storage.workspace.run_folder import COMPLETE, RunFolder
 from tasks.storage.workspace.settings import Workspace
 
 
-class PeriodWithdrawn(Refused):
-    """The period was published and withdrawn; nothing brings it back unasked."""
+class VersionWithdrawn(LedgerRefusal):
+    """What is asked for was published and withdrawn; nothing brings it back unasked."""
 
 
 class SecondVersion(LedgerRefusal):
@@ -44,7 +44,7 @@ def settled(request: Request, workspace: Workspace, run: RunFolder, *, supersede
         run: held by this process; learns that the period is charged and published, whatever becomes of a copy.
         supersede: whether another version is wanted if the rows have changed.
     Raises:
-        PeriodWithdrawn: all its versions were withdrawn.
+        VersionWithdrawn: all its versions were withdrawn.
         DateMissing: another version of a period is wanted, on the due date of the first.
     """
     spec = request.spec
@@ -63,7 +63,7 @@ def settled(request: Request, workspace: Workspace, run: RunFolder, *, supersede
             return None
         entered = [version for version in ledger.versions(spec.release) if version.status != "allocated"]
         if newest is None:
-            raise _withdrawn(request, entered[-1])
+            raise withdrawal(spec.release, entered[-1].number)
         [standing] = [version for version in entered if version.number == newest]
         return _standing(ledger, standing.run_key, request, workspace, run)
 
@@ -76,7 +76,7 @@ def _standing(ledger: Ledger, run_key: str, request: Request, workspace: Workspa
         return None
     run.charge = COMPLETE
     copied = None
-    if request.copy_to is not None:
+    if request.copy_to is not None and not is_withdrawn(ledger, found):
         named = request.spec.publish.credentials
         copied = copy_published(ledger, store, found.release, found.number, request.copy_to, named)[1]
     return outcome_of(found, ledger, workspace, repeated=True, copied=copied)
@@ -124,11 +124,21 @@ def _second(request: Request, entered: Sequence[VersionEntry], left: int, *, rea
     return SecondVersion([Finding(f"release {spec.release}", "version", found, allowed, remedy)])
 
 
-def _withdrawn(request: Request, version: VersionEntry) -> PeriodWithdrawn:
-    found = f"v{version.number}, which was withdrawn"
-    remedy = "ask for another version with --supersede; it is charged if the rows or the spec have changed"
-    where = f"release {request.spec.release}"
-    return PeriodWithdrawn([Finding(where, "version", found, "a period that was not withdrawn", remedy)])
+def is_withdrawn(ledger: Ledger, version: Publication) -> bool:
+    """Say whether the journal says that a version was withdrawn."""
+    entered = ledger.versions(version.release)
+    return any(each.status == "withdrawn" for each in entered if each.number == version.number)
+
+
+def withdrawal(release: str, number: int) -> VersionWithdrawn:
+    """Return the refusal of a run that would make a version that was withdrawn."""
+    found = f"v{number}, which was withdrawn; nothing was drawn or charged"
+    remedy = (
+        "a new version needs other rows or another spec, and is charged: correct what was wrong, then run again with "
+        "--supersede"
+    )
+    allowed = "a version that was not withdrawn"
+    return VersionWithdrawn([Finding(f"release {release}", "version", found, allowed, remedy)])
 
 
 @contextmanager

@@ -165,6 +165,22 @@ def test_a_run_again_says_how_its_version_stands_and_that_a_closed_account_gives
     assert _again(place) == ("was published and withdrawn", False)
 
 
+def test_a_run_of_what_was_withdrawn_is_refused_and_brings_nothing_back(place: Place, typed: Typed) -> None:
+    """Exit 4 with what to do; `latest` stays away, and nothing is charged."""
+    spec = str(place.spec(NAME))
+    assert place.run("run", spec, "--json").code == 0
+    typed("releases", "withdraw", NAME, "--version", "1", "--reason", "wrong reference year", at=place.workspace)
+    before = typed("budget", "show", "adult-1994", "--json", at=place.workspace).json["loss"]
+    for words in ((), ("--supersede",)):
+        said = place.run("run", spec, *words)
+        assert said.code == 4
+        assert "found:   v1, which was withdrawn; nothing was drawn or charged" in said.err
+        assert "--supersede" in said.err
+    assert typed("budget", "show", "adult-1994", "--json", at=place.workspace).json["loss"] == before
+    assert not (place.workspace.releases / NAME / "latest").is_symlink()
+    assert _statuses(place, typed) == [(1, "withdrawn")]
+
+
 def _again(place: Place) -> tuple[str, bool]:
     """Return what a run is told that finds its version, and whether something is left for another one."""
     with closing(place.workspace.open_ledger()) as ledger:

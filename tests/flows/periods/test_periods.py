@@ -15,7 +15,7 @@ from console.main import execute
 from contracts.errors import GateBroken, SpecRefused
 from contracts.periods.period import read_periods
 from contracts.periods.time_blocks import time_block
-from flows.periods.publications import attempt_noted, settled
+from flows.periods.publications import VersionWithdrawn, attempt_noted, settled
 from flows.periods.states import PeriodStanding, standings
 from flows.prepare import intake
 from flows.request import read_request
@@ -112,6 +112,17 @@ def test_a_period_is_charged_to_its_own_account_and_published_once(
     assert settled(request, place.workspace, RunFolder(place.folder), supersede=True) is None
     with closing(place.ledger()) as ledger:
         assert ledger.verify() == []
+
+
+def test_a_withdrawn_period_is_refused_with_what_brings_it_back(place: Periodic) -> None:
+    _release(place, "2024Q2")
+    with closing(place.ledger()) as ledger:
+        ledger.withdraw("visits-2024-q2", 1, reason="a ward was mislabelled")
+    request = read_request(place.spec, place.workspace, "2024-Q2")
+    with pytest.raises(VersionWithdrawn, match="v1, which was withdrawn") as refused:
+        settled(request, place.workspace, RunFolder(place.folder), supersede=False)
+    assert refused.value.exit_code == 4
+    assert "--supersede" in refused.value.findings[0].remedy
 
 
 def test_days_are_not_told_apart_in_another_engine(place: Periodic) -> None:

@@ -229,6 +229,18 @@ def test_a_charge_that_was_given_back_is_for_the_same_rows_where_no_date_is_the_
             ledger.reserve(replace(charge.request, snapshot_hash="0" * 64))
 
 
+def test_a_date_whose_version_was_withdrawn_is_neither_made_nor_copied_again(place: Plain) -> None:
+    """A schedule that starts it again does not fail: it is told how the version stands."""
+    place.says(SCHEDULED.replace("to: releases/", "to: s3://nobody/releases"))
+    release_plainly(place.spec, place.workspace.root, due=FIRST)
+    with closing(place.ledger()) as ledger:
+        ledger.withdraw("visits", 1, reason="a ward was mislabelled")
+    request = read_request(place.spec, place.workspace, None, FIRST)
+    outcome = settled(request, place.workspace, RunFolder(place.folder), supersede=False)
+    assert outcome is not None
+    assert (outcome.status, outcome.copy, outcome.repeated) == ("withdrawn", None, True)
+
+
 @pytest.mark.parametrize("changed", [False, True])
 @pytest.mark.parametrize("later", [False, True])
 def test_a_date_whose_version_is_lost_from_the_store_is_refused_before_a_row_is_read(
