@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import InvalidOperation
 from typing import ClassVar, Final
 
 from pydantic import BaseModel, ValidationError
@@ -16,6 +16,7 @@ from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, read_classifier
 from privacy.classifiers.inputs import CardTerms, card_of, classifier_layout, inputs_of
 from privacy.classifiers.trainer import ClassificationTask, classification_task, trainer
+from privacy.generators.registry import TRAINERS
 from tasks.products.classifier.classifier_statement_checks import (
     CARD,
     INPUTS,
@@ -50,6 +51,7 @@ class ClassifierChecks(FittedChecks[ClassifierRecord, ClassifierMeaning, Classif
     """The checks of a version of a classifier."""
 
     statement: ClassVar = ClassifierRecord
+    registry = TRAINERS
 
     @property
     def untold(self) -> tuple[str, ...]:
@@ -70,7 +72,7 @@ class ClassifierChecks(FittedChecks[ClassifierRecord, ClassifierMeaning, Classif
     def read(self) -> list[Finding]:
         """Read contract and product again."""
         self.meaning, findings = read_classifier_meaning(self._record.replay, where=self._where)
-        return findings
+        return findings or self._read_fitter()
 
     def check_files(self, manifest: Manifest) -> list[Finding]:
         """Check that weights, inputs, card and what was drawn are all there, and nothing else."""
@@ -121,10 +123,13 @@ class ClassifierChecks(FittedChecks[ClassifierRecord, ClassifierMeaning, Classif
             return findings
         return findings + self._check_weights(weights, self._model, asked, options)
 
+    def _asked(self, meaning: ClassifierMeaning) -> ClassificationTask:
+        return self._task(meaning)[0]
+
     def _task(self, meaning: ClassifierMeaning) -> tuple[ClassificationTask, BaseModel]:
         """Return what the trainer was asked for, read again."""
         charge = self._record.replay.charge
-        epsilon, delta = Decimal(charge.epsilon), Decimal(charge.delta)
+        epsilon, delta = charge.amounts
         options = trainer(meaning.product.trainer).options.model_validate(meaning.product.options)
         asked = classification_task(meaning.product, meaning.contract, epsilon=epsilon, delta=delta)
         return replace(asked, epsilon=charge.planned_for), options

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from contracts.errors import Finding
 from privacy.evaluation.against_noisy import distance
-from privacy.generators.generator import Model
-from privacy.generators.registry import generator
+from privacy.generators.generator import Model, SynthesisTask
+from privacy.generators.registry import GENERATORS, generator
+from privacy.generators.release_plan import task_of
 from tasks.products.synthetic.reestimation import reestimate
 from tasks.products.synthetic.row_replay import check_published_rows
 from tasks.records.model.synthetic_statements import SyntheticRecord
@@ -43,6 +45,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
     """The checks of a synthetic version."""
 
     statement: ClassVar = SyntheticRecord
+    registry = GENERATORS
 
     @property
     def untold(self) -> tuple[str, ...]:
@@ -60,7 +63,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
     def read(self) -> list[Finding]:
         """Read contract and product again."""
         self.meaning, findings = read_synthetic(self._record.replay, where=self._where)
-        return findings
+        return findings or self._read_fitter()
 
     def check_files(self, manifest: Manifest) -> list[Finding]:
         """Check that rows, measurements, choices and model are all there, and nothing else."""
@@ -77,6 +80,12 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         findings += check_options(draws, generator(product.generator).options, product.options, where=self._where)
         self._sound = self._sound and not findings
         return findings + check_own_fields(self._record, self.meaning.product.options, where=self._where)
+
+    def _asked(self, meaning: SyntheticMeaning) -> SynthesisTask:
+        charge = self._record.replay.charge
+        epsilon, delta = charge.amounts
+        asked = task_of(meaning.product, meaning.contract, epsilon=epsilon, delta=delta)
+        return replace(asked, epsilon=charge.planned_for)
 
     def _fit_again(self, values: PublishedValues, meaning: SyntheticMeaning, model: Model, bar: Bar) -> RuleFindings:
         return reestimate(self._record.replay, self.events, values, meaning, model, bar)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
@@ -24,6 +25,7 @@ from tasks.records.model.statement import (
 )
 
 RECORD_SCHEMA: Final = "sudare-record/1"
+_MOST_DIGITS: Final = 400
 
 
 class Manifest(Statement):
@@ -92,13 +94,29 @@ class ChargeStatement(Statement):
     noise_epsilon: Units | None
 
     @property
+    def amounts(self) -> tuple[Decimal, Decimal]:
+        """Epsilon and delta.
+
+        Raises:
+            ValueError: one is no number, or one of more digits than a charge has.
+        """
+        try:
+            epsilon, delta = Decimal(self.epsilon), Decimal(self.delta)
+        except InvalidOperation as error:
+            raise ValueError("replay.charge: no number") from error
+        for each in (epsilon, delta):
+            if not each.is_finite() or max(abs(each.adjusted()), len(each.as_tuple().digits)) > _MOST_DIGITS:
+                raise ValueError(f"replay.charge: a number of more than {_MOST_DIGITS} digits")
+        return epsilon, delta
+
+    @property
     def planned_for(self) -> Fraction:
         """The ε that the noise was planned for: the spec's, where no other is stated.
 
         Raises:
             ValueError: the spec's is no number.
         """
-        return Fraction(self.epsilon) if self.noise_epsilon is None else Fraction(self.noise_epsilon, 10**12)
+        return Fraction(self.amounts[0]) if self.noise_epsilon is None else Fraction(self.noise_epsilon, 10**12)
 
 
 class ClaimStatement(Statement):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from privacy.accounting.events import PrivacyEvent
+from privacy.generators.generator import SynthesisTask
+from privacy.generators.registry import FitterRegistry
 from tasks.records.model.synthetic_statements import FittedRecord
 from tasks.records.model.version_statements import Manifest
+from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import check_draws
 from tasks.verification.draws.draw_checks import FileForm, FittedMeaning, PublishedValues
@@ -21,9 +24,11 @@ from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 from tasks.verification.fitted.file_forms import drawn_forms
 from tasks.verification.fitted.fit_options import options_on_word
 from tasks.verification.fitted.fitted_values import check_fitted_values, priced
+from tasks.verification.fitted.fitter_plan import NamedFitter
 from tasks.verification.fitted_meaning import check_kinds_of_draws, read_draws
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.outcomes import RuleFindings
+from tasks.verification.record_identity import OTHER
 
 RecordT = TypeVar("RecordT", bound=FittedRecord)
 MeaningT = TypeVar("MeaningT", bound=FittedMeaning)
@@ -37,7 +42,11 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
         record: its record.
         where: the record's file name.
         manifest_name: the manifest's.
+    Class attributes:
+        registry: where the product's generator or trainer is found by its name.
     """
+
+    registry: ClassVar[FitterRegistry]
 
     def __init__(self, record: RecordT, where: str, manifest_name: str) -> None:
         self._record, self._where, self._manifest_name = record, where, manifest_name
@@ -47,7 +56,7 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
         self._values: Mapping[str, NDArray[np.int64]] = {}
         self._rebuilt: Mapping[str, Any] = {}
         self._model: ModelT | None = None
-        self._fitted_again = False
+        self._fitted_again = self._stands_alone = False
 
     @property
     def record(self) -> RecordT:
@@ -61,11 +70,12 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
 
     @property
     def untraced(self) -> tuple[str, ...]:
-        """Options that nothing published shows."""
+        """What nothing published shows: options, and whose plan it is where two fitters have the same."""
         if self.meaning is None:
             return ()
         replay = self._record.replay
-        return options_on_word(replay.draws, replay.product["options"], fitted_again=self._fitted_again)
+        named = () if self._stands_alone or self._fitted_again else (self._fitter.field,)
+        return (*named, *options_on_word(replay.draws, replay.product["options"], fitted_again=self._fitted_again))
 
     @property
     def draws_complete(self) -> bool:
@@ -91,6 +101,33 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
             wrong = check_kinds_of_draws(replay, self.meaning, where=self._where)
             self._sound = self._sound and not wrong
             findings += wrong
+        if run is not None and self.meaning is not None and self._sound and not findings:
+            wrong, unplanned = self._check_fitter(self.meaning, run)
+            findings += wrong
+            skipped += unplanned
+        return findings, skipped
+
+    @property
+    def _fitter(self) -> NamedFitter:
+        """The generator or trainer that the record names."""
+        return NamedFitter(self.registry, self._record.replay.product[self.registry.noun], self._where)
+
+    def _read_fitter(self) -> list[Finding]:
+        """Refuse a fitter that is not registered here: nothing can be said of what it would plan or draw."""
+        findings = self._fitter.check_registered()
+        self.meaning = None if findings else self.meaning
+        return findings
+
+    def _check_fitter(self, meaning: MeaningT, run: JournalledRun) -> RuleFindings:
+        """Check that the named fitter plans what was charged, and whether another one would."""
+        written, charged = self._record.replay.product["options"], run.charge.events
+        try:
+            asked = self._asked(meaning)
+        except ValueError as error:
+            return [Finding(self._where, "replay.charge", printable(str(error)), "the charge of a fit", OTHER)], []
+        findings, skipped = self._fitter.check_plan(asked, written, charged)
+        if not findings and not skipped:
+            self._stands_alone = self._fitter.stands_alone(asked, written, charged)
         return findings, skipped
 
     def replay(
@@ -117,6 +154,10 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
         if self._model is None or self.meaning is None or len(self._values) != measured:
             return [], ["the model: it or what was measured cannot be read"]
         return self._fit_again(PublishedValues(self._values, self._rebuilt), self.meaning, self._model, bar)
+
+    @abstractmethod
+    def _asked(self, meaning: MeaningT) -> SynthesisTask:
+        """Return what the fitter was asked for, read again, at the epsilon that the noise was planned for."""
 
     @abstractmethod
     def _check_outcome(self, files: OpenFiles, meaning: MeaningT) -> list[Finding]:

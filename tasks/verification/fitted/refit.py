@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -91,9 +90,9 @@ def refit(
         fitter = again.fitter()
         options: BaseModel = fitter.options.model_validate(again.options)
         unlimited, charge = without_limit(options), replay.charge
-        epsilon, delta = Decimal(charge.epsilon), Decimal(charge.delta)
+        epsilon, delta = charge.amounts
         plan = again.plan(unlimited, epsilon=epsilon, delta=delta, noise_epsilon=charge.planned_for)
-    except (SudareError, ValidationError, InvalidOperation, ValueError) as error:
+    except (SudareError, ValidationError, ValueError) as error:
         return None, [], [f"{process}: this installation cannot plan it ({printable(str(error))})"]
     grant, seed = PublishedDraws(replay, events, values, meaning), again.published_seed
     try:

@@ -34,7 +34,7 @@ OWN_FIELDS = {
 }
 """Fields that neither record nor journal nor manifest give: a generator's unwritten options, what stands in files."""
 UNCONFIRMED: dict[str, set[Path_]] = {
-    "synthetic": {("replay", "charge", "delta"), ("replay", "charge", "epsilon"), ("replay", "notes")},
+    "synthetic": {("replay", "notes")},
     "classifier": {
         ("replay", "charge", "epsilon"),
         ("replay", "draws", 0, "shape", 0),
