@@ -38,7 +38,7 @@ def report(facts: RunFacts, *, folder: Path, auditors: AuditorCopies) -> None:
     """
     try:
         with step("report") as bar:
-            files = write_files(facts, folder)
+            files = tuple(sorted(write_files(facts, folder), key=lambda file: file.path))
             bar.advance(0.7)
             run = Run(facts, files)
             record, found = build_record(run), evidence_of(run)

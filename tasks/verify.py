@@ -50,7 +50,7 @@ from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES, RuleOutco
 from tasks.verification.product_checks import ProductChecks
 from tasks.verification.public_keys import KEY, read_public_key
 from tasks.verification.recompute.effort import MOST_TERMS
-from tasks.verification.record_identity import check_charge, check_formulas, check_identity
+from tasks.verification.record_identity import check_charge, check_form, check_formulas, check_identity
 from tasks.verification.succession import Surroundings, check_before, check_names, look_around
 from tasks.verification.trial import tried
 
@@ -228,6 +228,7 @@ class _Verification:
         if self._product is None:
             return self._close(findings + wrong, ("what the record says: it cannot be read",))
         product, record, skipped = self._product, self._product.record, []
+        findings += check_form(record, value, where=RECORD)
         findings += product.read()
         if self._manifest is None:
             skipped.append("the record against the manifest: no readable manifest")

@@ -127,6 +127,16 @@ def plain_decimal(number: Decimal) -> Decimal:
     return Decimal(text.rstrip("0").rstrip(".") if "." in text else text)
 
 
+def plain_text(number: Decimal) -> str:
+    """Write a finite number in the one form that records and specs share."""
+    return str(plain_decimal(number))
+
+
+def six_digits(value: float) -> str:
+    """Write a computed number in the one form that records have: six digits, no zeros at the end."""
+    return f"{value:.6g}"
+
+
 def spelled(number: Decimal) -> str:
     """Write a number as people do: 1e309, not 1E+309."""
     return str(number).replace("E+", "e").replace("E", "e")

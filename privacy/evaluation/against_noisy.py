@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.reading.scalars import six_digits
+
 _AT_ONCE = 1 << 20
 
 
@@ -27,7 +29,7 @@ class Distance:
 
     def to_json(self) -> dict[str, str]:
         """Return both errors as text of six digits."""
-        return {"mean_absolute": f"{self.mean_absolute:.6g}", "rmse": f"{self.rmse:.6g}"}
+        return {"mean_absolute": six_digits(self.mean_absolute), "rmse": six_digits(self.rmse)}
 
 
 def distance(published: NDArray[Any], noisy: NDArray[np.int64], kept: NDArray[np.bool_] | None = None) -> Distance:

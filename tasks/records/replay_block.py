@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from contracts.reading.scalars import plain_text
 from privacy.ledger.terms import Charge
 from tasks.records.groups.account import taken
 from tasks.records.groups.field import Run
@@ -22,8 +23,8 @@ def replay(run: Run) -> dict[str, Any]:
         "spec_digest": facts.charge.request.spec_digest,
         "charge": {
             "account": facts.spec.charge.account,
-            "epsilon": str(facts.spec.charge.epsilon),
-            "delta": str(facts.spec.charge.delta),
+            "epsilon": plain_text(facts.spec.charge.epsilon),
+            "delta": plain_text(facts.spec.charge.delta),
             "noise_epsilon": facts.charge.request.noise_epsilon,
         },
         "product": facts.spec.product.model_dump(mode="json"),

@@ -65,7 +65,7 @@ def read_json(data: bytes, *, where: str) -> tuple[Any, list[Finding]]:
     except ValueError as error:
         return None, [Finding(where, "the file", printable(str(error)), "values that JSON can hold", CHANGED)]
     if data != expected:
-        return value, [_not_canonical(data, expected, where)]
+        return value, [other_form(data, expected, where)]
     # Neither a spec nor a contract may hold such marks, so no version of ours does; canonical form escapes none.
     mark = _MARKS.search(data.decode("utf-8"))
     if mark is None:
@@ -75,11 +75,11 @@ def read_json(data: bytes, *, where: str) -> tuple[Any, list[Finding]]:
     return value, [Finding(where, place, found, "text that reads in the order in which it is written", CHANGED)]
 
 
-def _not_canonical(data: bytes, expected: bytes, where: str) -> Finding:
+def other_form(data: bytes, expected: bytes, where: str) -> Finding:
     """Name the first byte at which the file leaves the one form that its value has."""
     pairs = zip(data, expected, strict=False)
     at = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(data), len(expected)))
-    allowed = f"{shown(expected[at : at + 24])}: sorted keys, two-space indents, one final newline"
+    allowed = f"{shown(expected[at : at + 24])}: each key once and in order, two-space indents, one final newline"
     return Finding(where, _place(data, at), shown(data[at : at + 24]), allowed, CHANGED)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from contracts.contract.contract import Contract
 from contracts.message import message
+from contracts.reading.scalars import plain_text, six_digits
 from contracts.release.tables.levels import level_name
 from contracts.release.tables.product import TableForm
 from privacy.accounting.calculus import PureCalculus
@@ -176,7 +177,7 @@ def _total(facts: RunFacts) -> int | None:
 def _standard_error(facts: RunFacts) -> str | None:
     """Give the standard error of a total that was estimated from all sums."""
     estimated = facts.estimated_total
-    return None if estimated is None else f"{sqrt(estimated.variance):.6g}"
+    return None if estimated is None else six_digits(sqrt(estimated.variance))
 
 
 def _kept(facts: RunFacts) -> str:
@@ -191,7 +192,7 @@ def _table(facts: RunFacts, table: ReleasedTable) -> dict[str, Any]:
         "name": table.name,
         "columns": list(table.columns),
         "method": refined.method,
-        "lambda": None if refined.lambda_ is None else str(refined.lambda_),
+        "lambda": None if refined.lambda_ is None else plain_text(refined.lambda_),
         "chosen": None if refined.chosen is None else {"of": refined.chosen.of, "by": refined.chosen.by},
         "estimated_rmse": estimated_rmse(table),
         "disagreement": disagreement(table),

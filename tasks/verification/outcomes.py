@@ -197,8 +197,8 @@ class VerificationReport:
 
 
 NOT_COMPARED: Final = (
-    "whether pages, label and entries read as what is published: words by other code: not compared, go by the "
-    "statement, record.json"
+    "whether record.html, record.ja.html, label.html, croissant.json, deployment.yaml and lineage.json read as what "
+    "is published: words by other code: not compared, go by the statement, record.json"
 )
 
 NOTE: Final = (

@@ -1,7 +1,7 @@
 """Is the record about this version, this contract and this charge? The checks, in this order.
 
 1. release and version are the manifest's
-2. auditor-only values are withheld, and committed to; the record lists each data file once
+2. auditor-only values are withheld, and committed to; the record lists each data file once, and has one form
 3. the contract, read again, hashes to its digest, and charge and record name the same contract, spec, account
 4. the product, read again, has the tables that the record replays, refined as the product says
 5. the manifest's files are those that the record speaks of, no more and no fewer
@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from contracts.canonical import digest
+from contracts.canonical import digest, readable_json
 from contracts.contract.contract import Contract
 from contracts.contract.spreadsheet import formula_problem
 from contracts.errors import Finding
@@ -31,6 +31,7 @@ from contracts.release.tables.table_form import form_problems
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.suppression import Threshold, threshold_for
 from tasks.records.files.part_names import parts_among
+from tasks.records.model.auditor_statements import withheld
 from tasks.records.model.journal_statements import ChargeBody
 from tasks.records.model.statement import validation_findings
 from tasks.records.model.version_statements import (
@@ -41,7 +42,7 @@ from tasks.records.model.version_statements import (
     ReplayTerms,
     TableStatement,
 )
-from tasks.records.strict_json import printable, shown
+from tasks.records.strict_json import other_form, printable, shown
 from tasks.verification.inclusion import JournalledRun
 
 ProductT = TypeVar("ProductT", bound=BaseModel)
@@ -94,6 +95,18 @@ def check_identity(record: RecordTerms, manifest: Manifest, *, where: str) -> li
         remedy = "auditors cannot tell whether their copy is of this record: ask the publisher"
         findings.append(Finding(where, "auditor_commitment", "nothing", "the commitment to the full record", remedy))
     return findings + _check_listed_files(record, manifest, where)
+
+
+def check_form(record: RecordTerms, value: Any, *, where: str) -> list[Finding]:
+    """Check that the record is written in the one form that it has: `value` is what was read as `record`."""
+    found, understood = withheld(value), withheld(record.model_dump(mode="json", by_alias=True))
+    findings, paths = [], [file.path for file in record.files]
+    written = readable_json(understood)
+    if readable_json(found) != written:
+        findings.append(other_form(readable_json(found), written, where))
+    if paths != sorted(paths):
+        findings.append(Finding(where, "files", "in another order", "in the order of their paths", OTHER))
+    return findings
 
 
 def _check_listed_files(record: RecordTerms, manifest: Manifest, where: str) -> list[Finding]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.column import Cells
 from contracts.errors import Finding
+from contracts.reading.scalars import six_digits
 from contracts.release.tables.product import Refine, TableSpec
 from privacy.accounting.events import CountNoise
 from privacy.marginals.suppression import Threshold
@@ -244,11 +245,11 @@ def check_choice(table: TableStatement, refined: Refined | RefinedCells, *, wher
     ]
     gap, stated_gap = refined.disagreement, table.disagreement
     if gap is None or stated_gap is None or not _near(stated_gap, gap):
-        pairs.append(("disagreement", stated_gap, None if gap is None else f"{gap:.6g}"))
+        pairs.append(("disagreement", stated_gap, None if gap is None else six_digits(gap)))
     for name, stated in table.estimated_rmse.items():
         error = refined.estimated_rmse.get(name)
         if error is not None and not _near(stated, error):
-            pairs.append((f"estimated_rmse of {name}", stated, f"{error:.6g}"))
+            pairs.append((f"estimated_rmse of {name}", stated, six_digits(error)))
     at = printable(f"replay.tables, {table.name}")
     named = [(f"{at}: {field}", found, expected) for field, found, expected in pairs]
     return list(differences(named, where=where, allowed=_AGAIN))
@@ -303,7 +304,7 @@ def check_total(
         allowed = f"{kept}: an average of sums may be left where tables are refined one by one, and only there"
         return [Finding(where, "replay.total.kept", stated.kept, allowed, _NOT_POST_PROCESSED)]
     error = estimated if kind == "estimated" else None
-    spread = None if error is None else f"{sqrt(error.variance):.6g}"
+    spread = None if error is None else six_digits(sqrt(error.variance))
     if (stated.standard_error is None) != (kind != "estimated") or not _same_error(stated.standard_error, spread):
         found, allowed = str(stated.standard_error), f"{spread}, recomputed from the noise"
         return [Finding(where, "replay.total.standard_error", found, allowed, _NOT_POST_PROCESSED)]

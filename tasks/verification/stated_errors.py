@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from contracts.errors import Finding
+from contracts.reading.scalars import six_digits
 from privacy.evaluation.against_noisy import Distance
 from privacy.table_plans.plan import table_key
 from tasks.records.model.synthetic_statements import SyntheticRecord
@@ -34,7 +35,7 @@ def check_distances(record: RecordTerms, found: Mapping[str, Distance], *, where
             text, value = getattr(stated[key], name), getattr(found[key], name)
             if not math.isclose(float(text), value, rel_tol=_TOLERANCE, abs_tol=1e-9):
                 at = printable(f"replay.distances, {key}: {name}")
-                findings.append(Finding(where, at, shown(text), f"{value:.6g}, recomputed", _MISLEADING))
+                findings.append(Finding(where, at, shown(text), f"{six_digits(value)}, recomputed", _MISLEADING))
     return findings
 
 

@@ -51,10 +51,11 @@ def check_words(
     """
     told, again = explain(value, proof, manifest), words_of_this_code(record.declarations.software)
     findings = check_descriptions(folder, told, manifest, sound, again=again and complete)
+    if complete:
+        findings += _check_own(record, proof, manifest)
     if not again:
         return Words(tuple(findings), (NOT_COMPARED,))
     if complete:
-        findings += _check_own(record, proof, manifest)
         findings += check_pages(folder, told, manifest)
         findings += check_whole(catalogue, told, where="croissant.json")
     return Words(tuple(findings))

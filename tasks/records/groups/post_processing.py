@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import ImpossibleCells
 from contracts.message import SENTENCES, joined, message
+from contracts.reading.scalars import six_digits
 from privacy.marginals.suppression import rule_statement
 from privacy.refine.intervals import interval_statement
 from privacy.refine.total import total_kind as total_kind_of
@@ -249,13 +250,13 @@ def _zeroed(impossible: ImpossibleCells) -> str:
 
 def estimated_rmse(table: ReleasedTable) -> dict[str, str]:
     """Give the error that is expected of each method that was judged [rows], as text of six digits."""
-    return {name: f"{error:.6g}" for name, error in sorted(table.refined.estimated_rmse.items())}
+    return {name: six_digits(error) for name, error in sorted(table.refined.estimated_rmse.items())}
 
 
 def disagreement(table: ReleasedTable) -> str | None:
     """Give how far a margin of the table may lie from another table's [rows]; None where it was refined alone."""
     gap = table.refined.disagreement
-    return None if gap is None else f"{gap:.6g}"
+    return None if gap is None else six_digits(gap)
 
 
 def total_kind(run: Run) -> str:

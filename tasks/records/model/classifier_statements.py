@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from tasks.records.model.statement import Count, Hash, StatedText, Statement, Tuple
+from tasks.records.model.statement import Count, Hash, StatedText, Statement, Tuple, only_form
 from tasks.records.model.synthetic_statements import FittedRecord, FittedReplay, SeedText
 
-Decimal = Annotated[str, Field(pattern=r"^-?[0-9]{1,20}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?$")]
+Limit = Annotated[
+    str,
+    Field(pattern=r"^-?[0-9]{1,20}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?$"),
+    AfterValidator(lambda text: only_form(text, repr(float(text)))),
+]
 
 
 class WeightsStatement(Statement):
@@ -19,7 +23,7 @@ class WeightsStatement(Statement):
     inputs: StatedText
     card: StatedText
     widths: Tuple[Count]
-    range: Tuple[Decimal] | None
+    range: Tuple[Limit] | None
     sha256: Hash
 
 

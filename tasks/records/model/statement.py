@@ -6,12 +6,13 @@ it is true is for `tasks.verification`.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Annotated, Any, Final, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from contracts.errors import Finding
-from contracts.reading.scalars import as_tuple
+from contracts.reading.scalars import as_tuple, plain_text, six_digits
 from contracts.reading.validation_errors import dotted
 from tasks.records.strict_json import printable, shown
 
@@ -26,7 +27,24 @@ Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 StatedText = Annotated[str, Field(max_length=4096)]
 Units = Annotated[int, Field(ge=0, le=10**30)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
-NumberText = Annotated[str, Field(pattern=r"^[0-9]{1,20}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,2})?$")]
+_DIGITS: Final = Field(pattern=r"^[0-9]{1,20}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,2})?$")
+
+
+def only_form(text: str, written: str) -> str:
+    """Refuse another form of a number than the written one: digits that mean nothing may say something.
+
+    Raises:
+        ValueError: it is another one.
+    """
+    if text != written:
+        raise ValueError(f"a number is written in one form: {written}")
+    return text
+
+
+PlainNumber = Annotated[str, _DIGITS, AfterValidator(lambda text: only_form(text, plain_text(Decimal(text))))]
+"""A number from a spec, or chosen as one."""
+SixDigits = Annotated[str, _DIGITS, AfterValidator(lambda text: only_form(text, six_digits(float(text))))]
+"""A computed number."""
 Value = Annotated[int, Field(ge=-(2**62), le=2**62)]
 
 

@@ -15,8 +15,9 @@ from tasks.records.model.statement import (
     FileStatement,
     Hash,
     KeyId,
-    NumberText,
+    PlainNumber,
     Signature,
+    SixDigits,
     StatedText,
     Statement,
     Tuple,
@@ -177,7 +178,7 @@ class TotalStatement(Statement):
 
     kind: Literal["estimated", "noisy", "invariant", "none"]
     value: Value | None
-    standard_error: NumberText | None
+    standard_error: SixDigits | None
     kept: Literal["by_all", "where_it_gains"]
 
 
@@ -203,10 +204,10 @@ class TableStatement(Statement):
     name: StatedText
     columns: Tuple[StatedText]
     method: Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy"]
-    lambda_: NumberText | None = Field(alias="lambda")
+    lambda_: PlainNumber | None = Field(alias="lambda")
     chosen: ChosenStatement | None
-    estimated_rmse: dict[StatedText, NumberText]
-    disagreement: NumberText | None
+    estimated_rmse: dict[StatedText, SixDigits]
+    disagreement: SixDigits | None
     integers: bool
     total: Value | None
     notes: Tuple[StatedText]
@@ -229,8 +230,8 @@ class ReferenceStatement(Statement):
 class DistanceStatement(Statement):
     """How far published counts, or those that a model expects, lie from the noisy ones [rows]."""
 
-    mean_absolute: NumberText
-    rmse: NumberText
+    mean_absolute: SixDigits
+    rmse: SixDigits
 
 
 class ReplayTerms(Statement):

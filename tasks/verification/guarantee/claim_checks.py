@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from contracts.errors import Finding
-from contracts.reading.scalars import parse_decimal
+from contracts.reading.scalars import parse_decimal, plain_text
 from privacy.accounting.amounts import ATTO, PICO, atto_to_text, pico_to_text
 from tasks.records.model.version_statements import ReplayTerms
 from tasks.records.strict_json import printable, shown
@@ -100,10 +100,15 @@ def _check_terms(replay: ReplayTerms, where: str) -> list[Finding]:
     findings = []
     claims = ("epsilon", replay.claim.epsilon, PICO, 1000), ("delta", replay.claim.delta, ATTO, 1)
     for name, claimed, unit, most in claims:
-        written = _number(getattr(replay.charge, name))
+        stated = getattr(replay.charge, name)
+        written = _number(stated)
         if written is None or written > most:
-            found = shown(getattr(replay.charge, name))
-            findings.append(Finding(where, f"replay.charge.{name}", found, f"a number from 0 to {most}", OTHER))
+            findings.append(
+                Finding(where, f"replay.charge.{name}", shown(stated), f"a number from 0 to {most}", OTHER)
+            )
+        elif stated != (text := plain_text(Decimal(stated))):
+            allowed = f"{text}, the one form that is written"
+            findings.append(Finding(where, f"replay.charge.{name}", shown(stated), allowed, OTHER))
         elif claimed > written * unit * (1 + TOLERANCE):
             found, allowed = _text(Fraction(claimed, unit)), f"at most {_text(written)}, the spec's charge"
             findings.append(Finding(where, f"replay.claim.{name}", found, allowed, _OVERSTATED))

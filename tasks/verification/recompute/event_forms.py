@@ -117,6 +117,8 @@ def positive(text: Any, what: str) -> Fraction:
     """Read a positive rational from text."""
     if not isinstance(text, str) or not _RATIONAL.fullmatch(text) or Fraction(text) == 0:
         raise NotRecomputable(f"{what} is {str(text)[:60]!r}; allowed: a positive rational such as '1/2'")
+    if text != str(Fraction(text)):
+        raise NotRecomputable(f"{what} is {text[:60]!r}; allowed: lowest terms, {str(Fraction(text))[:60]!r}")
     return Fraction(text)
 
 

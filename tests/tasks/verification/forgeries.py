@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,12 @@ def distance(draw: str, **changed: str) -> Change:
 def table(**changed: Any) -> Change:
     """State something else of the first table."""
     return replay(lambda r: r["tables"][0].update(changed))
+
+
+def of_terms(rational: str, factor: int) -> str:
+    """Write the same rational number in other terms."""
+    fraction = Fraction(rational)
+    return f"{fraction.numerator * factor}/{fraction.denominator * factor}"
 
 
 def set_moves(entry: Json) -> None:
@@ -427,6 +434,27 @@ FORGERIES = {
     ),
     "another number published": Forgery(
         {4}, journal=lambda e: of_kind(e, "version_published").update(number=7), says="as in MANIFEST.json"
+    ),
+    "digits behind an error": Forgery(
+        {5},
+        record=replay(lambda r: next(iter(r["distances"].values())).update(rmse="12.2459000000000482130017")),
+        says="one form: 12.2459",
+        where={"record.json"},
+    ),
+    "a spec's epsilon written otherwise": Forgery(
+        {7}, record=replay(lambda r: r["charge"].update(epsilon=f"0{r['charge']['epsilon']}")), says="the one form"
+    ),
+    "a delta of zero written otherwise": Forgery(
+        {7}, record=replay(lambda r: r["charge"].update(delta="0e-1")), says="0, the one form"
+    ),
+    "a rational of other terms": Forgery(
+        {7, 10}, *event(0, lambda e: e.update(inverse_scale=of_terms(e["inverse_scale"], 48213))), says="lowest terms"
+    ),
+    "data files in another order": Forgery(
+        {5}, record=lambda r: r["files"].reverse(), says="in the order of their paths", where={"record.json"}
+    ),
+    "a key left out that has no value": Forgery(
+        {5}, record=replay(lambda r: r["draws"][0].pop("listed")), says="listed", where={"record.json"}
     ),
     "a time to the second": Forgery(
         {4}, journal=lambda e: e[-1].update(at=f"{e[-1]['at'][:14]}12:34Z"), says="12:34Z", where={"PROOF.json"}

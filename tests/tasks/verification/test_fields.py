@@ -11,6 +11,7 @@ import pytest
 
 from tasks.records.explanation import published_explanation
 from tasks.verification.outcomes import NOT_COMPARED
+from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
 from tasks.verify import verify
 from tests.tasks.products.tables.test_minimum_frequency import suppressing
 from tests.tasks.verification.forgery import Json, as_forged, forge, load, told, with_words
@@ -176,6 +177,10 @@ def test_a_field_that_follows_from_the_version_is_not_declared(tables: Version, 
     report = verify(version.folder, public_key=version.key)
     assert broken(report) == {10}
     assert f"declarations.fields.{path}" in {finding.field for finding in report.findings}
+    with_words(version, lambda record: told(record, "software.code", "f" * 64))
+    report = verify(version.folder, public_key=version.key)
+    assert NOT_COMPARED in report.cannot_tell
+    assert [finding.field for finding in report.findings] == [f"declarations.fields.{path}"]
 
 
 def test_words_by_other_code_are_explained_by_this_one(tables: Version, tmp_path: Path) -> None:
@@ -185,6 +190,7 @@ def test_words_by_other_code_are_explained_by_this_one(tables: Version, tmp_path
     report = verify(version.folder, public_key=version.key)
     assert report.ok, report.findings
     assert NOT_COMPARED in report.cannot_tell
+    assert all(name in NOT_COMPARED for name in {*DESCRIPTIONS, *FIXED_FILES})
     before, after = (
         published_explanation(lambda name, folder=folder: (folder / name).read_bytes()).values
         for folder in (tables.folder, version.folder)
