@@ -219,7 +219,7 @@ def less_learned(folder: Path) -> None:
                 folder / "lineage.json",
                 lambda e: e["outputs"][0]["outputFacets"]["outputStatistics"].update(rowCount=7),
             ),
-            "data/pay",
+            "data/hired",
         ),
         ("lineage.json", lambda folder: edit(folder / "lineage.json", lambda e: e.update(extra=1)), "other bytes"),
         ("label.html", replaced("label.html", 'value="2.499999995191"', 'value="0.1"'), "0.1"),
