@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from tasks.records.model.statement import Count, Hash, StatedText, Statement, Tuple, only_form
 from tasks.records.model.synthetic_statements import FittedRecord, FittedReplay, SeedText
 
-Limit = Annotated[
+RangeNumber = Annotated[
     str,
     Field(pattern=r"^-?[0-9]{1,20}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?$"),
     AfterValidator(lambda text: only_form(text, repr(float(text)))),
@@ -23,7 +23,7 @@ class WeightsStatement(Statement):
     inputs: StatedText
     card: StatedText
     widths: Tuple[Count]
-    range: Tuple[Limit] | None
+    range: Tuple[RangeNumber] | None
     sha256: Hash
 
 

@@ -115,7 +115,7 @@ FORGERIES: dict[str, tuple[int, Callable[[Path], object], Callable[[Json], objec
         lambda r: None,
         "the bytes that follow",
     ),
-    "another range": (9, lambda f: None, lambda r: replayed(range=["-9.0", "9.0", "-9", "9.0"])(r), "range"),
+    "another range": (9, lambda f: None, lambda r: replayed(range=["-9.0", "9.0", "-9.0", "9.0"])(r), "range"),
     "a range of two numbers": (5, lambda f: None, lambda r: replayed(range=["-9.0", "9.0"])(r), "range"),
     "another width": (5, lambda f: None, replayed(widths=[13, 4]), "widths"),
     "another place of the weights": (5, lambda f: None, replayed(weights="model/card.md"), "replay.model.weights"),
