@@ -57,7 +57,7 @@ def test_a_version_of_a_model_has_no_rows_and_weights_out_of_range_are_refused(
         published_record(version.folder)
     edit(
         version.folder / "record.json",
-        lambda record: record["replay"]["model"].update(range=["-0.01", "0.01", "-1", "1"]),
+        lambda record: record["replay"]["model"].update(range=["-0.01", "0.01", "-1.0", "1.0"]),
     )
     record, meaning = published_classifier_record(version.folder)
     with pytest.raises(SpecRefused, match=r"outside of the range -0\.01 to 0\.01"):
