@@ -77,8 +77,8 @@ def test_an_honest_record_takes_a_small_part_of_the_bound(
 @pytest.mark.parametrize(
     "events",
     [
-        [laplace(f"1/{n}", [4096, -4096]) for n in range(2, 1000)],
-        [sampled(f"1/{n}", "1/2", 1) for n in range(2, 12)],
+        [laplace(str(Fraction(1, n)), [4096, -4096]) for n in range(1, 1000)],
+        [sampled(str(Fraction(1, n)), "1/2", 1) for n in range(1, 11)],
         [sampled("1/10", "1/1000000000000", 10**9)],
         [laplace(f"1/{10**50 + 2 * n + 1}", [1]) for n in range(3000)],
     ],
@@ -97,7 +97,8 @@ def test_a_common_denominator_without_end_is_refused_wherever_rationals_are_adde
     drawn = [laplace(str(value), [1]) for value in values]
     with bounded(10**6), pytest.raises(TooMuchWork):
         check_budget([{"kind": "pure", "epsilon": "1"}], drawn, where="record.json")
-    noise = [{"kind": "discrete_gaussian", "sigma_squared": str(1 + value), "moves": [1]} for value in values]
+    large = [Fraction(10**50 + 2 * n + 1, 3) for n in range(3000)]
+    noise = [{"kind": "discrete_gaussian", "sigma_squared": str(value), "moves": [1]} for value in large]
     with bounded(10**6), pytest.raises(TooMuchWork):
         delta_at(noise, Fraction(1))
 
