@@ -1,9 +1,8 @@
 """The ledger: accounts, caps, charges, grants and the journal, in one database.
 
-A charge is reserved whole before anything private reaches a mechanism; `open_charge` commits `opened` before a
-grant can measure; only a charge that was never opened is returned. Amounts are integers in 10⁻¹² units of the
-account's calculus, rounded against the spender; sums never pass the cap, because each reservation is decided and
-written in one transaction that holds the write lock. One charge takes from every account that its people have.
+A charge is reserved whole, from every account of its people, and opened (`open_charge`) before a grant can measure.
+Only a charge that was never opened is returned. Amounts are integers in 10⁻¹² units, rounded against the spender.
+Each reservation is one transaction that holds the write lock, so sums never pass the cap.
 """
 
 from __future__ import annotations
