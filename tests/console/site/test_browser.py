@@ -20,6 +20,7 @@ from console.site.version import folder_of, verified
 from tests.console.site.conftest import Served, Shown, answered, serving
 from tests.console.site.test_pages import PAGES
 
+pytestmark = pytest.mark.timeout(900)
 PHONE, DESK = (390, 844), (1200, 900)
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None

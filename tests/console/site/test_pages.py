@@ -281,6 +281,7 @@ def test_a_preview_is_the_beginning_of_the_table(client: TestClient) -> None:
     assert client.get("/releases/adult-tables/v3/tables", params={"file": "record.json"}).status_code == 404
 
 
+@pytest.mark.timeout(900)
 def test_verification_is_live_and_notices_a_changed_file(shown: Shown, site: Site, tmp_path: Path) -> None:
     """An untouched version holds; one flipped byte later the same page says that it does not, and names the file."""
     good = answered(lambda: verified(site, folder_of(site, "adult-tables", 3)))

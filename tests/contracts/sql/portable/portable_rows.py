@@ -149,7 +149,9 @@ def values_of(column: Column, kind: ValueKind) -> list[Any]:
             return [None, True, False]
         if kind == "fixed":
             return [*(each if each is None else Decimal(each) for each in whole), Decimal("20201231.5")]
-        return [*map(_float, whole), math.nan, math.inf, 20201231.5] if kind == "real" else whole
+        beside = [math.nextafter(float(day), end) for day in (10000101, 20201231, 99991231) for end in (0, math.inf)]
+        odd = [math.nan, math.inf, -math.inf, 1e300, -0.0, 1e-300, 20201231.5]
+        return [*map(_float, whole), *odd, *beside] if kind == "real" else whole
     if isinstance(domain, CategoryDomain | MappingDomain):
         known = [*domain.categories, *domain.missing, *(dict(getattr(domain, "mapping", ())))]
         if kind == "text":

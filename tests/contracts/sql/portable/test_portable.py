@@ -60,6 +60,7 @@ def people() -> tuple[Contract, dict[str, ValueKind]]:
         "weeks": "day",
         "flags": "flag",
         "quarters": "day",
+        "compact days": "real",
     }
     columns = [COLUMNS[name].model_copy(update={"name": name}) for name in names]
     return contract_of(*columns, unit=UNIT), {"person": "text", **names}
@@ -80,6 +81,13 @@ def test_all_that_an_engine_is_asked_is_written_in_its_dialect(dialect: Dialect)
     assert len(list(parsed(stage, dialect).find_all(exp.RowNumber))) == 2
     hashes = {"trino": "TO_UTF8(", "bigquery": "TO_HEX("}.get(dialect, "SHA2")
     assert stage.upper().count(hashes) == 2
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_the_sql_of_a_column_is_short_enough_for_the_parser_of_an_engine(name: str, kind: ValueKind) -> None:
+    """Spark's parser takes a gigabyte for 250,000 letters: what is named often is computed of little."""
+    contract = contract_of(COLUMNS[name].model_copy(update={"name": "x"}))
+    assert len(sql_of(staged(contract, {"x": kind}, keys=("a" * 64, "b" * 64)), "pyspark")) < 40_000
 
 
 def test_a_marginal_is_counted_over_the_stage_by_row_major_numbers() -> None:
