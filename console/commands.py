@@ -55,6 +55,7 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
         {
             "gaps": "console.gaps:gaps",
             "catalog": "console.releases_catalog:catalog",
+            "diff": "console.releases_diff:diff",
             "list": "console.releases:list_releases",
             "show": "console.releases:show",
             "withdraw": "console.releases:withdraw",

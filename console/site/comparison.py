@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any, Final
 
 from console.site.asking import NotThere, Page, Site
-from console.site.folders import Folder
+from console.site.folders import Folder, Folders
 from console.site.releases import version_object
 from console.site.version import facts_of, folder_of
 
@@ -43,15 +43,16 @@ def compare_page(site: Site, release: str, first: int, second: int) -> Page:
     key = (one.entry.manifest, other.entry.manifest)
     found = site.comparisons.get(key)
     if found is None:
-        found = _compared(site, one, other)
+        found = compare_versions(site.folders, one, other)
         site.comparisons.keep(key, found)
     told = {"release": release, "first": version_object(one.entry), "second": version_object(other.entry)}
     return Page("compare", {**told, **found})
 
 
-def _compared(site: Site, one: Folder, other: Folder) -> dict[str, Any]:
-    records = [site.folders.record(folder) for folder in (one, other)]
-    facts = [facts_of(site.folders.values(folder)) for folder in (one, other)]
+def compare_versions(folders: Folders, one: Folder, other: Folder) -> dict[str, Any]:
+    """Compare two versions whose folders are as they were published: guarantee, contract, tables, as plain data."""
+    records = [folders.record(folder) for folder in (one, other)]
+    facts = [facts_of(folders.values(folder)) for folder in (one, other)]
     contracts = [((record or {}).get("replay") or {}).get("contract") for record in records]
     names = _common_tables(one, other)
     tables = [made for name in names[:_MOST_FILES] if (made := _difference(one, other, name)) is not None]

@@ -188,6 +188,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "plan",
         "publish",
         "releases catalog",
+        "releases diff",
         "releases gaps",
         "releases list",
         "releases show",

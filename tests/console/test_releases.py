@@ -14,6 +14,7 @@ from benchmarks.orchestration import release_plainly
 from flows.outcome import outcome_of, standing
 from privacy.ledger.backup import dump
 from tasks.publish import Publication
+from tasks.storage.version_folders import MANIFEST
 from tests.console.conftest import Place, Typed
 
 HALF = ("epsilon: 1.0", "epsilon: 0.5")
@@ -45,6 +46,29 @@ def test_a_second_version_supersedes_the_first_and_both_charges_stay(twice: Plac
     [spent] = [each for each in account["releases"] if each["release"] == NAME]
     assert spent["runs"] == 2
     assert {each["status"] for each in account["charges"]} == {"published"}
+
+
+def test_two_versions_are_compared_by_guarantee_contract_and_tables(twice: Place, typed: Typed) -> None:
+    """Differences have intervals from end to end; a version that is not there, or was changed, is named."""
+    said = typed("releases", "diff", NAME, "1", "2", "--json", at=twice.workspace)
+    guarantee = {each["name"]: (each["first"], each["second"]) for each in said.json["guarantee"]}
+    assert guarantee["epsilon"] == ("1", "0.5")
+    [table, *_] = said.json["tables"]
+    assert all(row["low"] <= row["second"] - row["first"] <= row["high"] for row in table["rows"])
+    people = typed("releases", "diff", NAME, "1", "2", at=twice.workspace)
+    assert people.code == 0
+    assert "Both versions were made under the same contract." in people.out
+    assert table["file"] in people.out
+    said = typed("releases", "diff", NAME, "1", "7", at=twice.workspace)
+    assert said.code == 2
+    assert f"{NAME} v7" in said.err
+    record = twice.workspace.releases / NAME / "v1" / MANIFEST
+    content = record.read_bytes()
+    record.chmod(0o644)
+    record.write_bytes(content + b" ")
+    said = typed("releases", "diff", NAME, "1", "2", at=twice.workspace)
+    record.write_bytes(content)
+    assert (said.code, "v1 was changed" in said.err, "sudare verify" in said.err) == (2, True, True)
 
 
 def test_each_version_s_proof_builds_on_the_one_before(twice: Place, typed: Typed) -> None:
