@@ -112,7 +112,25 @@ def _is_true(told: Any, values: Any) -> bool:
         return False
     if not told.has_min_max:
         return True
-    if pa.types.is_dictionary(values.type):
-        values = pc.unique(values).cast(values.type.value_type)
+    if not pa.types.is_dictionary(values.type):
+        return _has_ends(told, values)
+    used = pc.unique(values).cast(values.type.value_type)
+    return _has_ends(told, used) or _has_ends(told, _labels_as_arrow_counts(values, used))
+
+
+def _labels_as_arrow_counts(values: Any, used: Any) -> Any:
+    """Return the labels whose ends Arrow's writer may state instead of those of the labels that are used.
+
+    It states those of all labels where as many different values occur as there are labels. It counts null as a value,
+    so that one label may be unused: the ends are then too wide, which makes no engine leave out a row.
+    """
+    labels = values.unify_dictionaries().chunk(0).dictionary.cast(values.type.value_type)
+    return labels if values.null_count and len(used) == len(labels) else used
+
+
+def _has_ends(told: Any, values: Any) -> bool:
+    """Say whether statistics state the smallest and the largest of some values."""
+    import pyarrow.compute as pc
+
     ends = pc.min_max(values).as_py()
     return bool((told.min, told.max) == (ends["min"], ends["max"]))

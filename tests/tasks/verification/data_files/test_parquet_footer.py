@@ -81,3 +81,37 @@ def test_honest_footers_of_all_kinds_of_columns_pass(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "index", write_page_index=True)
     [finding] = check_footer((tmp_path / "index").read_bytes(), where="index")
     assert finding.field == "layout"
+
+
+@pytest.mark.parametrize("times", [1, 3_000])
+@pytest.mark.parametrize("unused", ["a", "c"])
+def test_ends_that_arrow_takes_of_an_unused_label_pass_and_no_others(unused: str, times: int) -> None:
+    """Beside a null, Arrow states the ends of all labels where one is unused; where none is null that is a lie."""
+    labels = ["a", "b", "c"]
+    places = [place for place, label in enumerate(labels) if label != unused]
+    for nulls in ([None], []):
+        column = pa.DictionaryArray.from_arrays(pa.array((places + nulls) * times, pa.int8()), labels)
+        data = written(column)
+        stated = pq.ParquetFile(pa.BufferReader(data)).metadata.row_group(0).column(0).statistics
+        assert ((stated.min, stated.max) == ("a", "c")) == bool(nulls)
+        assert list(check_footer(data, where="honest")) == []
+    [true] = {label for label in ("a", "c") if label != unused}
+    assert len(list(check_footer(with_ends(data, true, unused), where="a lie"))) == 1
+
+
+def written(column: pa.Array) -> bytes:
+    """Write a file of one column."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"x": column}), sink, compression="zstd", use_dictionary=["x"])
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def with_ends(data: bytes, true: str, false: str) -> bytes:
+    """State both ends of a column of one letter a value as those of all labels, in the footer alone.
+
+    The end that is not used, b, is replaced; Thrift writes a text as its length and its letters.
+    """
+    rows, footer, end = parts_of(data)
+    assert footer.count(b"\x01b") >= 1
+    assert footer.count(b"\x01" + true.encode()) >= 1
+    return rows + footer.replace(b"\x01b", b"\x01" + false.encode()) + end
