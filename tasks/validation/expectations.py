@@ -8,24 +8,34 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 import duckdb_engine
 import great_expectations as gx
 import great_expectations.expectations as gxe
+import sqlalchemy
 from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
 from great_expectations.expectations.row_conditions import Column as Where
 from sqlalchemy.dialects import registry
 from sqlalchemy.pool import StaticPool
 
 from contracts.domains.statements import Check
+from contracts.domains.value_sql import identifier
 from tasks.validation.distinct_values import DistinctValues, as_read
 
 CHECK = "check"
+_TYPES: Final[Mapping[str, Any]] = {
+    "BIGINT": sqlalchemy.BigInteger,
+    "DATE": sqlalchemy.Date,
+    "DOUBLE": sqlalchemy.Double,
+    "INTEGER": sqlalchemy.Integer,
+    "TIMESTAMP": sqlalchemy.DateTime,
+}
+"""What values are read as, to SQLAlchemy. The rest are texts: of them no check asks more than which there are."""
 RESULT_FORMAT = {"result_format": "SUMMARY", "partial_unexpected_count": 20}
 
 
@@ -45,6 +55,22 @@ class QuietDialect(duckdb_engine.Dialect):  # type: ignore[misc]
 
     def do_rollback(self, connection: Any) -> None:
         """Roll nothing back."""
+
+    def get_columns(
+        self, connection: Any, table_name: str, schema: str | None = None, **options: Any
+    ) -> list[dict[str, Any]]:
+        """Ask DuckDB for names and types: its stand-in for PostgreSQL's catalogue takes 30 times as long."""
+        described = connection.exec_driver_sql(f"DESCRIBE {identifier(table_name)}")
+        return [
+            {"name": name, "type": _TYPES.get(kind, sqlalchemy.String)(), "nullable": True, "default": None}
+            for name, kind, *_ in described
+        ]
+
+    def get_pk_constraint(
+        self, connection: Any, table_name: str, schema: str | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """Return none: the relations are views and copies."""
+        return {"constrained_columns": [], "name": None}
 
 
 class Borrowed(duckdb_engine.ConnectionWrapper):  # type: ignore[misc]
