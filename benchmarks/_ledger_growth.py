@@ -83,7 +83,7 @@ def grow(url: str, folder: Path, *, until: int) -> float:
         for batch in _batches(until):
             with store.writing() as transaction:
                 collected = Collected()
-                writing = Transaction(collected, transaction.size, transaction.last, transaction.frontier)  # type: ignore[arg-type]
+                writing = replace(transaction, connection=collected)  # type: ignore[arg-type]
                 for number in batch:
                     account = enter(writing, collected, journal, _grown(number), account)
                     _sign(writing, collected, _grown(number).key, first)
