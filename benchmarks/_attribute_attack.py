@@ -17,10 +17,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._model_runs import scored, trained, trained_plainly
+from benchmarks._model_runs import DELTA, scored, trained, trained_plainly
 from benchmarks._neural_data import adult
 from benchmarks._neural_tables import Category, Table
-from benchmarks.models import DELTA, OVERFITTED
+from benchmarks.models import OVERFITTED
 from benchmarks.results import Row, machine
 from privacy.arrays import Floats
 from privacy.classifiers.classifier_model import ClassifierModel

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from benchmarks._model_runs import scored, trained, trained_plainly
+from benchmarks._model_runs import DELTA, scored, trained, trained_plainly
 from benchmarks._neural_data import pictures
 from benchmarks._neural_tables import Table
 from benchmarks._plots import sheets
-from benchmarks.models import DELTA
 from benchmarks.results import PICTURES, Row, machine
 from privacy.arrays import Floats
 from privacy.classifiers.classifier_model import ClassifierModel

@@ -23,7 +23,7 @@ from benchmarks._neural_tables import Table, folds_of
 from benchmarks._plots import Line, lines
 from benchmarks.results import PICTURES, Row, Setting, machine
 from privacy.arrays import Floats
-from privacy.grant.queries import parameters as perturbing
+from privacy.grant.queries import parameters as parameters_module
 
 EPSILONS: Final = (0.1, 1.0, 10.0, 100.0)
 JOINT: Final = (1.0, 10.0, 100.0)
@@ -109,7 +109,8 @@ def _row(what: str, options: Mapping[str, Any], found: Sequence[Mapping[str, flo
 @contextmanager
 def _trained_once() -> Iterator[None]:
     """Remember trainings without noise by all that they follow from; the noise is drawn anew each time."""
-    real: Callable[..., Floats] = perturbing.train_plainly
+    module: Any = parameters_module
+    real: Callable[..., Floats] = module.train_plainly
     found: dict[str, Floats] = {}
 
     def remembered(vector: Floats, widths: tuple[int, ...], rows: Floats, targets: Floats, **named: Any) -> Floats:
@@ -119,11 +120,11 @@ def _trained_once() -> Iterator[None]:
             found[mark.hexdigest()] = real(vector, widths, rows, targets, **named)
         return found[mark.hexdigest()].copy()
 
-    perturbing.train_plainly = remembered
+    module.train_plainly = remembered
     try:
         yield
     finally:
-        perturbing.train_plainly = real
+        module.train_plainly = real
 
 
 def figure(rows: Sequence[Row]) -> None:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -60,7 +61,7 @@ def grow(workspace: Workspace, model: Path, *, versions: int = VERSIONS) -> None
         for begin in range(0, versions, _TOGETHER):
             with store.writing() as transaction:
                 collected = Collected()
-                writing = Transaction(collected, transaction.size, transaction.last, transaction.frontier)  # type: ignore[arg-type]
+                writing = replace(transaction, connection=collected)  # type: ignore[arg-type]
                 for number in range(begin, min(begin + _TOGETHER, versions)):
                     release, version = named(number, versions)
                     manifest = _publish(workspace.releases / release / f"v{version}", model, shared, signer)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -40,11 +39,11 @@ from privacy.generators.registry import generator
 from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
-from privacy.marginals import counts as counts_module
 from privacy.marginals.domain import CellDomain
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import PrivateTable, snapshot_mark
-from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.snapshots import snapshot_counts as counts_module
+from privacy.snapshots.snapshot_source import SnapshotSource
 from tasks.ingest import ingest
 
 KEY: Final = bytes(range(32))
@@ -164,7 +163,7 @@ def _snapshot(
     return contract, table, rows
 
 
-def _fit(folder: Path, contract: Contract, table: PrivateTable, wanted: Wanted) -> Fitted:
+def _fit(folder: Path, contract: Contract, table: PrivateTable, wanted: Wanted) -> Fitted[Any]:
     """Reserve the plan's events, open the grant, and fit."""
     made = generator(wanted.method)
     options = made.options.model_validate(dict(wanted.options))
@@ -179,7 +178,7 @@ def _fit(folder: Path, contract: Contract, table: PrivateTable, wanted: Wanted) 
     )
     plan = made.plan(asked, options)
     grant = _grant(folder, contract, table, plan.events, wanted)
-    return made.fit(asked, options, plan, SnapshotCounts(table, contract), grant, lambda done, what: None, no_seed)
+    return made.fit(asked, options, plan, SnapshotSource(table, contract), grant, lambda done, what: None, no_seed)
 
 
 def _grant(folder: Path, contract: Contract, table: PrivateTable, events: tuple[Any, ...], wanted: Wanted) -> Grant:
@@ -215,7 +214,8 @@ def _grant(folder: Path, contract: Contract, table: PrivateTable, events: tuple[
 @contextmanager
 def _timed_counts() -> Iterator[list[float]]:
     """Note how long every scan of the rows takes [s]."""
-    real: Callable[..., Any] = counts_module.count_marginals
+    module: Any = counts_module
+    real: Callable[..., Any] = module.count_marginals
     took: list[float] = []
 
     def timed(*arguments: Any, **named: Any) -> Any:
@@ -225,16 +225,17 @@ def _timed_counts() -> Iterator[list[float]]:
         finally:
             took.append(time.perf_counter() - begun)
 
-    counts_module.count_marginals = timed
+    module.count_marginals = timed
     try:
         yield took
     finally:
-        counts_module.count_marginals = real
+        module.count_marginals = real
 
 
-def _draws(fitted: Fitted) -> list[dict[str, Any]]:
+def _draws(fitted: Fitted[Any]) -> list[dict[str, Any]]:
     """List what was drawn, in order."""
-    drawn = sorted((*fitted.measurements, *fitted.selections), key=lambda draw: draw.number)
+    draws: list[Any] = [*fitted.measurements, *fitted.selections]
+    drawn = sorted(draws, key=lambda draw: draw.number)
     return [{"key": draw.key, "clique": list(draw.clique), "event": draw.event.to_json()} for draw in drawn]
 
 
@@ -253,4 +254,4 @@ def _arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

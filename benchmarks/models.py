@@ -46,7 +46,10 @@ def main() -> None:
     parser.add_argument("--kept", type=Path, default=Path("build") / "models", help="where runs are remembered")
     given = parser.parse_args()
     wanted, table = given.parts.split(","), adult(given.data)
-    parts = {**PARTS, "approaches": partial(approaches, kept=given.kept)}
+    parts: dict[str, Callable[[Table, int], Iterator[Row]]] = {
+        **PARTS,
+        "approaches": partial(approaches, kept=given.kept),
+    }
     rows = [row for row in _earlier() if row.settings["part"] not in wanted]
     for part in wanted:
         rows += [replace(row, settings={**row.settings, "part": part}) for row in parts[part](table, given.folds)]

@@ -365,7 +365,7 @@ def _rows(way: str, outcomes: Sequence[Outcome], settings: dict[str, Setting]) -
     """Count the kills after which something did not hold, and what all runs came to in the end."""
     what, runs = WAYS[way][0], len(outcomes)
     failed = [outcome for outcome in outcomes if outcome.wrong]
-    settings = {"way": way} | settings
+    settings = {"way": way, **settings}
     came: dict[str, Setting] = {
         "victims": dict(Counter(outcome.kill.victim for outcome in outcomes)),
         "journal_ended_with": dict(Counter(outcome.reached for outcome in outcomes)),

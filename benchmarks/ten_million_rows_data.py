@@ -81,6 +81,8 @@ def _drawn(column: Column, uniform: str) -> str:
             return f"least(greatest({drawn}, {low}), {high})"
         case DateDomain(bounds=(first, last)):
             return f"(DATE '{first}' + floor({uniform} * {(last - first).days + 1})::INTEGER)"
+        case other:
+            raise TypeError(f"no such values are drawn here: {other.kind}")
 
 
 def _chosen(texts: Sequence[str], uniform: str) -> str:
