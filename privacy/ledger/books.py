@@ -82,7 +82,9 @@ class Books:
     def state(self, transaction: Transaction, reckoning: Reckoning, signer: Signer) -> None:
         """Sign the balances, and keep them in place of those that this key has signed before."""
         told = {name: list(vars(each).values()) for name, each in reckoning.balances.items()}
-        balances = to_text({"head": reckoning.head, "frontier": list(reckoning.frontier), "balances": told})
+        waiting = {run_key: dict(parts) for run_key, parts in reckoning.waiting.items()}
+        said = {"head": reckoning.head, "frontier": list(reckoning.frontier), "balances": told, "waiting": waiting}
+        balances = to_text(said)
         by, table = key_id(signer.public_key), schema.statements
         signature = signer.sign("balances", _signed(self._ledger, reckoning.size, balances))
         transaction.connection.execute(table.delete().where(table.c.key_id == by))
@@ -159,4 +161,4 @@ def _signed(ledger: str, size: int, balances: str) -> dict[str, Any]:
 def _read(size: int, text: str) -> Reckoning:
     told = json.loads(text)
     balances = {name: Balance(*each) for name, each in told["balances"].items()}
-    return Reckoning(size, told["head"], tuple(told["frontier"]), balances)
+    return Reckoning(size, told["head"], tuple(told["frontier"]), balances, told["waiting"])

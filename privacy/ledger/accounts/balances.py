@@ -29,6 +29,11 @@ class Balances:
         """Cap, spent and status of each account, by name."""
         return self._accounts
 
+    @property
+    def waiting(self) -> dict[str, dict[str, int]]:
+        """What each charge whose grant was not opened takes from whom."""
+        return {run_key: self._parts[run_key] for run_key, status in self._charges.items() if status == "reserved"}
+
     def entry(self, entry: Entry) -> None:
         """Take one entry in."""
         body = entry.body

@@ -20,7 +20,6 @@ from privacy.ledger.store.ledger_rows import (
     existing_account,
     existing_charge,
     find_charge,
-    returnable,
     set_charge,
     spend,
     write_charge,
@@ -65,7 +64,7 @@ def reserve(
     priced = price(transaction.connection, request, reckoning)
     if not priced.fits:
         return priced
-    unopened = returnable(transaction.connection, [part.account for part in priced.parts], besides=request.run_key)
+    unopened = {part.account: reckoning.returnable(part.account, besides=request.run_key) for part in priced.parts}
     with transaction.at_once():  # nothing is read in it
         take(transaction, journal, request, priced, unopened=unopened, again=known is not None)
     return Charge(request, priced.parts, "reserved", None)
@@ -87,7 +86,7 @@ def take(
     for state, part in zip(priced.accounts, priced.parts, strict=True):
         after = state.spent + part.amount
         spend(connection, part.account, spent=after, cap=state.cap)
-        could = {"returnable": unopened.get(part.account, 0)}
+        could = {"returnable": unopened[part.account]}
         taken.append({**vars(part), "before": state.spent, "after": after, **could})
     population, block = priced.people
     body = {**request.public_json(), "population": population, "block": block.text, "parts": taken}

@@ -63,12 +63,18 @@ class Reckoning:
         head: hash of the last of them.
         frontier: roots of the complete Merkle subtrees, the largest first.
         balances: the accounts, by name.
+        waiting: what each charge whose grant was not opened takes from whom; it may still be given back.
     """
 
     size: int = 0
     head: str = GENESIS
     frontier: tuple[str, ...] = ()
     balances: Mapping[str, Balance] = field(default_factory=dict)
+    waiting: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def returnable(self, account: str, *, besides: str) -> int:
+        """Return what charges that wait, but one, have on an account [10⁻¹² units of its calculus]."""
+        return sum(parts.get(account, 0) for run_key, parts in self.waiting.items() if run_key != besides)
 
 
 # --- adding up ----------------------------------------------------------------------------------------------------
@@ -80,10 +86,11 @@ def reckon(connection: Connection, since: Reckoning) -> Reckoning:
     Raises:
         LedgerCorrupt: they do not follow it, contradict themselves, or are not those of the journal's head.
     """
-    reached = since
+    waiting = dict(since.waiting)  # a copy for all entries: one for each would cost as much as there are charges
+    reached = replace(since, waiting=waiting)
     for row in _rows_since(connection, since):
         try:
-            reached = _after(connection, reached, row)
+            reached = _after(connection, reached, row, waiting)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise LedgerCorrupt(f"journal entry {row.sequence} cannot be read; {TAMPERED}") from error
     head = connection.execute(schema.head.select()).first()
@@ -98,15 +105,19 @@ def reckon(connection: Connection, since: Reckoning) -> Reckoning:
     return reached
 
 
-def _after(connection: Connection, reached: Reckoning, row: Row[Any]) -> Reckoning:
-    """Return what is reached with one more entry."""
+def _after(
+    connection: Connection, reached: Reckoning, row: Row[Any], waiting: dict[str, Mapping[str, int]]
+) -> Reckoning:
+    """Return what is reached with one more entry; `waiting`, which it has too, is changed in its place."""
     entry = checked_entry(row)
     if (entry.sequence, entry.previous) != (reached.size, reached.head):
         raise _wrong(entry, f"it follows {entry.previous[:16]}…, and the entry before is {reached.head[:16]}…")
     frontier, subtrees = appended(reached.frontier, reached.size, row.hash)
     if row.subtrees != " ".join(subtrees):
         raise _wrong(entry, "its Merkle subtrees are not those of the entries")
-    return Reckoning(reached.size + 1, row.hash, frontier, _with(connection, reached.balances, entry))
+    balances = _with(connection, reached.balances, entry)
+    _wait(waiting, entry)
+    return Reckoning(reached.size + 1, row.hash, frontier, balances, waiting)
 
 
 def _rows_since(connection: Connection, since: Reckoning) -> Iterator[Row[Any]]:
@@ -147,6 +158,20 @@ def _with(connection: Connection, balances: Mapping[str, Balance], entry: Entry)
             parts = returned_parts(connection, entry)
             return _moved(balances, entry, {name: -amount for name, amount in parts.items()})
     return balances
+
+
+def _wait(waiting: dict[str, Mapping[str, int]], entry: Entry) -> None:
+    """Note which charges wait for their grant after one entry, and what they take."""
+    body = entry.body
+    match entry.kind:
+        case "charge_reserved":
+            waiting[body["run_key"]] = parts_in(body)
+        case "charges_inherited":
+            for part in body["parts"]:
+                if part["run_key"] in waiting:
+                    waiting[part["run_key"]] = {**waiting[part["run_key"]], body["account"]: part["amount"]}
+        case "charge_returned" | "grant_opened":
+            waiting.pop(body["run_key"], None)
 
 
 def _check_before(balances: Mapping[str, Balance], entry: Entry, part: Mapping[str, Any]) -> None:

@@ -186,16 +186,6 @@ def spent_by_release(connection: Connection, account: str) -> list[tuple[str, in
     return [(release, int(amount)) for release, amount in rows]
 
 
-def returnable(connection: Connection, accounts: Sequence[str], *, besides: str) -> dict[str, int]:
-    """Return what charges whose grant was not opened have on each account; another run's may still be given back."""
-    charges, parts = schema.charges, schema.parts
-    query = select(parts.c.account, func.sum(parts.c.amount)).join(charges, parts.c.run_key == charges.c.run_key)
-    waiting = query.where(charges.c.status == "reserved", charges.c.run_key != besides)
-    # No index serves this comparison of accounts: the few charges that wait are looked up, not all of an account.
-    rows = connection.execute(waiting.where(parts.c.account.concat("").in_(accounts)).group_by(parts.c.account))
-    return {account: int(amount) for account, amount in rows}
-
-
 def charges_of_spec(connection: Connection, spec_digest: str) -> tuple[Charge, ...]:
     """Return the charges of a release spec, oldest first."""
     return _charges(connection, schema.charges.select().where(schema.charges.c.spec_digest == spec_digest))

@@ -64,7 +64,6 @@ charges = Table(
     Column("status", String(10), nullable=False),
     Column("security", String(10)),
     Index("ix_charges_release", "release", "run_key"),
-    Index("ix_charges_status", "status", "run_key"),
 )
 parts = Table(
     "charge_parts",
