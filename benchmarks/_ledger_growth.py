@@ -147,7 +147,7 @@ def enter(
     """Enter one whole run: charged, opened, drawn, published; return the account after it."""
     asked, write = request(run.key, release=run.release, draws=run.draws), collected.execute
     priced = Admission(("people", account.terms.days), (account,), (ChargePart(ACCOUNT, _AMOUNT),))
-    take(writing, journal, asked, priced, unopened={}, again=False)
+    take(writing, journal, asked, priced, unopened={ACCOUNT: 0}, again=False)
     collected.rows[schema.charges][-1].update(status="published", security="csprng")
     granted = {"run_key": run.key, "security": "csprng", "draws_folder": "0" * 32}
     journal.append(writing, "grant_opened", granted, subject=run.key)
