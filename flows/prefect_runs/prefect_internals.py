@@ -8,6 +8,7 @@ server: Prefect's own ends, and the runs in its processes with it.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -78,9 +79,9 @@ def startable_runs(responses: Iterable[Any], held: Collection[object]) -> list[A
 class OutlivesOutages(WorkerBase):
     """A part of a worker of processes: it outlives an outage of its server at the end of a run."""
 
+    @abstractmethod
     def end_unheard(self, flow_run: FlowRun) -> None:
         """Take note of a run whose end the server has not heard."""
-        raise NotImplementedError
 
     async def _submit_scheduled_flow_runs(self, flow_run_response: Any) -> Any:
         free = startable_runs(flow_run_response, self.limiter.statistics().borrowers)

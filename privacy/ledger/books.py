@@ -82,9 +82,8 @@ class Books:
     def state(self, transaction: Transaction, reckoning: Reckoning, signer: Signer) -> None:
         """Sign the balances, and keep them in place of those that this key has signed before."""
         told = {name: list(vars(each).values()) for name, each in reckoning.balances.items()}
-        waiting = {run_key: dict(parts) for run_key, parts in reckoning.waiting.items()}
-        said = {"head": reckoning.head, "frontier": list(reckoning.frontier), "balances": told, "waiting": waiting}
-        balances = to_text(said)
+        total = {"head": reckoning.head, "frontier": list(reckoning.frontier), "balances": told}
+        balances = to_text({**total, "waiting": dict(reckoning.waiting)})
         by, table = key_id(signer.public_key), schema.statements
         signature = signer.sign("balances", _signed(self._ledger, reckoning.size, balances))
         transaction.connection.execute(table.delete().where(table.c.key_id == by))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -28,20 +29,20 @@ _OF_THE_CHARGE = re.compile(r"\b(epsilon|noise_multiplier) is ")
 _PLACES = ("product.generator", "product.trainer", "charge.epsilon", "charge.delta")
 
 
-class FittedPlanning:
+class FittedPlanning(ABC):
     """What synthetic rows and classifiers have in common: options of a generator or trainer, which plans."""
 
+    @abstractmethod
     def fitter(self, spec: ReleaseSpec) -> Fitter[Any, Any, Any]:
         """Return the generator or trainer that the spec names.
 
         Raises:
             CannotGenerate: there is none.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def fit_plan(self, spec: ReleaseSpec, contract: Contract, options: BaseModel, **terms: Any) -> FittedPlan[Any]:
         """Let it plan under a charge."""
-        raise NotImplementedError
 
     def plan(
         self, spec: ReleaseSpec, contract: Contract, payers: Payers | None

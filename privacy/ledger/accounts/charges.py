@@ -64,7 +64,7 @@ def reserve(
     priced = price(transaction.connection, request, reckoning)
     if not priced.fits:
         return priced
-    unopened = {part.account: reckoning.returnable(part.account, besides=request.run_key) for part in priced.parts}
+    unopened = {part.account: reckoning.returnable(part.account) for part in priced.parts}
     with transaction.at_once():  # nothing is read in it
         take(transaction, journal, request, priced, unopened=unopened, again=known is not None)
     return Charge(request, priced.parts, "reserved", None)

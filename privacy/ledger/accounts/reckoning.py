@@ -72,9 +72,9 @@ class Reckoning:
     balances: Mapping[str, Balance] = field(default_factory=dict)
     waiting: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
-    def returnable(self, account: str, *, besides: str) -> int:
-        """Return what charges that wait, but one, have on an account [10⁻¹² units of its calculus]."""
-        return sum(parts.get(account, 0) for run_key, parts in self.waiting.items() if run_key != besides)
+    def returnable(self, account: str) -> int:
+        """Return what charges that wait have on an account [10⁻¹² units of its calculus]."""
+        return sum(parts.get(account, 0) for parts in self.waiting.values())
 
 
 # --- adding up ----------------------------------------------------------------------------------------------------
