@@ -43,6 +43,9 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "tables": ("refined_table",),
     "ledger": ("whole_grant",),
     "sums": ("axes", "axes_clipped", "class_moments", "class_moments_replace_one"),
+    "cell_sums": (
+        *("cell_sums", "cell_sums_rows", "cell_sums_replace_one", "cell_sums_gaussian", "cell_sums_middle"),
+    ),
     "noise": (
         *("choice", "sparse", "several_tables", "laplace", "laplace_replace_one", "laplace_three_rows"),
         *("gaussian", "gaussian_replace_one", "minimum_frequency"),

@@ -36,7 +36,7 @@ def main() -> None:
     """Make the rows, release them, and write results/ten_million_rows.json."""
     with TemporaryDirectory() as place:
         folder = Path(place)
-        spec = _prepare(folder)
+        spec = prepared(folder)
         begun = perf_counter()
         command = [
             sys.executable,
@@ -56,7 +56,7 @@ def main() -> None:
     write("ten_million_rows", _rows(seconds, peak, STEP.findall(done.stderr)))
 
 
-def _prepare(folder: Path) -> Path:
+def prepared(folder: Path) -> Path:
     """Make the CSV, a workspace, an account that pays, and the spec."""
     for name in ("adult.odcs.yaml", "tables.yaml"):
         shutil.copy(EXAMPLE / name, folder)

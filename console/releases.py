@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 from rich.console import Console
 
 from console.options import AsJson, At, ledger_at, workspace_at
+from console.products.product_view import product_view
 from console.render import answer, print_facts, table
 from contracts.errors import Finding, Refused
 from tasks.records.explanation import RecordExplanation, published_explanation
@@ -137,45 +137,7 @@ def _print(console: Console, version: dict[str, Any], values: dict[str, Any]) ->
         ],
     )
     console.print()
-    if replay["product"]["kind"] == "synthetic":
-        _print_synthetic(console, replay)
-        return
-    if replay["product"]["kind"] == "classifier":
-        _print_model(console, replay)
-        return
-    rows = [(each["name"], each["method"], each["data"], each["measurements"]) for each in replay["tables"]]
-    console.print(table(("table", "refined by", "data", "measurements"), rows))
-
-
-def _print_synthetic(console: Console, replay: dict[str, Any]) -> None:
-    """Print what a synthetic version holds."""
-    made = replay["rows"]
-    measured = Counter(draw["kind"] for draw in replay["draws"] if draw["measurements"] is not None)
-    print_facts(
-        console,
-        [
-            ("generator", replay["product"]["generator"]),
-            ("rows", f"{made['number']:,} ({made['from']}), {made['data']}"),
-            ("model", f"{replay['model']['values']}, {replay['model']['arrays']}"),
-            ("measured", f"{', '.join(f'{kind}: {n}' for kind, n in measured.items())}, in measurements/"),
-        ],
-    )
-
-
-def _print_model(console: Console, replay: dict[str, Any]) -> None:
-    """Print what a version of a classifier holds."""
-    made, product = replay["model"], replay["product"]
-    print_facts(
-        console,
-        [
-            ("trainer", product["trainer"]),
-            ("tells", product["label"]),
-            ("network", " → ".join(map(str, made["widths"]))),
-            ("weights", made["weights"]),
-            ("inputs", made["inputs"]),
-            ("card", made["card"]),
-        ],
-    )
+    product_view(replay["product"]["kind"]).print_version(console, replay)
 
 
 def _unprotected(values: dict[str, Any]) -> str:

@@ -94,7 +94,8 @@ def _print(console: Console, payload: dict[str, Any]) -> None:
     for each in payload["tables"]:
         console.print()
         cells = text("compare.cells", cells=f"{each['cells']:,}", moved=f"{each['moved']:,}")
-        print_facts(console, [("table", each["file"]), ("cells", cells)])
+        statistic = [("statistic", each["statistic"])] if each["statistic"] else []
+        print_facts(console, [("table", each["file"]), *statistic, ("cells", cells)])
         columns = (*each["columns"], *names, "difference", "interval")
         console.print(table(columns, [_row(row) for row in each["rows"][:_FEW]]))
     if not payload["tables"]:

@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 
 from console.commands import IMPORTED
 from tests.worlds.classifiers import dp_sgd
+from tests.worlds.statistics import pure
 from tests.worlds.synthetic_rows import aim
 from tests.worlds.tables import Scenario, first
 from tests.worlds.versions import publish_version
@@ -92,7 +93,7 @@ def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
 def test_the_base_dependencies_verify_a_version_of_every_kind(wheel: Path, tmp_path: Path) -> None:
     """In an empty environment: verify and help work; a command that publishes says in one line what it needs."""
     programs = environment(tmp_path / "env", str(wheel))
-    kinds: dict[str, Scenario] = {"tables": first(), "synthetic": aim(), "classifier": dp_sgd()}
+    kinds: dict[str, Scenario] = {"tables": first(), "synthetic": aim(), "classifier": dp_sgd(), "statistics": pure()}
     for kind, scenario in kinds.items():
         version = publish_version(scenario, tmp_path / kind)
         (tmp_path / "key.pub").write_text(version.key + "\n")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.console import Console
+
 from console.products.fitted import FittedView, claim_words, draws_object
+from console.render import print_facts
 from contracts.release.spec import ReleaseSpec
 from privacy.classifiers.classifier_model import parameters_in
 from privacy.classifiers.trainer import ClassificationTask, trainer
@@ -37,3 +40,18 @@ class ClassifierProductView(FittedView):
             ("network", f"{' → '.join(map(str, payload['widths']))}, {payload['parameters']:,} weights and biases"),
             ("guarantee", payload["guarantee"]),
         ]
+
+    def print_version(self, console: Console, replay: dict[str, Any]) -> None:
+        """Print the network and its files."""
+        made, product = replay["model"], replay["product"]
+        print_facts(
+            console,
+            [
+                ("trainer", product["trainer"]),
+                ("tells", product["label"]),
+                ("network", " → ".join(map(str, made["widths"]))),
+                ("weights", made["weights"]),
+                ("inputs", made["inputs"]),
+                ("card", made["card"]),
+            ],
+        )

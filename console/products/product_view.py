@@ -29,6 +29,10 @@ class ProductView(Protocol):
         """Print what is drawn."""
         ...
 
+    def print_version(self, console: Console, replay: dict[str, Any]) -> None:
+        """Print what a version holds; `replay` is the part of its record that says how it was computed."""
+        ...
+
 
 def product_view(kind: str) -> ProductView:
     """Return the view of a kind; only its own module is loaded."""

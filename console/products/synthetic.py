@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
+from rich.console import Console
+
 from console.products.fitted import FittedView, claim_words, draws_object
+from console.render import print_facts
 from contracts.release.spec import ReleaseSpec
 from privacy.generators.generator import SynthesisTask
 from privacy.generators.release_plan import FittedPlan
@@ -41,6 +45,20 @@ class SyntheticProductView(FittedView):
                 else "not known beforehand: of some columns it is not planned that they are measured",
             ),
         ]
+
+    def print_version(self, console: Console, replay: dict[str, Any]) -> None:
+        """Print rows, model, and what was measured."""
+        made = replay["rows"]
+        measured = Counter(draw["kind"] for draw in replay["draws"] if draw["measurements"] is not None)
+        print_facts(
+            console,
+            [
+                ("generator", replay["product"]["generator"]),
+                ("rows", f"{made['number']:,} ({made['from']}), {made['data']}"),
+                ("model", f"{replay['model']['values']}, {replay['model']['arrays']}"),
+                ("measured", f"{', '.join(f'{kind}: {n}' for kind, n in measured.items())}, in measurements/"),
+            ],
+        )
 
 
 def _time_limit(plan: FittedPlan[Any]) -> float:

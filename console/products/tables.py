@@ -51,6 +51,11 @@ class TablesProductView:
             if draw["sparse"] is not None:
                 console.print(_sparse_words(draw))
 
+    def print_version(self, console: Console, replay: dict[str, Any]) -> None:
+        """Print the tables with their files."""
+        rows = [(each["name"], each["method"], each["data"], each["measurements"]) for each in replay["tables"]]
+        console.print(table(("table", "refined by", "data", "measurements"), rows))
+
 
 def _tables_object(plan: TablesPlan) -> dict[str, Any]:
     """Return the part of the plan that is about tables."""

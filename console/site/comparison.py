@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from console.site.asking import NotThere, Page, Site
 from console.site.folders import Folder, Folders
 from console.site.releases import version_object
 from console.site.version import facts_of, folder_of
+from contracts.release.statistics import NEAR_ZERO
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,8 +56,9 @@ def compare_versions(folders: Folders, one: Folder, other: Folder) -> dict[str, 
     records = [folders.record(folder) for folder in (one, other)]
     facts = [facts_of(folders.values(folder)) for folder in (one, other)]
     contracts = [((record or {}).get("replay") or {}).get("contract") for record in records]
-    names = _common_tables(one, other)
-    tables = [made for name in names[:_MOST_FILES] if (made := _difference(one, other, name)) is not None]
+    told = {name for record in records for name in _summarized(record)}
+    names = [name for name in _common_tables(one, other) if name not in told]
+    tables = [made for name in names[:_MOST_FILES] for made in _differences(one, other, name)]
     return {
         "guarantee": [
             {"name": name, "first": facts[0].get(name, ""), "second": facts[1].get(name, "")} for name in _GUARANTEE
@@ -130,28 +133,55 @@ def _common_tables(one: Folder, other: Folder) -> list[str]:
     return [*refined, *(name for name in measured if f"data/{name.removeprefix('measurements/')}" not in refined)]
 
 
-def _difference(one: Folder, other: Folder, name: str) -> dict[str, Any] | None:
-    """Compare a table with intervals in both versions; None where it has none, or other cells."""
+def _summarized(record: Any) -> set[str]:
+    """Return the files of noisy numbers of which a record's tables of statistics tell all."""
+    replay = (record or {}).get("replay") or {}
+    tables, draws = (
+        [each for each in replay.get(name) or () if isinstance(each, dict)] for name in ("tables", "draws")
+    )
+    keys = [key for table in tables for key in table.get("draws") or ()]
+    return {str(draw.get("measurements")) for draw in draws if draw.get("key") in keys}
+
+
+def _differences(one: Folder, other: Folder, name: str) -> list[dict[str, Any]]:
+    """Compare each number of a table with its interval in both versions; none where cells or columns differ."""
+    first, second = _read(one, name), _read(other, name)
+    if first is None or second is None or first.num_rows != second.num_rows:
+        return []
+    ours, theirs = _intervals(first.column_names), _intervals(second.column_names)
+    labels = [each for each in first.column_names if each not in {*_VALUES, NEAR_ZERO, *chain(*ours)}]
+    if not set(labels) <= set(second.column_names):
+        return []
+    cells = [table.select(labels) if labels else None for table in (first, second)]
+    if cells[0] != cells[1]:
+        return []
+    return [_difference(first, second, name, labels, columns) for columns in ours if columns in theirs]
+
+
+def _intervals(names: list[str]) -> list[tuple[str, str, str]]:
+    """Return which columns are a number with the ends of its interval: of statistics several, else one."""
+    if NEAR_ZERO in names:
+        found = [(name, f"{name}_low", f"{name}_high") for name in names]
+    else:
+        counts = [name for name in names if name in ("count", "noisy")]
+        found = [(name, "lower", "upper") for name in counts[:1]]
+    return [columns for columns in found if set(columns) <= set(names)]
+
+
+def _difference(
+    first: pa.Table, second: pa.Table, name: str, labels: list[str], columns: tuple[str, str, str]
+) -> dict[str, Any]:
+    """Compare a number of two tables with the same cells."""
     import numpy as np
 
-    first, second = _read(one, name), _read(other, name)
-    if first is None or second is None:
-        return None
-    labels = [each for each in first.column_names if each not in _VALUES]
-    value = next((each for each in ("count", "noisy") if each in first.column_names), None)
-    needed = {value, "lower", "upper"}
-    if value is None or not needed <= set(first.column_names) & set(second.column_names):
-        return None
-    cells = [table.select(labels) if labels else None for table in (first, second)]
-    if first.num_rows != second.num_rows or cells[0] != cells[1]:
-        return None
     (a, low_a, high_a), (b, low_b, high_b) = (
-        [_numbers(table, column) for column in (value, "lower", "upper")] for table in (first, second)
+        [_numbers(table, column) for column in columns] for table in (first, second)
     )
+    cells = first.select(labels) if labels else None
     change, low, high = b - a, low_b - high_a, high_b - low_a
     moved = (low > 0) | (high < 0)
     order = np.argsort(-np.abs(np.nan_to_num(change)), kind="stable")[:_MOST_ROWS]
-    taken = None if cells[0] is None else cells[0].take(order.tolist())
+    taken = None if cells is None else cells.take(order.tolist())
     names = [[] for _ in order] if taken is None else [[str(v) for v in row.values()] for row in taken.to_pylist()]
     rows = [
         {"labels": names[place], "first": _json_number(a[cell]), "second": _json_number(b[cell])}
@@ -159,7 +189,8 @@ def _difference(one: Folder, other: Folder, name: str) -> dict[str, Any] | None:
         | {"moved": bool(moved[cell])}
         for place, cell in enumerate(order)
     ]
-    return {"file": name, "cells": first.num_rows, "moved": int(moved.sum()), "columns": labels, "rows": rows}
+    told = {"file": name, "statistic": columns[0] if NEAR_ZERO in first.column_names else ""}
+    return {**told, "cells": first.num_rows, "moved": int(moved.sum()), "columns": labels, "rows": rows}
 
 
 def _read(folder: Folder, name: str) -> pa.Table | None:

@@ -54,7 +54,7 @@ def version_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
         "limitations": _short(value_of(values, "contract.limitations")),
         "unprotected": _texts(value_of(values, "unprotected.quantities")),
         "kind": product.get("kind"),
-        "tables": _tables(replay, folder),
+        "tables": _tables(replay, values, folder),
         "parquet": [name for name in folder.files if name.endswith(".parquet")][:_MOST_TABLES],
         "files": len(folder.files),
         "verification": _verification(verified(site, folder)) if folder.is_readable else None,
@@ -223,17 +223,29 @@ def _published(site: Site, folder: Folder) -> dict[str, Any] | None:
     return told
 
 
-def _tables(replay: dict[str, Any], folder: Folder) -> list[dict[str, Any]]:
-    """Return the tables of a version of tables, with the files that hold them."""
+def _measured(table: dict[str, Any], draws: dict[str, Any]) -> list[Any]:
+    """Return the files of the noisy numbers that a table comes of."""
+    named = [draws.get(key) for key in table.get("draws") or ()]
+    return [table["measurements"]] if "measurements" in table else named
+
+
+def _tables(replay: dict[str, Any], values: Values, folder: Folder) -> list[dict[str, Any]]:
+    """Return the tables of a version of tables or statistics, with the files that hold them."""
     listed = replay.get("tables")
     tables = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    stated = value_of(values, "product.tables")
+    told = [each for each in stated if "statistics" in each] if isinstance(stated, list) else []
+    methods = {each["table"]: ", ".join(each["statistics"]) for each in told}
+    draws = {
+        str(each.get("key")): each.get("measurements") for each in replay.get("draws") or () if isinstance(each, dict)
+    }
     return [
         {
             "name": str(each.get("name", "")),
             "columns": [str(column) for column in each.get("columns") or ()],
-            "method": str(each.get("method", "")),
+            "method": str(each.get("method") or methods.get(str(each.get("name", "")), "")),
             "data": each.get("data") if each.get("data") in folder.files else None,
-            "measurements": each.get("measurements") if each.get("measurements") in folder.files else None,
+            "measurements": [name for name in _measured(each, draws) if name in folder.files],
         }
         for each in tables[:_MOST_TABLES]
     ]

@@ -11,11 +11,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from datetime import date
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from contracts.domains.amounts import AmountRange
 from contracts.domains.bins import ExactNumber
 from contracts.domains.domain_terms import NULL_LABEL, Frozen, NullPolicy, Provenance
 from contracts.domains.notation import DayNotation, NumberNotation
@@ -186,6 +188,15 @@ class DeclaredDomain(Frozen):
     @abstractmethod
     def value_sql(self, raw: str) -> str:
         """Return SQL for a value as it is read, NULL where it cannot be; `raw` is SQL for it as delivered."""
+
+    @property
+    def amount_bounds(self) -> tuple[Decimal, Decimal] | None:
+        """The bounds within which values can be added up; None where they are no numbers."""
+        return None
+
+    def amount_sql(self, amounts: AmountRange, value: str) -> str:
+        """Return SQL for an amount as it stands in a snapshot; `value` is SQL for what `value_sql` read."""
+        raise ValueError(f"values of a domain of kind {self.kind} are not added up")
 
     @abstractmethod
     def code_sql(self, value: str, raw: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 from pydantic import ValidationInfo, field_validator, model_validator
 
+from contracts.domains.amounts import AmountRange, amount_sql
 from contracts.domains.bins import DECIMALS, INTEGERS, ExactNumber, bin_index
 from contracts.domains.domain_terms import increasing, otherwise_written, target_value, within
 from contracts.domains.notation import GROUPING_MARKS, NumberNotation, number_notation
@@ -20,6 +21,7 @@ from contracts.domains.value_sql import (
     LONGEST_LOOKUP,
     MOST_BRANCHES,
     branches,
+    code_type,
     corrected_bin,
     double,
     literal,
@@ -104,6 +106,17 @@ class NumberDomain(OrderedDomain):
     def value_sql(self, raw: str) -> str:
         """Return SQL for a number as a double."""
         return written_number_sql(raw, self.notation)
+
+    @property
+    def amount_bounds(self) -> tuple[Decimal, Decimal]:
+        """The declared bounds."""
+        low, high = self.bounds
+        return Decimal(low), Decimal(high)
+
+    def amount_sql(self, amounts: AmountRange, value: str) -> str:
+        """Return SQL for an amount; what has the code of missing values is missing, or what they are mapped to."""
+        mapped = None if self.nulls.to is None else Decimal(self.nulls.to)
+        return amount_sql(amounts, value, self.null_sql(value), mapped, code_type(amounts.width + 2))
 
     def token_sql(self, token: str) -> str:
         """Return SQL for the number that a missing text is."""

@@ -82,6 +82,15 @@ BUILT_IN: Final = {
         shadow="tasks.evaluation.seen_products:seen_classifier",
         view="console.products.classifier:ClassifierProductView",
     ),
+    "statistics": ProductParts(
+        spec="contracts.release.statistics:StatisticsProduct",
+        check="contracts.release.statistics_rules:statistics_findings",
+        planning="tasks.products.statistics.planning:StatisticsPlanning",
+        making="tasks.products.statistics.making:StatisticsMaking",
+        record="tasks.records.statistics_record:StatisticsRecordPart",
+        checks="tasks.products.statistics.statistics_checks:StatisticsChecks",
+        view="console.products.statistics:StatisticsProductView",
+    ),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from contracts.contract.contract import Contract
+from contracts.domains.amounts import AmountRange
 from contracts.domains.domain_terms import Frozen
 from contracts.reading.scalars import FieldPath
 from contracts.release.lambda_reference import LambdaReference
@@ -44,3 +45,7 @@ class ProductSpec(Frozen):
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are read, in the contract's order."""
         return tuple(column.name for column in contract.columns)
+
+    def amounts(self, contract: Contract) -> tuple[AmountRange, ...]:
+        """Return the lattices on which columns are added up, each once; none where rows are counted alone."""
+        return ()

@@ -93,8 +93,9 @@ def evaluate_version(
     kind = kind_of(path)
     parts = product_kinds().get("tables" if kind is None else kind)
     if parts is None or parts.evaluation is None:
-        found, allowed = f"a version of kind {kind!r}", word_list(tuple(product_kinds()))
-        raise SpecRefused([Finding(str(path), "version", found, allowed)])
+        compared = [name for name, each in product_kinds().items() if each.evaluation is not None]
+        found, remedy = f"a version of kind {kind!r}", "name another version; verify checks this one"
+        raise SpecRefused([Finding(str(path), "version", found, word_list(compared), remedy)])
     compare: EvaluateProduct = parts.load("evaluation")
     return compare(path, real, others=others, target=target, workspace=workspace, at=at)
 

@@ -18,6 +18,7 @@ SOURCES: Final = (
     "grant/**/*.py",
     "federation/*.py",
     "marginals/sensitivity.py",
+    "marginals/cell_sums.py",
     "marginals/scores.py",
     "table_plans/*.py",
     "learning/*.py",

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
+from contracts.domains.amount_trees import AmountTree
+from contracts.domains.amounts import AmountRange
 from privacy.accounting.events import (
     CountNoise,
     DiscreteGaussian,
@@ -174,6 +176,33 @@ class SparseMeasurement:
     number: int
     sha256: str
     kind: ClassVar[str] = "sparse_marginal"
+
+
+@dataclass(frozen=True)
+class CellSumMeasurement:
+    """Noisy sums of a column by cell, with what they cost; released, no longer private.
+
+    Args:
+        key: name of the draw inside its run.
+        clique: columns that rows are grouped by.
+        amounts: the column that was added up, with its lattice; or with a tree of counts over it.
+        values: noisy numbers, int64, shape (*cells, amounts.parts): steps above, below, and of missing values; or
+            the counts of all nodes (`privacy.marginals.cell_sums`) [steps, or rows].
+        event: the event, with the scale of the noise and the sensitivity.
+        variance: variance of each number's noise [steps², or rows²].
+        number: order of the draw inside its run.
+        sha256: digest of the values.
+    """
+
+    key: str
+    clique: Clique
+    amounts: AmountRange | AmountTree
+    values: NDArray[np.int64]
+    event: CountNoise
+    variance: float
+    number: int
+    sha256: str
+    kind: ClassVar[str] = "cell_sums"
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,11 @@ def noise_event(noise: Noise, *, adjacency: Adjacency, rows_per_unit: int) -> Co
 
     Source: DESIGN law 4; scale = L1 / ε (discrete Laplace), σ² = L2² / (2ρ) (discrete Gaussian).
     """
-    moves = marginal_moves(adjacency, rows_per_unit)
+    return moved_noise(noise, marginal_moves(adjacency, rows_per_unit))
+
+
+def moved_noise(noise: Noise, moves: tuple[int, ...]) -> CountNoise:
+    """Return the event of adding `noise` to numbers that one unit moves by `moves` at worst."""
     match noise:
         case LaplaceNoise(epsilon):
             return DiscreteLaplace(laplace_inverse_scale(epsilon, moves), moves)

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.domains.amount_trees import AmountTree
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -79,6 +81,70 @@ def count_populated(
     return numbers[order], rows[order]
 
 
+def sum_amounts(
+    path: Path, clique: ColumnNames, shape: tuple[int, ...], names: Sequence[str], *, threads: int
+) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+    """Add amounts up by the cells of one marginal, in one scan; private, for handles alone.
+
+    Args:
+        path: the snapshot file, with its table `codes`.
+        clique: the columns; none for one cell of all rows.
+        shape: cells along each column.
+        names: the columns of amounts: 0 for a missing value, else the offset plus 1.
+        threads: threads that DuckDB may use.
+    Returns:
+        By name: sum of the offsets, rows with a value, and all rows of each cell, row-major, int64.
+    Privacy: exact sums; nothing of them may leave but through a grant.
+    """
+    import duckdb  # as above
+
+    terms = [f"sum({_quoted(name)}::BIGINT)::BIGINT, count(*) FILTER ({_quoted(name)} > 0)" for name in names]
+    query = f"SELECT {', '.join([_cell_sql(clique, shape), 'count(*)', *terms])} FROM codes GROUP BY 1"
+    with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
+        found = connection.execute(query).to_arrow_table()
+    cells, *counted = (np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns)
+    rows, *sums = (_spread(cells, values, prod(shape)) for values in counted)
+    return {
+        name: (total - valued, valued, rows) for name, total, valued in zip(names, sums[::2], sums[1::2], strict=True)
+    }
+
+
+def count_leaves(
+    path: Path, clique: ColumnNames, shape: tuple[int, ...], tree: AmountTree, *, threads: int
+) -> NDArray[np.int64]:
+    """Count the rows of each cell by the leaves of a tree; private, for handles alone.
+
+    Args:
+        path: the snapshot file, with its table `codes`.
+        clique: the columns; none for one cell of all rows.
+        shape: cells along each column.
+        tree: over amounts: 0 for a missing value, else the offset plus 1.
+        threads: threads that DuckDB may use.
+    Returns:
+        Counts, int64, shape (cells, 1 + tree.leaves): missing values first, then the leaves in their order [rows].
+    Privacy: exact counts; nothing of them may leave but through a grant.
+    """
+    import duckdb  # as above
+
+    amount, leaves = f"{_quoted(tree.lattice.name)}::BIGINT", tree.leaves
+    # Offset 0 is in leaf 0, those up to width - 1 in leaves of so many steps, and width in the last one.
+    inner = f"1 + ({amount} + {tree.leaf_steps - 2}) // {tree.leaf_steps}"
+    leaf = f"CASE {amount} WHEN 0 THEN 0 WHEN {tree.lattice.width + 1} THEN {leaves} ELSE {inner} END"
+    number = f"({_cell_sql(clique, shape)}) * {leaves + 1} + {leaf}"
+    query = f"SELECT {number}, count(*)::BIGINT FROM codes GROUP BY 1"
+    with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
+        found = connection.execute(query).to_arrow_table()
+    numbers, rows = (np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns)
+    return _spread(numbers, rows, prod(shape) * (leaves + 1)).reshape(-1, leaves + 1)
+
+
+def _spread(cells: NDArray[np.int64], values: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Give every cell its value, 0 where no row is."""
+    spread = np.zeros(size, dtype=np.int64)
+    spread[cells] = values
+    return spread
+
+
 def _settings(path: Path, threads: int) -> dict[str, str | bool | int | float | list[str]]:
     """Keep what does not fit into memory where the run's folder is cleaned when the run ends."""
     return {"threads": threads, "temp_directory": str(path.parent / SPILL)}
@@ -131,14 +197,18 @@ def _grouped(
     connection: duckdb.DuckDBPyConnection, clique: ColumnNames, shape: tuple[int, ...]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the cell numbers and counts of the populated cells of one marginal, by a GROUP BY."""
+    query = f"SELECT {_cell_sql(clique, shape)} AS cell, count(*)::BIGINT AS rows FROM codes GROUP BY cell"
+    found = connection.execute(query).fetchnumpy()
+    return np.asarray(found["cell"], dtype=np.int64), np.asarray(found["rows"], dtype=np.int64)
+
+
+def _cell_sql(clique: ColumnNames, shape: tuple[int, ...]) -> str:
+    """Write SQL for the row-major number of a row's cell."""
     terms, stride = [], prod(shape)
     for name, size in zip(clique, shape, strict=True):
         stride //= size
         terms.append(f"{_quoted(name)}::BIGINT * {stride}")
-    cell = " + ".join(terms) if terms else "0::BIGINT"
-    query = f"SELECT {cell} AS cell, count(*)::BIGINT AS rows FROM codes GROUP BY cell"
-    found = connection.execute(query).fetchnumpy()
-    return np.asarray(found["cell"], dtype=np.int64), np.asarray(found["rows"], dtype=np.int64)
+    return " + ".join(terms) if terms else "0::BIGINT"
 
 
 def _quoted(name: str) -> str:

@@ -19,12 +19,15 @@ from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.ledger.entries import Entry
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
 from privacy.refine.total import NoisySum
+from privacy.statistics.plan import StatisticsPlan
 from privacy.table_plans.plan import TablesPlan
 from tasks.records.model.across_statements import ExecutionStatement
 from tasks.records.outputs import (
     DenseTable,
     EarlierVersion,
+    Fit,
     Plan,
+    ReleasedStatistics,
     ReleasedTable,
     Synthesis,
     TrainedClassifier,
@@ -57,12 +60,14 @@ class Outputs:
         tables: the refined tables.
         synthesis: what a generator made.
         classifier: what a trainer made.
+        statistics: what was drawn for statistics, and their tables.
     """
 
     measurements: tuple[Measurement | SparseMeasurement, ...] = ()
     tables: tuple[ReleasedTable, ...] = ()
     synthesis: Synthesis | None = None
     classifier: TrainedClassifier | None = None
+    statistics: ReleasedStatistics | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,7 @@ class RunFacts:
         attempt: when the attempt that publishes began, and had measured; to the second, for auditors.
         execution: how it was made across sites; None where it was made in one place.
         write: writes the files of a release across sites.
+        statistics: what a release of statistics publishes; None for others.
     """
 
     run_key: str
@@ -130,11 +136,12 @@ class RunFacts:
     attempt: tuple[str, str] | None = None
     execution: ExecutionStatement | None = None
     write: WriteFiles | None = None
+    statistics: ReleasedStatistics | None = None
 
     @property
     def of_tables(self) -> bool:
         """Whether tables of counts are published that were measured in one place, and not what was fitted."""
-        return self.synthesis is None and self.classifier is None and self.execution is None
+        return all(each is None for each in (self.synthesis, self.classifier, self.statistics, self.execution))
 
     @cached_property
     def distances(self) -> dict[str, Distance]:
@@ -189,12 +196,25 @@ class RunFacts:
         return self.plan, self.classifier
 
     @property
-    def fit(self) -> tuple[FittedPlan[Any], Synthesis | TrainedClassifier]:
-        """The plan of a release of synthetic rows or of a model, and what was made.
+    def summarized(self) -> tuple[StatisticsPlan, ReleasedStatistics]:
+        """The plan of a release of statistics, and what was made.
 
         Raises:
             TypeError: the release publishes something else.
         """
+        if not isinstance(self.plan, StatisticsPlan) or self.statistics is None:
+            raise TypeError("the release publishes no statistics")
+        return self.plan, self.statistics
+
+    @property
+    def fit(self) -> tuple[Any, Fit]:
+        """The plan of a release of anything but tables of counts, and what was made.
+
+        Raises:
+            TypeError: the release publishes such tables.
+        """
+        if self.statistics is not None:
+            return self.summarized
         return self.trained if self.classifier is not None else self.synthetic
 
 

@@ -83,6 +83,7 @@ def gather(
         about=spec.about if about is None else about,
         flow_run=flow_run,
         classifier=outputs.classifier,
+        statistics=outputs.statistics,
         attempt=attempt,
         execution=execution,
         write=write,

@@ -193,3 +193,33 @@ class TrainedClassifier(Fit):
     def seed(self) -> PostProcessingSeed | None:
         """The seed of post-processing; None where there is none."""
         return self.fitted.seed
+
+
+@dataclass(frozen=True)
+class StatisticsTableValues:
+    """A table of statistics as it will be published.
+
+    Args:
+        name: name of the table.
+        columns: the columns that rows are grouped by.
+        values: each published column after those, in the shape of the cells (`privacy.statistics.table_values`).
+        draws: keys of the draws that it comes of.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    values: Mapping[str, NDArray[Any]]
+    draws: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ReleasedStatistics(Fit):
+    """What was drawn for statistics, and the tables that follow from it; nothing is fitted, and there is no model.
+
+    Args:
+        fitted: all draws.
+        tables: the tables.
+    """
+
+    fitted: Fitted[None]
+    tables: tuple[StatisticsTableValues, ...]

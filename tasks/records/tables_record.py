@@ -27,10 +27,11 @@ from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import DATA, MEASUREMENTS
 from tasks.records.groups.field import FieldGroup, Run
 from tasks.records.groups.post_processing import disagreement, estimated_rmse, suppressed_cells, total_kind
-from tasks.records.model.record_kinds import ShownFile
+from tasks.records.model.record_kinds import COUNT_COLUMNS, DataColumn, ProductWords, ShownFile
 from tasks.records.model.version_statements import ChargeStatement, Record
 from tasks.records.outputs import ReleasedSparseTable, ReleasedTable
 from tasks.records.published_tables import tables_of
+from tasks.records.values import Values
 
 
 class TablesRecordPart:
@@ -38,6 +39,13 @@ class TablesRecordPart:
 
     model: ClassVar = Record
     notice: ClassVar[str] = message("noisy counts by these items; no record of a person")
+    words: ClassVar = ProductWords(
+        label="tables of counts",
+        registered="Summary statistics",
+        made="Tables of noisy counts",
+        remark="Counts are noisy; record.html explains them.",
+        data="Refined tables.",
+    )
 
     def groups(self, groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
         """Return the sections as they are."""
@@ -83,6 +91,10 @@ class TablesRecordPart:
                 yield level.measurements, (key, "measurements", "dense")
             yield table.data, (table_key(table.name), "data", form)
             yield table.measurements, (table_key(table.name), "measurements", form)
+
+    def data_columns(self, values: Values, path: str) -> Mapping[str, DataColumn]:
+        """Return those of counts."""
+        return COUNT_COLUMNS
 
 
 def _planned_epsilon(charge: ChargeStatement) -> Decimal:

@@ -18,7 +18,7 @@ from contracts.errors import Finding, SudareError
 from contracts.release.synthetic import ESTIMATED, MOST_ROWS, SyntheticProduct, synthetic_problems
 from privacy.accounting.events import PrivacyEvent, event_from_json
 from tasks.records.model.draw_kinds import draw_checks
-from tasks.records.model.synthetic_statements import FittedRecord, FittedReplay, SyntheticRecord, SyntheticReplay
+from tasks.records.model.synthetic_statements import DrawsReplay, FittedRecord, SyntheticRecord, SyntheticReplay
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.draw_checks import UNDERSTATED, DrawChecks, FittedMeaning
 from tasks.verification.record_identity import FIXED_FILES, OTHER, check_forms, differences, read_again
@@ -39,6 +39,10 @@ class SyntheticMeaning:
     contract: Contract
     product: SyntheticProduct
     names: tuple[str, ...]
+
+    def ordered(self, clique: tuple[str, ...]) -> tuple[str, ...]:
+        """Return columns in the contract's order."""
+        return tuple(name for name in self.names if name in clique)
 
 
 def read_synthetic(replay: SyntheticReplay, *, where: str) -> tuple[SyntheticMeaning | None, list[Finding]]:
@@ -79,13 +83,13 @@ def required_files(replay: SyntheticReplay) -> frozenset[str]:
     return frozenset({replay.rows.data, replay.model.values, replay.model.arrays, *FIXED_FILES} | drawn_files(replay))
 
 
-def drawn_files(replay: FittedReplay) -> set[str]:
+def drawn_files(replay: DrawsReplay) -> set[str]:
     """Return the files of what was drawn for a fit."""
     files = {draw.measurements for draw in replay.draws if draw.measurements is not None}
     return files.union(*(checks.files_beside(draws) for checks, draws in by_kind(replay)))
 
 
-def by_kind(replay: FittedReplay) -> Iterator[tuple[DrawChecks[Any, Any], list[Any]]]:
+def by_kind(replay: DrawsReplay) -> Iterator[tuple[DrawChecks[Any, Any], list[Any]]]:
     """Yield the checks of each kind that was drawn, with the draws of it in their order."""
     for kind in dict.fromkeys(draw.kind for draw in replay.draws):
         yield draw_checks(kind), [draw for draw in replay.draws if draw.kind == kind]
@@ -118,7 +122,7 @@ def as_far_as(stated: Any, told: Any) -> Any:
     return told
 
 
-def read_draws(replay: FittedReplay, *, where: str) -> tuple[tuple[PrivacyEvent, ...], list[Finding]]:
+def read_draws(replay: DrawsReplay, *, where: str) -> tuple[tuple[PrivacyEvent, ...], list[Finding]]:
     """Read the event of each draw, one that its kind may have; all are read, or the findings say why."""
     events: list[PrivacyEvent] = []
     findings = []
@@ -137,7 +141,7 @@ def read_draws(replay: FittedReplay, *, where: str) -> tuple[tuple[PrivacyEvent,
     return (() if findings else tuple(events)), findings
 
 
-def check_kinds_of_draws(replay: FittedReplay, meaning: FittedMeaning, *, where: str) -> list[Finding]:
+def check_kinds_of_draws(replay: DrawsReplay, meaning: FittedMeaning, *, where: str) -> list[Finding]:
     """Check each draw against the contract: its columns and its file, then what its kind asks."""
     findings: list[Finding] = []
     files: set[str] = set().union(*(checks.files_beside(draws) for checks, draws in by_kind(replay)))

@@ -66,12 +66,20 @@ def first_difference(found: NDArray[Any], expected: NDArray[Any], *, tolerance: 
     Returns:
         Difference: the first row that differs, or None.
     """
-    same = np.isclose(found, expected, rtol=tolerance, atol=0.0) if tolerance else found == expected
+    same = np.isclose(found, expected, rtol=tolerance, atol=0.0) if tolerance else _alike(found, expected)
     rows = np.flatnonzero(~same)
     if rows.size == 0:
         return None
     row = int(rows[0])
     return Difference(row + 1, found[row].item(), expected[row].item(), int(rows.size))
+
+
+def _alike(found: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]:
+    """Compare numbers; doubles by their bits, since 0 has two signs, which equal each other."""
+    same: NDArray[np.bool_] = found == expected
+    if found.dtype == np.float64 and expected.dtype == np.float64:
+        same = same & (np.signbit(found) == np.signbit(expected))
+    return same
 
 
 def label_codes(cells: Cells, clique: Sequence[str], place: int) -> NDArray[np.int64]:

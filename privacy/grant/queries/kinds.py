@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from contracts.plug_ins import registered
 from privacy.grant.queries.across_sites import SiteShare, SumOverSites
+from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.parameters import ParameterQuery
@@ -25,6 +26,7 @@ BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
     MarginalQuery,
     SparseMarginalQuery,
     SumQuery,
+    CellSumQuery,
     ChoiceQuery,
     TrainingQuery,
     ParameterQuery,

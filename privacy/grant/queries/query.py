@@ -24,10 +24,11 @@ from privacy.federation.plan import ShareNoise
 from privacy.federation.rounds import Call, SiteAnswers
 from privacy.grant.measurement import DurableDraw
 from privacy.learning.rows import PrivateRows
+from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.refine.sparse import SparseTable
 
-Handle = PrivateCounts | SparseCounts | PrivateRows | SiteAnswers
+Handle = PrivateCounts | SparseCounts | PrivateCellSums | PrivateRows | SiteAnswers
 """A handle on what only a grant reads."""
 DrawnValues = NDArray[np.int64] | SparseTable
 """What a draw makes: a value for every cell, or one for each listed cell."""

@@ -40,6 +40,10 @@ class ClassifierMeaning:
     product: ClassifierProduct
     names: tuple[str, ...]
 
+    def ordered(self, clique: tuple[str, ...]) -> tuple[str, ...]:
+        """Return columns in the contract's order."""
+        return tuple(name for name in self.names if name in clique)
+
 
 def read_classifier_meaning(
     replay: ClassifierReplay, *, where: str

@@ -15,8 +15,9 @@ from tasks.records.files.array_file import ROUNDS
 from tasks.records.files.tidy_tables import DATA
 from tasks.records.groups.field import FieldGroup, Run
 from tasks.records.model.across_statements import AcrossRecord, ExecutionStatement
-from tasks.records.model.record_kinds import ShownFile
+from tasks.records.model.record_kinds import DataColumn, ProductWords, ShownFile
 from tasks.records.outputs import AcrossPlan
+from tasks.records.values import Values
 
 
 class AcrossRecordPart:
@@ -24,7 +25,8 @@ class AcrossRecordPart:
 
     model: ClassVar = AcrossRecord
     notice: ClassVar[str] = ""
-    """That of its product says what is published."""
+    words: ClassVar = ProductWords("", "", "", "")
+    """Those of its product say what is published."""
 
     def groups(self, groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
         """Return the sections, some of them filled in another way."""
@@ -69,6 +71,10 @@ class AcrossRecordPart:
                 yield f"{DATA}/{table.name}.parquet", (each.key, "data", "dense")
         elif terms.generator is not None:
             yield f"{DATA}/{terms.federation}.parquet", ("", "data", "dense")
+
+    def data_columns(self, values: Values, path: str) -> Mapping[str, DataColumn]:
+        """Return nothing: the product says it."""
+        return {}
 
 
 def across_part(run: Run, execution: ExecutionStatement) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -16,8 +17,10 @@ from tasks.records.draws.draw_form import DrawForm
 from tasks.records.explanation import RecordExplanation
 from tasks.records.files.tidy_tables import DATA, WrittenFile
 from tasks.records.groups.contract_terms import SCOPE_WORDS
-from tasks.records.model.draw_kinds import draw_form, draw_kinds
+from tasks.records.model.draw_kinds import draw_form
+from tasks.records.model.record_kinds import COUNT_COLUMNS, RecordPart, record_part
 from tasks.records.public_text import sentence
+from tasks.records.values import Values
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
 CONTEXT: dict[str, Any] = {
@@ -75,8 +78,6 @@ _TYPES = {
     "date": "sc:Date",
 }
 _ROLES = {
-    "data": "Refined tables.",
-    "rows": "Synthetic rows.",
     "part": "Some rows of a data file once more.",
     "measurements": "Noisy counts as they were drawn.",
     "statistics": "What was added up in each sum over rows.",
@@ -86,15 +87,6 @@ _ROLES = {
     "weights": "Weights and biases of the classifier, as safetensors.",
     "inputs": "How a row becomes the classifier's input, and what its outputs mean.",
     "card": "The model card.",
-}
-_MEANINGS = {
-    "count": "Refined count: noisy, then post-processed.",
-    "noisy": "Noisy count, as it was drawn.",
-    "variance": "Variance of the noise.",
-    "lower": "Lower end of a 95 % interval of the exact count.",
-    "upper": "Upper end of a 95 % interval of the exact count.",
-    "structural_zero": "Whether the contract declares the cell impossible.",
-    "suppressed": "Whether the noisy count is below the threshold of the minimum-frequency rule; it is missing then.",
 }
 _ARRAYS = frozenset({"model", "statistics", "rounds"})
 _OF_ARRAYS = {"array": "Name of an array.", "value": "Its values in row-major order."}
@@ -109,8 +101,7 @@ def croissant(explanation: RecordExplanation) -> dict[str, Any]:
         dict: JSON-LD; paths are relative to the version's folder.
     """
     fields, record, files = explanation.values, explanation.record, explanation.files
-    synthetic = fields["identity.product_type"] == "synthetic"
-    curator = sentence(fields, "accountability.curator")
+    curator, words = sentence(fields, "accountability.curator"), _FileWords.of(explanation)
     tables = [
         (number, file) for number, file in enumerate(files) if file.path.endswith(".parquet") and file.role != "part"
     ]
@@ -125,23 +116,80 @@ def croissant(explanation: RecordExplanation) -> dict[str, Any]:
         "version": f"{record['version']}.0.0",
         "datePublished": fields["identity.measured_hour"][:10],
         "isLiveDataset": False,
-        "distribution": [_file(file, number, synthetic) for number, file in enumerate(files)],
-        "recordSet": [_records(file, number, synthetic) for number, file in tables],
+        "distribution": [_file(file, number, words) for number, file in enumerate(files)],
+        "recordSet": [_records(file, number, words) for number, file in tables],
     }
+
+
+@dataclass(frozen=True)
+class _FileWords:
+    """What the files of a version are, and their columns.
+
+    Args:
+        values: the record's values.
+        part: what records say of the kind of product.
+        forms: those of the draws, by their keys; none of tables of counts.
+    """
+
+    values: Values
+    part: RecordPart
+    forms: Mapping[str, DrawForm[Any, Any]]
+
+    @classmethod
+    def of(cls, explanation: RecordExplanation) -> _FileWords:
+        """Read which kinds of draws a record states."""
+        kind, draws = explanation.values["identity.product_type"], explanation.record["replay"]["draws"]
+        forms = {draw["key"]: draw_form(draw["kind"]) for draw in draws if "kind" in draw}
+        return cls(explanation.values, record_part(kind), forms)
+
+    def summary(self, file: WrittenFile) -> str:
+        """Say what a file is."""
+        form = self._form(file)
+        if file.role == DATA:
+            return self.part.words.data
+        return _ROLES[file.role] if form is None else form.summary
+
+    def columns(self, file: WrittenFile) -> Mapping[str, str]:
+        """Say what the columns of a file mean; those of labels where nothing else is known."""
+        form = self._form(file)
+        if form is not None:
+            return form.columns
+        if file.role in _ARRAYS:
+            return _OF_ARRAYS
+        known = self.part.data_columns(self.values, file.path) if file.role == DATA else COUNT_COLUMNS
+        return {name: column.means for name, column in known.items()}
+
+    def rows(self, file: WrittenFile) -> str:
+        """Say what the rows are."""
+        form = self._form(file)
+        if file.role in _ARRAYS or (form is not None and not form.cells):
+            return f"{file.rows} rows, one a number."
+        if form is not None:
+            return f"{file.rows} rows, {form.cells}."
+        if file.role == DATA and not self.part.data_columns(self.values, file.path):
+            return f"{file.rows} rows."
+        if file.form == "dense":
+            return f"{file.rows} rows, one a cell of the declared domain."
+        if file.role == DATA:
+            return f"{file.rows} rows, one a cell above 0; the count of every other cell of the declared domain is 0."
+        return (
+            f"{file.rows} rows, one a cell whose noisy count reached the threshold; every other cell lies below it."
+        )
+
+    def _form(self, file: WrittenFile) -> DrawForm[Any, Any] | None:
+        """Return the form of the draw that a file shows, if it has words of its own for its files."""
+        form = self.forms.get(file.draw)
+        return form if form is not None and file.role == form.role and form.summary else None
 
 
 def _description(fields: dict[str, Any]) -> str:
     delta = "" if fields["guarantee.delta"] == "0" else f" and delta {fields['guarantee.delta']}"
-    made, about = "Tables", "Counts are noisy; record.html explains them."
-    if fields["identity.product_type"] == "synthetic":
-        made, about = "Synthetic rows", "No row is a person's; record.html says what they are good for."
-    if fields["identity.product_type"] == "classifier":
-        made, about = "A classifier", "Its weights are noisy; model/card.md says what it is good for."
+    words = record_part(fields["identity.product_type"]).words
     return (
-        f"{made} about {fields['identity.title']} with {fields['guarantee.variant']}, "
+        f"{words.made} about {fields['identity.title']} with {fields['guarantee.variant']}, "
         f"epsilon {fields['guarantee.epsilon']}{delta}, "
         f"for {fields['unit.unit']} ({fields['unit.adjacency']}), bounded {SCOPE_WORDS[fields['unit.scope']]}. "
-        f"{about}"
+        f"{words.remark}"
     )
 
 
@@ -150,13 +198,13 @@ def _id(name: str, otherwise: str) -> str:
     return name if _ADDRESS.fullmatch(name) else otherwise
 
 
-def _file(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
+def _file(file: WrittenFile, number: int, words: _FileWords) -> dict[str, Any]:
     path = PurePosixPath(file.path)
     return {
         "@type": "cr:FileObject",
         "@id": _id(file.path, f"file-{number}"),
         "name": path.name,
-        "description": _summary("rows" if synthetic and file.role == DATA else file.role),
+        "description": words.summary(file),
         "contentUrl": file.path,
         "contentSize": f"{file.bytes} B",
         "encodingFormat": _FORMATS[path.suffix],
@@ -164,16 +212,15 @@ def _file(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
     }
 
 
-def _records(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
-    name, rows = file.path.removesuffix(".parquet"), synthetic and file.role == DATA
-    meanings = {} if rows else _columns(file.role)
-    otherwise = "Synthetic value." if rows else "Label of the cell."
+def _records(file: WrittenFile, number: int, words: _FileWords) -> dict[str, Any]:
+    name, meanings = file.path.removesuffix(".parquet"), words.columns(file)
+    otherwise = words.part.words.value if file.role == DATA else "Label of the cell."
     records, source = _id(name, f"records-{number}"), _id(file.path, f"file-{number}")
     return {
         "@type": "cr:RecordSet",
         "@id": records,
         "name": name,
-        "description": f"{file.rows} rows." if rows else _rows(file),
+        "description": words.rows(file),
         "field": [
             _field(
                 _id(f"{records}/{column}", f"{records}/column-{place}"),
@@ -184,35 +231,6 @@ def _records(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
             for place, (column, kind) in enumerate(file.columns)
         ],
     }
-
-
-def _columns(role: str) -> Mapping[str, str]:
-    """Say what the columns of a file mean; those of cells where nothing else is known."""
-    if role in _ROLES:
-        return _OF_ARRAYS if role in _ARRAYS else _MEANINGS
-    return _form(role).columns
-
-
-def _summary(role: str) -> str:
-    """Say what a file is."""
-    return _ROLES[role] if role in _ROLES else _form(role).summary
-
-
-def _form(role: str) -> DrawForm[Any, Any]:
-    """Return the kind of draw whose files have a role."""
-    form: DrawForm[Any, Any] = next(form for form in map(draw_form, draw_kinds()) if form.role == role)
-    return form
-
-
-def _rows(file: WrittenFile) -> str:
-    """Say what the rows are."""
-    if _columns(file.role) is not _MEANINGS:
-        return f"{file.rows} rows, one a number."
-    if file.form == "dense":
-        return f"{file.rows} rows, one a cell of the declared domain."
-    if file.role == DATA:
-        return f"{file.rows} rows, one a cell above 0; the count of every other cell of the declared domain is 0."
-    return f"{file.rows} rows, one a cell whose noisy count reached the threshold; every other cell lies below it."
 
 
 def _field(name: str, source: str, typed: tuple[str, str], means: str) -> dict[str, Any]:

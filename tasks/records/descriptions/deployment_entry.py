@@ -17,16 +17,12 @@ import yaml
 
 from contracts.message import Message
 from tasks.records.explanation import RecordExplanation
+from tasks.records.model.record_kinds import record_part
 from tasks.records.page.words import further, loss_unit, subject
 from tasks.records.public_text import bullets, plain, public_field, says_anything, sentence
 from tasks.records.values import Values
 
 SECTORS: Final = ("Technology", "Healthcare", "Education", "Government", "Energy")
-PRODUCTS: Final = {
-    "tables": "Summary statistics",
-    "synthetic": "Synthetic data",
-    "classifier": "Machine learning model",
-}
 _USES = "a purpose in the contract's description, or audience: or permitted_uses:"
 REQUIRED: Final = {
     "product.name": "a name in the contract",
@@ -45,7 +41,6 @@ TIERS: Final = {
         "implementation.justification",
     ),
 }
-_MADE: Final = {"tables": "Tables of noisy counts", "synthetic": "Synthetic rows", "classifier": "A classifier"}
 _WIDTH: Final = 110
 _MOST_DRAWS: Final = 12
 
@@ -126,7 +121,7 @@ def _product(values: Values) -> dict[str, Any]:
             _labelled("For", values, "accountability.audience"),
             *_uses(values),
         ),
-        "data_product_type": PRODUCTS.get(values["identity.product_type"], "Dataset"),
+        "data_product_type": record_part(values["identity.product_type"]).words.registered,
         "data_product_region": place,
         "data_product_sector": next((name for name in SECTORS if name.casefold() == sector.casefold()), None),
         "publication_date": when,
@@ -139,7 +134,7 @@ def _uses(values: Values) -> Iterator[str]:
 
 
 def _description(values: Values) -> str:
-    made = _MADE.get(values["identity.product_type"], "Data")
+    made = record_part(values["identity.product_type"]).words.made
     return (
         f"{made} about {plain(values['source.population'])} ({plain(values['source.time_block'])}), version "
         f"{values['identity.version']} of {values['identity.release_id']}."

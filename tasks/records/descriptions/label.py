@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from privacy.accounting.posterior import PRIORS
 from tasks.records.charts import charts
 from tasks.records.explanation import RecordExplanation
+from tasks.records.model.record_kinds import record_part
 from tasks.records.page import words
 from tasks.records.page.style import style
 from tasks.records.public_text import plain, public_field, says_anything, sentence
@@ -20,7 +21,6 @@ from tasks.records.public_text import plain, public_field, says_anything, senten
 FOLDER: Final = Path(__file__).parent
 MOST_LINES: Final = 6
 LONGEST: Final = 150
-_PRODUCTS: Final = {"tables": "tables of counts", "synthetic": "synthetic rows", "classifier": "a classifier"}
 
 
 def label_html(explanation: RecordExplanation) -> bytes:
@@ -37,7 +37,7 @@ def label_html(explanation: RecordExplanation) -> bytes:
     page: str = _template().render(
         record=record,
         v=values,
-        product=_PRODUCTS.get(values["identity.product_type"], "data"),
+        product=record_part(values["identity.product_type"]).words.label,
         epsilon=words.brief(values["guarantee.epsilon"], up=True),
         rounded=Decimal(words.brief(values["guarantee.epsilon"], up=True)) != Decimal(values["guarantee.epsilon"]),
         subject=words.subject(values),

@@ -14,6 +14,8 @@ from uuid import NAMESPACE_OID, uuid5
 
 from contracts.canonical import readable_json
 from tasks.records.explanation import RecordExplanation
+from tasks.records.files.tidy_tables import DATA, WrittenFile
+from tasks.records.model.record_kinds import record_part
 from tasks.records.public_text import public_field, says_anything, sentence
 from tasks.records.values import Values
 
@@ -54,7 +56,10 @@ def run_event(explanation: RecordExplanation) -> dict[str, Any]:
             "facets": _job_facets(values, producer),
         },
         "inputs": [_input(values, producer)],
-        "outputs": [_output(file, values, producer) for file in values["output.files"]],
+        "outputs": [
+            _output(file, values, producer, _added(shown, values))
+            for file, shown in zip(values["output.files"], explanation.files, strict=True)
+        ],
     }
 
 
@@ -153,7 +158,16 @@ def _gate_passed(gate: str) -> dict[str, Any]:
     return {"assertion": kind, "success": True, "severity": "error"} | ({"column": column} if column else {})
 
 
-def _output(file: dict[str, Any], values: Values, producer: str) -> dict[str, Any]:
+def _added(file: WrittenFile, values: Values) -> dict[str, tuple[str, ...]]:
+    """Say which columns of a file are of declared ones, beside those grouped by, and of which."""
+    if file.role in (DATA, "part"):
+        columns = record_part(values["identity.product_type"]).data_columns(values, file.path)
+        return {name: column.of for name, column in columns.items()}
+    of = next((draw.get("of") for draw in values["ledger.draws"] if draw["key"] == file.draw), None)
+    return {} if of is None else dict.fromkeys(_DERIVED, (of,))
+
+
+def _output(file: dict[str, Any], values: Values, producer: str, added: dict[str, tuple[str, ...]]) -> dict[str, Any]:
     version = f"{values['identity.release_id']}/v{values['identity.version']}"
     fields = [{"name": column["name"], "type": column["type"]} for column in file["columns"]]
     return {
@@ -171,7 +185,7 @@ def _output(file: dict[str, Any], values: Values, producer: str) -> dict[str, An
                 fileFormat=PurePosixPath(file["path"]).suffix.lstrip("."),
             ),
             "columnLineage": _facet(
-                producer, "1-2-0/ColumnLineageDatasetFacet", fields=_column_lineage(file, values)
+                producer, "1-2-0/ColumnLineageDatasetFacet", fields=_column_lineage(file, values, added)
             ),
             "sudare_digest": _own(producer, "digest", sha256=file["sha256"]),
         },
@@ -187,7 +201,7 @@ def _output(file: dict[str, Any], values: Values, producer: str) -> dict[str, An
     }
 
 
-def _column_lineage(file: dict[str, Any], values: Values) -> dict[str, Any]:
+def _column_lineage(file: dict[str, Any], values: Values, added: dict[str, tuple[str, ...]]) -> dict[str, Any]:
     """Say from which declared columns each column of a file comes; noise stands between all of them."""
     declared = {column["name"] for column in values["contract.columns"]}
     labels = [column["name"] for column in file["columns"] if column["name"] in declared]
@@ -196,7 +210,8 @@ def _column_lineage(file: dict[str, Any], values: Values) -> dict[str, Any]:
     def come(names: list[str], how: dict[str, Any]) -> dict[str, Any]:
         return {"inputFields": [{**source, "field": name, "transformations": [how]} for name in names]}
 
-    counted = [column["name"] for column in file["columns"] if column["name"] in _DERIVED - declared]
+    made = [column["name"] for column in file["columns"] if column["name"] in {*_DERIVED, *added} - declared]
+    sources = {name: [*labels, *added.get(name, ())] for name in made if name != "structural_zero"}
     return {name: come([name], _SAME) for name in labels} | {
-        name: come(labels, _ABOUT_ROWS) for name in counted if labels
+        name: come(names, _ABOUT_ROWS) for name, names in sources.items() if names
     }

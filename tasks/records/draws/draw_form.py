@@ -29,6 +29,7 @@ class DrawForm(ABC, Generic[ReleasedT, DrawT]):
         statement: what the record says of one draw.
         role: of the files of its draws; empty where they have none.
         summary, columns: such a file, and its columns, in the words of a dataset's description.
+        cells: what its rows are, where they are not one a number.
         beside: files for all draws of the kind together, with their roles.
         noise_on: what its noise is on, in the sentence that names all noise on counts and sums.
     """
@@ -37,6 +38,7 @@ class DrawForm(ABC, Generic[ReleasedT, DrawT]):
     role: ClassVar[str] = ""
     summary: ClassVar[str] = ""
     columns: ClassVar[Mapping[str, str]] = {}
+    cells: ClassVar[str] = ""
     beside: ClassVar[Mapping[str, str]] = {}
     noise_on: ClassVar[str] = ""
 

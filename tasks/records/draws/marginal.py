@@ -87,8 +87,13 @@ class MarginalForm(DrawForm[Measurement, MarginalDraw]):
 
 def measurement_name(measurement: Measurement) -> str:
     """Name a measurement's file after its number and its columns."""
-    columns = _UNSAFE.sub("-", "_x_".join(measurement.clique))[:_LONGEST_NAME] or "total"
-    return f"{measurement.number:04d}-{columns}"
+    return file_name(measurement.number, measurement.clique)
+
+
+def file_name(number: int, columns: Sequence[str]) -> str:
+    """Name a draw's file after its number and some columns."""
+    named = _UNSAFE.sub("-", "_x_".join(columns))[:_LONGEST_NAME] or "total"
+    return f"{number:04d}-{named}"
 
 
 def _measurement(draw: MarginalDraw) -> Measurement:

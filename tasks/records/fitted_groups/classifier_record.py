@@ -14,8 +14,9 @@ from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
 from tasks.records.fitted_groups.classifier_groups import classifier_groups
 from tasks.records.groups.field import FieldGroup, Run
 from tasks.records.model.classifier_statements import ClassifierRecord
-from tasks.records.model.record_kinds import ShownFile
+from tasks.records.model.record_kinds import DataColumn, ProductWords, ShownFile
 from tasks.records.published_fit import fit_of
+from tasks.records.values import Values
 
 
 class ClassifierRecordPart:
@@ -23,6 +24,12 @@ class ClassifierRecordPart:
 
     model: ClassVar = ClassifierRecord
     notice: ClassVar[str] = message("the weights of a classifier of these items; no record of a person")
+    words: ClassVar = ProductWords(
+        label="a classifier",
+        registered="Machine learning model",
+        made="A classifier",
+        remark="Its weights are noisy; model/card.md says what it is good for.",
+    )
 
     def groups(self, groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
         """Return the sections, some of them filled in another way."""
@@ -45,6 +52,10 @@ class ClassifierRecordPart:
     def files(self, record: ClassifierRecord) -> Iterator[tuple[str, ShownFile]]:
         """Yield the files of what was drawn."""
         yield from drawn_files(record.replay.draws)
+
+    def data_columns(self, values: Values, path: str) -> Mapping[str, DataColumn]:
+        """Return nothing: a model has no file of data."""
+        return {}
 
 
 def classifier_part(run: Run) -> dict[str, Any]:

@@ -15,9 +15,10 @@ from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES
 from tasks.records.files.tidy_tables import DATA
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
 from tasks.records.groups.field import FieldGroup, Run
-from tasks.records.model.record_kinds import ShownFile
+from tasks.records.model.record_kinds import DataColumn, ProductWords, ShownFile
 from tasks.records.model.synthetic_statements import SyntheticRecord
 from tasks.records.published_fit import fit_of
+from tasks.records.values import Values
 
 
 class SyntheticRecordPart:
@@ -25,6 +26,14 @@ class SyntheticRecordPart:
 
     model: ClassVar = SyntheticRecord
     notice: ClassVar[str] = message("made-up records with these items; none is a person's")
+    words: ClassVar = ProductWords(
+        label="synthetic rows",
+        registered="Synthetic data",
+        made="Synthetic rows",
+        remark="No row is a person's; record.html says what they are good for.",
+        data="Synthetic rows.",
+        value="Synthetic value.",
+    )
 
     def groups(self, groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
         """Return the sections, some of them filled in another way."""
@@ -48,6 +57,10 @@ class SyntheticRecordPart:
         """Yield the files of what was drawn."""
         yield record.replay.rows.data, ("", "data", "dense")
         yield from drawn_files(record.replay.draws)
+
+    def data_columns(self, values: Values, path: str) -> Mapping[str, DataColumn]:
+        """Return nothing: every column is a declared one."""
+        return {}
 
 
 def synthetic_part(run: Run) -> dict[str, Any]:

@@ -92,7 +92,11 @@ UTILITY: Final = FieldGroup(
     "utility",
     "Utility",
     (
-        public("expected_error", "Error of a noisy cell, from the declared noise alone [rows].", expected_error),
+        public(
+            "expected_error",
+            "Error of what is noisy, from the declared noise alone [rows; of sums and means the column's unit].",
+            expected_error,
+        ),
         public(
             "error_against_noisy",
             "How far published counts, or those that the model expects, lie from the noisy ones [rows].",

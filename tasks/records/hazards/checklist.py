@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from privacy.grant.measurement import CellSumMeasurement
 from tasks.records.groups.field import Run
 
 VERSION: Final = 1
@@ -33,7 +34,10 @@ def _chosen(run: Run) -> bool:
 
 
 def _sums(run: Run) -> bool:
-    return not run.facts.of_tables and bool(run.facts.fit[1].fitted.sums)
+    if run.facts.of_tables:
+        return False
+    fitted = run.facts.fit[1].fitted
+    return bool(fitted.sums or fitted.of_kind(CellSumMeasurement.kind))
 
 
 def _tables(run: Run) -> bool:

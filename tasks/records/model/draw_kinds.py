@@ -40,6 +40,10 @@ BUILT_IN: Final = {
         form="tasks.records.draws.sums:SumForm",
         checks="tasks.verification.draws.sum_draws:SumChecks",
     ),
+    "cell_sums": DrawParts(
+        form="tasks.records.draws.cell_sums:CellSumForm",
+        checks="tasks.verification.draws.cell_sum_draws:CellSumChecks",
+    ),
     "training": DrawParts(
         form="tasks.records.draws.training:TrainingForm",
         checks="tasks.verification.draws.training_draws:TrainingChecks",

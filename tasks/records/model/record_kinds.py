@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Final, Protocol
@@ -12,6 +13,7 @@ from contracts.release.product_kinds import BUILT_IN
 from contracts.release.tables.product import TableForm
 from tasks.records.model.across_statements import AcrossRecord
 from tasks.records.model.version_statements import RecordTerms
+from tasks.records.values import Values
 
 ACROSS: Final = "across"
 """The kind of a record that says how a release was made across sites, whatever its product is."""
@@ -23,12 +25,56 @@ ShownFile = tuple[str, str, TableForm]
 """Key of the draw that a file shows, its role, and its form."""
 
 
+@dataclass(frozen=True)
+class ProductWords:
+    """What label, registry entry and dataset description, which are in English, call a kind of product.
+
+    Args:
+        label: within a line of the label.
+        registered: its type in the registry of deployments.
+        made: the beginning of a sentence that goes on with "about".
+        remark: a sentence on how to read it.
+        data: what a file of data holds, a sentence.
+        value: what a column of data is where nothing else is known of it.
+    """
+
+    label: str
+    registered: str
+    made: str
+    remark: str
+    data: str = ""
+    value: str = "Label of the cell."
+
+
+@dataclass(frozen=True)
+class DataColumn:
+    """A column of a data file: what it means, and of which declared columns it is, beside those grouped by."""
+
+    means: str
+    of: tuple[str, ...] = ()
+
+
+COUNT_COLUMNS: Final = {
+    "count": DataColumn("Refined count: noisy, then post-processed."),
+    "noisy": DataColumn("Noisy count, as it was drawn."),
+    "variance": DataColumn("Variance of the noise."),
+    "lower": DataColumn("Lower end of a 95 % interval of the exact count."),
+    "upper": DataColumn("Upper end of a 95 % interval of the exact count."),
+    "structural_zero": DataColumn("Whether the contract declares the cell impossible."),
+    "suppressed": DataColumn(
+        "Whether the noisy count is below the threshold of the minimum-frequency rule; it is missing then."
+    ),
+}
+"""The columns of a file of counts, refined or as they were drawn, but for the labels."""
+
+
 class RecordPart(Protocol):
     """What a record says of one kind of product."""
 
     model: ClassVar[type[RecordTerms]]
     notice: ClassVar[str]
     """What is published, as a public notice says it."""
+    words: ClassVar[ProductWords]
 
     def groups(self, groups: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the sections of fields that people read, from those of tables."""
@@ -50,6 +96,10 @@ class RecordPart(Protocol):
 
     def files(self, record: Any) -> Iterator[tuple[str, ShownFile]]:
         """Yield the files that draws and product lead to."""
+        ...
+
+    def data_columns(self, values: Values, path: str) -> Mapping[str, DataColumn]:
+        """Say what the columns of a data file are, but for labels and synthetic values; `values` are the record's."""
         ...
 
 

@@ -48,10 +48,15 @@ class SyntheticRowsStatement(Statement):
     data: StatedText
 
 
-class FittedReplay(ReplayTerms):
-    """The replay block of what is fitted to noisy values: synthetic rows, or a model."""
+class DrawsReplay(ReplayTerms):
+    """The replay block of what comes of draws of several kinds."""
 
     draws: Tuple[Annotated[FittedDraw, OfItsKind()]]
+
+
+class FittedReplay(DrawsReplay):
+    """The replay block of what is fitted to noisy values: synthetic rows, or a model."""
+
     notes: Tuple[Note]
 
     @property

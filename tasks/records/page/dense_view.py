@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import isqrt
@@ -160,9 +161,9 @@ def dense_view(
     most = share.bars if few else min(share.bars, LARGEST_CELLS)
     return TableView(
         anchor=f"table-{number}",
-        title=title_of(table),
+        title=title_of(table.name, table.columns),
         name=table.name,
-        cells=_cells(contract, table),
+        cells=cells_words(contract, table.columns),
         draw=table.draw,
         processed=table.processed,
         noise=charts.noise_curve(table.event, width) if share.curves else None,
@@ -181,10 +182,10 @@ def dense_view(
     )
 
 
-def title_of(table: PublishedTable) -> str:
+def title_of(name: str, columns: Sequence[str]) -> str:
     """Name a table by its columns, after the name that the spec gave it, if it gave one."""
-    columns = " × ".join(table.columns)
-    return columns if table.name == "_x_".join(table.columns) else f"{table.name}: {columns}"
+    words = " × ".join(columns)
+    return words if name == "_x_".join(columns) else f"{name}: {words}"
 
 
 def belongs(path: str, table: PublishedTable) -> bool:
@@ -193,14 +194,15 @@ def belongs(path: str, table: PublishedTable) -> bool:
     return path.partition("/")[2].rpartition(".")[0] in names
 
 
-def _cells(contract: Contract, table: PublishedCounts) -> str:
+def cells_words(contract: Contract, columns: Sequence[str]) -> str:
     """Say what the cells are."""
-    if len(table.columns) == 1:
-        return message(
-            "{number} cells, one for each value of {name}", number=f"{table.counts.size:,}", name=table.columns[0]
-        )
-    sizes = joined(f"{name} ({contract.column(name).size})" for name in table.columns)
-    return message("{number} cells: every combination of {names}", number=f"{table.counts.size:,}", names=sizes)
+    number = f"{contract.cells(columns):,}"
+    if not columns:
+        return message("one cell: all rows together")
+    if len(columns) == 1:
+        return message("{number} cells, one for each value of {name}", number=number, name=columns[0])
+    sizes = joined(f"{name} ({contract.column(name).size})" for name in columns)
+    return message("{number} cells: every combination of {names}", number=number, names=sizes)
 
 
 def _facts(table: PublishedCounts, contract: Contract) -> list[tuple[str, str]]:
@@ -237,7 +239,7 @@ def _bars(contract: Contract, table: PublishedCounts, most: int) -> list[BarRow]
     rows = []
     for cell, middle in zip(chosen, raw, strict=True):
         ends = int(lower[cell]), int(middle), int(upper[cell])
-        row = bar_row(_label(contract, table, int(cell)), float(flat[cell]), ends, scale)
+        row = bar_row(cell_label(contract, table.columns, int(cell)), float(flat[cell]), ends, scale)
         rows.append(replace(row, count=below(table), interval="–") if is_suppressed(table, int(cell)) else row)
     return rows
 
@@ -253,9 +255,10 @@ def bar_row(label: str, count: float, ends: tuple[int, int, int], scale: tuple[f
     )
 
 
-def _label(contract: Contract, table: PublishedCounts, cell: int) -> str:
-    places = np.unravel_index(cell, table.counts.shape)
-    labels = [contract.column(name).labels[int(place)] for name, place in zip(table.columns, places, strict=True)]
+def cell_label(contract: Contract, columns: Sequence[str], cell: int) -> str:
+    """Name a cell, by its row-major number, with the values of its columns."""
+    places = np.unravel_index(cell, contract.shape(columns))
+    labels = [contract.column(name).labels[int(place)] for name, place in zip(columns, places, strict=True)]
     return " · ".join(clipped_label(label) for label in labels)
 
 

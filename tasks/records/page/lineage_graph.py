@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from markupsafe import Markup, escape
 
-from contracts.message import message
+from contracts.message import joined, message
+from tasks.records.draws.cell_sums import cell_sum_words
 from tasks.records.page.language import Language
 from tasks.records.page.words import at_most
 from tasks.records.values import Values
@@ -91,6 +92,7 @@ def _draws(values: Values, lang: Language) -> list[Box]:
     for draw in draws:
         columns = draw["columns"]
         name = " × ".join(columns) if isinstance(columns, list) and columns else lang.plain(draw["key"])
+        name = lang.plain(cell_sum_words(draw["of"], columns)) if "of" in draw else name
         noise = draw.get("noise") or str(draw["event"].get("kind", "")).replace("_", " ")
         boxes.append((name, lang.plain(noise), _table_of(draw["key"].removeprefix("table:"), tables)))
     return list(_column(0, "draw", boxes, lang))
@@ -111,12 +113,20 @@ def _outcome(values: Values, lang: Language) -> list[Box]:
     boxes = [
         (
             table["table"],
-            lang.plain(message("as measured") if table["method"] == "none" else table["method"]),
+            lang.plain(_making(table)),
             table["table"],
         )
         for table in tables
     ]
     return list(_column(1, "made", boxes, lang))
+
+
+def _making(table: Mapping[str, Any]) -> str:
+    """Say how a table was made: how it was refined, or which statistics it has."""
+    if "statistics" in table:
+        return joined(table["statistics"])
+    method: str = table["method"]
+    return message("as measured") if method == "none" else method
 
 
 def _files(values: Values, lang: Language) -> list[Box]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -20,12 +21,13 @@ from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.charts import charts
 from tasks.records.explanation import RecordExplanation
 from tasks.records.groups.field import NONE, NOT_AVAILABLE, WITHHELD
-from tasks.records.model.record_kinds import ACROSS, stated_kind
+from tasks.records.model.record_kinds import stated_kind
 from tasks.records.page import words
 from tasks.records.page.dense_view import TableView
 from tasks.records.page.language import Code, Language, language, spaced
 from tasks.records.page.lineage_graph import lineage_graph
 from tasks.records.page.published_tables import ReadFile
+from tasks.records.page.statistics_view import StatisticsView, kinds_words, statistics_views
 from tasks.records.page.style import style
 from tasks.records.page.synthetic_view import SyntheticView, synthetic_view
 from tasks.records.page.table_views import table_views
@@ -35,6 +37,7 @@ MOST_ITEMS = 40
 LONGEST_TEXT = 600
 PAGES: Final[dict[Code, str]] = {"en": "record.html", "ja": "record.ja.html"}
 _NAMES: Final[dict[Code, str]] = {"en": "English", "ja": "日本語"}
+_TABLES: Final[Mapping[str, Callable[..., list[Any]]]] = {"tables": table_views, "statistics": statistics_views}
 _BETWEEN = re.compile(r"(?<=[\u3000-\u303f\uff00-\uff60])\s+(?=[\u3000-\u9fff\uff00-\uff60])")
 _HEX = re.compile(r"[0-9a-f]{40,}")
 
@@ -44,13 +47,13 @@ class Views:
     """The tables and pictures of a version, prepared once for the pages of all languages.
 
     Args:
-        kind: the kind of the product, or `ACROSS`.
-        tables: the tables of counts.
+        kind: the kind of the product, or "across"; its template extends that of all.
+        tables: the tables of counts or of statistics.
         synthetic: the synthetic rows; None where there are none.
     """
 
     kind: str
-    tables: list[TableView]
+    tables: list[TableView] | list[StatisticsView]
     synthetic: SyntheticView | None
 
 
@@ -66,7 +69,7 @@ def prepare(explanation: RecordExplanation, read: ReadFile) -> Views:
     kind, contract = str(stated_kind(record)), Contract.model_validate(replay["contract"])
     return Views(
         kind,
-        table_views(replay, values, contract, read) if kind == "tables" else [],
+        _TABLES[kind](replay, values, contract, read) if kind in _TABLES else [],
         synthetic_view(record, values, contract, read) if kind == "synthetic" else None,
     )
 
@@ -97,7 +100,7 @@ def render_page(
     record, fields = explanation.record, arranged(explanation.fields)
     values = {path: field["value"] for path, field in fields.items()}
     lang = language(code)
-    page: str = _template().render(
+    page: str = _template(views.kind).render(
         record=record,
         v=values,
         lang=lang,
@@ -126,8 +129,6 @@ def render_page(
         lineage=lineage_graph(values, lang),
         tables=views.tables,
         synthetic=views.synthetic,
-        model=views.kind == "classifier",
-        across=views.kind == ACROSS,
         groups=explanation.groups,
         confidence=round(100 * CONFIDENCE),
         digest=_digest,
@@ -164,10 +165,9 @@ def _unspaced(page: str) -> str:
 
 def _page_style(views: Views, lang: Language) -> Markup:
     """Return the page's style sheets."""
-    sheets = ["record.css"]
-    sheets += [] if views.synthetic is None else ["synthetic.css"]
+    sheets = ["record.css", f"{views.kind}.css"]
     sheets += [] if lang.own else [f"record.{lang.code}.css"]
-    return style(*(FOLDER / name for name in sheets))
+    return style(*(path for path in (FOLDER / name for name in sheets) if path.exists()))
 
 
 def _digest(value: str) -> Markup:
@@ -201,8 +201,8 @@ def _budget(values: dict[str, Any]) -> Markup:
     return charts.budget_bar([(name, float(values[key])) for name, key in parts])
 
 
-def _template() -> Any:
-    return environment().get_template("record.html.j2")
+def _template(kind: str) -> Any:
+    return environment().get_template(f"{kind}.html.j2")
 
 
 @cache
@@ -219,6 +219,7 @@ def environment() -> Environment:
     environment.filters["clipped"] = clipped
     environment.filters["root"] = lambda variance: f"{float(variance) ** 0.5:.3g}"
     environment.filters["percent"] = lambda share: f"{100 * float(Fraction(share)):.3g} %"
+    environment.filters["kinds_words"] = kinds_words
     environment.filters["brief_error"] = lambda error: f"{float(error):.3g}"
     environment.tests["digest"] = lambda value: isinstance(value, str) and _HEX.fullmatch(value) is not None
     environment.tests["uniform"] = uniform

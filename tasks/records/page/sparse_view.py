@@ -34,7 +34,7 @@ def sparse_view(
     counts, width, absent = table.counts, table.half_width, table.cells - table.codes.size
     return TableView(
         anchor=f"table-{number}",
-        title=title_of(table),
+        title=title_of(table.name, table.columns),
         name=table.name,
         cells=_cells(contract, table),
         draw=table.draw,

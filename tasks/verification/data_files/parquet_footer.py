@@ -70,7 +70,8 @@ def check_footer(data: bytes, *, where: str) -> Iterator[Finding]:
                     yield Finding(where, "layout", "bytes between columns", "columns one after another", OTHER_FOOTER)
                     return
                 end += column.total_compressed_size
-                name = column.path_in_schema.partition(".")[0]
+                # A column has one leaf, flat or in a list; its path cannot be cut, since a name may have a dot.
+                name = read.column_names[place]
                 if name not in wrong and not _is_true(column.statistics, leaves[name]):
                     wrong.add(name)
                     allowed = f"those of the values in row group {group + 1}"

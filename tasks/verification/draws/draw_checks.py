@@ -44,6 +44,10 @@ class FittedMeaning(Protocol):
         """The columns that are read."""
         ...
 
+    def ordered(self, clique: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the columns of a marginal in the order in which it has them."""
+        ...
+
 
 @dataclass(frozen=True)
 class FileForm:

@@ -77,7 +77,7 @@ def _check_marginal(draw: MarginalDraw, meaning: FittedMeaning, at: str, where: 
     """Check a marginal's shape, file and sensitivity."""
     name, worst, own = draw.measurements or "", worst_moves(meaning.contract), is_own_file(draw.measurements)
     pairs: list[tuple[str, object, object]] = [
-        (f"{at}.clique", list(draw.clique), [name for name in meaning.names if name in draw.clique]),
+        (f"{at}.clique", list(draw.clique), list(meaning.ordered(draw.clique))),
         (f"{at}.shape", list(draw.shape), list(meaning.contract.shape(draw.clique))),
         (f"{at}.coarsening", draw.coarsening, None),
         (f"{at}.listed", draw.listed, None),

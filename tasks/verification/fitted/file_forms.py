@@ -12,7 +12,7 @@ from contracts.contract.decoding import Decoder
 from contracts.release.tables.levels import levels_of
 from contracts.release.tables.table_form import data_marks, measurement_marks
 from privacy.generators.rows import PIECE_ROWS
-from tasks.records.model.synthetic_statements import FittedReplay, SyntheticReplay
+from tasks.records.model.synthetic_statements import DrawsReplay, SyntheticReplay
 from tasks.records.model.version_statements import Replay
 from tasks.verification.draws.draw_checks import FileForm, FittedMeaning
 from tasks.verification.fitted_meaning import SyntheticMeaning, by_kind
@@ -37,7 +37,7 @@ def _labels(cells: Cells, columns: Sequence[str]) -> dict[str, Sequence[str]]:
     return {name: cells.column(name).labels for name in columns}
 
 
-def drawn_forms(replay: FittedReplay, meaning: FittedMeaning) -> dict[str, FileForm]:
+def drawn_forms(replay: DrawsReplay, meaning: FittedMeaning) -> dict[str, FileForm]:
     """Return the forms of what was drawn for a fit."""
     forms: dict[str, FileForm] = {}
     for checks, draws in by_kind(replay):

@@ -18,7 +18,7 @@ from tasks.verification.files.version_folder import OpenFiles
 from tasks.verification.fitted_meaning import by_kind
 
 if TYPE_CHECKING:
-    from tasks.records.model.synthetic_statements import FittedReplay
+    from tasks.records.model.synthetic_statements import DrawsReplay
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class FittedValues:
     findings: list[Finding] = field(default_factory=list)
 
 
-def priced(replay: FittedReplay, events: Sequence[PrivacyEvent]) -> bool | None:
+def priced(replay: DrawsReplay, events: Sequence[PrivacyEvent]) -> bool | None:
     """Say whether the losses of the draws can be recomputed; None where the draws cannot be read."""
     if not events:
         return None
@@ -47,7 +47,7 @@ def priced(replay: FittedReplay, events: Sequence[PrivacyEvent]) -> bool | None:
 
 
 def check_fitted_values(
-    replay: FittedReplay, events: Sequence[PrivacyEvent], meaning: FittedMeaning, files: OpenFiles
+    replay: DrawsReplay, events: Sequence[PrivacyEvent], meaning: FittedMeaning, files: OpenFiles
 ) -> FittedValues:
     """Check the files of each kind of draw: those for all draws of it, and that of each draw.
 

@@ -15,6 +15,8 @@ from tasks.report import write_files
 from tests.worlds.classifiers import dp_sgd
 from tests.worlds.hierarchies import mesh, nested
 from tests.worlds.sparse_tables import small
+from tests.worlds.statistics import gaussian as gaussian_statistics
+from tests.worlds.statistics import pure as laplace_statistics
 from tests.worlds.synthetic_rows import SyntheticScenario, aim, fixed, gaussians, pure
 from tests.worlds.tables import Scenario, first, second, third
 
@@ -29,6 +31,8 @@ SCENARIOS: dict[str, Callable[[], AnyScenario]] = {
     "tables, named levels": nested,
     "synthetic, independent": pure,
     "synthetic, fixed": fixed,
+    "statistics, Laplace": laplace_statistics,
+    "statistics, Gaussian": gaussian_statistics,
 }
 """Their arithmetic is of whole numbers, or of doubles whose last bits decide nothing: all machines agree."""
 OF_THIS_MACHINE: dict[str, Callable[[], AnyScenario]] = {

@@ -17,6 +17,7 @@ from tests.tasks.products.tables.test_minimum_frequency import suppressing
 from tests.tasks.verification.forgery import Json, as_forged, forge, load, told, with_words
 from tests.worlds.classifiers import dp_sgd
 from tests.worlds.sparse_tables import small
+from tests.worlds.statistics import pure as statistics
 from tests.worlds.synthetic_rows import aim
 from tests.worlds.tables import second
 from tests.worlds.versions import AnyScenario, Version, Worlds, broken
@@ -28,6 +29,7 @@ KINDS: dict[str, Callable[[], AnyScenario]] = {
     "sparse": small,
     "synthetic": aim,
     "classifier": dp_sgd,
+    "statistics": statistics,
 }
 OWN_FIELDS = {
     "synthetic": {"product.expected_error", "product.model", "product.options"},
@@ -110,7 +112,7 @@ def at(record: Json, path: Path_, change: Callable[[Any], Any]) -> Json:
     return edited
 
 
-@pytest.mark.parametrize("kind", ["dense", "suppressed", "sparse", "synthetic", "classifier"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_each_leaf_of_the_record_that_is_changed_is_found_or_is_the_publishers_word(
     worlds: Worlds, tmp_path: Path, kind: str
 ) -> None:

@@ -23,6 +23,7 @@ from tests.worlds.classifiers import anonymized_learning, dp_sgd
 from tests.worlds.hierarchies import nested
 from tests.worlds.pictures import PictureScenario
 from tests.worlds.sparse_tables import small
+from tests.worlds.statistics import gaussian, pure
 from tests.worlds.synthetic_rows import aim, gaussians
 from tests.worlds.tables import first, second
 from tests.worlds.versions import AnyScenario, Version, Worlds, broken, named
@@ -35,6 +36,8 @@ KINDS: dict[str, Callable[[], AnyScenario]] = {
     "synthetic, marginals": aim,
     "synthetic, sums": gaussians,
     "pictures": PictureScenario,
+    "statistics, Laplace": pure,
+    "statistics, Gaussian": gaussian,
     "classifier, DP-SGD": dp_sgd,
     "classifier, noisy parameters": anonymized_learning,
 }

@@ -189,3 +189,13 @@ def test_a_choice_is_made_again_and_another_one_is_found(changed: dict[str, obje
     assert check_choice(table(**stated), made, where="record.json") == []
     (finding,) = check_choice(table(**{**stated, **changed}), made, where="record.json")
     assert says in finding.field
+
+
+def test_the_sign_of_zero_is_a_difference() -> None:
+    """0 and -0 are equal as numbers; a bit that nobody compares could tell of a row."""
+    found, expected = np.array([1.0, -0.0, 0.0]), np.array([1.0, 0.0, 0.0])
+    difference = first_difference(found, expected)
+    assert difference is not None
+    assert (difference.row, difference.count) == (2, 1)
+    assert first_difference(found, found) is None
+    assert first_difference(np.array([0, 5]), np.array([0, 5])) is None

@@ -12,6 +12,7 @@ import pytest
 from console.commands import IMPORTED
 from sudare import PACKAGES
 from tests.worlds.classifiers import dp_sgd
+from tests.worlds.statistics import pure
 from tests.worlds.synthetic_rows import aim
 from tests.worlds.tables import Scenario, first
 from tests.worlds.versions import publish_version
@@ -35,10 +36,12 @@ CHECKS = {
     "tables": "tasks.products.tables.checks.table_checks",
     "synthetic": "tasks.products.synthetic.row_checks",
     "classifier": "tasks.products.classifier.weight_checks",
+    "statistics": "tasks.products.statistics.statistics_checks",
 }
+SCENARIOS = {"tables": first(), "synthetic": aim(), "classifier": dp_sgd(), "statistics": pure()}
 
 
-@pytest.mark.parametrize(("kind", "scenario"), [("tables", first()), ("synthetic", aim()), ("classifier", dp_sgd())])
+@pytest.mark.parametrize(("kind", "scenario"), SCENARIOS.items())
 def test_a_version_is_verified_without_the_libraries_of_the_publisher(
     kind: str, scenario: Scenario, tmp_path: Path
 ) -> None:

@@ -6,11 +6,10 @@ import re
 
 import pytest
 
+from contracts.release.product_kinds import BUILT_IN
 from privacy.ledger.accounts.version_entries import VISIBLE
 from privacy.ledger.entries import KINDS
-from tasks.records.across.across_groups import across_groups
-from tasks.records.fitted_groups.classifier_groups import classifier_groups
-from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
+from tasks.records.model.record_kinds import ACROSS, record_part
 from tasks.records.page.language import CATALOGUES, FIELD, LANGUAGES, PART, TEXT
 from tasks.records.record import GROUPS
 from tests.catalogues import Id, catalogue, compiled, constants, sentences, stored, texts
@@ -60,7 +59,7 @@ def test_every_text_of_a_page_is_in_all_languages_and_on_a_page() -> None:
 
 
 def test_every_field_has_a_name_in_all_languages_and_no_other_name_is_there() -> None:
-    groups = (*GROUPS, *synthetic_groups(GROUPS), *classifier_groups(GROUPS), *across_groups(GROUPS))
+    groups = [group for kind in (*BUILT_IN, ACROSS) for group in record_part(kind).groups(GROUPS)]
     assert {field.name for group in groups for field in group.fields} == ids("ja", FIELD)
 
 

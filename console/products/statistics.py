@@ -1,0 +1,122 @@
+"""What the console shows of statistics: the draws of a plan, and how far off each statistic is expected to be."""
+
+from __future__ import annotations
+
+from math import ceil, prod
+from typing import Any, Final
+
+from rich.console import Console
+
+from console.products.fitted import BASE_MEGABYTES, BASE_SECONDS
+from console.render import table
+from contracts.domains.amount_trees import AmountTree
+from contracts.release.spec import ReleaseSpec
+from contracts.release.statistics import StatisticsProduct, statistics_product
+from privacy.statistics.expected_errors import ExpectedError, expected_errors
+from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
+
+_BYTES_PER_NUMBER: Final = 120
+_SECONDS_PER_NUMBER: Final = 2e-6
+_NUMBERS: Final = ("cells", "share", "95 % within")
+
+
+class StatisticsProductView:
+    """Statistics."""
+
+    def plan_object(self, spec: ReleaseSpec, plan: StatisticsPlan) -> dict[str, Any]:
+        """Return what is drawn for each table, and the expected error of each statistic; data-free."""
+        tables = statistics_product(spec.product).tables
+        return {
+            "mechanism": plan.mechanism,
+            "draws": [_draw_object(draw) for draw in plan.draws],
+            "statistics": [
+                {
+                    "table": each.name,
+                    "columns": list(each.by),
+                    "cells": _cells(plan.of_table(each.name)[0]),
+                    "share": float(sum(draw.share for draw in plan.of_table(each.name))),
+                    "expected": [_error_object(error) for error in expected_errors(each, plan.of_table(each.name))],
+                }
+                for each in tables
+            ],
+            "megabytes": BASE_MEGABYTES + round(plan.numbers * _BYTES_PER_NUMBER / 1e6),
+            "seconds": round(BASE_SECONDS + plan.numbers * _SECONDS_PER_NUMBER, 1),
+        }
+
+    def noise_words(self, payload: dict[str, Any]) -> str:
+        """Name the noise."""
+        return f" ({payload['mechanism']} noise)"
+
+    def plan_facts(self, payload: dict[str, Any]) -> list[tuple[str, str]]:
+        """Return how much is drawn."""
+        tables, draws = payload["statistics"], payload["draws"]
+        return [("draws", f"{len(draws)} for {len(tables)} table{'s' if len(tables) > 1 else ''}")]
+
+    def print_draws(self, console: Console, payload: dict[str, Any]) -> None:
+        """Print each statistic with its expected interval."""
+        rows = []
+        for each in payload["statistics"]:
+            named = " × ".join(each["columns"]) or "all rows"
+            for place, error in enumerate(each["expected"]):
+                first = (named, f"{each['cells']:,}", f"{each['share']:.1%}") if place == 0 else ("", "", "")
+                rows.append((first[0], error["statistic"], _of_rows(error), first[1], first[2], _within(error)))
+        console.print(table(("table", "statistic", "in a cell of", *_NUMBERS), rows, numbers=_NUMBERS))
+
+    def print_version(self, console: Console, replay: dict[str, Any]) -> None:
+        """Print the tables: what each tells, and its files."""
+        published = {each.name: each.of for each in StatisticsProduct.model_validate(replay["product"]).tables}
+        files = {draw["key"]: draw["measurements"] for draw in replay["draws"]}
+        rows = [
+            (
+                each["name"],
+                ", ".join(statistic.name for statistic in published[each["name"]]),
+                each["data"],
+                ", ".join(files[key] for key in each["draws"]),
+            )
+            for each in replay["tables"]
+        ]
+        console.print(table(("table", "statistics", "data", "measurements"), rows))
+
+
+def _draw_object(draw: StatisticsDraw) -> dict[str, Any]:
+    """Return one draw: its column, its noise in rows, its event."""
+    amounts, cells = draw.amounts, _cells(draw)
+    if isinstance(amounts, AmountTree):
+        nodes = amounts.level_nodes[0] + amounts.lattice.counts_missing
+        deviation = (nodes * draw.variance) ** 0.5
+    else:
+        deviation = draw.variance**0.5 if amounts is None else (amounts.parts * draw.variance) ** 0.5 / amounts.width
+    return {
+        "key": draw.key,
+        "level": None,
+        "columns": list(draw.clique),
+        "cells": cells,
+        "share": float(draw.share),
+        "of": None if amounts is None else amounts.to_json(),
+        "expected_error": deviation,
+        "noise_below_rows": ceil(cells * deviation),
+        "event": draw.event.to_json(),
+        "sparse": None,
+    }
+
+
+def _cells(draw: StatisticsDraw) -> int:
+    return prod(draw.shape if draw.amounts is None else draw.shape[:-1])
+
+
+def _error_object(error: ExpectedError) -> dict[str, Any]:
+    told = {"statistic": error.statistic, "half_width_95": error.half_width}
+    told = told if error.rows is None else {**told, "rows": error.rows}
+    told = {**told, "ranks": True} if error.ranks else told
+    return told if error.clip is None else {**told, "clip": error.clip}
+
+
+def _of_rows(error: dict[str, Any]) -> str:
+    return f"{error['rows']:,} rows" if "rows" in error else "any size"
+
+
+def _within(error: dict[str, Any]) -> str:
+    """Write a half width; of a mean that nothing tells of that it is the whole clip."""
+    if "clip" in error and 2 * error["half_width_95"] >= error["clip"]:
+        return "the whole clip"
+    return f"±{error['half_width_95']:,.4g}{' in rank' if 'ranks' in error else ''}"

@@ -1,0 +1,156 @@
+"""Amounts: the values of a column of numbers as whole steps between two clipping bounds, for sums and means.
+
+A cell's code says in which bin a value lies; a sum needs the value itself. An amount is its offset on a lattice:
+
+    offset = round((clip(value, low, high) - low) / step),   0 <= offset <= width = (high - low) / step
+
+`step` is declared, or a unit of the last decimal of bounds and edges: 1 for whole numbers. A value moves by half a
+step at most. A missing value has no offset, unless the contract maps missing values to one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
+from typing import Any, Final
+
+from contracts.reading.scalars import Problem, plain_decimal, plain_text, spelled
+
+WIDEST: Final = 10**9
+"""Steps that all rows of one privacy unit may move together: sums over 9 billion rows stay within 64 bits."""
+_TOLD_APART: Final = 2**50
+"""Steps away from 0, up to which a double tells a quarter of a step."""
+MISSING: Final = 0
+"""What stands for a missing value in a snapshot; an offset stands as the next whole number."""
+_PARTS: Final = ("above", "below", "missing")
+_MARK: Final = "\x1f"
+"""Between the parts of a name that no column of a contract can have: it is a control character."""
+
+
+@dataclass(frozen=True)
+class AmountRange:
+    """The lattice on which the values of a column are added up.
+
+    Args:
+        column: the column.
+        low: values below count as this [the column's units].
+        high: values above count as this.
+        step: what one step is; `high - low` is a whole number of steps.
+        counts_missing: whether a missing value is counted apart; else the contract maps it to a value.
+    """
+
+    column: str
+    low: Decimal
+    high: Decimal
+    step: Decimal
+    counts_missing: bool
+
+    @property
+    def key(self) -> str:
+        """What its draw is found by among those of a table."""
+        return self.column
+
+    @property
+    def width(self) -> int:
+        """Steps from the lower to the upper bound."""
+        return int((Fraction(self.high) - Fraction(self.low)) / Fraction(self.step))
+
+    @property
+    def lattice(self) -> AmountRange:
+        """Itself, as a tree of counts has a lattice."""
+        return self
+
+    @property
+    def parts(self) -> int:
+        """Numbers that are added up for each cell: steps above, steps below, and those of missing values."""
+        return len(self.part_names)
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """Name each of these numbers."""
+        return _PARTS if self.counts_missing else _PARTS[:2]
+
+    @property
+    def row_moves(self) -> tuple[int, ...]:
+        """By how much a row moves the numbers of its cell at most: one of them by the whole width."""
+        return (self.width,)
+
+    @property
+    def name(self) -> str:
+        """The name of the amounts in a snapshot."""
+        return _MARK.join([self.column, *map(plain_text, (self.low, self.high, self.step))])
+
+    def to_json(self) -> dict[str, Any]:
+        """Write it as JSON values."""
+        told = {"low": plain_text(self.low), "high": plain_text(self.high), "step": plain_text(self.step)}
+        return {"column": self.column, **told, "counts_missing": self.counts_missing}
+
+
+def usual_step(low: Decimal, high: Decimal, *, decimals: int) -> Decimal:
+    """Return the step where none is declared: a unit of the last decimal of both bounds, or of `decimals`."""
+    of_bounds = (-int(plain_decimal(bound).as_tuple().exponent) for bound in (low, high))
+    return Decimal(1).scaleb(-max(decimals, *of_bounds))
+
+
+def lattice_problems(low: Decimal, high: Decimal, step: Decimal, rows_per_unit: int) -> list[Problem]:
+    """List what is wrong with a lattice: an empty range, a step that does not divide it, or too many steps."""
+    if not low < high:
+        found = f"[{_shown(low)}, {_shown(high)}]"
+        return [Problem(found, "a lower end below the upper end", "swap or widen them", ("clip",))]
+    if step <= 0:
+        found = f"a step of {_shown(step)}"
+        return [Problem(found, "a step above 0", "leave it out, or write a larger one", ("step",))]
+    steps = (Fraction(high) - Fraction(low)) / Fraction(step)
+    if steps.denominator != 1:
+        found = f"[{_shown(low)}, {_shown(high)}] in steps of {_shown(step)}"
+        allowed = "a whole number of steps from end to end"
+        return [Problem(found, allowed, "choose a step that divides the range", ("step",))]
+    if steps * rows_per_unit > WIDEST:
+        ends = f"{_shown(step)} from {_shown(low)} to {_shown(high)}"
+        found = f"{int(steps):,} steps of {ends}" + (f", times {rows_per_unit:,} rows" if rows_per_unit > 1 else "")
+        least = _shown(_least_step(low, high, rows_per_unit))
+        remedy = f"write `step:` {least} or more, and ends of the clip that are whole steps apart"
+        return [Problem(found, f"at most {WIDEST:,} steps of all rows of a unit together", remedy, ("step",))]
+    farthest = max(abs(low), abs(high))
+    if Fraction(farthest) / Fraction(step) > _TOLD_APART:
+        found, allowed = f"steps of {_shown(step)} at values of {_shown(farthest)}", "steps that a double tells apart"
+        return [Problem(found, allowed, "write a larger `step:`, or rescale the column in `select:`", ("step",))]
+    return []
+
+
+def _shown(number: Decimal) -> str:
+    return spelled(plain_decimal(number))
+
+
+def _least_step(low: Decimal, high: Decimal, rows_per_unit: int) -> Decimal:
+    """Return a power of ten that leaves few enough steps."""
+    step = Decimal(1).scaleb(-15)
+    while (Fraction(high) - Fraction(low)) / Fraction(step) * rows_per_unit > WIDEST:
+        step *= 10
+    return step
+
+
+def amount_sql(amounts: AmountRange, value: str, null: str, missing: Decimal | None, kind: str) -> str:
+    """Write SQL for an amount as it stands in a snapshot: 0 for a missing value, else the offset plus 1.
+
+    Args:
+        amounts: the lattice.
+        value: SQL for the value as a double.
+        null: SQL that is true where the value counts as missing.
+        missing: the value to which the contract maps missing ones; None where they are counted apart.
+        kind: DuckDB's type of the result.
+    """
+    low, high, step = (f"CAST({plain_text(each)} AS DOUBLE)" for each in (amounts.low, amounts.high, amounts.step))
+    clipped = f"greatest({low}, least({high}, {value}))"
+    offset = f"greatest(0, least({amounts.width}, CAST(round(({clipped} - {low}) / {step}) AS BIGINT)))"
+    absent = MISSING if missing is None else 1 + offset_of(amounts, missing)
+    return f"CAST(CASE WHEN {null} THEN {absent} ELSE 1 + {offset} END AS {kind})"
+
+
+def offset_of(amounts: AmountRange, value: Decimal) -> int:
+    """Return the offset of a value, clipped to the bounds."""
+    clipped = max(amounts.low, min(amounts.high, value))
+    offset = (Fraction(clipped) - Fraction(amounts.low)) / Fraction(amounts.step)
+    return min(amounts.width, floor(offset + Fraction(1, 2)))  # ties up, as in SQL

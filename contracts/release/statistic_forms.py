@@ -1,0 +1,74 @@
+"""Ratios and quantiles as a spec writes them, and the forms that a statistic may have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, Final
+
+from contracts.reading.scalars import Problem, plain_text, refuse, show
+
+COUNT: Final = "count"
+OF_A_COLUMN: Final = ("sum", "mean")
+RATIO: Final = "ratio"
+RATIO_FORM: Final = "{ratio: {sum: COLUMN}, over: {sum: COLUMN}}"
+QUANTILES: Final = "quantiles"
+QUANTILES_FORM: Final = "{quantiles: [0.1, 0.5, 0.9], of: COLUMN}"
+FORMS: Final = (
+    "count, {sum: COLUMN} or {mean: COLUMN}, each with `clip:` and `step:` if wanted, or "
+    f"{RATIO_FORM}, or {QUANTILES_FORM}"
+)
+_FINEST_SHARE: Final = 6
+"""Decimals of a quantile."""
+
+
+def form_remedy(written: object) -> str:
+    """Suggest the word that was begun; the nearest one would be a mean for a median."""
+    words = [str(key) for key in written] if isinstance(written, dict) else [str(written)]
+    begun = (
+        (word, what)
+        for word in words
+        for what in (COUNT, *OF_A_COLUMN, RATIO, QUANTILES)
+        if word != what and word.lower().startswith(what)
+    )
+    hits = (f"write {what!r} instead of {word!r}" for word, what in begun)
+    return next(hits, "write one of these, each in an entry of its own")
+
+
+def read_ratio(written: dict[str, Any]) -> dict[str, Any]:
+    """Read a ratio of two sums, each with a clip and a step of its own."""
+    upper, lower = written[RATIO], written.get("over")
+    if set(written) != {RATIO, "over"} or not isinstance(upper, dict) or "sum" not in upper:
+        refuse([Problem(show(written), RATIO_FORM)])
+    rest = {key: value for key, value in upper.items() if key != "sum"}
+    return {"what": RATIO, "column": upper["sum"], **rest, "over": lower}
+
+
+def read_quantiles(written: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a statistic that is written as quantiles of a column."""
+    if not {QUANTILES, "of"} <= set(written) <= {QUANTILES, "of", "resolution", "clip", "step"}:
+        refuse([Problem(show(written), f"{QUANTILES_FORM}, with `resolution:`, `clip:` and `step:` if wanted")])
+    rest = {key: value for key, value in written.items() if key != "of"}
+    return {"what": QUANTILES, "column": written["of"], **rest}
+
+
+def share_problems(shares: tuple[Decimal, ...]) -> Iterator[Problem]:
+    """Yield what is wrong with a list of quantiles."""
+    if not shares:
+        yield Problem("an empty list of quantiles", "at least one", "write [0.5] for the median", (QUANTILES,))
+    for place, share in enumerate(shares):
+        at = (QUANTILES, place)
+        if not 0 < share < 1:
+            remedy = f"write {plain_text(share / 100)}" if 1 < share < 100 else "drop it"
+            yield Problem(f"the quantile {share}", "a number above 0 and below 1", remedy, at)
+        elif share != round(share, _FINEST_SHARE):
+            yield Problem(f"the quantile {share}", f"at most {_FINEST_SHARE} decimals", "round it", at)
+        elif share in shares[:place]:
+            yield Problem(f"the quantile {share} twice", "each once", "drop one", at)
+
+
+def quantiles_schema(more: dict[str, Any]) -> dict[str, Any]:
+    """Describe the written form; `more` are the keys that every statistic of a column may have."""
+    shares = {"type": "array", "items": {"type": ["number", "string"]}, "minItems": 1}
+    keys = {QUANTILES: shares, "of": {"type": "string"}, "resolution": {"type": ["number", "string"]}, **more}
+    return {"type": "object", "properties": keys, "required": [QUANTILES, "of"], "additionalProperties": False}

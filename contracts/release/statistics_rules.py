@@ -1,0 +1,159 @@
+"""What a spec of statistics must be beside its contract: columns of it, lattices within bounds, names of files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from contracts.contract.contract import Contract
+from contracts.domains.amount_trees import AmountTree, resolution_problems, usual_resolution
+from contracts.domains.amounts import AmountRange, lattice_problems
+from contracts.errors import Finding
+from contracts.reading.scalars import FieldPath, Problem, nearest, word_list
+from contracts.release.spec import ReleaseSpec
+from contracts.release.statistic_forms import QUANTILES, RATIO
+from contracts.release.statistics import Statistic, StatisticsProduct, StatisticsTable, statistics_product
+from contracts.release.synthetic import MEASURED_COLUMNS
+
+MOST_CELLS: Final = 2**24
+RESERVED_COLUMNS: Final = MEASURED_COLUMNS | {"part"}
+"""The other columns of a file of measurements."""
+_RENAMED: Final = "rename the column in the contract, and in the source by a select"
+
+
+def statistics_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """List what in a release of statistics does not fit its contract."""
+    product = statistics_product(spec.product)
+    findings = [spec.finding(("product", *at), problem) for at, problem in statistics_problems(product, contract)]
+    if product.mechanism == "gaussian" and not spec.charge.delta:
+        remedy = "give delta a small positive value, or choose mechanism: laplace"
+        problem = Problem("delta 0 with mechanism gaussian", "a delta above 0", remedy)
+        findings.append(spec.finding(("charge", "delta"), problem))
+    return findings
+
+
+def statistics_problems(product: StatisticsProduct, contract: Contract) -> Iterator[tuple[FieldPath, Problem]]:
+    """Yield what in a product of statistics does not fit its contract, with its place in the product."""
+    for place, table in enumerate(product.tables):
+        at: FieldPath = ("tables", place)
+        problems = [*_grouping_problems(table, contract), *_column_problems(table, contract)]
+        problems += [] if problems else [*_lattice_problems(table, contract), *_name_problems(table)]
+        for problem in problems:
+            yield at, problem
+
+
+def _grouping_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:
+    """Rows are grouped by columns of the contract that have cells, and not too many."""
+    known = {column.name for column in contract.columns}
+    pictures, sound = contract.pictures(), True
+    for place, name in enumerate(table.by):
+        if name in pictures:
+            remedy = "drop it: a picture has no cells to group by"
+            yield Problem(f"{name!r}, a column of pictures", "columns of single values", remedy, ("by", place))
+        elif name not in known:
+            yield _unknown(name, contract, ("by", place))
+        sound = sound and name in known and name not in pictures
+    if sound and contract.cells(table.by) > MOST_CELLS:
+        found = f"{contract.cells(table.by):,} cells of {', '.join(table.by)}"
+        yield Problem(found, f"at most {MOST_CELLS:,}", "drop a column, or take coarser bins", ("by",))
+
+
+def _column_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:
+    """What is added up is a column of numbers, with one clip and one step in a table."""
+    numbers = [column.name for column in contract.columns if column.domain.amount_bounds is not None]
+    placed = list(_placed(table))
+    for order, (at, each) in enumerate(placed):
+        if each.column is None:
+            continue
+        named = (*at, "sum" if each.what == RATIO else each.what)
+        if each.column not in {column.name for column in contract.columns}:
+            yield _unknown(each.column, contract, named)
+        elif each.column not in numbers:
+            allowed = word_list(numbers) if numbers else "a column of numbers, which the contract has none of"
+            remedy = "give the column a domain of kind integer or decimal with bounds"
+            yield Problem(f"{each.column!r}, a column without bounds", allowed, remedy, named)
+        for key in ("clip", "step"):
+            earlier = [getattr(other, key) for _, other in placed[:order] if other.column == each.column]
+            other = next((one for one in earlier if one is not None), None)
+            if getattr(each, key) is not None and other not in (None, getattr(each, key)):
+                remedy = f"write one {key}, or put the other into a table of its own"
+                yield Problem(f"another {key} of {each.column!r}", f"one {key} a column", remedy, (*at, key))
+
+
+def _lattice_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:
+    """The clip lies within the bounds, its steps are whole and not too many, and a ratio's begins at 0 or above."""
+    placed = list(_placed(table))
+    ratios = {
+        term.column: place for place, each in enumerate(table.of) if each.over is not None for term in each.terms
+    }
+    cells = contract.cells(table.by)
+    for amounts in table.amounts(contract):
+        own = [(place, term) for place, term in placed if term.column == amounts.column]
+        bounds = contract.column(amounts.column).domain.amount_bounds
+        outside = bounds is not None and not bounds[0] <= amounts.low <= amounts.high <= bounds[1]
+        if bounds is not None and outside and amounts.low < amounts.high:
+            found = f"[{amounts.low}, {amounts.high}]"
+            allowed = f"a clip within the bounds of {amounts.column!r}, [{bounds[0]}, {bounds[1]}]"
+            yield Problem(found, allowed, "narrow the clip, or widen the contract's bounds", _writing(own, "clip"))
+            continue
+        sound = True
+        for problem in lattice_problems(amounts.low, amounts.high, amounts.step, contract.unit.max_rows_per_unit):
+            at = _writing(own, str(problem.at[0]))
+            yield Problem(f"{amounts.column!r}: {problem.found}", problem.allowed, problem.remedy, at)
+            sound = False
+        if amounts.column in ratios and amounts.low < 0:
+            found = f"a ratio with {amounts.column!r} from {amounts.low}"
+            remedy = f"write clip: [0, {amounts.high}] beside it" if amounts.high > 0 else "publish the two sums"
+            yield Problem(found, "clips from 0 on, of both sums", remedy, ("of", ratios[amounts.column]))
+        if sound:
+            yield from _resolution_problems(table, amounts, cells)
+
+
+def _resolution_problems(table: StatisticsTable, lattice: AmountRange, cells: int) -> Iterator[Problem]:
+    """Leaves of a tree are whole steps, and its numbers in all cells not too many."""
+    for place, each in enumerate(table.of):
+        if each.what == QUANTILES and each.column == lattice.column:
+            tree = AmountTree(lattice, usual_resolution(lattice) if each.resolution is None else each.resolution)
+            for problem in resolution_problems(tree, cells):
+                found = f"{lattice.column!r}: {problem.found}"
+                yield Problem(found, problem.allowed, problem.remedy, ("of", place))
+
+
+def _placed(table: StatisticsTable) -> Iterator[tuple[FieldPath, Statistic]]:
+    """Yield what is said of columns, with its place: a statistic itself, or the two sums of a ratio."""
+    for place, each in enumerate(table.of):
+        if each.over is None:
+            yield ("of", place), each
+        else:
+            yield ("of", place, each.what), each
+            yield ("of", place, "over"), each.over
+
+
+def _writing(own: list[tuple[FieldPath, Statistic]], key: str) -> FieldPath:
+    """Return the place where a key is written; that of the first statistic where none does."""
+    written = next(((*at, key) for at, term in own if getattr(term, key) is not None), None)
+    return own[0][0] if written is None else written
+
+
+def _name_problems(table: StatisticsTable) -> Iterator[Problem]:
+    """Columns of a published file differ in their names, whatever their case; so do the draws of a table."""
+    keys = table.draw_keys
+    for key in sorted({key for key in keys if keys.count(key) > 1}):
+        yield Problem(f"two draws named {key!r}", "draws of different names in a table", _RENAMED)
+    for place, name in enumerate(table.by):
+        if name.casefold() in RESERVED_COLUMNS:
+            allowed = "a column not named " + ", ".join(sorted(RESERVED_COLUMNS))
+            yield Problem(f"the column {name!r}", allowed, _RENAMED, ("by", place))
+    names = [name.casefold() for name in table.published_columns]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            found = f"two columns named {table.published_columns[place]!r}"
+            yield Problem(found, "columns of different names in a published table", _RENAMED)
+
+
+def _unknown(name: str, contract: Contract, at: FieldPath) -> Problem:
+    names = [column.name for column in contract.columns]
+    remedy = nearest(name, names) or "write one of them"
+    if name == contract.unit.column:
+        remedy = "drop it: it is the privacy unit's id, which is never published"
+    return Problem(f"the column {name!r}", word_list(names), remedy, at)

@@ -1,0 +1,85 @@
+"""Noisy sums of a column in every cell of a marginal, or the nodes of its tree of counts, in one draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract.impossible_cells import Clique
+from contracts.domains.amounts import lattice_problems
+from privacy.accounting.events import CountNoise
+from privacy.grant.measurement import CellSumMeasurement, DurableDraw
+from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
+from privacy.marginals.cell_sums import PrivateCellSums, cell_sum_event
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
+from privacy.marginals.uncertainty import variance
+
+
+@dataclass(frozen=True)
+class CellSumQuery(Query[CellSumMeasurement]):
+    """Noisy sums by cell.
+
+    Args:
+        sums: handle on the exact sums.
+        noise: the kind of noise and its cost.
+    """
+
+    sums: PrivateCellSums
+    noise: LaplaceNoise | GaussianNoise
+    kind: ClassVar[str] = "cell_sums"
+
+    @property
+    def handles(self) -> tuple[PrivateCellSums]:
+        """The exact sums."""
+        return (self.sums,)
+
+    @property
+    def clique(self) -> Clique:
+        """The columns that rows are grouped by."""
+        return self.sums.clique
+
+    def check(self, relation: Relation) -> None:
+        """Refuse a lattice that has no whole number of steps, or so many that sums might leave 64 bits.
+
+        Raises:
+            ValueError: with what is allowed.
+        """
+        lattice = self.sums.amounts.lattice
+        problems = lattice_problems(lattice.low, lattice.high, lattice.step, relation.rows_per_unit)
+        if problems:
+            raise ValueError(f"{problems[0].found}, allowed {problems[0].allowed}")
+
+    def event(self, relation: Relation) -> CountNoise:
+        """Return the event of the noise, its scale calibrated to how far one unit moves the sums."""
+        terms = {"adjacency": relation.adjacency, "rows_per_unit": relation.rows_per_unit}
+        return cell_sum_event(self.noise, self.sums.amounts, **terms)  # type: ignore[arg-type]
+
+    def identity(self, relation: Relation, place: int) -> Mapping[str, Any]:
+        """Return the lattice, and the resolution of a tree."""
+        return {"amounts": self.sums.amounts.to_json()}
+
+    def sample(
+        self, exact: tuple[Any, ...], *, event: CountNoise, noise: NoiseSource, stage: DrawStage
+    ) -> NDArray[np.int64]:
+        """Add noise to every number."""
+        return noisy_cell_sums(exact[0], event=event, noise=noise)
+
+    def result(self, event: CountNoise, drawn: tuple[DurableDraw, ...]) -> CellSumMeasurement:
+        """Return the noisy sums with what they cost."""
+        (draw,) = drawn
+        entered = draw.number, draw.sha256
+        return CellSumMeasurement(
+            draw.key, draw.clique, self.sums.amounts, draw.values, event, variance(event), *entered
+        )
+
+
+def noisy_cell_sums(exact: NDArray[np.int64], *, event: CountNoise, noise: NoiseSource) -> NDArray[np.int64]:
+    """Add the event's noise to every number; int64, shape as `exact`.
+
+    Privacy: that of the event, for every change that one unit can make (`privacy.marginals.cell_sums`).
+    """
+    return exact + noise.integers(exact.size, event=event).reshape(exact.shape)

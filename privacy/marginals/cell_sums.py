@@ -1,0 +1,76 @@
+"""Exact sums of a column in every cell of a marginal, as an opaque handle: a grant alone opens it.
+
+For sums the handle has two or three whole numbers a cell [steps of the lattice, `contracts.domains.amounts`]:
+
+    above     of rows with a value, the sum of the steps from the lower bound up to it
+    below     of rows with a value, the sum of the steps from it up to the upper bound
+    missing   of rows without one, `width` steps each; where missing values are counted apart
+
+One row hands out `width` steps in all, so that counts, sums and means of a column come of one draw.
+
+For quantiles it has the counts of all nodes of a tree (`contracts.domains.amount_trees`) [rows]. A row with a value
+is in one node of each level; one without is counted once, beside the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract.contract import Adjacency
+from contracts.contract.impossible_cells import Clique
+from contracts.domains.amount_trees import AmountTree
+from contracts.domains.amounts import AmountRange
+from privacy.accounting.events import CountNoise
+from privacy.marginals.sensitivity import Noise, marginal_moves, moved_noise
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class PrivateCellSums:
+    """The exact sums, or the tree of counts, of a column by the cells of a clique; not to be seen.
+
+    Args:
+        clique: the columns that rows are grouped by; empty for one sum over all rows.
+        shape: cells along each of them.
+        amounts: the column with its lattice, or with a tree over it.
+        keyed_hash: private hash of the snapshot that is read.
+        contract_digest: digest of the contract that encoded it.
+    """
+
+    clique: Clique
+    shape: tuple[int, ...]
+    amounts: AmountRange | AmountTree
+    keyed_hash: str
+    contract_digest: str
+    _sum: Callable[[AmountRange | AmountTree], NDArray[np.int64]]
+
+    def _read(self) -> NDArray[np.int64]:
+        """Return the exact numbers of its own lattice, which its price is derived of; a grant alone calls this."""
+        return self._sum(self.amounts)
+
+    def __repr__(self) -> str:
+        """Show what is added up only."""
+        return f"PrivateCellSums({self.amounts.column} by {'×'.join(self.clique) or 'nothing'})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse pickling: exact sums stay in this process."""
+        raise TypeError("PrivateCellSums cannot be pickled: exact sums stay in this process")
+
+
+def cell_sum_event(
+    noise: Noise, amounts: AmountRange | AmountTree, *, adjacency: Adjacency, rows_per_unit: int
+) -> CountNoise:
+    """Return the event of adding `noise` to all numbers of all cells.
+
+    Of sums it is that of a marginal whose rows weigh `width`: one row moves up to three numbers of one cell by
+    `width` steps together, and no such change is worse than one number that moves by all of them
+    (docs/derivations.md, section 2). Of a tree it is that of a marginal for each level, with one noise: the nodes of
+    a level are the cells of a marginal, whose worst change is known. A row without a value moves a number that no
+    other row of its cell moves, as if the first level had one more node, and nothing of the other levels.
+    """
+    moves = marginal_moves(adjacency, rows_per_unit)
+    return moved_noise(noise, tuple(move * each for each in amounts.row_moves for move in moves))

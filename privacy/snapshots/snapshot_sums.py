@@ -1,0 +1,110 @@
+"""Sums of a snapshot: handles on sums of columns by cell, and on trees of counts, read when a grant opens them.
+
+All sums over the same cells are added up in one scan, when the first of them is opened; each tree takes its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract.contract import Contract
+from contracts.contract.impossible_cells import Clique
+from contracts.domains.amount_trees import AmountTree
+from contracts.domains.amounts import AmountRange
+from privacy.marginals.cell_sums import PrivateCellSums
+from privacy.private_table import PrivateTable
+from privacy.snapshots.shared_scan import count_leaves, sum_amounts
+
+
+class SnapshotSums:
+    """Adds up amounts of an encoded snapshot, by the cells of full declared domains.
+
+    Args:
+        table: the snapshot, encoded with these amounts.
+        contract: the contract that encoded it.
+        threads: threads that DuckDB may use.
+    Raises:
+        ValueError: the snapshot was encoded by another contract, or lies in an engine.
+    """
+
+    def __init__(self, table: PrivateTable, contract: Contract, *, threads: int = 2) -> None:
+        if table.contract_digest != contract.digest:
+            raise ValueError("the snapshot was encoded by another contract")
+        if table.engine is not None:
+            raise ValueError("an engine counts, and adds nothing up")
+        self._table = table
+        self._contract = contract
+        self._threads = threads
+
+    def __repr__(self) -> str:
+        """Show which snapshot is added up."""
+        return f"SnapshotSums({self._table!r})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse pickling: exact sums stay in this process."""
+        raise TypeError("SnapshotSums cannot be pickled: exact sums stay in this process")
+
+    def sums(self, clique: Clique, amounts: Sequence[AmountRange | AmountTree]) -> tuple[PrivateCellSums, ...]:
+        """Return a handle for each of some amounts over the same cells; opening one adds up all that are no trees.
+
+        Privacy: nothing is read yet; each handle opens only inside a grant.
+        """
+        shape = self._contract.shape(clique)
+        known: dict[str, NDArray[np.int64]] = {}
+        together = tuple(each for each in amounts if isinstance(each, AmountRange))
+        mark = self._table.keyed_hash, self._table.contract_digest
+        read = partial(self._of, clique, shape, together, known)
+        return tuple(PrivateCellSums(clique, shape, each, *mark, read) for each in amounts)
+
+    def _of(
+        self,
+        clique: Clique,
+        shape: tuple[int, ...],
+        together: tuple[AmountRange, ...],
+        known: dict[str, NDArray[np.int64]],
+        wanted: AmountRange | AmountTree,
+    ) -> NDArray[np.int64]:
+        """Return the exact numbers of a lattice or a tree; the handle names its own."""
+        if isinstance(wanted, AmountTree):
+            return self._tree(clique, shape, wanted)
+        return self._summed(clique, shape, together, wanted, known)
+
+    def _tree(self, clique: Clique, shape: tuple[int, ...], tree: AmountTree) -> NDArray[np.int64]:
+        """Return the exact counts of all nodes, shape (*shape, parts)."""
+        found = count_leaves(self._table.path, clique, shape, tree, threads=self._threads)
+        missing, counts = found[:, :1], found[:, 1:]
+        levels = [np.add.reduceat(counts, np.arange(0, tree.leaves, each), axis=1) for each in tree.level_leaves]
+        parts = [*levels, missing] if tree.lattice.counts_missing else levels
+        return np.concatenate(parts, axis=1).reshape(*shape, tree.parts)
+
+    def _summed(
+        self,
+        clique: Clique,
+        shape: tuple[int, ...],
+        together: tuple[AmountRange, ...],
+        wanted: AmountRange,
+        known: dict[str, NDArray[np.int64]],
+    ) -> NDArray[np.int64]:
+        """Return the exact sums of one column, shape (*shape, parts), and remember those of the others; read-only."""
+        if wanted.name not in known:
+            together = together if wanted in together else (wanted,)
+            found = sum_amounts(
+                self._table.path, clique, shape, [each.name for each in together], threads=self._threads
+            )
+            for each in together:
+                known[each.name] = _handed_out(each, *found[each.name]).reshape(*shape, each.parts)
+                known[each.name].flags.writeable = False
+        return known[wanted.name]
+
+
+def _handed_out(
+    amounts: AmountRange, offsets: NDArray[np.int64], valued: NDArray[np.int64], rows: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the steps above, below and of missing values; shape (cells, parts)."""
+    parts = [offsets, amounts.width * valued - offsets, amounts.width * (rows - valued)]
+    return np.stack(parts[: amounts.parts], axis=-1)

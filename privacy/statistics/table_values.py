@@ -1,0 +1,186 @@
+"""The published numbers of a table of statistics, from what was drawn for it; `verify` makes them again.
+
+Each statistic has a point estimate and the ends of its 95 % interval. In which form:
+
+    count   whole and not below 0; so are the ends
+    sum     in steps of the column's lattice; where the clip has one sign, of that sign
+    ratio   from 0 on; infinite, or without an upper end, where the lower sum cannot be told from 0
+    mean    within the clip; its interval is a Fieller set, and the whole clip where nothing can be told
+    quantile    a value of the column's lattice; of all quantiles of a column at once
+
+A count of a table with several columns is the average of those that their sums give, and of a tree
+where there are none. `near_zero` marks cells whose
+count cannot be told from 0. Noisy numbers are unbiased; cut to what is possible, those of small cells lie a little
+high on average. A cell that the contract excludes has nobody: counts and sums 0, and the whole clip for a mean.
+Basic operations on doubles give the same bits on every machine, and quantiles of the noise have six digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.domains.amount_trees import AmountTree
+from contracts.domains.amounts import AmountRange
+from contracts.release.statistic_forms import COUNT, QUANTILES
+from contracts.release.statistics import NEAR_ZERO, Statistic, StatisticsTable
+from privacy.accounting.events import CountNoise
+from privacy.marginals.uncertainty import half_width
+from privacy.statistics.estimates import Estimates, estimate_counts, estimate_means, estimate_sums
+from privacy.statistics.noise_quantiles import even_quantile, six_digits_up
+from privacy.statistics.quantiles import estimate_quantiles, tree_count_error, tree_counts
+from privacy.statistics.ratios import NoisySums, estimate_ratios
+
+CONFIDENCE: Final = 0.95
+MOST_AVERAGED: Final = 16
+"""Draws of which counts are averaged: more of them take little off the noise."""
+Columns = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class NoisyNumbers:
+    """What was drawn for a table, once.
+
+    Args:
+        values: noisy whole numbers: counts in the shape of the cells, or sums or nodes of a tree with the parts last.
+        event: the noise of each.
+        amounts: the lattice of sums, or the tree; None of counts.
+    """
+
+    values: NDArray[np.int64]
+    event: CountNoise
+    amounts: AmountRange | AmountTree | None
+
+    @property
+    def counts(self) -> Estimates:
+        """How many rows are in each cell."""
+        if self.amounts is None:
+            width, values = half_width(self.event, CONFIDENCE), self.values.astype(np.float64)
+            return Estimates(values, np.maximum(values - width, 0.0), np.maximum(values + width, 0.0))
+        if isinstance(self.amounts, AmountTree):
+            return tree_counts(self.values, self.amounts, event=self.event, confidence=CONFIDENCE)
+        above, below, missing = self._parts
+        terms: dict[str, Any] = {"width": self.amounts.width, "event": self.event, "confidence": CONFIDENCE}
+        return estimate_counts(above, below, missing, **terms)
+
+    @property
+    def _parts(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]:
+        parts = [np.ascontiguousarray(part) for part in np.moveaxis(self.values, -1, 0)]
+        return parts[0], parts[1], parts[2] if len(parts) > 2 else None
+
+    @property
+    def noisy_sums(self) -> NoisySums:
+        """The noisy numbers behind a sum."""
+        lattice = self._lattice
+        low, high = Fraction(lattice.low), Fraction(lattice.high)
+        return NoisySums(*self._parts[:2], low, high, lattice.width, self.event)
+
+    def sums(self) -> Estimates:
+        """Return the sum of the column in each cell."""
+        return estimate_sums(*self._parts[:2], **self._terms)
+
+    def means(self) -> Estimates:
+        """Return the mean of the column in each cell, over the rows with a value."""
+        return estimate_means(*self._parts[:2], **self._terms)
+
+    def quantiles(self, shares: Sequence[Decimal]) -> tuple[Estimates, ...]:
+        """Return each of these quantiles of the column in each cell, over the rows with a value."""
+        if not isinstance(self.amounts, AmountTree):
+            raise ValueError("no tree of counts was drawn")
+        return estimate_quantiles(self.values, self.amounts, shares, event=self.event, confidence=CONFIDENCE)
+
+    @property
+    def _terms(self) -> dict[str, Any]:
+        lattice = self._lattice
+        ends = {"low": Fraction(lattice.low), "high": Fraction(lattice.high)}
+        return {**ends, "width": lattice.width, "event": self.event, "confidence": CONFIDENCE}
+
+    @property
+    def _lattice(self) -> AmountRange:
+        if not isinstance(self.amounts, AmountRange):
+            raise ValueError("no column was added up")
+        return self.amounts
+
+
+def table_values(
+    table: StatisticsTable, drawn: Mapping[str | None, NoisyNumbers], impossible: NDArray[np.bool_]
+) -> Columns:
+    """Return the columns of a table's published file after those that rows are grouped by.
+
+    Args:
+        table: what is published.
+        drawn: what was drawn for it, by `Statistic.key`; under None the counts.
+        impossible: which cells the contract excludes, in the shape of the cells.
+    Returns:
+        Columns: for each statistic its estimates and the ends of its intervals; then `near_zero`. Shape of the cells.
+    Privacy: post-processing.
+    """
+    counts = _counts(list(drawn.values()))
+    columns: Columns = {}
+    for each in table.of:
+        values = _whole(counts) if each.what == COUNT else _of_columns(each, drawn)
+        empty = _of_nobody(each, drawn.get(each.key))
+        for name, array, nobody in zip(each.published, values, empty, strict=True):
+            columns[name] = np.where(impossible, np.asarray(nobody, dtype=array.dtype), array)
+    columns[NEAR_ZERO] = (counts.lower <= 0) | impossible
+    return columns
+
+
+def count_terms(draws: Sequence[tuple[CountNoise, AmountRange]]) -> list[tuple[float, CountNoise]]:
+    """Return what each noisy number adds to the error of an average of counts: its weight, and its noise."""
+    return [(1 / (amounts.width * len(draws)), event) for event, amounts in draws for _ in range(amounts.parts)]
+
+
+def _counts(drawn: Sequence[NoisyNumbers]) -> Estimates:
+    """Return how many rows are in each cell: by one draw, or by the average of all sums; by a tree where none is."""
+    summed = [(each, each.amounts) for each in drawn if isinstance(each.amounts, AmountRange)][:MOST_AVERAGED]
+    if not summed:
+        trees = [(each.amounts, each) for each in drawn if isinstance(each.amounts, AmountTree)]
+        errors = [tree_count_error(tree, event=each.event, confidence=CONFIDENCE) for tree, each in trees]
+        return trees[errors.index(min(errors))][1].counts if trees else drawn[0].counts
+    if len(summed) == 1:
+        return summed[0][0].counts
+    values = sum((each.counts.values for each, _ in summed), np.zeros(())) / len(summed)
+    terms = count_terms([(each.event, amounts) for each, amounts in summed])
+    margin = six_digits_up(even_quantile(terms, CONFIDENCE))
+    return Estimates(values, np.maximum(values - margin, 0.0), np.maximum(values + margin, 0.0))
+
+
+def _whole(counts: Estimates) -> tuple[NDArray[np.int64], ...]:
+    """Round counts, the ends of an interval inwards: a true count is whole."""
+    value = np.rint(np.maximum(counts.values, 0.0))
+    lower, upper = np.minimum(np.ceil(counts.lower), value), np.maximum(np.floor(counts.upper), value)
+    return tuple(array.astype(np.int64) for array in (value, lower, upper))
+
+
+def _of_columns(statistic: Statistic, drawn: Mapping[str | None, NoisyNumbers]) -> tuple[NDArray[np.float64], ...]:
+    """Return estimates and ends; of sums in steps of the lattice, the ends outwards."""
+    own = drawn[statistic.key]
+    if statistic.what == QUANTILES:
+        found = own.quantiles(statistic.quantiles)
+        return tuple(array for each in found for array in (each.values, each.lower, each.upper))
+    if statistic.over is not None:
+        ratios = estimate_ratios(own.noisy_sums, drawn[statistic.over.column].noisy_sums, confidence=CONFIDENCE)
+        return ratios.values, ratios.lower, ratios.upper
+    if statistic.what == "mean" or own.amounts is None:
+        means = own.means()
+        return means.values, means.lower, means.upper
+    sums, step = own.sums(), float(own.amounts.lattice.step)
+    value = np.clip(sums.values, sums.lower, sums.upper)
+    return np.rint(value / step) * step, np.floor(sums.lower / step) * step, np.ceil(sums.upper / step) * step
+
+
+def _of_nobody(statistic: Statistic, drawn: NoisyNumbers | None) -> tuple[float, ...]:
+    """Return what a cell has that can hold nobody."""
+    if statistic.over is not None:
+        return np.inf, 0.0, np.inf
+    if statistic.what not in ("mean", QUANTILES) or drawn is None or drawn.amounts is None:
+        return 0.0, 0.0, 0.0
+    low, high = float(drawn.amounts.lattice.low), float(drawn.amounts.lattice.high)
+    return (low + (high - low) / 2, low, high) * len(statistic.estimates)

@@ -1,0 +1,1 @@
+"""Statistics: how they are planned, drawn, written and checked."""

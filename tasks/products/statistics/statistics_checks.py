@@ -1,0 +1,344 @@
+"""The checks of a version of statistics: rules 5, 6, 8 and 9.
+
+1. contract and product are read again, and the product fits its contract
+2. the draws are those that the product's tables need, in their order, over the declared lattices, each with its share
+   of the charge
+3. each draw is the journal's, of the worst neighbour's moves, and its file holds the values that were entered
+4. the tables are made again from these values, and every published number is compared
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract.contract import Contract
+from contracts.errors import Finding, SudareError
+from contracts.release.statistics import StatisticsProduct, StatisticsTable
+from contracts.release.statistics_rules import statistics_problems
+from privacy.accounting.events import CountNoise, DiscreteGaussian, PrivacyEvent
+from privacy.statistics.plan import plan_statistics
+from privacy.statistics.table_values import Columns, NoisyNumbers, table_values
+from tasks.records.draws.cell_sums import CellSumDraw
+from tasks.records.model.version_statements import FittedDraw, Manifest
+from tasks.records.statistics_record import StatisticsRecord, StatisticsReplay, values_digest
+from tasks.records.strict_json import printable, shown
+from tasks.storage.progress import Bar
+from tasks.verification.draws.charged_noise import check_draws
+from tasks.verification.draws.draw_checks import FileForm
+from tasks.verification.files.table_files import (
+    OTHER_TABLE,
+    ColumnArrays,
+    Types,
+    compare_column,
+    read_csv_table,
+    read_parquet,
+)
+from tasks.verification.files.version_folder import OpenFiles, VersionFolder
+from tasks.verification.fitted.file_forms import drawn_forms
+from tasks.verification.fitted.fitted_values import check_fitted_values, priced
+from tasks.verification.fitted_meaning import check_kinds_of_draws, read_draws
+from tasks.verification.fitted_meaning import drawn_files as files_of_draws
+from tasks.verification.inclusion import JournalledRun
+from tasks.verification.outcomes import RuleFindings
+from tasks.verification.record_identity import (
+    FIXED_FILES,
+    OTHER,
+    check_file_list,
+    check_forms,
+    differences,
+    read_again,
+)
+
+_SHOWN: Final = 300
+_MACHINES: Final = Fraction(1, 10**6)
+_KIND_OF = {"laplace": "discrete_laplace", "gaussian": "discrete_gaussian"}
+
+
+@dataclass(frozen=True)
+class StatisticsMeaning:
+    """What the record's replay block is about, read again.
+
+    Args:
+        contract: the contract.
+        product: the product, which fits it.
+        names: the columns that are grouped by or added up.
+    """
+
+    contract: Contract
+    product: StatisticsProduct
+    names: tuple[str, ...]
+
+    def ordered(self, clique: tuple[str, ...]) -> tuple[str, ...]:
+        """Return columns as they are: the product names them, as `_check_tables` asks."""
+        return clique
+
+
+class StatisticsChecks:
+    """The checks of a version of statistics.
+
+    Args:
+        record: its record.
+        where: the record's file name.
+        manifest_name: the manifest's.
+    """
+
+    statement: ClassVar = StatisticsRecord
+    untold: tuple[str, ...] = ()
+    untraced: tuple[str, ...] = ()
+    draws_complete = True
+
+    def __init__(self, record: StatisticsRecord, where: str, manifest_name: str) -> None:
+        self._record, self._where, self._manifest_name = record, where, manifest_name
+        self.meaning: StatisticsMeaning | None = None
+        self.events: tuple[PrivacyEvent, ...] = ()
+        self._sound = True
+
+    @property
+    def record(self) -> StatisticsRecord:
+        """The record."""
+        return self._record
+
+    @property
+    def contract(self) -> Contract | None:
+        """The contract, where it could be read."""
+        return None if self.meaning is None else self.meaning.contract
+
+    @property
+    def rules(self) -> Mapping[int, str]:
+        """Rule 9, as it reads for statistics."""
+        return {9: "statistics and their intervals made again from the noisy measurements"}
+
+    @property
+    def priced(self) -> bool | None:
+        """Whether the draws' losses can be recomputed."""
+        return priced(self._record.replay, self.events)
+
+    def read(self) -> list[Finding]:
+        """Read contract and product again."""
+        self.meaning, findings = read_statistics(self._record.replay, where=self._where)
+        return findings
+
+    def check_files(self, manifest: Manifest) -> list[Finding]:
+        """Check that the tables and what was drawn are all there, and nothing else."""
+        replay = self._record.replay
+        tables = {table.data for table in replay.tables}
+        required = frozenset({*tables, *FIXED_FILES} | files_of_draws(replay))
+        return check_file_list(required, {_csv(name) for name in tables}, manifest.files, where=self._manifest_name)
+
+    def check_product(self) -> list[Finding]:
+        """Check that tables and draws are those of the product."""
+        if self.meaning is None:
+            return []
+        findings = _check_tables(self._record.replay, self.meaning, self._where)
+        self._sound = not findings
+        return findings
+
+    def check_draws(self, run: JournalledRun | None) -> tuple[list[Finding], list[str]]:
+        """Check the draws against journal, charge and contract."""
+        replay, skipped = self._record.replay, []
+        self.events, findings = read_draws(replay, where=self._where)
+        if run is None:
+            skipped.append("the draws against the journal: no readable run")
+        else:
+            findings += check_draws(replay, run, where=self._where)
+        if self.meaning is None:
+            skipped.append("the draws against the contract: no valid contract or product")
+        elif self.events:
+            wrong = check_kinds_of_draws(replay, self.meaning, where=self._where)
+            wrong += _check_noise(replay, self.meaning, self._where)
+            wrong += [] if wrong or findings else _check_shares(replay, self.events, self.meaning, self._where)
+            self._sound = self._sound and not wrong
+            findings += wrong
+        return findings, skipped
+
+    def replay(
+        self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]
+    ) -> tuple[RuleFindings, RuleFindings] | None:
+        """Check what was drawn, then the tables that follow from it."""
+        if self.meaning is None or not self.events or not self._sound:
+            return None
+        files, replay = OpenFiles(folder, manifest, sound), self._record.replay
+        drawn = check_fitted_values(replay, self.events, self.meaning, files)
+        measured = drawn.findings, list(files.skipped)
+        files.skipped.clear()
+        findings: list[Finding] = []
+        for table, stated in zip(self.meaning.product.tables, replay.tables, strict=True):
+            numbers = self._numbers(stated.draws, drawn.noisy)
+            if numbers is None:
+                files.skipped.append(f"{printable(stated.data)}: not all that was drawn for it can be read")
+                continue
+            expected = table_values(table, numbers, self.meaning.contract.impossible(table.by))
+            pairs = [(f"{self._where}, sha256 of {stated.name}", stated.sha256, values_digest(expected))]
+            findings += differences(pairs, where=self._where, allowed="the digest of the numbers that follow")
+            findings += self._check_files_of(table, stated.data, expected, files)
+        return measured, (findings, files.skipped)
+
+    def forms(self) -> Mapping[str, FileForm]:
+        """Of the tables and of what was drawn."""
+        if self.meaning is None:
+            return {}
+        contract, forms = self.meaning.contract, drawn_forms(self._record.replay, self.meaning)
+        for table in self._record.replay.tables:
+            forms[table.data] = FileForm({name: contract.column(name).labels for name in table.columns})
+        return forms
+
+    def reestimate(self, bar: Bar) -> RuleFindings | None:
+        """Nothing is estimated that the replay does not make again."""
+        return None
+
+    def _numbers(
+        self, keys: tuple[str, ...], noisy: Mapping[str, NDArray[np.int64]]
+    ) -> dict[str | None, NoisyNumbers] | None:
+        """Return what was drawn for a table, by `Statistic.key`; None where some of it cannot be read."""
+        found: dict[str | None, NoisyNumbers] = {}
+        for draw, event in zip(self._record.replay.draws, self.events, strict=True):
+            if draw.key not in keys:
+                continue
+            if draw.key not in noisy:
+                return None
+            amounts = draw.amounts.amounts if isinstance(draw, CellSumDraw) else None
+            numbers = NoisyNumbers(noisy[draw.key], event, amounts)  # type: ignore[arg-type]
+            found[None if amounts is None else amounts.key] = numbers
+        return found
+
+    def _check_files_of(
+        self, table: StatisticsTable, name: str, expected: Columns, files: OpenFiles
+    ) -> list[Finding]:
+        """Compare a table's Parquet file, and its CSV file where there is one, with the numbers that follow."""
+        terms: dict[str, Any] = {"cells": self._contract, "clique": table.by, "values": _types(expected)}
+        findings: list[Finding] = []
+        data = files.read(name, findings)
+        if data is not None:
+            columns, wrong = read_parquet(data, where=printable(name), **terms)
+            findings += wrong + _compared(columns, expected, printable(name))
+        csv = _csv(name)
+        copy = files.read(csv, findings) if csv in files.manifest.files else None
+        if copy is not None:
+            formulas = self._record.replay.formulas
+            columns, wrong = read_csv_table(copy, where=printable(csv), **terms, formulas=formulas)
+            findings += wrong + _compared(columns, expected, printable(csv))
+        return findings
+
+    @property
+    def _contract(self) -> Contract:
+        if self.meaning is None:
+            raise ValueError("the contract was not read")
+        return self.meaning.contract
+
+
+def read_statistics(replay: StatisticsReplay, *, where: str) -> tuple[StatisticsMeaning | None, list[Finding]]:
+    """Read what a release of statistics is about."""
+    read, findings = read_again(replay, StatisticsProduct, where=where)
+    if read is None:
+        return None, findings
+    contract, product = read
+    findings += check_forms(contract, product, replay, where)
+    for at, problem in statistics_problems(product, contract):
+        field = printable("replay.product." + ".".join(map(str, at)))
+        findings.append(Finding(where, field, printable(problem.found), printable(problem.allowed), OTHER))
+    return (None if findings else StatisticsMeaning(contract, product, product.names(contract))), findings
+
+
+def _check_tables(replay: StatisticsReplay, meaning: StatisticsMeaning, where: str) -> list[Finding]:
+    """Check that each table of the product has its draws, its file and its columns; and no draw is of no table."""
+    wanted, keys = [], []
+    for table in meaning.product.tables:
+        draws = table.draws(meaning.contract)
+        wanted.append((table.name, list(table.by), [key for key, _ in draws], f"data/{table.name}.parquet"))
+        keys += [(key, list(table.by), each) for key, each in draws]
+    found = [(table.name, list(table.columns), list(table.draws), table.data) for table in replay.tables]
+    drawn = [(draw.key, list(draw.clique), _amounts(draw)) for draw in replay.draws]
+    expected = [(key, by, None if each is None else each.to_json()) for key, by, each in keys]
+    pairs = [*_in_pairs("replay.tables", found, wanted), *_in_pairs("replay.draws", drawn, expected)]
+    return list(differences(pairs, where=where, allowed="as product and contract say"))
+
+
+def _in_pairs(at: str, found: list[Any], expected: list[Any]) -> list[tuple[str, object, object]]:
+    """Compare lists one by one, each as text; by their number where that differs."""
+    if len(found) != len(expected):
+        return [(at, f"{len(found)} of them", f"{len(expected)} of them")]
+    pairs = enumerate(zip(found, expected, strict=True))
+    return [
+        (f"{at}[{place}]", str(one)[:_SHOWN], str(other)[:_SHOWN]) for place, (one, other) in pairs if one != other
+    ]
+
+
+def _amounts(draw: FittedDraw) -> dict[str, Any] | None:
+    return draw.amounts.model_dump(exclude_none=True) if isinstance(draw, CellSumDraw) else None
+
+
+def _check_noise(replay: StatisticsReplay, meaning: StatisticsMeaning, where: str) -> list[Finding]:
+    """Check that each draw's noise is of the kind that the product names."""
+    kind = _KIND_OF[meaning.product.mechanism]
+    return [
+        Finding(
+            where,
+            f"replay.draws[{place}].event.kind",
+            shown(draw.event.get("kind")),
+            f"{kind}, as the product says",
+            OTHER,
+        )
+        for place, draw in enumerate(replay.draws)
+        if draw.event.get("kind") != kind
+    ]
+
+
+def _check_shares(
+    replay: StatisticsReplay, events: tuple[PrivacyEvent, ...], meaning: StatisticsMeaning, where: str
+) -> list[Finding]:
+    """Check that the noise of each draw is what its table's weight leaves it of the spec's charge."""
+    try:
+        epsilon, delta = replay.charge.amounts
+        planned = plan_statistics(meaning.product, meaning.contract, epsilon=epsilon, delta=delta).events
+    except (SudareError, ArithmeticError, ValueError) as error:
+        return [Finding(where, "replay.charge", printable(str(error)), "a charge that its draws can share", OTHER)]
+    allowed = "the share of the charge that the table's weight gives"
+    return [
+        Finding(
+            where,
+            f"replay.draws[{place}].event",
+            shown(str(drawn.to_json())),
+            f"{wanted.to_json()}, {allowed}",
+            OTHER,
+        )
+        for place, (drawn, wanted) in enumerate(zip(events, planned, strict=True))
+        if not _alike(drawn, wanted)
+    ]
+
+
+def _alike(drawn: PrivacyEvent, planned: CountNoise) -> bool:
+    """Compare two events; of Gaussian noise up to what machines may differ by in its calibration."""
+    if isinstance(drawn, DiscreteGaussian) and isinstance(planned, DiscreteGaussian):
+        near = abs(drawn.sigma_squared - planned.sigma_squared) <= _MACHINES * planned.sigma_squared
+        return near and drawn.moves == planned.moves
+    return drawn == planned
+
+
+def _types(columns: Columns) -> Types:
+    names = {"i": "int64", "f": "double", "b": "bool"}
+    return {name: names[array.dtype.kind] for name, array in columns.items()}
+
+
+def _compared(found: ColumnArrays | None, expected: Columns, where: str) -> list[Finding]:
+    """Compare every number of a file."""
+    findings: list[Finding] = []
+    for name, array in expected.items() if found is not None else ():
+        findings += compare_column(
+            found[name],  # type: ignore[index]
+            array.reshape(-1),
+            where=where,
+            name=name,
+            source="made again from the noisy measurements",
+            remedy=OTHER_TABLE,
+        )
+    return findings
+
+
+def _csv(name: str) -> str:
+    return f"{name.removesuffix('.parquet')}.csv"

@@ -1,0 +1,209 @@
+"""Noisy sums of a column by cell, as they are published: each draw in a tidy table, a row a cell and part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+import numpy as np
+
+from contracts.contract.column import Cells, Labelled
+from contracts.domains.amount_trees import AmountTree
+from contracts.domains.amounts import AmountRange
+from contracts.message import message
+from contracts.reading.scalars import parse_bound, plain_text
+from privacy.accounting.events import event_from_json
+from privacy.grant.measurement import CellSumMeasurement, Measurement
+from privacy.marginals.uncertainty import half_width, variance
+from privacy.table_plans.plan import CONFIDENCE
+from tasks.records.draws.draw_form import DrawForm
+from tasks.records.draws.marginal import file_name
+from tasks.records.facts import RunFacts
+from tasks.records.files.tidy_tables import MEASUREMENTS, WrittenFile, write_measurement
+from tasks.records.groups.account import noise_words
+from tasks.records.model.statement import StatedText, Statement
+from tasks.records.model.version_statements import FittedDraw
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PART: Final = "part"
+"""The column of a file that says which number of a cell a row has."""
+
+
+class AmountsStatement(Statement):
+    """The lattice on which a column was added up; with a resolution, the tree of counts over it."""
+
+    column: StatedText
+    low: StatedText
+    high: StatedText
+    step: StatedText
+    counts_missing: bool
+    resolution: StatedText | None = None
+
+    @property
+    def amounts(self) -> AmountRange | AmountTree:
+        """The lattice, or the tree.
+
+        Raises:
+            ValueError: an end or the step is no number, or one that no contract can have.
+        """
+        low, high, step = (parse_bound(text) for text in (self.low, self.high, self.step))
+        lattice = AmountRange(self.column, low, high, step, self.counts_missing)
+        return lattice if self.resolution is None else AmountTree(lattice, parse_bound(self.resolution))
+
+
+class CellSumDraw(FittedDraw):
+    """Noisy sums of a column by cell, in a file of their own."""
+
+    kind: Literal["cell_sums"]
+    amounts: AmountsStatement
+
+
+@dataclass(frozen=True)
+class _PartLabels:
+    """The parts of a cell, as labels of a column."""
+
+    labels: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class PartedCells:
+    """The cells of columns, each in parts: what rows above the lower bound, below the upper bound and missing make.
+
+    Args:
+        whole: gives the labels and impossible cells of the columns that rows are grouped by.
+        parts: the names of the parts; of a tree its nodes.
+    """
+
+    whole: Cells
+    parts: tuple[str, ...]
+
+    def column(self, name: str) -> Labelled:
+        """Return the cells of one column, or the parts."""
+        return _PartLabels(self.parts) if name == PART else self.whole.column(name)
+
+    def shape(self, clique: Sequence[str]) -> tuple[int, ...]:
+        """Return the number of cells of each column."""
+        return tuple(self.column(name).size for name in clique)
+
+    def cells(self, clique: Sequence[str]) -> int:
+        """Return the number of cells of all columns together."""
+        return prod(self.shape(clique))
+
+    def impossible(self, clique: Sequence[str]) -> NDArray[np.bool_]:
+        """Mark the cells that cannot hold anybody, in all their parts; the parts are the last column."""
+        return np.repeat(self.whole.impossible(clique[:-1])[..., None], len(self.parts), axis=-1)
+
+
+class CellSumForm(DrawForm[CellSumMeasurement, CellSumDraw]):
+    """How noisy sums by cell are stated, written and told."""
+
+    statement = CellSumDraw
+    role = "measurements"
+    summary = "Noisy sums by cell as they were drawn."
+    cells = "one a cell of the declared domain and part of its sum"
+    columns: ClassVar[Mapping[str, str]] = {
+        PART: "What was added up over the rows of the cell: steps above the lower end of the clip, steps below its "
+        "upper end, or all steps of the clip for each missing value.",
+        "noisy": "Noisy sum in steps of the column's lattice, as it was drawn.",
+        "variance": "Variance of the noise, in squared steps.",
+        "lower": "Lower end of a 95 % interval of the exact sum, in steps.",
+        "upper": "Upper end of a 95 % interval of the exact sum, in steps.",
+        "structural_zero": "Whether the contract declares the cell impossible.",
+    }
+    noise_on = message("sums by cell")
+
+    def files(self, drawn: Sequence[CellSumMeasurement], numbers: Mapping[str, int]) -> dict[str, str]:
+        """Name the file of each."""
+        return {each.key: f"{MEASUREMENTS}/{sums_name(each)}.parquet" for each in drawn}
+
+    def write(
+        self, drawn: Sequence[CellSumMeasurement], facts: RunFacts, folder: Path, *, marks: Mapping[str, str]
+    ) -> Iterator[WrittenFile]:
+        """Write each, a row a cell and part."""
+        for each in drawn:
+            cells, width = PartedCells(facts.contract, each.amounts.part_names), half_width(each.event, CONFIDENCE)
+            parted = Measurement(
+                each.key, (*each.clique, PART), each.values, each.event, each.variance, each.number, each.sha256
+            )
+            yield write_measurement(parted, sums_name(each), width, cells, folder, marks=marks)
+
+    def stated(self, released: CellSumMeasurement, key: str) -> dict[str, Any]:
+        """Return the columns, the shape of the numbers, and the lattice."""
+        return {
+            "clique": list(released.clique),
+            "shape": list(released.values.shape),
+            "amounts": released.amounts.to_json(),
+        }
+
+    def described(self, released: CellSumMeasurement, key: str) -> dict[str, Any]:
+        """Describe the draw: what is added up, its sensitivity, its noise [steps]."""
+        moves, amounts = released.event.moves, released.amounts.lattice
+        return {
+            "what": "sums" if amounts is released.amounts else message("tree of counts"),
+            "of": amounts.column,
+            "columns": list(released.clique),
+            "numbers": released.values.size,
+            "clip": f"[{plain_text(amounts.low)}, {plain_text(amounts.high)}]",
+            "steps_of": plain_text(amounts.step),
+            "l1_sensitivity": sum(map(abs, moves)),
+            "l2_sensitivity_squared": sum(move * move for move in moves),
+            "noise": noise_words(released.event),
+            "variance": released.variance,
+            "half_width_95": half_width(released.event, CONFIDENCE),
+        }
+
+    def measured(self, released: CellSumMeasurement) -> dict[str, Any]:
+        """Describe what is published."""
+        return {
+            "columns": cell_sum_words(_named(released), released.clique),
+            "cells": prod(released.values.shape[:-1]),
+            "deviation": f"{released.variance**0.5:.6g}",
+        }
+
+    def sensitivities(self, drawn: Sequence[CellSumMeasurement]) -> list[dict[str, Any]]:
+        """Give the norms of the worst neighbour's change: in steps of each column's lattice, of trees in rows."""
+        known = {(_named(each), each.event.moves): None for each in drawn}
+        return [
+            {"of": column, "l1": sum(map(abs, moves)), "l2_squared": sum(part * part for part in moves)}
+            for column, moves in known
+        ]
+
+    def published(self, draws: Sequence[CellSumDraw]) -> tuple[CellSumMeasurement, ...]:
+        """Return the sums without their values, of which only the shape is read."""
+        return tuple(_measurement(draw) for draw in draws)
+
+
+def cell_sum_words(column: str, by: Sequence[str]) -> str:
+    """Name what is added up, and by which columns."""
+    if not by:
+        return message("{column} over all rows", column=column)
+    return message("{column} by {columns}", column=column, columns=" × ".join(by))
+
+
+def sums_name(measurement: CellSumMeasurement) -> str:
+    """Name a draw's file after its number, its columns and what is added up."""
+    return file_name(measurement.number, (*measurement.clique, measurement.amounts.column))
+
+
+def _named(measurement: CellSumMeasurement) -> str:
+    """Name what was drawn: a column that was added up, or a tree of counts over one."""
+    column = measurement.amounts.column
+    summed = isinstance(measurement.amounts, AmountRange)
+    return column if summed else message("a tree of counts of {column}", column=column)
+
+
+def _measurement(draw: CellSumDraw) -> CellSumMeasurement:
+    event: Any = event_from_json(draw.event)
+    values = np.broadcast_to(np.int64(0), draw.shape)  # only its shape is read
+    entered = draw.number, draw.sha256
+    return CellSumMeasurement(draw.key, draw.clique, draw.amounts.amounts, values, event, variance(event), *entered)

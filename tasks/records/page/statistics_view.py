@@ -1,0 +1,316 @@
+"""What the page shows of a table of statistics: each statistic as bars with intervals, and how it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import inf, isinf
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from contracts.contract.contract import Contract
+from contracts.domains.amounts import AmountRange
+from contracts.message import AND, joined, message
+from contracts.release.statistic_forms import COUNT, QUANTILES
+from contracts.release.statistics import NEAR_ZERO, Statistic, StatisticsProduct, StatisticsTable
+from tasks.records.charts import charts
+from tasks.records.files.tidy_tables import DATA
+from tasks.records.page.dense_view import LARGEST_CELLS, cell_label, cells_words, room, title_of
+from tasks.records.page.published_tables import ReadFile
+from tasks.records.page.statistics_words import (
+    brief,
+    lattice_words,
+    plain_number,
+    readable,
+    round_end,
+    statistic_name,
+    within_rows,
+)
+from tasks.records.statistics_record import ANY_SIZE, IN_RANKS
+from tasks.records.values import Values
+
+KINDS: Final = {
+    "count": message("counts"),
+    "sum": message("sums"),
+    "mean": message("means"),
+    "ratio": message("ratios"),
+    "quantiles": message("quantiles"),
+}
+PERHAPS_EMPTY: Final = message("perhaps empty")
+IMPOSSIBLE: Final = message("declared impossible")
+_ZOOM: Final = 4
+"""Means are drawn on the scale of their clip, or on a part of it where they all lie in less than so much of it."""
+
+
+@dataclass(frozen=True)
+class StatisticRow:
+    """One cell: its label, what is to be known of it, the published number, its interval, both drawn."""
+
+    label: str
+    mark: str
+    value: str
+    interval: str
+    bar: Markup
+
+
+@dataclass(frozen=True)
+class StatisticBars:
+    """One statistic of a table.
+
+    Args:
+        name: what it is, of which column.
+        rows: cells, all or some.
+        ends: the numbers at the ends of the scale.
+        zoomed: whether the scale is a part of the clip only.
+    """
+
+    name: str
+    rows: list[StatisticRow]
+    ends: tuple[str, str]
+    zoomed: bool
+
+
+@dataclass(frozen=True)
+class DrawTerms:
+    """How a column was added up, or rows were counted where there is none, with the record's entry of the draw."""
+
+    column: str | None
+    words: list[str]
+    draw: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class StatisticsView:
+    """One table of the page.
+
+    Args:
+        anchor: its place on the page.
+        title: its columns, and its name where that is another.
+        by: the columns that rows are grouped by.
+        cells: what it consists of.
+        kinds: what is published, of `KINDS`.
+        draws: what was drawn for it.
+        expected: each statistic with the half width of its interval, in words.
+        chosen: which cells are shown, of "all", "counts", "intervals" and "sums".
+        statistics: the statistics.
+        facts: short facts about the released numbers.
+        files: its files.
+    """
+
+    anchor: str
+    title: str
+    by: tuple[str, ...]
+    cells: str
+    kinds: list[str]
+    draws: list[DrawTerms]
+    expected: list[str]
+    chosen: str
+    statistics: list[StatisticBars]
+    facts: list[tuple[str, str]]
+    files: list[str]
+
+
+@dataclass(frozen=True)
+class _Version:
+    """What a version publishes: the arguments of `statistics_views`."""
+
+    replay: Mapping[str, Any]
+    values: Values
+    contract: Contract
+    read: ReadFile
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """What is published of one statistic: estimates and ends of intervals, one number a cell, row-major."""
+
+    statistic: Statistic
+    values: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    amounts: AmountRange | None
+
+    @property
+    def clip(self) -> tuple[float, float] | None:
+        """Between which numbers a mean or a quantile must lie; None of others."""
+        if self.amounts is None or self.statistic.what not in ("mean", QUANTILES):
+            return None
+        return float(self.amounts.low), float(self.amounts.high)
+
+
+def statistics_views(
+    replay: Mapping[str, Any], values: Values, contract: Contract, read: ReadFile
+) -> list[StatisticsView]:
+    """Prepare every table of statistics.
+
+    Args:
+        replay: the record's part that says how numbers were computed.
+        values: the public record's values.
+        contract: gives the labels and the order of the cells.
+        read: reads the version's files.
+    Privacy: reads published files only.
+    """
+    tables = StatisticsProduct.model_validate(replay["product"]).tables
+    most, version = room(sum(len(_single(table)) for table in tables)).bars, _Version(replay, values, contract, read)
+    return [_view(version, table, number, most) for number, table in enumerate(tables, 1)]
+
+
+def kinds_words(views: Sequence[StatisticsView]) -> str:
+    """Name what tables publish: counts, sums, means."""
+    found = {kind for view in views for kind in view.kinds}
+    return joined([word for kind, word in KINDS.items() if kind in found], AND if len(found) == 2 else None)
+
+
+def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> StatisticsView:
+    contract = version.contract
+    [stated] = [each for each in version.replay["tables"] if each["name"] == table.name]
+    data = pq.read_table(pa.BufferReader(version.read(stated["data"])))
+    lattices = {each.column: each for each in table.amounts(contract)}
+    numbers = [_numbers(each, data, lattices.get(str(each.column))) for each in _single(table)]
+    near, impossible = _column(data, NEAR_ZERO), contract.impossible(table.by).reshape(-1)
+    chosen, cells = _chosen(numbers, most)
+    named = [
+        (
+            int(cell),
+            cell_label(contract, table.by, int(cell)) if table.by else message("all rows"),
+            IMPOSSIBLE if impossible[cell] else PERHAPS_EMPTY if near[cell] else "",
+        )
+        for cell in cells
+    ]
+    draws = [draw for draw in version.replay["draws"] if draw["key"] in stated["draws"]]
+    own = {f"{DATA}/{table.name}", *(draw["measurements"].rpartition(".")[0] for draw in draws)}
+    return StatisticsView(
+        anchor=f"table-{number}",
+        title=title_of(table.name, table.by) if table.by else table.name,
+        by=table.by,
+        cells=cells_words(contract, table.by),
+        kinds=[str(each.what) for each in table.of],
+        draws=_draw_terms(version, stated["draws"], lattices),
+        expected=_expected(version, table, lattices),
+        chosen=chosen,
+        statistics=[_bars(each, named) for each in numbers],
+        facts=_facts(near, impossible),
+        files=[file["path"] for file in version.values["output.files"] if file["path"].rpartition(".")[0] in own],
+    )
+
+
+def _single(table: StatisticsTable) -> list[Statistic]:
+    """Return the statistics of a table, each quantile by itself."""
+    found: list[Statistic] = []
+    for each in table.of:
+        found += [each.model_copy(update={"quantiles": (share,)}) for share in each.quantiles] or [each]
+    return found
+
+
+def _numbers(statistic: Statistic, data: pa.Table, amounts: AmountRange | None) -> _Numbers:
+    values, lower, upper = (_column(data, name).astype(np.float64) for name in statistic.published)
+    return _Numbers(statistic, values, lower, upper, amounts)
+
+
+def _column(data: pa.Table, name: str) -> NDArray[Any]:
+    return np.asarray(data.column(name).to_numpy())
+
+
+def _chosen(numbers: Sequence[_Numbers], most: int) -> tuple[str, NDArray[np.int64]]:
+    """Choose the cells that are shown, the same for all statistics of a table; all where they are few.
+
+    Means of small cells are the widest apart by noise alone: cells are chosen by counts, or by narrow intervals.
+    """
+    cells = numbers[0].values.size
+    if cells <= most:
+        return "all", np.arange(cells)
+    by = {each.statistic.what: each for each in reversed(numbers)}
+    if COUNT in by:
+        chosen, order = "counts", -by[COUNT].values
+    elif "sum" in by and "mean" not in by:
+        chosen, order = "sums", -np.abs(by["sum"].values)
+    else:
+        first = by.get("mean", numbers[0])
+        chosen, order = "intervals", first.upper - first.lower
+    return chosen, np.argsort(order, kind="stable")[: min(most, LARGEST_CELLS)]
+
+
+def _bars(numbers: _Numbers, cells: Sequence[tuple[int, str, str]]) -> StatisticBars:
+    """Draw a statistic in some cells, each with its label and mark."""
+    scale, zoomed = _scale(numbers, [cell for cell, _, _ in cells])
+    rows = []
+    for cell, label, mark in cells:
+        value, low, high = (float(each[cell]) for each in (numbers.values, numbers.lower, numbers.upper))
+        shown, interval = "–", "–"
+        if mark != IMPOSSIBLE:
+            whole = numbers.statistic.what == COUNT
+            shown, lowest, highest = readable(value, low, high, whole=whole)
+            interval = message("{low} to {high}", low=lowest, high=highest)
+            if isinf(high):
+                interval = message("{low} or more", low=lowest)
+            if numbers.clip == (low, high):
+                interval = message("{low} to {high}, the whole clip", low=lowest, high=highest)
+        value, high = min(value, scale[1]), min(high, scale[1])
+        rows.append(StatisticRow(label, mark, shown, interval, charts.count_bar(value, (low, value, high), scale)))
+    ends = plain_number(Decimal(f"{scale[0]:.6g}")), plain_number(Decimal(f"{scale[1]:.6g}"))
+    return StatisticBars(statistic_name(numbers.statistic), rows, ends, zoomed)
+
+
+def _scale(numbers: _Numbers, cells: list[int]) -> tuple[tuple[float, float], bool]:
+    """Return the numbers at the ends of the bars, and whether they are a part of a mean's clip only."""
+    lower, upper, clip = numbers.lower[cells], numbers.upper[cells], numbers.clip
+    upper = np.where(np.isinf(upper), lower, upper)  # an open interval is drawn to the end of the scale
+    if clip is None:
+        return (round_end(min(float(lower.min()), 0.0)), round_end(max(float(upper.max()), 1.0))), False
+    known = (lower > clip[0]) | (upper < clip[1])  # the whole clip says nothing of where means lie
+    if not known.any():
+        return clip, False
+    start, end = (round_end(float(each)) for each in (min(lower[known].min(), 0.0), max(upper[known].max(), 0.0)))
+    part = max(start, clip[0]), min(end, clip[1])
+    zoomed = part[1] - part[0] < (clip[1] - clip[0]) / _ZOOM
+    return (part, True) if zoomed and part[0] < part[1] else (clip, False)
+
+
+def _draw_terms(version: _Version, keys: Sequence[str], lattices: Mapping[str, AmountRange]) -> list[DrawTerms]:
+    """Say of each draw of a table what it added up, and how."""
+    terms, draws = [], {draw["key"]: draw for draw in version.values["ledger.draws"]}
+    for key in keys:
+        amounts = lattices.get(draws[key].get("of", ""))
+        words = [] if amounts is None else lattice_words(amounts, version.contract)
+        terms.append(DrawTerms(None if amounts is None else amounts.column, words, draws[key]))
+    return terms
+
+
+def _expected(version: _Version, table: StatisticsTable, lattices: Mapping[str, AmountRange]) -> list[str]:
+    """Say how wide intervals were expected to be from the declared noise alone."""
+    told = [each for each in version.values["utility.expected_error"] if each["table"] == table.name]
+    lines: list[str] = []
+    for statistic in _single(table):
+        errors = [each for each in told if each["statistic"] == statistic.published[0]]
+        name, amounts = statistic_name(statistic), lattices.get(str(statistic.column))
+        if errors[0]["rows"] == IN_RANKS:
+            rows = brief(float(errors[0]["half_width_95"]))
+            lines.append(
+                message("{statistic}: within {rows} rows of its rank in every cell", statistic=name, rows=rows)
+            )
+            continue
+        if errors[0]["rows"] == ANY_SIZE or amounts is None:
+            width = brief(float(errors[0]["half_width_95"]))
+            lines.append(message("{statistic}: ±{width} in every cell", statistic=name, width=width))
+            continue
+        most = float(amounts.high - amounts.low) if statistic.over is None else inf
+        parts = [within_rows(float(each["half_width_95"]), each["rows"], most) for each in errors]
+        lines.append(message("{statistic}: {widths}", statistic=name, widths=joined(parts)))
+    return lines
+
+
+def _facts(near: NDArray[Any], impossible: NDArray[Any]) -> list[tuple[str, str]]:
+    empty, never = int((near & ~impossible).sum()), int(impossible.sum())
+    found: list[tuple[str, str]] = [
+        (
+            message("Cells whose count cannot be told from 0"),
+            message("{some} of {all}", some=f"{empty:,}", all=f"{near.size:,}"),
+        )
+    ]
+    return found + ([(message("Cells declared impossible"), f"{never:,}")] if never else [])

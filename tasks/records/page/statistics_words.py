@@ -1,0 +1,91 @@
+"""Numbers of statistics in words: as many digits as an interval supports, and what a lattice does to values."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from math import ceil, floor, isinf, log10
+from typing import Final
+
+from contracts.contract.contract import Contract
+from contracts.domains.amounts import AmountRange
+from contracts.message import joined, message
+from contracts.release.statistic_forms import QUANTILES
+from contracts.release.statistics import Statistic
+
+OPEN: Final = message("no upper end")
+
+
+def statistic_name(statistic: Statistic) -> str:
+    """Name a statistic in words."""
+    if statistic.column is None:
+        return message("count")
+    if statistic.over is not None:
+        return message("{column} per {over}", column=statistic.column, over=statistic.over.column)
+    if statistic.what == "sum":
+        return message("sum of {column}", column=statistic.column)
+    if statistic.what == QUANTILES:
+        shares = joined([f"{plain_number(100 * share)} %" for share in statistic.quantiles])
+        return message("{shares} quantile of {column}", shares=shares, column=statistic.column)
+    return message("mean of {column}", column=statistic.column)
+
+
+def readable(value: float, low: float, high: float, *, whole: bool) -> tuple[str, str, str]:
+    """Write a number and the ends of its interval with as many digits as the interval supports.
+
+    The last digit is the second one of half the interval's width; ends are rounded outwards. Counts stay as they are.
+    An end at infinity is none.
+    """
+    if isinf(high):
+        text = plain_number(Decimal(f"{low:.3g}"))
+        return ("–" if isinf(value) else plain_number(Decimal(f"{value:.3g}"))), text, OPEN
+    half = (high - low) / 2
+    power = 0 if whole else max(-6, floor(log10(half)) - 1) if half > 0 else -6
+    unit = Decimal(1).scaleb(power)
+    roundings = ((value, ROUND_HALF_EVEN), (low, ROUND_FLOOR), (high, ROUND_CEILING))
+    # Twelve digits are published numbers without what floats add at their end.
+    found = [
+        (Decimal(f"{number:.12g}") / unit).quantize(Decimal(1), rounding) * unit for number, rounding in roundings
+    ]
+    texts = [f"{number:,.{max(0, -power)}f}" for number in found]
+    if half <= 0:
+        texts = [text.rstrip("0").rstrip(".") if "." in text else text for text in texts]
+    return texts[0].replace("-", "−"), texts[1].replace("-", "−"), texts[2].replace("-", "−")
+
+
+def round_end(end: float) -> float:
+    """Round the end of a scale away from 0, to two digits."""
+    if end == 0:
+        return 0.0
+    unit = 10.0 ** (floor(log10(abs(end))) - 1)
+    return float(f"{(ceil if end > 0 else floor)(end / unit) * unit:.6g}")
+
+
+def lattice_words(amounts: AmountRange, contract: Contract) -> list[str]:
+    """Say which values count as which, and how missing ones do."""
+    low, high, step = (plain_number(each) for each in (amounts.low, amounts.high, amounts.step))
+    clip = message(
+        "values below {low} count as {low}, values above {high} as {high}; values are rounded to steps of {step}",
+        low=low,
+        high=high,
+        step=step,
+    )
+    if amounts.counts_missing:
+        return [clip, message("rows without a value are counted as rows, but enter no sum and no mean")]
+    return [clip, message("a missing value counts as {value}", value=contract.column(amounts.column).domain.nulls.to)]
+
+
+def plain_number(number: Decimal) -> str:
+    """Write a number with separators and a minus sign."""
+    return f"{number:,f}".replace("-", "−")
+
+
+def within_rows(width: float, rows: int, most: float) -> str:
+    """Say how wide an interval is in a cell of so many rows; `most` is the length of the clip."""
+    if 2 * width >= most:
+        return message("the whole clip in a cell of {rows} rows", rows=f"{rows:,}")
+    return message("±{width} in a cell of {rows} rows", width=brief(width), rows=f"{rows:,}")
+
+
+def brief(width: float) -> str:
+    """Write a width with two digits, or whole."""
+    return f"{width:,.0f}" if width >= 10 else f"{width:.2g}"

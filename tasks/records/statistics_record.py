@@ -1,0 +1,303 @@
+"""What a record says of statistics: the statement, the run as far as it states it, the section for people."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from contracts.contract.contract import Contract
+from contracts.domains.amounts import AmountRange
+from contracts.message import SEMICOLON, joined, message
+from contracts.reading.scalars import plain_text
+from contracts.release.statistic_forms import QUANTILES, RATIO
+from contracts.release.statistics import NEAR_ZERO, StatisticsTable, statistics_product
+from privacy.generators.generator import Fitted
+from privacy.statistics.expected_errors import expected_errors
+from privacy.statistics.plan import plan_statistics
+from tasks.records.draws.drawn import drawn_files, published_draws, stated_draws
+from tasks.records.draws.drawn import measured as measured_draws
+from tasks.records.files.tidy_tables import DATA, ColumnValues
+from tasks.records.fitted_groups.synthetic_groups import draws, mechanism, samplers, sensitivities, with_fills
+from tasks.records.groups.account import LEDGER
+from tasks.records.groups.contract_terms import UNIT
+from tasks.records.groups.evidence import OUTPUT, in_parts
+from tasks.records.groups.field import NONE, FieldGroup, Run, public
+from tasks.records.groups.noise import NOISE
+from tasks.records.groups.reproducibility import BYTEWISE, REPRODUCIBILITY, line, loss
+from tasks.records.groups.unprotected import UNPROTECTED
+from tasks.records.groups.utility import UTILITY
+from tasks.records.model.record_kinds import DataColumn, ProductWords, ShownFile
+from tasks.records.model.statement import Hash, StatedText, Statement, Tuple
+from tasks.records.model.synthetic_statements import DrawsReplay
+from tasks.records.model.version_statements import RecordTerms
+from tasks.records.outputs import StatisticsTableValues
+from tasks.records.unpublished import Published
+from tasks.records.values import Values
+
+IN_RANKS: Final = message("of any number, in ranks")
+ANY_SIZE: Final = message("of any number")
+RANKS: Final = message(
+    "a quantile p is the smallest value at or below which at least a share p of the rows with a value lie, of values "
+    "clipped and rounded to steps. Its error is one of ranks: how far apart the values at these ranks are depends on "
+    "the data"
+)
+UNBIASED: Final = message(
+    "noisy counts and sums are unbiased. What is published of them is cut to what is possible: no count is negative, "
+    "and no sum where all values are 0 or more. Small cells lie a little high on average for that: add up "
+    "measurements/ for totals. A mean is a ratio of noisy sums within its clip"
+)
+INTERVALS: Final = message(
+    "intervals hold in 95 % of releases, cell by cell, for the noise alone. Where the count of a cell cannot be told "
+    "from 0 (near_zero), the interval of its mean may be the whole clip"
+)
+CLIPPED: Final = message(
+    "values outside the clip count as its ends and values between two steps as the nearer one, so that sums and "
+    "means are those of the clipped values"
+)
+
+_STEPS: Final = (
+    message("statistics computed from the noisy numbers of the table's draws"),
+    message("95 % intervals from the declared noise; of means by Fieller's method, of quantiles by tests of ranks"),
+)
+
+
+class StatisticsTableStatement(Statement):
+    """A published table: the draws that it comes of, its file, and the digest of its numbers."""
+
+    name: StatedText
+    columns: Tuple[StatedText]
+    draws: Tuple[StatedText]
+    data: StatedText
+    sha256: Hash
+
+
+class StatisticsReplay(DrawsReplay):
+    """All that a stranger needs to check a release of statistics."""
+
+    tables: Tuple[StatisticsTableStatement]
+
+
+class StatisticsRecord(RecordTerms):
+    """record.json of a version of statistics."""
+
+    replay: StatisticsReplay
+
+
+class StatisticsRecordPart:
+    """The record of statistics."""
+
+    model: ClassVar = StatisticsRecord
+    notice: ClassVar[str] = message("noisy counts, sums, means and quantiles by these items; no record of a person")
+    words: ClassVar = ProductWords(
+        label="counts, sums and means",
+        registered="Summary statistics",
+        made="Noisy counts, sums and means",
+        remark="Each number has a 95 % interval; record.html explains them.",
+        data="Statistics by cell, with 95 % intervals.",
+    )
+
+    def groups(self, groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
+        """Return the sections, some of them filled in another way."""
+        changed = {group.name: group for group in _CHANGED}
+        return tuple(changed.get(group.name, group) for group in groups)
+
+    def columns(self, run: Run) -> set[str]:
+        """Name the columns that are grouped by, and those that are added up."""
+        return set(run.facts.spec.product.names(run.facts.contract))
+
+    def stated(self, run: Run) -> dict[str, Any]:
+        """Return what was drawn, and what follows from it."""
+        _, made = run.facts.summarized
+        return {
+            "draws": stated_draws(run.facts),
+            "tables": [
+                {
+                    "name": table.name,
+                    "columns": list(table.columns),
+                    "draws": list(table.draws),
+                    "data": f"{DATA}/{table.name}.parquet",
+                    "sha256": values_digest(table.values),
+                }
+                for table in made.tables
+            ],
+        }
+
+    def published(
+        self, record: StatisticsRecord, contract: Contract, product: Any, accounts: Any, reserved: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return plan and draws; a plan whose events are not those that were charged is not the run's."""
+        replay = record.replay
+        epsilon, delta = Decimal(replay.charge.epsilon), Decimal(replay.charge.delta)
+        plan: Any = plan_statistics(product, contract, epsilon=epsilon, delta=delta)
+        if [event.to_json() for event in plan.events] != list(reserved["events"]):
+            plan = Published()
+        made = Published(
+            fitted=Fitted(Published(), published_draws(replay.draws), ()),
+            tables=tuple(
+                StatisticsTableValues(table.name, table.columns, {}, table.draws) for table in replay.tables
+            ),
+        )
+        fit = {"fit": (plan, made), "summarized": (plan, made), "statistics": made, "plan": plan}
+        return {**fit, "synthesis": None, "classifier": None, "tables": ()}
+
+    def files(self, record: StatisticsRecord) -> Iterator[tuple[str, ShownFile]]:
+        """Yield the tables, and the files of what was drawn."""
+        for table in record.replay.tables:
+            yield table.data, (table.draws[0], "data", "dense")
+        yield from drawn_files(record.replay.draws)
+
+    def data_columns(self, values: Values, path: str) -> Mapping[str, DataColumn]:
+        """Return the statistics of a table with their intervals, and the mark of small cells."""
+        file, _, part = path.removeprefix(f"{DATA}/").partition("/")
+        name = file if part else file.rpartition(".")[0]
+        [table] = [each for each in values["product.tables"] if each["table"] == name]
+        clips = {} if table["amounts"] == NONE else {each["column"]: each["clip"] for each in table["amounts"]}
+        found = {NEAR_ZERO: DataColumn("Whether the count of the cell cannot be told from 0.")}
+        for statistic in table["statistics"]:
+            what, _, column = statistic.partition("_")
+            upper, _, lower = column.partition("_over_")
+            if what == RATIO and upper in clips and lower in clips:
+                found |= _ratio_columns(statistic, upper, lower)
+                continue
+            of = (column,) if column in clips else ()
+            rest = f" {column}, its values clipped to {clips[column]}" if of else " rows"
+            found[statistic] = DataColumn(f"Noisy {what} of{rest}.", of)
+            for end, word in (("low", "Lower"), ("high", "Upper")):
+                means = f"{word} end of a 95 % interval of the exact {what} of{rest}."
+                found[f"{statistic}_{end}"] = DataColumn(means, of)
+        return found
+
+
+def _ratio_columns(statistic: str, upper: str, lower: str) -> dict[str, DataColumn]:
+    """Describe a ratio and its interval."""
+    what, of = f"ratio of the sum of {upper} to that of {lower}", (upper, lower)
+    found = {statistic: DataColumn(f"Noisy {what}, their values clipped.", of)}
+    for end, word in (("low", "Lower"), ("high", "Upper")):
+        found[f"{statistic}_{end}"] = DataColumn(f"{word} end of a 95 % interval of the exact {what}.", of)
+    return found
+
+
+def values_digest(values: ColumnValues) -> str:
+    """Return the SHA-256 of the columns in their order: little-endian int64, float64 or a byte a flag, row-major."""
+    digest = hashlib.sha256()
+    for array in values.values():
+        form = "<i8" if np.issubdtype(array.dtype, np.integer) else "u1" if array.dtype == np.bool_ else "<f8"
+        digest.update(np.ascontiguousarray(array, dtype=form).tobytes())
+    return digest.hexdigest()
+
+
+def tables(run: Run) -> list[dict[str, Any]]:
+    """Describe each table: what it is grouped by, and what is published of which column under which clip."""
+    contract = run.facts.contract
+    return [
+        {
+            "table": table.name,
+            "columns": list(table.by),
+            "steps": list(_STEPS),
+            "statistics": [name for each in table.of for name in each.estimates],
+            "amounts": [
+                {
+                    "column": amounts.column,
+                    "clip": f"[{plain_text(amounts.low)}, {plain_text(amounts.high)}]",
+                    "steps_of": plain_text(amounts.step),
+                    **_resolution(table, amounts, contract),
+                }
+                for amounts in table.amounts(contract)
+            ]
+            or NONE,
+        }
+        for table in statistics_product(run.facts.spec.product).tables
+    ]
+
+
+def _resolution(table: StatisticsTable, lattice: AmountRange, contract: Contract) -> dict[str, str]:
+    """Give the length of the intervals in which rows are counted, where quantiles are published."""
+    tree = next((each for each in table.trees(contract) if each.lattice == lattice), None)
+    return {} if tree is None else {"resolution": plain_text(tree.resolution)}
+
+
+def mechanism_choice(run: Run) -> dict[str, Any]:
+    """Say who chose the noise."""
+    return {"by": message("the spec: {mechanism}", mechanism=statistics_product(run.facts.spec.product).mechanism)}
+
+
+def row_count_origin(run: Run) -> str:
+    """Say where the number of rows comes from."""
+    return message("the declared domains: one row for each cell of the columns that a table is grouped by")
+
+
+def partitioning(run: Run) -> str:
+    """Say how the files are split."""
+    _, made = run.facts.summarized
+    whole = message(
+        "none: {tables} tables, and {draws} draws in files of their own",
+        tables=len(made.tables),
+        draws=len(made.fitted.draws),
+    )
+    parts = sum(file.role == "part" for file in run.files)
+    return joined([whole, in_parts(parts)], SEMICOLON) if parts else whole
+
+
+def reproducible(run: Run) -> list[dict[str, str]]:
+    """List what a stranger makes again, from what, and how exactly."""
+    _, made = run.facts.summarized
+    lines = [
+        (table.name, message("the noisy numbers of {keys}", keys=joined(table.draws)), BYTEWISE)
+        for table in made.tables
+    ]
+    return [line(*each) for each in [*lines, loss(run)]]
+
+
+def expected_error(run: Run) -> list[dict[str, Any]]:
+    """Give for each statistic the half width of its interval, from the declared noise alone."""
+    plan, _ = run.facts.summarized
+    return [
+        {
+            "table": table.name,
+            "statistic": each.statistic,
+            "rows": IN_RANKS if each.ranks else ANY_SIZE if each.rows is None else each.rows,
+            "half_width_95": f"{each.half_width:.6g}",
+        }
+        for table in statistics_product(run.facts.spec.product).tables
+        for each in expected_errors(table, plan.of_table(table.name))
+    ]
+
+
+def computed_on(run: Run) -> list[dict[str, str]]:
+    """Say of each metric what it was computed on, and what it cost."""
+    drawn = len(run.facts.summarized[1].fitted.draws)
+    told = message("the declared noise of {n} draws; no data", n=drawn)
+    return [{"metric": "expected_error", "computed_on": told, "cost": "none"}]
+
+
+def known_bias(run: Run) -> list[str]:
+    """Say what numbers are known to get wrong, and of quantiles what they are."""
+    tables = statistics_product(run.facts.spec.product).tables
+    ranked = any(each.what == QUANTILES for table in tables for each in table.of)
+    return [UNBIASED, CLIPPED, *([RANKS] if ranked else ())]
+
+
+STATISTICS: Final = FieldGroup(
+    "product",
+    "Statistics",
+    (
+        public("tables", "What each table is grouped by, and what it says of which column.", tables),
+        public("measured", "What was drawn, with its noise.", lambda run: measured_draws(run.facts)),
+        public("known_bias", "What numbers are known to get wrong.", known_bias),
+        public("intervals", "What the intervals say.", lambda run: INTERVALS),
+    ),
+)
+_CHANGED: Final = (
+    STATISTICS,
+    with_fills(UNIT, sensitivity=sensitivities),
+    with_fills(LEDGER, draws=draws),
+    with_fills(UNPROTECTED, exact_total=lambda run: NONE),
+    with_fills(NOISE, mechanism=mechanism, mechanism_choice=mechanism_choice, samplers=samplers),
+    with_fills(OUTPUT, row_count_origin=row_count_origin, partitioning=partitioning),
+    with_fills(UTILITY, expected_error=expected_error, error_against_noisy=lambda run: NONE, computed_on=computed_on),
+    with_fills(REPRODUCIBILITY, reproducible=reproducible),
+)

@@ -1,0 +1,143 @@
+"""A release of statistics as people type it: planned, run, found again, verified; and what is refused of its spec."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.console.conftest import Place, Said, Typed
+
+
+def statistics(place: Place, name: str, *changes: tuple[str, str]) -> Path:
+    """Write the example of statistics under another name, with other texts in it."""
+    text = (place.adult / "statistics.yaml").read_text().replace("release: adult-statistics", f"release: {name}")
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    path = place.adult / f"{name}.yaml"
+    path.write_text(text)
+    return path
+
+
+def charges(place: Place) -> int:
+    with closing(sqlite3.connect(place.workspace.private / "ledger.sqlite")) as ledger:
+        return int(ledger.execute("select count(*) from charges").fetchone()[0])
+
+
+@pytest.fixture(scope="module")
+def released(shared: Place) -> Said:
+    """The example by the Prefect flow; the account adds up Rényi losses."""
+    return shared.type("run", str(statistics(shared, "told", ("epsilon: 0.5", "epsilon: 0.4"))), "--json")
+
+
+def test_the_example_runs_is_found_again_and_verifies(shared: Place, released: Said, typed: Typed) -> None:
+    """One step each, ten rules; a second run draws and charges nothing."""
+    assert released.code == 0, released.err
+    for step in ("ingest", "validate", "measure", "report", "publish"):
+        assert step in released.err
+    folder = released.json["folder"]
+    verified = typed("verify", folder, "--key", released.json["public_key_file"], "--json", at=shared.workspace)
+    assert verified.code == 0, verified.err
+    assert [check["rule"] for check in verified.json["checks"]] == list(range(1, 11))
+    assert all(check["passed"] for check in verified.json["checks"])
+    before = charges(shared)
+    again = typed("run", str(shared.adult / "told.yaml"), "--json", at=shared.workspace)
+    assert again.code == 0, again.err
+    assert (again.json["repeated"], again.json["folder"]) == (True, folder)
+    assert again.json["remaining"] == released.json["remaining"]
+    assert charges(shared) == before
+    assert sorted(path.name for path in (Path(folder) / "data").iterdir()) == [
+        *("education.csv", "education.parquet", "sex_x_race.csv", "sex_x_race.parquet")
+    ]
+
+
+def test_a_version_of_statistics_is_not_evaluated_or_sampled(
+    shared: Place, released: Said, typed: Typed, tmp_path: Path
+) -> None:
+    """Each says which kinds are."""
+    folder, source = released.json["folder"], str(shared.adult / "adult.parquet")
+    said = typed("evaluate", folder, "--against", source, at=shared.workspace)
+    assert said.code == 2
+    assert "allowed: one of tables, synthetic, classifier\n" in said.err
+    said = typed("sample", folder, "--rows", "5", "--to", str(tmp_path / "rows.csv"))
+    assert said.code == 2
+    assert "a release of kind synthetic" in said.err
+
+
+def test_a_plan_tells_each_statistic_and_its_interval(shared: Place, typed: Typed) -> None:
+    """Data-free, for people and as JSON; the error of a mean falls with the rows of its cell."""
+    spec = str(statistics(shared, "planned"))
+    plan = typed("plan", spec, "--json", at=shared.workspace).json
+    assert (plan["kind"], plan["mechanism"], plan["epsilon"], plan["delta"]) == ("statistics", "laplace", "0.5", "0")
+    assert [(draw["key"], draw["cells"], draw["share"]) for draw in plan["draws"]] == [
+        ("table:sex_x_race/hours-per-week", 10, 0.5),
+        ("table:education/capital-gain", 16, 0.5),
+    ]
+    assert [draw["event"]["moves"] for draw in plan["draws"]] == [[98], [20000]]
+    hours, gains = plan["statistics"]
+    assert [each["statistic"] for each in hours["expected"]] == ["count", *["mean_hours-per-week"] * 3]
+    errors = {each["rows"]: each["half_width_95"] for each in hours["expected"][1:]}
+    assert errors[100] == pytest.approx(10 * errors[1000]) == pytest.approx(100 * errors[10000])
+    assert gains["expected"][1]["clip"] == 20000
+    printed = typed("plan", spec, at=shared.workspace).out
+    for told in ("2 for 2 tables", "sex × race", "sum_capital-gain", "1,000 rows", "data read  none"):
+        assert told in printed
+    little = str(statistics(shared, "little", ("epsilon: 0.5", "epsilon: 0.01")))
+    assert "the whole clip" in typed("plan", little, at=shared.workspace).out
+
+
+def test_gaussian_noise_is_planned_at_its_delta(shared: Place, typed: Typed) -> None:
+    changes = ("mechanism: laplace", "mechanism: gaussian"), ("delta: 0", "delta: 1e-9")
+    plan = typed("plan", str(statistics(shared, "normal", *changes)), "--json", at=shared.workspace).json
+    assert (plan["mechanism"], plan["delta"]) == ("gaussian", "1e-9")
+    assert 0.49 < float(plan["epsilon"]) <= 0.5
+    assert {draw["event"]["kind"] for draw in plan["draws"]} == {"discrete_gaussian"}
+
+
+HOURS = "{mean: hours-per-week}"
+BAD = [
+    (HOURS, "{mean: hours-per-week, clip: [0, 99]}", "[0, 99]", "within the bounds"),
+    (HOURS, "{mean: hours-per-week, clip: [40, 20]}", "[40, 20]", "a lower end below the upper end"),
+    (HOURS, "{mean: sex}", "'sex', a column without bounds", "one of age, fnlwgt"),
+    (HOURS, "{mean: hours-a-week}", "the column 'hours-a-week'", "write 'hours-per-week'"),
+    (HOURS, "{median: age}", "the keys median", "count, {sum: COLUMN} or {mean: COLUMN}"),
+    (HOURS, "{mean: age, step: 5}", "[17, 90] in steps of 5", "a whole number of steps"),
+    (
+        "[sex, race]",
+        "[age, fnlwgt, occupation, education, native-country, workclass, race, relationship, sex]",
+        "cells of age",
+        "at most 16,777,216",
+    ),
+    ("mechanism: laplace", "mechanism: gaussian", "delta 0 with mechanism gaussian", "a delta above 0"),
+    ("path: adult.parquet", "path: adult.parquet, engine: spark", "an engine for a product", "kind: tables"),
+    ("epsilon: 0.5", "epsilon: 1e-12", "1e-12 for 2 draws", "take a larger `step:`"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "found", "told"), BAD)
+def test_a_spec_that_cannot_be_followed_is_refused_before_anything_is_charged(
+    shared: Place, typed: Typed, old: str, new: str, found: str, told: str
+) -> None:
+    """Exit 2 with file, line, what was found, what is allowed; by plan and by run alike."""
+    spec, before = str(statistics(shared, "wrong", (old, new))), charges(shared)
+    for command in ("plan", "run"):
+        said = typed(command, spec, at=shared.workspace)
+        assert said.code == 2, said.err
+        assert "wrong.yaml:" in said.err
+        for text in ("found:", "allowed:", "do:", found, told):
+            assert text in said.err
+    assert charges(shared) == before
+
+
+def test_a_federation_makes_no_statistics(typed: Typed, tmp_path: Path) -> None:
+    """The message names the key that no federation has, and those that it has."""
+    spec = tmp_path / "federation.yaml"
+    spec.write_text("federation: town\nproduct: {kind: statistics, tables: [{of: [count]}]}\n")
+    said = typed("federation", "plan", str(spec))
+    assert said.code == 2
+    told = said.err[said.err.index("federation.yaml:2: product") :]
+    assert "found:   the unknown key 'product'" in told
+    assert "tables" in told[told.index("allowed:") :].splitlines()[0]

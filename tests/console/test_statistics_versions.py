@@ -1,0 +1,70 @@
+"""Versions of statistics in the console and on the site: shown, listed with their files, and compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from benchmarks.orchestration import release_plainly
+from console.serve import make_site
+from console.site.app import make_app
+from tests.console.conftest import Place, Typed
+
+NAME = "adult-statistics"
+
+
+@pytest.fixture(scope="module")
+def twice(shared: Place) -> Place:
+    """A release of statistics with two versions."""
+    spec = shared.adult / "statistics.yaml"
+    for epsilon in ("0.5", "0.4"):
+        changed: Path = shared.adult / f"statistics-{epsilon}.yaml"
+        changed.write_text(spec.read_text().replace("epsilon: 0.5", f"epsilon: {epsilon}"))
+        release_plainly(changed, shared.workspace.root, supersede=True)
+    return shared
+
+
+def test_a_version_is_shown_with_its_tables_statistics_and_files(twice: Place, typed: Typed) -> None:
+    said = typed("releases", "show", NAME, "--version", "1", at=twice.workspace)
+    assert said.code == 0
+    for words in ("sex_x_race", "count, mean_hours-per-week", "data/education.parquet", "measurements/0001-"):
+        assert words in said.out
+    assert "refined" not in said.out
+
+
+def test_each_statistic_of_two_versions_is_compared_with_its_interval(twice: Place, typed: Typed) -> None:
+    """Differences have intervals from end to end; noisy sums in steps, of which the tables tell all, are left out."""
+    told = typed("releases", "diff", NAME, "1", "2", "--json", at=twice.workspace).json["tables"]
+    assert [(each["file"], each["statistic"]) for each in told] == [
+        ("data/education.parquet", "sum_capital-gain"),
+        ("data/education.parquet", "mean_capital-gain"),
+        ("data/sex_x_race.parquet", "count"),
+        ("data/sex_x_race.parquet", "mean_hours-per-week"),
+    ]
+    assert told[2]["columns"] == ["sex", "race"]
+    for each in told:
+        for row in each["rows"]:
+            assert row["low"] <= row["difference"] <= row["high"]
+            assert row["difference"] == pytest.approx(row["second"] - row["first"], abs=2e-6)
+    assert "mean_hours-per-week" in typed("releases", "diff", NAME, "1", "2", at=twice.workspace).out
+
+
+def test_the_site_lists_the_statistics_and_links_tables_and_noisy_numbers(twice: Place) -> None:
+    site = make_site(twice.workspace, None)
+    client = TestClient(make_app(site), base_url="http://localhost")
+    with client:
+        told = client.get(f"/api/releases/{NAME}/v2").json()["tables"]
+        page = client.get(f"/releases/{NAME}/v2").text
+        compared = client.get(f"/releases/{NAME}/compare", params={"first": 1, "second": 2}).text
+        first = client.get(f"/releases/{NAME}/v2/tables", params={"file": told[0]["data"]}).text
+    site.verifications.close()
+    site.forecasts.close()
+    site.view.close()
+    assert [each["method"] for each in told] == ["count, mean_hours-per-week", "sum_capital-gain, mean_capital-gain"]
+    assert [len(each["measurements"]) for each in told] == [1, 1]
+    assert '<th scope="col">Statistics</th>' in page
+    assert "Refined by" not in page
+    assert "data/education.parquet · mean_capital-gain" in compared
+    assert "near_zero" in first

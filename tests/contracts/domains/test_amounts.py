@@ -1,0 +1,282 @@
+"""Amounts: offsets by SQL against exact numbers in Python, and lattices that are refused."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from math import floor
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contracts.contract.contract import Column
+from contracts.domains.amounts import MISSING, WIDEST, AmountRange, lattice_problems, offset_of, usual_step
+from contracts.domains.numbers import NumberDomain
+from contracts.domains.value_sql import identifier
+from contracts.sql.encoding import encode_select
+from tests.contracts.engine import connected
+from tests.contracts.samples import column, contract_of
+
+COLUMNS = {
+    "whole": column("integer", "integer", bounds=[-20, 90], bins={"width": 10}, missing=["999", "?"]),
+    "mapped whole": column(
+        "integer", "integer", bounds=[0, 100], bins={"width": 10}, nulls={"policy": "map", "to": 35}
+    ),
+    "decimal": column("decimal", "number", bounds=["-0.5", "7.25"], bins={"width": "0.25"}, missing=["-9"]),
+    "mapped decimal": column(
+        "decimal", "number", bounds=[0, 50], bins={"edges": [0, "12.5", 50]}, nulls={"policy": "map", "to": "12.5"}
+    ),
+    "comma": column("decimal", "number", bounds=[0, 20], bins={"width": "0.1"}, decimal=",", grouping="."),
+}
+LATTICES: dict[str, list[tuple[str, str, str]]] = {
+    "whole": [("-20", "90", "1"), ("0", "50", "1"), ("-20", "90", "10"), ("0", "3", "0.5")],
+    "mapped whole": [("0", "100", "1"), ("0", "100", "10"), ("40", "60", "4")],
+    "decimal": [("-0.5", "7.25", "0.25"), ("0", "7", "0.001"), ("-0.5", "0.5", "0.1")],
+    "mapped decimal": [("0", "50", "0.5"), ("0", "50", "1"), ("13", "50", "37")],
+    "comma": [("0", "20", "0.1"), ("0", "10", "2.5")],
+}
+CASES = [(name, lattice) for name, lattices in LATTICES.items() for lattice in lattices]
+
+
+def lattice_of(a_column: Column, low: str, high: str, step: str) -> AmountRange:
+    apart = a_column.domain.nulls.policy == "category"
+    return AmountRange(a_column.name, Decimal(low), Decimal(high), Decimal(step), apart)
+
+
+def amounts_of(a_column: Column, amounts: AmountRange, values: pl.Series) -> list[int]:
+    """What stands in a snapshot for each value."""
+    with connected() as connection:
+        connection.register("delivered", pl.DataFrame({a_column.name: values}).to_arrow())
+        contract = contract_of(a_column)
+        sql = encode_select(contract, columns_present=[a_column.name], relation="delivered", amounts=[amounts])
+        return [row[0] for row in connection.execute(f"SELECT {identifier(amounts.name)} FROM ({sql})").fetchall()]
+
+
+def reference(a_column: Column, amounts: AmountRange, value: Fraction | None) -> int:
+    """The amount, derived a second time from exact numbers; None is a missing value."""
+    domain: Any = a_column.domain
+    if value is None:
+        if domain.nulls.to is None:
+            return MISSING
+        value = Fraction(Decimal(domain.nulls.to))
+    clipped = max(Fraction(amounts.low), min(Fraction(amounts.high), value))
+    return 1 + floor((clipped - Fraction(amounts.low)) / Fraction(amounts.step) + Fraction(1, 2))
+
+
+def missing(a_column: Column, text: str) -> bool:
+    """Whether a text is a missing value of the column: declared so, no number, or not whole where whole ones are."""
+    if text in a_column.domain.missing:
+        return True
+    try:
+        number = Decimal(text)
+    except ArithmeticError:
+        return True
+    return number.is_nan() or (a_column.domain.kind == "integer" and number.is_finite() and number % 1 != 0)
+
+
+TEXTS = (
+    "-20",
+    "-21",
+    "-1e6",
+    "0",
+    "1",
+    "3",
+    "50",
+    "90",
+    "91",
+    "1e15",
+    "999",
+    "?",
+    "",
+    "abc",
+    "0.3",
+    "12.5",
+    "-9",
+    "-0.5",
+)
+
+
+@pytest.mark.parametrize(("name", "lattice"), CASES, ids=str)
+def test_an_amount_by_sql_is_that_of_exact_numbers(name: str, lattice: tuple[str, str, str]) -> None:
+    """At, between and outside the bounds, at declared missing texts and at what is no number, under both policies."""
+    a_column = COLUMNS[name]
+    amounts = lattice_of(a_column, *lattice)
+    inside = [str(amounts.low + amounts.step * place) for place in range(min(amounts.width, 40) + 1)]
+    between = [str(amounts.low + amounts.step * Decimal(place) / 8) for place in range(1, 30) if place % 8 != 4]
+    usual = [text for text in TEXTS if name != "comma" or "e" not in text]  # a notation has no exponents
+    texts = list(dict.fromkeys([*usual, *inside, *between]))
+    written = [text.replace(".", ",") for text in texts] if name == "comma" else texts
+    expected = [reference(a_column, amounts, None if missing(a_column, t) else Fraction(Decimal(t))) for t in texts]
+    assert amounts_of(a_column, amounts, pl.Series(written, dtype=pl.String)) == expected
+    assert set(expected) >= {1, amounts.width + 1}
+    assert amounts_of(a_column, amounts, pl.Series([None], dtype=pl.String)) == [reference(a_column, amounts, None)]
+
+
+@pytest.mark.parametrize(("name", "lattice"), CASES, ids=str)
+def test_a_typed_column_gives_the_same_amounts_with_nan_and_infinity(
+    name: str, lattice: tuple[str, str, str]
+) -> None:
+    """NaN and null are missing; infinities are outside, hence the ends: as they are for codes."""
+    a_column = COLUMNS[name]
+    amounts = lattice_of(a_column, *lattice)
+    numbers = [float(amounts.low), float(amounts.high), float(amounts.low) - 1, float("inf"), float("-inf")]
+    nothing = reference(a_column, amounts, None)
+    expected = [
+        1,
+        amounts.width + 1,
+        1 if float(amounts.low) == int(amounts.low) or name[-5:] != "whole" else nothing,
+    ]
+    expected += [amounts.width + 1, 1, nothing, nothing]
+    values = pl.Series([*numbers, float("nan"), None], dtype=pl.Float64)
+    assert amounts_of(a_column, amounts, values) == expected
+
+
+@given(
+    st.lists(st.floats(-3, 12, allow_nan=False), min_size=1, max_size=30),
+    st.sampled_from([("-0.5", "7.25", "0.25"), ("0", "7", "0.001"), ("-0.5", "7.2", "0.7"), ("0", "1", "0.000001")]),
+)
+@settings(max_examples=40, deadline=None)
+def test_a_value_moves_by_half_a_step_at_most(values: list[float], lattice: tuple[str, str, str]) -> None:
+    """Beside what a double rounds; and never out of the lattice."""
+    amounts = lattice_of(COLUMNS["decimal"], *lattice)
+    for value, found in zip(values, amounts_of(COLUMNS["decimal"], amounts, pl.Series(values)), strict=True):
+        if value == -9:
+            continue
+        assert 1 <= found <= amounts.width + 1
+        clipped = max(Fraction(amounts.low), min(Fraction(amounts.high), Fraction(value)))
+        placed = Fraction(amounts.low) + (found - 1) * Fraction(amounts.step)
+        assert abs(placed - clipped) <= Fraction(amounts.step) * (Fraction(1, 2) + Fraction(1, 10**6))
+
+
+def test_ties_go_up_for_values_and_for_what_missing_ones_are_mapped_to() -> None:
+    """A missing value counts as the value that the contract names for it, half a step between two or not."""
+    a_column = COLUMNS["mapped decimal"]
+    amounts = lattice_of(a_column, "0", "50", "1")
+    found = amounts_of(a_column, amounts, pl.Series([0.5, 1.5, 12.5, None], dtype=pl.Float64))
+    assert found == [2, 3, 14, 14]
+    assert [offset_of(amounts, Decimal(text)) for text in ("0.5", "1.5", "12.5", "-3", "99")] == [1, 2, 13, 0, 50]
+
+
+def test_amounts_fit_their_type_at_its_edges() -> None:
+    """254 steps take 256 numbers with the missing one, and 65534 take 65536: the widest of one and two bytes."""
+    for width, kind in ((254, "UTINYINT"), (255, "USMALLINT"), (65534, "USMALLINT"), (65535, "UINTEGER")):
+        a_column = column("integer", "integer", bounds=[0, width], bins={"width": 1000})
+        amounts = lattice_of(a_column, "0", str(width), "1")
+        assert amounts_of(a_column, amounts, pl.Series([0, width, None])) == [1, width + 1, 0]
+        assert isinstance(a_column.domain, NumberDomain)
+        assert f"AS {kind})" in a_column.domain.amount_sql(amounts, "v")
+    wide = column("integer", "integer", bounds=[0, 10**9], bins={"width": 10**8})
+    amounts = lattice_of(wide, "0", str(10**9), "1")
+    assert amounts_of(wide, amounts, pl.Series([10**9, 10**12, 123456789])) == [10**9 + 1, 10**9 + 1, 123456790]
+
+
+def test_a_column_that_is_not_of_numbers_has_no_amounts() -> None:
+    days = column("date", "date", bounds=["2020-01-15", "2020-12-31"], granularity="day")
+    labels = column("categories", "string", values=["a", "b"])
+    for each in (days, labels):
+        assert each.domain.amount_bounds is None
+        amounts = AmountRange("x", Decimal(0), Decimal(1), Decimal(1), True)
+        with pytest.raises(ValueError, match="not added up"):
+            amounts_of(each, amounts, pl.Series([date(2020, 2, 1)]))
+
+
+def test_names_differ_where_lattices_do_and_are_no_column_of_a_contract() -> None:
+    """Each value's name has one spelling; a control character stands in it, which no column's name may have."""
+    terms = [
+        ("0", "1", "1"),
+        ("0", "2", "1"),
+        ("-1", "1", "1"),
+        ("0", "1", "0.5"),
+        ("0", "1", "0.1"),
+        ("0.1", "1", "0.1"),
+    ]
+    lattices = [AmountRange(name, *map(Decimal, each), True) for name in ("a", "a0", "b") for each in terms]  # type: ignore[misc]
+    assert len({each.name for each in lattices}) == len(lattices)
+    spelt = AmountRange("a", Decimal("0.0"), Decimal("1.00"), Decimal("10e-1"), True)
+    assert spelt.name == lattices[0].name
+    with pytest.raises(ValueError, match="control"):
+        column("integer", "integer", name=spelt.name, bounds=[0, 1], bins={"width": 1})
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "decimals", "expected"),
+    [
+        ("0", "99", 0, "1"),
+        ("0", "1.5", 0, "0.1"),
+        ("0.25", "1", 0, "0.01"),
+        ("0", "50", 1, "0.1"),
+        ("0", "1E+3", 0, "1"),
+    ],
+)
+def test_the_usual_step_is_a_unit_of_the_last_decimal(low: str, high: str, decimals: int, expected: str) -> None:
+    step = usual_step(Decimal(low), Decimal(high), decimals=decimals)
+    assert step == Decimal(expected)
+    assert lattice_problems(Decimal(low), Decimal(high), step, 1) == []
+
+
+@pytest.mark.parametrize(
+    ("terms", "rows", "found", "allowed", "at"),
+    [
+        (("1", "1", "1"), 1, "[1, 1]", "below the upper end", "clip"),
+        (("2", "1", "1"), 1, "[2, 1]", "below the upper end", "clip"),
+        (("0", "1", "0"), 1, "a step of 0", "above 0", "step"),
+        (("0", "1", "-0.5"), 1, "a step of -0.5", "above 0", "step"),
+        (("-1", "1", "0.3"), 1, "[-1, 1] in steps of 0.3", "whole number of steps", "step"),
+        (("0", "1", "2"), 1, "[0, 1] in steps of 2", "whole number of steps", "step"),
+        (("0", "1000000001", "1"), 1, "1,000,000,001 steps of 1", "1,000,000,000 steps", "step"),
+        (("0", "500000000", "1"), 3, "times 3 rows", "1,000,000,000 steps", "step"),
+        (
+            ("999999999999999", "1e15", "1e-3"),
+            1,
+            "steps of 0.001 at values of 1000000000000000",
+            "tells apart",
+            "step",
+        ),
+        (("-1e15", "-999999999999999", "0.5"), 1, "at values of 1000000000000000", "tells apart", "step"),
+    ],
+)
+def test_a_lattice_that_is_none_is_refused(
+    terms: tuple[str, str, str], rows: int, found: str, allowed: str, at: str
+) -> None:
+    (problem,) = lattice_problems(*map(Decimal, terms), rows)
+    assert found in problem.found
+    assert allowed in problem.allowed
+    assert problem.at == (at,)
+    assert problem.remedy
+
+
+def test_far_from_0_a_value_still_moves_by_half_a_step_at_most() -> None:
+    """At the finest step that is allowed there: offsets are those of exact numbers."""
+    low, high, step = Decimal(10**6), Decimal(10**6 + 1), Decimal("1e-9")
+    assert lattice_problems(low, high, step, 1) == []
+    assert lattice_problems(low * 100, low * 100 + 1, step, 1) != []
+    a_column = column("decimal", "number", bounds=["1000000", "1000001"], bins={"width": 1})
+    amounts = AmountRange("x", low, high, step, counts_missing=True)
+    places = [0, 1, 12345, 123_456_789, 999_999_999, 10**9]
+    values = pl.Series([float(low + step * place) for place in places])
+    assert amounts_of(a_column, amounts, values) == [place + 1 for place in places]
+
+
+def test_the_widest_lattice_is_allowed_and_the_named_step_is_enough() -> None:
+    """All rows of a unit together; one step more is refused, and the remedy names a step that is not."""
+    assert lattice_problems(Decimal(0), Decimal(WIDEST), Decimal(1), 1) == []
+    assert lattice_problems(Decimal(0), Decimal(WIDEST // 4), Decimal(1), 4) == []
+    (problem,) = lattice_problems(Decimal(0), Decimal(10), Decimal("1e-12"), 7)
+    step = Decimal(problem.remedy.split("`step:` ")[1].split()[0])
+    assert lattice_problems(Decimal(0), Decimal(10), step, 7) == []
+    assert lattice_problems(Decimal(0), Decimal(10), step / 10, 7) != []
+
+
+def test_a_width_does_not_depend_on_the_decimal_context() -> None:
+    """The context belongs to a thread: a plan, a snapshot and a draw of one lattice have one width."""
+    lattice = AmountRange("wage", Decimal(0), Decimal("199.5"), Decimal("0.5"), counts_missing=True)
+    with localcontext() as context:
+        context.prec = 1
+        assert (lattice.width, offset_of(lattice, Decimal("199.4"))) == (399, 399)
+        assert lattice_problems(lattice.low, lattice.high, lattice.step, 1) == []
+    uneven = AmountRange("wage", Decimal(0), Decimal(900), Decimal(550), counts_missing=False)
+    assert offset_of(uneven, Decimal(900)) <= uneven.width
