@@ -9,6 +9,7 @@ from typing import Final
 from contracts.contract.contract import Contract
 from contracts.domains.amounts import AmountRange
 from contracts.message import joined, message
+from contracts.reading.scalars import plain_text
 from contracts.release.statistic_forms import QUANTILES
 from contracts.release.statistics import Statistic
 
@@ -24,7 +25,7 @@ def statistic_name(statistic: Statistic) -> str:
     if statistic.what == "sum":
         return message("sum of {column}", column=statistic.column)
     if statistic.what == QUANTILES:
-        shares = joined([f"{plain_number(100 * share)} %" for share in statistic.quantiles])
+        shares = joined([f"{plain_text(100 * share)} %" for share in statistic.quantiles])
         return message("{shares} quantile of {column}", shares=shares, column=statistic.column)
     return message("mean of {column}", column=statistic.column)
 
