@@ -132,7 +132,7 @@ def serving(site: Site) -> Iterator[Served]:
 
 def answered(ask: Callable[[], Answer]) -> Answer:
     """Ask until the work is done; beside other tests the nice process gets a fifteenth of a core."""
-    until = time.monotonic() + 900
+    until = time.monotonic() + 400
     while (answer := ask()).state in ("waiting", "running", "busy"):
         assert time.monotonic() < until
         time.sleep(0.05)

@@ -13,6 +13,7 @@ import pytest
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
+from console.serve import make_site
 from console.site import server
 from console.site.access_log import MOST_FAILURES, WINDOW_SECONDS, AccessLog
 from console.site.app import make_app
@@ -69,13 +70,19 @@ def test_a_name_that_somebody_points_at_this_machine_reads_nothing(site: Site) -
     assert TestClient(app, base_url="http://localhost").get("/", headers=twice).status_code == 421
 
 
-def test_every_page_answers_head_like_get_without_a_body(site: Site) -> None:
+@pytest.fixture
+def served_site(shown: Shown) -> Site:
+    """A site of one test: a server that stops closes its site, and all tests share the other one."""
+    return make_site(shown.workspace, None)
+
+
+def test_every_page_answers_head_like_get_without_a_body(served_site: Site) -> None:
     """Every route that can be read has it; what is sent has no body."""
-    app = make_app(site)
+    app = make_app(served_site)
     reading = [route for route in app.routes if isinstance(route, APIRoute) and "GET" in (route.methods or ())]
     assert len(reading) > 20
     assert all("HEAD" in (route.methods or ()) for route in reading)
-    with serving(site) as served:
+    with serving(served_site) as served:
         for path in ("/", "/api/releases", "/accounts", "/journal", "/robots.txt"):
             head = exchanged(served, f"HEAD {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             got = exchanged(served, f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -96,11 +103,11 @@ def opened(served: Served) -> socket.socket:
     return socket.create_connection((host, int(port)), timeout=20)
 
 
-def test_half_open_requests_are_closed_in_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_open_requests_are_closed_in_time(served_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing sent, a head in drops, a second head on a connection that was answered; a whole one is served."""
     monkeypatch.setattr(server, "REQUEST_SECONDS", 1.0)
     answered = "GET /robots.txt HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with serving(site) as served:
+    with serving(served_site) as served:
         for first in ("", "GET / HTTP/1.1\r\nHost: loc", answered + "GET / HTTP/1.1\r\n"):
             with opened(served) as connection:
                 connection.sendall(first.encode())
