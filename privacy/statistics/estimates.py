@@ -84,13 +84,6 @@ def estimate_counts(
     return _weighted(sums, [1 / width] * len(sums), event, confidence, least=0.0)
 
 
-def estimate_value_counts(
-    above: NDArray[np.int64], below: NDArray[np.int64], *, width: int, event: CountNoise, confidence: float
-) -> Estimates:
-    """Estimate the number of rows with a value per cell; arguments, errors and privacy as `estimate_counts`."""
-    return estimate_counts(above, below, None, width=width, event=event, confidence=confidence)
-
-
 def estimate_sums(
     above: NDArray[np.int64],
     below: NDArray[np.int64],
@@ -164,26 +157,6 @@ def estimate_means(
         np.clip(numbers, least, most) for numbers in (placed[0], placed[1] - rounding, placed[2] + rounding)
     )
     return Estimates(values, lowers, uppers)
-
-
-def near_zero(
-    above: NDArray[np.int64],
-    below: NDArray[np.int64],
-    missing: NDArray[np.int64] | None,
-    *,
-    width: int,
-    event: CountNoise,
-    confidence: float,
-) -> NDArray[np.bool_]:
-    """Return where the interval of the number of rows includes 0; arguments and errors as `estimate_counts`.
-
-    Returns:
-        NDArray: shape of the cells. A cell without a row is True with at least the given probability.
-    Privacy: post-processing.
-    """
-    counts = estimate_counts(above, below, missing, width=width, event=event, confidence=confidence)
-    found: NDArray[np.bool_] = counts.lower <= 0
-    return found
 
 
 def _check(

@@ -46,7 +46,7 @@ def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
                 else:
                     drawn.append(making.grant.draw(CellSumQuery(next(handles), draw.noise), key=draw.key))
                 bar.advance(len(drawn) / len(plan.draws))
-    logger.info("measured %d tables with %d numbers", len(drawn), plan.numbers)
+    logger.info("measured %d draws of %d numbers", len(drawn), plan.numbers)
     return tuple(drawn)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import InvalidOperation
 from typing import Any
 
@@ -16,16 +15,15 @@ from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.grant.queries.cell_sums import CellSumQuery
 from tasks.records.draws.cell_sums import PART, CellSumDraw, PartedCells
-from tasks.records.model.version_statements import FittedDraw
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.charged_noise import MOST_MOVES, worst_moves
 from tasks.verification.draws.draw_checks import (
     UNDERSTATED,
-    DrawChecks,
     FileForm,
     FittedMeaning,
     OtherDraw,
     PublishedValues,
+    SeparateDrawChecks,
     is_own_file,
 )
 from tasks.verification.files.measurement_files import check_measured
@@ -33,26 +31,15 @@ from tasks.verification.files.table_files import MEASURED, read_parquet
 from tasks.verification.record_identity import OTHER, differences
 
 
-class CellSumChecks(DrawChecks[CellSumDraw, CellSumQuery]):
+class CellSumChecks(SeparateDrawChecks[CellSumDraw, CellSumQuery]):
     """The checks of noisy sums by cell."""
 
     events = (DiscreteLaplace, DiscreteGaussian)
     most_moves = MOST_MOVES * MOST_LEVELS
 
-    def check(
-        self,
-        placed: Sequence[tuple[int, CellSumDraw]],
-        draws: Sequence[FittedDraw],
-        meaning: FittedMeaning,
-        *,
-        where: str,
-    ) -> list[Finding]:
+    def check_draw(self, draw: CellSumDraw, meaning: FittedMeaning, *, at: str, where: str) -> list[Finding]:
         """Check lattice, shape, file and sensitivity of each."""
-        return [
-            finding
-            for place, draw in placed
-            for finding in _check_sums(draw, meaning.contract, f"replay.draws[{place}]", where)
-        ]
+        return _check_sums(draw, meaning.contract, at, where)
 
     def form(self, draw: CellSumDraw, meaning: FittedMeaning) -> FileForm:
         """Cells have the labels of their columns, and their parts."""

@@ -148,6 +148,24 @@ class DrawChecks(ABC, Generic[DrawT, QueryT]):
         return query
 
 
+class SeparateDrawChecks(DrawChecks[DrawT, QueryT]):
+    """What a verification asks of a kind whose draws have nothing to do with each other."""
+
+    def check(
+        self, placed: Sequence[tuple[int, DrawT]], draws: Sequence[FittedDraw], meaning: FittedMeaning, *, where: str
+    ) -> list[Finding]:
+        """Check each draw by itself."""
+        return [
+            finding
+            for place, draw in placed
+            for finding in self.check_draw(draw, meaning, at=f"replay.draws[{place}]", where=where)
+        ]
+
+    @abstractmethod
+    def check_draw(self, draw: DrawT, meaning: FittedMeaning, *, at: str, where: str) -> list[Finding]:
+        """Check what the record says of one draw; `at` is its place in the record."""
+
+
 def is_own_file(name: str | None) -> bool:
     """Say whether a name is that of a Parquet file of measurements."""
     return (

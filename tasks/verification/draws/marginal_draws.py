@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,15 @@ from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.grant.queries.marginal import MarginalQuery
 from tasks.records.draws.marginal import MarginalDraw
-from tasks.records.model.version_statements import FittedDraw
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.charged_noise import MOST_MOVES, worst_moves
 from tasks.verification.draws.draw_checks import (
     UNDERSTATED,
-    DrawChecks,
     FileForm,
     FittedMeaning,
     OtherDraw,
     PublishedValues,
+    SeparateDrawChecks,
     is_own_file,
 )
 from tasks.verification.files.measurement_files import check_measured
@@ -29,26 +27,15 @@ from tasks.verification.files.table_files import MEASURED, read_parquet
 from tasks.verification.record_identity import differences
 
 
-class MarginalChecks(DrawChecks[MarginalDraw, MarginalQuery]):
+class MarginalChecks(SeparateDrawChecks[MarginalDraw, MarginalQuery]):
     """The checks of noisy marginals."""
 
     events = (DiscreteLaplace, DiscreteGaussian)
     most_moves = MOST_MOVES
 
-    def check(
-        self,
-        placed: Sequence[tuple[int, MarginalDraw]],
-        draws: Sequence[FittedDraw],
-        meaning: FittedMeaning,
-        *,
-        where: str,
-    ) -> list[Finding]:
+    def check_draw(self, draw: MarginalDraw, meaning: FittedMeaning, *, at: str, where: str) -> list[Finding]:
         """Check shape, file and sensitivity of each."""
-        return [
-            finding
-            for place, draw in placed
-            for finding in _check_marginal(draw, meaning, f"replay.draws[{place}]", where)
-        ]
+        return _check_marginal(draw, meaning, at, where)
 
     def form(self, draw: MarginalDraw, meaning: FittedMeaning) -> FileForm:
         """Cells have the labels of their columns."""

@@ -35,16 +35,15 @@ from privacy.learning.moments import Moments
 from privacy.learning.written_statistics import PART_NAMES, nearly, read_statistic
 from privacy.marginals.uncertainty import variance
 from tasks.records.draws.sums import SUM_SCHEMA, StatisticStatement, SumDraw, sum_columns
-from tasks.records.model.version_statements import FittedDraw
 from tasks.records.strict_json import printable, read_json, shown
 from tasks.verification.draws.draw_checks import (
     SHARE,
     UNDERSTATED,
-    DrawChecks,
     FileForm,
     FittedMeaning,
     OtherDraw,
     PublishedValues,
+    SeparateDrawChecks,
     is_own_file,
 )
 from tasks.verification.files.array_reader import read_arrays
@@ -61,26 +60,15 @@ _BYTES_PER_ROW: Final = 64
 _SPARE_BYTES: Final = 2**22
 
 
-class SumChecks(DrawChecks[SumDraw, SumQuery]):
+class SumChecks(SeparateDrawChecks[SumDraw, SumQuery]):
     """The checks of sums over rows."""
 
     events = (DiscreteGaussian,)
     most_moves = 6  # two for each of three parts
 
-    def check(
-        self,
-        placed: Sequence[tuple[int, SumDraw]],
-        draws: Sequence[FittedDraw],
-        meaning: FittedMeaning,
-        *,
-        where: str,
-    ) -> list[Finding]:
+    def check_draw(self, draw: SumDraw, meaning: FittedMeaning, *, at: str, where: str) -> list[Finding]:
         """Check the form of each draw, its columns, and the bound of a change in its event."""
-        return [
-            finding
-            for place, draw in placed
-            for finding in _check_sum(draw, meaning, at=f"replay.draws[{place}]", where=where)
-        ]
+        return _check_sum(draw, meaning, at=at, where=where)
 
     def files_beside(self, draws: Sequence[SumDraw]) -> frozenset[str]:
         """What was added up, and its arrays."""
