@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from benchmarks.results import Row, Setting, machine, write
-from contracts.domains.amount_trees import AmountTree
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_trees import ValueTree
 from contracts.release.statistics import StatisticsTable
 from privacy.accounting.events import CountNoise
 from privacy.grant.sampled_noise import SampledNoise
@@ -36,9 +36,9 @@ RELEASES: Final = 2000
 SIZES: Final = (1, 2, 5, 20, 100, 1000, 10_000)
 EPSILONS: Final = (Fraction(1, 10), Fraction(1))
 NOISES: Final = ("laplace", "gaussian")
-INCOME: Final = AmountRange("income", Decimal(0), Decimal(1000), Decimal(1), counts_missing=False)
-HOURS: Final = AmountRange("hours", Decimal(0), Decimal(100), Decimal(1), counts_missing=False)
-TREE: Final = AmountTree(INCOME, Decimal(10))
+INCOME: Final = ValueLattice("income", Decimal(0), Decimal(1000), Decimal(1), counts_missing=False)
+HOURS: Final = ValueLattice("hours", Decimal(0), Decimal(100), Decimal(1), counts_missing=False)
+TREE: Final = ValueTree(INCOME, Decimal(10))
 TABLE: Final = StatisticsTable.model_validate(
     {
         "by": [],
@@ -129,7 +129,7 @@ def _offsets(values: str, size: int, width: int, random: np.random.Generator) ->
     return np.where(drawn < width // 2, 0, width) if values == "at both ends" else drawn
 
 
-def _sums(offsets: NDArray[np.int64], lattice: AmountRange) -> NDArray[np.int64]:
+def _sums(offsets: NDArray[np.int64], lattice: ValueLattice) -> NDArray[np.int64]:
     return np.array([offsets.sum(), lattice.width * offsets.size - offsets.sum()])
 
 

@@ -93,7 +93,7 @@ def _taken_in(run: RunFolder, ledger: Ledger, request: Request, workspace: Works
         key=workspace.snapshot_key(),
         memory_limit=workspace.memory_limit,
         days=days_of(request.spec),
-        amounts=request.spec.product.amounts(request.contract),
+        lattices=request.spec.product.lattices(request.contract),
         goes_on=lambda table: goes_on(ledger, request, table, request.store(workspace)),
     )
 

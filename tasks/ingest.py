@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 
 from contracts.contract.contract import Contract
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
 from contracts.errors import Finding, GateBroken, SourceUnreadable, SpecRefused
 from contracts.release.spec import Source
 from contracts.sql.encoding import encode_select
@@ -56,7 +56,7 @@ def ingest(
     memory_limit: str,
     goes_on: Callable[[PrivateTable], bool] = lambda table: False,
     days: SourceDays | None = None,
-    amounts: tuple[AmountRange, ...] = (),
+    lattices: tuple[ValueLattice, ...] = (),
 ) -> PrivateTable:
     """Read a source into the snapshot of a run, or take up the finished snapshot of an earlier attempt.
 
@@ -69,7 +69,7 @@ def ingest(
         goes_on: says whether a snapshot is that of a run which is charged and not finished. It is taken up even if
             rows of its live source changed since; any other snapshot of a live source is read again.
         days: whose rows alone are taken; None for all.
-        amounts: what is added up, encoded beside the codes.
+        lattices: what is added up, encoded beside the codes.
     Returns:
         The snapshot: `raw` and `codes` in the order of the source, at most k rows a unit.
     Raises:
@@ -83,12 +83,12 @@ def ingest(
     with step("ingest") as bar, ExitStack() as stack:
         name, digest = source.bound_name(contract), contract.digest
         origin = stack.enter_context(open_source(source, contract))
-        made_from = fingerprint(source, origin.first, key, amounts)
+        made_from = fingerprint(source, origin.first, key, lattices)
         stack.enter_context(private_folder(folder))
         hashed = finished(folder, made_from=made_from, contract_digest=digest, key=key, memory_limit=memory_limit)
         if hashed is None or (origin.live and not goes_on(PrivateTable(folder / SNAPSHOT, hashed, digest, name))):
             discard(folder)
-            hashed = _make(origin, source, types, days, contract, amounts, folder, key, memory_limit, made_from, bar)
+            hashed = _make(origin, source, types, days, contract, lattices, folder, key, memory_limit, made_from, bar)
         logger.info("ingested a snapshot under contract %s", digest[:12])
         if source.bound_name(contract) != name:
             discard(folder)
@@ -114,7 +114,7 @@ def _make(
     types: dict[str, ValueType],
     days: SourceDays | None,
     contract: Contract,
-    amounts: tuple[AmountRange, ...],
+    lattices: tuple[ValueLattice, ...],
     folder: Path,
     key: bytes,
     memory_limit: str,
@@ -140,9 +140,9 @@ def _make(
             )
             check_pictures(connection, contract, where=reading.where, parquet=origin.fixed_lists)
             _bound(connection, contract, key, reading.where, explain)
-            _encode(connection, contract, amounts, explain, _part(bar, READ, ENCODED))
+            _encode(connection, contract, lattices, explain, _part(bar, READ, ENCODED))
             hashed = _hash(connection, contract, key, explain, _part(bar, ENCODED, 1.0))
-            _still(reading, source, origin, key, amounts, made_from)
+            _still(reading, source, origin, key, lattices, made_from)
             finish(connection, folder, made_from=made_from, contract_digest=contract.digest, hashed=hashed)
         return hashed
     except GateBroken as error:
@@ -150,7 +150,7 @@ def _make(
     finally:
         discard_partial(folder)
     if reading is not None:  # a source that went, or was written to, explains what the reading stumbled over
-        _still(reading, source, origin, key, amounts, made_from)
+        _still(reading, source, origin, key, lattices, made_from)
     raise broken
 
 
@@ -169,13 +169,13 @@ def _bound(
 def _encode(
     connection: duckdb.DuckDBPyConnection,
     contract: Contract,
-    amounts: tuple[AmountRange, ...],
+    lattices: tuple[ValueLattice, ...],
     explain: Explanation,
     advance: Advance,
 ) -> None:
     """Make `codes` from `raw`, row by row in the same order."""
     delivered = [row[0] for row in connection.execute("DESCRIBE raw").fetchall()]
-    select = encode_select(contract, columns_present=delivered, relation="raw", amounts=amounts)
+    select = encode_select(contract, columns_present=delivered, relation="raw", lattices=lattices)
     statement = f"CREATE TABLE codes AS {select}"
     run(connection, lambda: connection.execute(statement), explain=explain, advance=advance)
 
@@ -188,11 +188,11 @@ def _hash(
 
 
 def _still(
-    reading: Reading, source: Source, origin: Origin, key: bytes, amounts: tuple[AmountRange, ...], made_from: str
+    reading: Reading, source: Source, origin: Origin, key: bytes, lattices: tuple[ValueLattice, ...], made_from: str
 ) -> None:
     """Refuse a source that was written to, or went, while it was read."""
     try:
-        same = fingerprint(source, origin.marks(), key, amounts) == made_from
+        same = fingerprint(source, origin.marks(), key, lattices) == made_from
     except SourceUnreadable:
         same = False
     if not same:

@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.games.attackers import Pair, Whole, claimed, halved, log_odds
 from benchmarks.games.game import Game
 from contracts.contract.contract import Adjacency
-from contracts.domains.amounts import AmountRange, offset_of
+from contracts.domains.value_lattices import ValueLattice, offset_of
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
 from privacy.grant.queries.cell_sums import noisy_cell_sums
@@ -28,7 +28,7 @@ from privacy.noise.random_bytes import SecureBytes
 TRIALS: Final = 400_000
 DELTA: Final = 0.01
 """Of the game on Gaussian noise: where so many trials see most of what is claimed."""
-LATTICE: Final = AmountRange("income", Decimal(0), Decimal(1000), Decimal(10), counts_missing=True)
+LATTICE: Final = ValueLattice("income", Decimal(0), Decimal(1000), Decimal(10), counts_missing=True)
 FAR: Final = 3000
 """A value three times as far from the lower end as the clip is long."""
 _OTHERS: Final = np.array([740, 260, 100])

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from console.products.fitted import BASE_MEGABYTES, BASE_SECONDS
 from console.render import table
-from contracts.domains.amount_trees import AmountTree
+from contracts.domains.value_trees import ValueTree
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistics import StatisticsProduct, statistics_product
 from privacy.statistics.expected_errors import ExpectedError, expected_errors
@@ -80,19 +80,19 @@ class StatisticsProductView:
 
 def _draw_object(draw: StatisticsDraw) -> dict[str, Any]:
     """Return one draw: its column, its noise in rows, its event."""
-    amounts, cells = draw.amounts, _cells(draw)
-    if isinstance(amounts, AmountTree):
-        nodes = amounts.level_nodes[0] + amounts.lattice.counts_missing
+    addends, cells = draw.addends, _cells(draw)
+    if isinstance(addends, ValueTree):
+        nodes = addends.level_nodes[0] + addends.lattice.counts_missing
         deviation = (nodes * draw.variance) ** 0.5
     else:
-        deviation = draw.variance**0.5 if amounts is None else (amounts.parts * draw.variance) ** 0.5 / amounts.width
+        deviation = draw.variance**0.5 if addends is None else (addends.parts * draw.variance) ** 0.5 / addends.width
     return {
         "key": draw.key,
         "level": None,
         "columns": list(draw.clique),
         "cells": cells,
         "share": float(draw.share),
-        "of": None if amounts is None else amounts.to_json(),
+        "of": None if addends is None else addends.to_json(),
         "expected_error": deviation,
         "noise_below_rows": ceil(cells * deviation),
         "event": draw.event.to_json(),
@@ -101,7 +101,7 @@ def _draw_object(draw: StatisticsDraw) -> dict[str, Any]:
 
 
 def _cells(draw: StatisticsDraw) -> int:
-    return prod(draw.shape if draw.amounts is None else draw.shape[:-1])
+    return prod(draw.shape if draw.addends is None else draw.shape[:-1])
 
 
 def _error_object(error: ExpectedError) -> dict[str, Any]:

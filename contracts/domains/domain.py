@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from contracts.domains.amounts import AmountRange
 from contracts.domains.bins import ExactNumber
 from contracts.domains.domain_terms import NULL_LABEL, Frozen, NullPolicy, Provenance
 from contracts.domains.notation import DayNotation, NumberNotation
 from contracts.domains.statements import Change, CheckKind, DecodedKind, DomainAdvice, Parameter, ValueKind
+from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sql import code_type
 from contracts.message import message
 from contracts.reading.scalars import Problem, Text, as_tuple, refuse
@@ -190,12 +190,12 @@ class DeclaredDomain(Frozen):
         """Return SQL for a value as it is read, NULL where it cannot be; `raw` is SQL for it as delivered."""
 
     @property
-    def amount_bounds(self) -> tuple[Decimal, Decimal] | None:
+    def value_bounds(self) -> tuple[Decimal, Decimal] | None:
         """The bounds within which values can be added up; None where they are no numbers."""
         return None
 
-    def amount_sql(self, amounts: AmountRange, value: str) -> str:
-        """Return SQL for an amount as it stands in a snapshot; `value` is SQL for what `value_sql` read."""
+    def offset_sql(self, lattice: ValueLattice, value: str) -> str:
+        """Return SQL for an offset as it stands in a snapshot; `value` is SQL for what `value_sql` read."""
         raise ValueError(f"values of a domain of kind {self.kind} are not added up")
 
     @abstractmethod

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 from pydantic import ValidationInfo, field_validator, model_validator
 
-from contracts.domains.amounts import AmountRange, amount_sql
 from contracts.domains.bins import DECIMALS, INTEGERS, ExactNumber, bin_index
 from contracts.domains.domain_terms import increasing, otherwise_written, target_value, within
 from contracts.domains.notation import GROUPING_MARKS, NumberNotation, number_notation
 from contracts.domains.ordered import OrderedDomain
 from contracts.domains.statements import CELLS_CHANGED, Change, DecodedKind, DomainAdvice
+from contracts.domains.value_lattices import ValueLattice, offset_sql
 from contracts.domains.value_sql import (
     LONGEST_LOOKUP,
     MOST_BRANCHES,
@@ -108,15 +108,15 @@ class NumberDomain(OrderedDomain):
         return written_number_sql(raw, self.notation)
 
     @property
-    def amount_bounds(self) -> tuple[Decimal, Decimal]:
+    def value_bounds(self) -> tuple[Decimal, Decimal]:
         """The declared bounds."""
         low, high = self.bounds
         return Decimal(low), Decimal(high)
 
-    def amount_sql(self, amounts: AmountRange, value: str) -> str:
-        """Return SQL for an amount; what has the code of missing values is missing, or what they are mapped to."""
+    def offset_sql(self, lattice: ValueLattice, value: str) -> str:
+        """Return SQL for an offset; what has the code of missing values is missing, or what they are mapped to."""
         mapped = None if self.nulls.to is None else Decimal(self.nulls.to)
-        return amount_sql(amounts, value, self.null_sql(value), mapped, code_type(amounts.width + 2))
+        return offset_sql(lattice, value, self.null_sql(value), mapped, code_type(lattice.width + 2))
 
     def token_sql(self, token: str) -> str:
         """Return SQL for the number that a missing text is."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from contracts.contract.contract import Contract
-from contracts.domains.amounts import AmountRange
 from contracts.domains.domain_terms import Frozen
+from contracts.domains.value_lattices import ValueLattice
 from contracts.reading.scalars import FieldPath
 from contracts.release.lambda_reference import LambdaReference
 
@@ -46,6 +46,6 @@ class ProductSpec(Frozen):
         """Return the columns that are read, in the contract's order."""
         return tuple(column.name for column in contract.columns)
 
-    def amounts(self, contract: Contract) -> tuple[AmountRange, ...]:
+    def lattices(self, contract: Contract) -> tuple[ValueLattice, ...]:
         """Return the lattices on which columns are added up, each once; none where rows are counted alone."""
         return ()

@@ -10,9 +10,9 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from contracts.contract.contract import Contract
-from contracts.domains.amount_trees import AmountTree, tree_key, usual_resolution
-from contracts.domains.amounts import AmountRange, usual_step
 from contracts.domains.domain_terms import Frozen
+from contracts.domains.value_lattices import ValueLattice, usual_step
+from contracts.domains.value_trees import ValueTree, tree_key, usual_resolution
 from contracts.reading.scalars import (
     Amount,
     Bound,
@@ -243,18 +243,18 @@ class StatisticsTable(Frozen):
         """The columns of the published file, in their order."""
         return (*self.by, *(name for each in self.of for name in each.published), NEAR_ZERO)
 
-    def amounts(self, contract: Contract) -> tuple[AmountRange, ...]:
+    def lattices(self, contract: Contract) -> tuple[ValueLattice, ...]:
         """Return the lattice of each such column; of one whose statistics say nothing, its bounds'."""
         return tuple(_lattice(self, name, contract) for name in self.columns)
 
-    def trees(self, contract: Contract) -> tuple[AmountTree, ...]:
+    def trees(self, contract: Contract) -> tuple[ValueTree, ...]:
         """Return the trees of counts of all quantiles, in their order."""
         found = []
         for each in self.of:
             if each.what == QUANTILES and each.column is not None:
                 lattice = _lattice(self, each.column, contract)
                 found.append(
-                    AmountTree(lattice, usual_resolution(lattice) if each.resolution is None else each.resolution)
+                    ValueTree(lattice, usual_resolution(lattice) if each.resolution is None else each.resolution)
                 )
         return tuple(found)
 
@@ -266,11 +266,11 @@ class StatisticsTable(Frozen):
         trees = [f"table:{self.name}/quantiles/{each.column}" for each in self.of if each.what == QUANTILES]
         return (*sums, *trees) or (f"table:{self.name}",)
 
-    def draws(self, contract: Contract) -> tuple[tuple[str, AmountRange | AmountTree | None], ...]:
+    def draws(self, contract: Contract) -> tuple[tuple[str, ValueLattice | ValueTree | None], ...]:
         """Return what is drawn under each of these names."""
         terms = (term for each in self.of if each.what != QUANTILES for term in each.terms)
         summed = {term.column for term in terms}
-        sums = [each for each in self.amounts(contract) if each.column in summed]
+        sums = [each for each in self.lattices(contract) if each.column in summed]
         return tuple(zip(self.draw_keys, (*sums, *self.trees(contract)) or (None,), strict=True))
 
 
@@ -313,9 +313,9 @@ class StatisticsProduct(ProductSpec):
         used = {name for table in self.tables for name in (*table.by, *table.columns)}
         return tuple(column.name for column in contract.columns if column.name in used)
 
-    def amounts(self, contract: Contract) -> tuple[AmountRange, ...]:
+    def lattices(self, contract: Contract) -> tuple[ValueLattice, ...]:
         """Return the lattices of all tables, each once."""
-        return tuple(dict.fromkeys(each for table in self.tables for each in table.amounts(contract)))
+        return tuple(dict.fromkeys(each for table in self.tables for each in table.lattices(contract)))
 
 
 def statistics_product(product: ProductSpec) -> StatisticsProduct:
@@ -329,14 +329,14 @@ def statistics_product(product: ProductSpec) -> StatisticsProduct:
     return product
 
 
-def _lattice(table: StatisticsTable, name: str, contract: Contract) -> AmountRange:
+def _lattice(table: StatisticsTable, name: str, contract: Contract) -> ValueLattice:
     """Return the lattice of a column: the first clip and the first step that one of its statistics has."""
     terms = (term for each in table.of for term in each.terms)
     domain, own = contract.column(name).domain, [term for term in terms if term.column == name]
-    clip = next((each.clip for each in own if each.clip is not None), None) or domain.amount_bounds
+    clip = next((each.clip for each in own if each.clip is not None), None) or domain.value_bounds
     if clip is None:
         raise ValueError(f"column {name} has no bounds")
     step = next((each.step for each in own if each.step is not None), None)
     low, high = clip
     step = usual_step(low, high, decimals=domain.decimals) if step is None else step
-    return AmountRange(name, low, high, step, domain.nulls.policy == "category")
+    return ValueLattice(name, low, high, step, domain.nulls.policy == "category")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from contracts.contract.contract import Contract
-from contracts.domains.amount_trees import AmountTree, resolution_problems, usual_resolution
-from contracts.domains.amounts import AmountRange, lattice_problems
+from contracts.domains.value_lattices import ValueLattice, lattice_problems
+from contracts.domains.value_trees import ValueTree, resolution_problems, usual_resolution
 from contracts.errors import Finding
 from contracts.reading.scalars import FieldPath, Problem, nearest, word_list
 from contracts.release.spec import ReleaseSpec
@@ -60,7 +60,7 @@ def _grouping_problems(table: StatisticsTable, contract: Contract) -> Iterator[P
 
 def _column_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:
     """What is added up is a column of numbers, with one clip and one step in a table."""
-    numbers = [column.name for column in contract.columns if column.domain.amount_bounds is not None]
+    numbers = [column.name for column in contract.columns if column.domain.value_bounds is not None]
     placed = list(_placed(table))
     for order, (at, each) in enumerate(placed):
         if each.column is None:
@@ -87,33 +87,33 @@ def _lattice_problems(table: StatisticsTable, contract: Contract) -> Iterator[Pr
         term.column: place for place, each in enumerate(table.of) if each.over is not None for term in each.terms
     }
     cells = contract.cells(table.by)
-    for amounts in table.amounts(contract):
-        own = [(place, term) for place, term in placed if term.column == amounts.column]
-        bounds = contract.column(amounts.column).domain.amount_bounds
-        outside = bounds is not None and not bounds[0] <= amounts.low <= amounts.high <= bounds[1]
-        if bounds is not None and outside and amounts.low < amounts.high:
-            found = f"[{amounts.low}, {amounts.high}]"
-            allowed = f"a clip within the bounds of {amounts.column!r}, [{bounds[0]}, {bounds[1]}]"
+    for lattice in table.lattices(contract):
+        own = [(place, term) for place, term in placed if term.column == lattice.column]
+        bounds = contract.column(lattice.column).domain.value_bounds
+        outside = bounds is not None and not bounds[0] <= lattice.low <= lattice.high <= bounds[1]
+        if bounds is not None and outside and lattice.low < lattice.high:
+            found = f"[{lattice.low}, {lattice.high}]"
+            allowed = f"a clip within the bounds of {lattice.column!r}, [{bounds[0]}, {bounds[1]}]"
             yield Problem(found, allowed, "narrow the clip, or widen the contract's bounds", _writing(own, "clip"))
             continue
         sound = True
-        for problem in lattice_problems(amounts.low, amounts.high, amounts.step, contract.unit.max_rows_per_unit):
+        for problem in lattice_problems(lattice.low, lattice.high, lattice.step, contract.unit.max_rows_per_unit):
             at = _writing(own, str(problem.at[0]))
-            yield Problem(f"{amounts.column!r}: {problem.found}", problem.allowed, problem.remedy, at)
+            yield Problem(f"{lattice.column!r}: {problem.found}", problem.allowed, problem.remedy, at)
             sound = False
-        if amounts.column in ratios and amounts.low < 0:
-            found = f"a ratio with {amounts.column!r} from {amounts.low}"
-            remedy = f"write clip: [0, {amounts.high}] beside it" if amounts.high > 0 else "publish the two sums"
-            yield Problem(found, "clips from 0 on, of both sums", remedy, ("of", ratios[amounts.column]))
+        if lattice.column in ratios and lattice.low < 0:
+            found = f"a ratio with {lattice.column!r} from {lattice.low}"
+            remedy = f"write clip: [0, {lattice.high}] beside it" if lattice.high > 0 else "publish the two sums"
+            yield Problem(found, "clips from 0 on, of both sums", remedy, ("of", ratios[lattice.column]))
         if sound:
-            yield from _resolution_problems(table, amounts, cells)
+            yield from _resolution_problems(table, lattice, cells)
 
 
-def _resolution_problems(table: StatisticsTable, lattice: AmountRange, cells: int) -> Iterator[Problem]:
+def _resolution_problems(table: StatisticsTable, lattice: ValueLattice, cells: int) -> Iterator[Problem]:
     """Leaves of a tree are whole steps, and its numbers in all cells not too many."""
     for place, each in enumerate(table.of):
         if each.what == QUANTILES and each.column == lattice.column:
-            tree = AmountTree(lattice, usual_resolution(lattice) if each.resolution is None else each.resolution)
+            tree = ValueTree(lattice, usual_resolution(lattice) if each.resolution is None else each.resolution)
             for problem in resolution_problems(tree, cells):
                 found = f"{lattice.column!r}: {problem.found}"
                 yield Problem(found, problem.allowed, problem.remedy, ("of", place))

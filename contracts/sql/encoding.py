@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from contracts.contract.contract import Contract
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sql import identifier
 from contracts.errors import ContractRefused, Finding
 from contracts.reading.scalars import nearest
@@ -22,7 +22,7 @@ def encode_select(
     columns_present: Sequence[str],
     relation: str,
     names: Sequence[str] | None = None,
-    amounts: Sequence[AmountRange] = (),
+    lattices: Sequence[ValueLattice] = (),
 ) -> str:
     """Write the SELECT that encodes a relation, one column of codes for each column of the contract.
 
@@ -31,7 +31,7 @@ def encode_select(
         columns_present: the names of the relation's columns, as they are written there.
         relation: SQL for the relation (a quoted name, or a subquery in parentheses).
         names: the columns of the contract that are wanted; None for all of them.
-        amounts: of which wanted columns the amounts are wanted too, each in a column of its own after all codes.
+        lattices: of wanted columns whose offsets are wanted too, each in a column of its own after all codes.
     Returns:
         SQL; its columns have the contract's names and order and the smallest unsigned type that fits. One row a row,
         in the same order. A text in a VARCHAR column and the same value in a typed column get the same code.
@@ -50,9 +50,9 @@ def encode_select(
         raw = identifier(column.name)
         values += [f"{column.domain.value_sql(raw)} AS v{place}", f"{raw} AS r{place}"]
         codes.append(f"{column.domain.code_sql(f'v{place}', f'r{place}')} AS {raw}")
-    for each in amounts:
+    for each in lattices:
         domain = contract.column(each.column).domain
-        codes.append(f"{domain.amount_sql(each, f'v{places[each.column]}')} AS {identifier(each.name)}")
+        codes.append(f"{domain.offset_sql(each, f'v{places[each.column]}')} AS {identifier(each.name)}")
     return (
         "SELECT\n  " + ",\n  ".join(codes) + "\nFROM (\n  SELECT " + ",\n  ".join(values) + f"\n  FROM {relation}\n)"
     )

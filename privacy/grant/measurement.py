@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
-from contracts.domains.amount_trees import AmountTree
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_trees import ValueTree
 from privacy.accounting.events import (
     CountNoise,
     DiscreteGaussian,
@@ -185,8 +185,8 @@ class CellSumMeasurement:
     Args:
         key: name of the draw inside its run.
         clique: columns that rows are grouped by.
-        amounts: the column that was added up, with its lattice; or with a tree of counts over it.
-        values: noisy numbers, int64, shape (*cells, amounts.parts): steps above, below, and of missing values; or
+        addends: the column that was added up, with its lattice; or with a tree of counts over it.
+        values: noisy numbers, int64, shape (*cells, addends.parts): steps above, below, and of missing values; or
             the counts of all nodes (`privacy.marginals.cell_sums`) [steps, or rows].
         event: the event, with the scale of the noise and the sensitivity.
         variance: variance of each number's noise [steps², or rows²].
@@ -196,7 +196,7 @@ class CellSumMeasurement:
 
     key: str
     clique: Clique
-    amounts: AmountRange | AmountTree
+    addends: ValueLattice | ValueTree
     values: NDArray[np.int64]
     event: CountNoise
     variance: float

@@ -1,6 +1,6 @@
 """Exact sums of a column in every cell of a marginal, as an opaque handle: a grant alone opens it.
 
-For sums the handle has two or three whole numbers a cell [steps of the lattice, `contracts.domains.amounts`]:
+For sums the handle has two or three whole numbers a cell [steps of the lattice, `contracts.domains.value_lattices`]:
 
     above     of rows with a value, the sum of the steps from the lower bound up to it
     below     of rows with a value, the sum of the steps from it up to the upper bound
@@ -8,7 +8,7 @@ For sums the handle has two or three whole numbers a cell [steps of the lattice,
 
 One row hands out `width` steps in all, so that counts, sums and means of a column come of one draw.
 
-For quantiles it has the counts of all nodes of a tree (`contracts.domains.amount_trees`) [rows]. A row with a value
+For quantiles it has the counts of all nodes of a tree (`contracts.domains.value_trees`) [rows]. A row with a value
 is in one node of each level; one without is counted once, beside the nodes.
 """
 
@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
-from contracts.domains.amount_trees import AmountTree
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_trees import ValueTree
 from privacy.accounting.events import CountNoise
 from privacy.marginals.sensitivity import Noise, marginal_moves, moved_noise
 
@@ -36,25 +36,25 @@ class PrivateCellSums:
     Args:
         clique: the columns that rows are grouped by; empty for one sum over all rows.
         shape: cells along each of them.
-        amounts: the column with its lattice, or with a tree over it.
+        addends: the column with its lattice, or with a tree over it.
         keyed_hash: private hash of the snapshot that is read.
         contract_digest: digest of the contract that encoded it.
     """
 
     clique: Clique
     shape: tuple[int, ...]
-    amounts: AmountRange | AmountTree
+    addends: ValueLattice | ValueTree
     keyed_hash: str
     contract_digest: str
-    _sum: Callable[[AmountRange | AmountTree], NDArray[np.int64]]
+    _sum: Callable[[ValueLattice | ValueTree], NDArray[np.int64]]
 
     def _read(self) -> NDArray[np.int64]:
         """Return the exact numbers of its own lattice, which its price is derived of; a grant alone calls this."""
-        return self._sum(self.amounts)
+        return self._sum(self.addends)
 
     def __repr__(self) -> str:
         """Show what is added up only."""
-        return f"PrivateCellSums({self.amounts.column} by {'×'.join(self.clique) or 'nothing'})"
+        return f"PrivateCellSums({self.addends.column} by {'×'.join(self.clique) or 'nothing'})"
 
     def __reduce__(self) -> NoReturn:
         """Refuse pickling: exact sums stay in this process."""
@@ -62,7 +62,7 @@ class PrivateCellSums:
 
 
 def cell_sum_event(
-    noise: Noise, amounts: AmountRange | AmountTree, *, adjacency: Adjacency, rows_per_unit: int
+    noise: Noise, addends: ValueLattice | ValueTree, *, adjacency: Adjacency, rows_per_unit: int
 ) -> CountNoise:
     """Return the event of adding `noise` to all numbers of all cells.
 
@@ -73,4 +73,4 @@ def cell_sum_event(
     other row of its cell moves, as if the first level had one more node, and nothing of the other levels.
     """
     moves = marginal_moves(adjacency, rows_per_unit)
-    return moved_noise(noise, tuple(move * each for each in amounts.row_moves for move in moves))
+    return moved_noise(noise, tuple(move * each for each in addends.row_moves for move in moves))

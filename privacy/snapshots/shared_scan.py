@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.domains.amount_trees import AmountTree
+from contracts.domains.value_trees import ValueTree
 
 if TYPE_CHECKING:
     import duckdb
@@ -81,16 +81,16 @@ def count_populated(
     return numbers[order], rows[order]
 
 
-def sum_amounts(
+def sum_offsets(
     path: Path, clique: ColumnNames, shape: tuple[int, ...], names: Sequence[str], *, threads: int
 ) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-    """Add amounts up by the cells of one marginal, in one scan; private, for handles alone.
+    """Add offsets up by the cells of one marginal, in one scan; private, for handles alone.
 
     Args:
         path: the snapshot file, with its table `codes`.
         clique: the columns; none for one cell of all rows.
         shape: cells along each column.
-        names: the columns of amounts: 0 for a missing value, else the offset plus 1.
+        names: the columns of offsets: 0 for a missing value, else the offset plus 1.
         threads: threads that DuckDB may use.
     Returns:
         By name: sum of the offsets, rows with a value, and all rows of each cell, row-major, int64.
@@ -110,7 +110,7 @@ def sum_amounts(
 
 
 def count_leaves(
-    path: Path, clique: ColumnNames, shape: tuple[int, ...], tree: AmountTree, *, threads: int
+    path: Path, clique: ColumnNames, shape: tuple[int, ...], tree: ValueTree, *, threads: int
 ) -> NDArray[np.int64]:
     """Count the rows of each cell by the leaves of a tree; private, for handles alone.
 
@@ -118,7 +118,7 @@ def count_leaves(
         path: the snapshot file, with its table `codes`.
         clique: the columns; none for one cell of all rows.
         shape: cells along each column.
-        tree: over amounts: 0 for a missing value, else the offset plus 1.
+        tree: over offsets: 0 for a missing value, else the offset plus 1.
         threads: threads that DuckDB may use.
     Returns:
         Counts, int64, shape (cells, 1 + tree.leaves): missing values first, then the leaves in their order [rows].
@@ -126,10 +126,10 @@ def count_leaves(
     """
     import duckdb  # as above
 
-    amount, leaves = f"{_quoted(tree.lattice.name)}::BIGINT", tree.leaves
+    offset, leaves = f"{_quoted(tree.lattice.name)}::BIGINT", tree.leaves
     # Offset 0 is in leaf 0, those up to width - 1 in leaves of so many steps, and width in the last one.
-    inner = f"1 + ({amount} + {tree.leaf_steps - 2}) // {tree.leaf_steps}"
-    leaf = f"CASE {amount} WHEN 0 THEN 0 WHEN {tree.lattice.width + 1} THEN {leaves} ELSE {inner} END"
+    inner = f"1 + ({offset} + {tree.leaf_steps - 2}) // {tree.leaf_steps}"
+    leaf = f"CASE {offset} WHEN 0 THEN 0 WHEN {tree.lattice.width + 1} THEN {leaves} ELSE {inner} END"
     number = f"({_cell_sql(clique, shape)}) * {leaves + 1} + {leaf}"
     query = f"SELECT {number}, count(*)::BIGINT FROM codes GROUP BY 1"
     with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:

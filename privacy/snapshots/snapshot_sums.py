@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
-from contracts.domains.amount_trees import AmountTree
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_trees import ValueTree
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.private_table import PrivateTable
-from privacy.snapshots.shared_scan import count_leaves, sum_amounts
+from privacy.snapshots.shared_scan import count_leaves, sum_offsets
 
 
 class SnapshotSums:
-    """Adds up amounts of an encoded snapshot, by the cells of full declared domains.
+    """Adds up columns of an encoded snapshot, by the cells of full declared domains.
 
     Args:
-        table: the snapshot, encoded with these amounts.
+        table: the snapshot, encoded with the lattices of these columns.
         contract: the contract that encoded it.
         threads: threads that DuckDB may use.
     Raises:
@@ -49,32 +49,32 @@ class SnapshotSums:
         """Refuse pickling: exact sums stay in this process."""
         raise TypeError("SnapshotSums cannot be pickled: exact sums stay in this process")
 
-    def sums(self, clique: Clique, amounts: Sequence[AmountRange | AmountTree]) -> tuple[PrivateCellSums, ...]:
-        """Return a handle for each of some amounts over the same cells; opening one adds up all that are no trees.
+    def sums(self, clique: Clique, addends: Sequence[ValueLattice | ValueTree]) -> tuple[PrivateCellSums, ...]:
+        """Return a handle for each of some columns over the same cells; opening one adds up all that are no trees.
 
         Privacy: nothing is read yet; each handle opens only inside a grant.
         """
         shape = self._contract.shape(clique)
         known: dict[str, NDArray[np.int64]] = {}
-        together = tuple(each for each in amounts if isinstance(each, AmountRange))
+        together = tuple(each for each in addends if isinstance(each, ValueLattice))
         mark = self._table.keyed_hash, self._table.contract_digest
         read = partial(self._of, clique, shape, together, known)
-        return tuple(PrivateCellSums(clique, shape, each, *mark, read) for each in amounts)
+        return tuple(PrivateCellSums(clique, shape, each, *mark, read) for each in addends)
 
     def _of(
         self,
         clique: Clique,
         shape: tuple[int, ...],
-        together: tuple[AmountRange, ...],
+        together: tuple[ValueLattice, ...],
         known: dict[str, NDArray[np.int64]],
-        wanted: AmountRange | AmountTree,
+        wanted: ValueLattice | ValueTree,
     ) -> NDArray[np.int64]:
         """Return the exact numbers of a lattice or a tree; the handle names its own."""
-        if isinstance(wanted, AmountTree):
+        if isinstance(wanted, ValueTree):
             return self._tree(clique, shape, wanted)
         return self._summed(clique, shape, together, wanted, known)
 
-    def _tree(self, clique: Clique, shape: tuple[int, ...], tree: AmountTree) -> NDArray[np.int64]:
+    def _tree(self, clique: Clique, shape: tuple[int, ...], tree: ValueTree) -> NDArray[np.int64]:
         """Return the exact counts of all nodes, shape (*shape, parts)."""
         found = count_leaves(self._table.path, clique, shape, tree, threads=self._threads)
         missing, counts = found[:, :1], found[:, 1:]
@@ -86,14 +86,14 @@ class SnapshotSums:
         self,
         clique: Clique,
         shape: tuple[int, ...],
-        together: tuple[AmountRange, ...],
-        wanted: AmountRange,
+        together: tuple[ValueLattice, ...],
+        wanted: ValueLattice,
         known: dict[str, NDArray[np.int64]],
     ) -> NDArray[np.int64]:
         """Return the exact sums of one column, shape (*shape, parts), and remember those of the others; read-only."""
         if wanted.name not in known:
             together = together if wanted in together else (wanted,)
-            found = sum_amounts(
+            found = sum_offsets(
                 self._table.path, clique, shape, [each.name for each in together], threads=self._threads
             )
             for each in together:
@@ -103,8 +103,8 @@ class SnapshotSums:
 
 
 def _handed_out(
-    amounts: AmountRange, offsets: NDArray[np.int64], valued: NDArray[np.int64], rows: NDArray[np.int64]
+    addends: ValueLattice, offsets: NDArray[np.int64], valued: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the steps above, below and of missing values; shape (cells, parts)."""
-    parts = [offsets, amounts.width * valued - offsets, amounts.width * (rows - valued)]
-    return np.stack(parts[: amounts.parts], axis=-1)
+    parts = [offsets, addends.width * valued - offsets, addends.width * (rows - valued)]
+    return np.stack(parts[: addends.parts], axis=-1)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.domains.amount_trees import AmountTree
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic_forms import COUNT
 from contracts.release.statistics import Statistic, StatisticsTable
 from privacy.marginals.uncertainty import half_width
@@ -48,18 +48,18 @@ def expected_errors(table: StatisticsTable, draws: Sequence[StatisticsDraw]) -> 
     by the noise of its rank, at the boundary where it is largest.
     """
     found: list[ExpectedError] = []
-    by_key = {draw.amounts.key: draw for draw in draws if draw.amounts is not None}
+    by_key = {draw.addends.key: draw for draw in draws if draw.addends is not None}
     for each in table.of:
         if each.what == COUNT:
             found.append(ExpectedError(each.name, None, count_error(draws)))
             continue
         draw = by_key[str(each.key)]
-        if isinstance(draw.amounts, AmountTree):
-            found += _rank_errors(each, draw.amounts, draw)
+        if isinstance(draw.addends, ValueTree):
+            found += _rank_errors(each, draw.addends, draw)
             continue
-        if draw.amounts is None:
+        if draw.addends is None:
             raise ValueError(f"{draw.key} adds nothing up")
-        low, high, width = float(draw.amounts.low), float(draw.amounts.high), draw.amounts.width
+        low, high, width = float(draw.addends.low), float(draw.addends.high), draw.addends.width
         if each.what == "sum":
             margin = quantile(draw.event, [high / width, low / width], CONFIDENCE)
             found.append(ExpectedError(each.name, None, margin))
@@ -75,7 +75,7 @@ def expected_errors(table: StatisticsTable, draws: Sequence[StatisticsDraw]) -> 
 def _ratio_errors(ratio: Statistic, upper: StatisticsDraw, lower: StatisticsDraw) -> list[ExpectedError]:
     """Foretell a ratio of cells whose rows lie in the middle of both clips: (N1 - r N2) / S2, N the noises."""
     ends = [
-        (float(a.low), float(a.high), a.width) for a in (upper.amounts, lower.amounts) if isinstance(a, AmountRange)
+        (float(a.low), float(a.high), a.width) for a in (upper.addends, lower.addends) if isinstance(a, ValueLattice)
     ]
     (low, high, width), (other_low, other_high, other_width) = ends
     middle = (other_low + other_high) / 2
@@ -86,7 +86,7 @@ def _ratio_errors(ratio: Statistic, upper: StatisticsDraw, lower: StatisticsDraw
     return [ExpectedError(ratio.name, rows, margin / (rows * middle)) for rows in SIZES]
 
 
-def _rank_errors(statistic: Statistic, tree: AmountTree, draw: StatisticsDraw) -> list[ExpectedError]:
+def _rank_errors(statistic: Statistic, tree: ValueTree, draw: StatisticsDraw) -> list[ExpectedError]:
     """Foretell by how many rows a quantile may be off."""
     errors = (float(rank_bounds(tree, share, draw.event, CONFIDENCE)[-1].max()) for share in statistic.quantiles)
     return [
@@ -96,12 +96,12 @@ def _rank_errors(statistic: Statistic, tree: AmountTree, draw: StatisticsDraw) -
 
 def count_error(draws: Sequence[StatisticsDraw]) -> float:
     """Return the half width of the interval of a table's counts: of all sums, or of the best tree [rows]."""
-    summed = [(draw.event, draw.amounts) for draw in draws if isinstance(draw.amounts, AmountRange)][:MOST_AVERAGED]
+    summed = [(draw.event, draw.addends) for draw in draws if isinstance(draw.addends, ValueLattice)][:MOST_AVERAGED]
     if len(summed) > 1:
         return even_quantile(count_terms(summed), CONFIDENCE)
     if summed:
-        ((event, amounts),) = summed
-        return quantile(event, [1 / amounts.width] * amounts.parts, CONFIDENCE)
-    trees = [(draw.event, draw.amounts) for draw in draws if isinstance(draw.amounts, AmountTree)]
+        ((event, addends),) = summed
+        return quantile(event, [1 / addends.width] * addends.parts, CONFIDENCE)
+    trees = [(draw.event, draw.addends) for draw in draws if isinstance(draw.addends, ValueTree)]
     errors = [tree_count_error(tree, event=event, confidence=CONFIDENCE) for event, tree in trees]
     return min(errors) if errors else float(half_width(draws[0].event, CONFIDENCE))

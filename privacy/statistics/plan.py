@@ -18,8 +18,8 @@ import numpy as np
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
-from contracts.domains.amount_trees import AmountTree
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_trees import ValueTree
 from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
@@ -40,7 +40,7 @@ class StatisticsDraw:
         key: name of the draw inside the run.
         table: the table that it is for.
         clique: columns that rows are grouped by.
-        amounts: the column that is added up, or its tree of counts; None where rows are counted alone.
+        addends: the column that is added up, or its tree of counts; None where rows are counted alone.
         shape: of the numbers that are drawn.
         share: share of the release's budget.
         noise: kind of noise and its cost.
@@ -51,7 +51,7 @@ class StatisticsDraw:
     key: str
     table: str
     clique: Clique
-    amounts: AmountRange | AmountTree | None
+    addends: ValueLattice | ValueTree | None
     shape: tuple[int, ...]
     share: Fraction
     noise: LaplaceNoise | GaussianNoise
@@ -115,9 +115,9 @@ def rehearse(product: StatisticsProduct, plan: StatisticsPlan) -> None:
     for table in product.tables:
         drawn: dict[str | None, NoisyNumbers] = {}
         for draw in plan.of_table(table.name):
-            amounts = draw.amounts
-            values = np.zeros(1 if amounts is None else (1, amounts.parts), dtype=np.int64)
-            drawn[None if amounts is None else amounts.key] = NoisyNumbers(values, draw.event, amounts)
+            addends = draw.addends
+            values = np.zeros(1 if addends is None else (1, addends.parts), dtype=np.int64)
+            drawn[None if addends is None else addends.key] = NoisyNumbers(values, draw.event, addends)
         table_values(table, drawn, np.zeros(1, dtype=np.bool_))
 
 
@@ -151,7 +151,7 @@ def plan_statistics(
 
 def _wanted(
     product: StatisticsProduct, contract: Contract
-) -> Iterator[tuple[StatisticsTable, str, AmountRange | AmountTree | None, Fraction]]:
+) -> Iterator[tuple[StatisticsTable, str, ValueLattice | ValueTree | None, Fraction]]:
     """Yield what is drawn, with its share: tables by weight, draws of a table alike."""
     shares = shares_by_weight([Fraction(table.weight) for table in product.tables])
     for table, share in zip(product.tables, shares, strict=True):
@@ -171,7 +171,7 @@ def _planned(
     contract: Contract,
     table: StatisticsTable,
     key: str,
-    amounts: AmountRange | AmountTree | None,
+    addends: ValueLattice | ValueTree | None,
     share: Fraction,
     part: Fraction,
 ) -> StatisticsDraw:
@@ -179,9 +179,9 @@ def _planned(
         LaplaceNoise(part) if product.mechanism == "laplace" else GaussianNoise(part)
     )
     rows, shape = contract.unit.max_rows_per_unit, contract.shape(table.by)
-    if amounts is None:
+    if addends is None:
         event = noise_event(noise, adjacency=contract.adjacency, rows_per_unit=rows)
     else:
-        event = cell_sum_event(noise, amounts, adjacency=contract.adjacency, rows_per_unit=rows)
-        shape = (*shape, amounts.parts)
-    return StatisticsDraw(key, table.name, table.by, amounts, shape, share, noise, event, variance(event))
+        event = cell_sum_event(noise, addends, adjacency=contract.adjacency, rows_per_unit=rows)
+        shape = (*shape, addends.parts)
+    return StatisticsDraw(key, table.name, table.by, addends, shape, share, noise, event, variance(event))

@@ -1,6 +1,6 @@
 """Quantiles of a column by cell, with intervals, from a noisy tree of counts: post-processing of one draw.
 
-Leaves 0 to n - 1 cut the lattice of the column (`contracts.domains.amount_trees`). Boundary j lies below leaf j, and
+Leaves 0 to n - 1 cut the lattice of the column (`contracts.domains.value_trees`). Boundary j lies below leaf j, and
 F_j of the cell's N rows with a value lie below it. Of each F_j - p N the draw gives a noisy T_j. The nodes that hold
 the boundary make a path. At each level L is the sum of the path's siblings below the boundary, R of those above, P
 the parent on the path, and C its child on the path (0 if the boundary ends here). A level adds what has less noise:
@@ -35,7 +35,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.domains.amount_trees import AmountTree
+from contracts.domains.value_trees import ValueTree
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
 from privacy.statistics.estimates import Estimates
@@ -82,7 +82,7 @@ class _Form:
 
 
 def estimate_quantiles(
-    values: NDArray[np.int64], tree: AmountTree, shares: Sequence[Decimal], *, event: CountNoise, confidence: float
+    values: NDArray[np.int64], tree: ValueTree, shares: Sequence[Decimal], *, event: CountNoise, confidence: float
 ) -> tuple[Estimates, ...]:
     """Estimate quantiles of a column in each cell, over the rows with a value.
 
@@ -117,7 +117,7 @@ def estimate_quantiles(
     return tuple(Estimates(*each) for each in published)
 
 
-def tree_counts(values: NDArray[np.int64], tree: AmountTree, *, event: CountNoise, confidence: float) -> Estimates:
+def tree_counts(values: NDArray[np.int64], tree: ValueTree, *, event: CountNoise, confidence: float) -> Estimates:
     """Estimate the rows of each cell, with a value or without, from the nodes of the first level.
 
     Args, errors and privacy as `estimate_quantiles`.
@@ -131,14 +131,14 @@ def tree_counts(values: NDArray[np.int64], tree: AmountTree, *, event: CountNois
     return Estimates(found, np.maximum(found - error, 0.0), np.maximum(found + error, 0.0))
 
 
-def tree_count_error(tree: AmountTree, *, event: CountNoise, confidence: float) -> float:
+def tree_count_error(tree: ValueTree, *, event: CountNoise, confidence: float) -> float:
     """Return the half width of such an interval [rows]."""
     nodes = tree.level_nodes[0] + tree.lattice.counts_missing
     return float(weighted_bounds(event, [(nodes, 0, 0)], (1.0, 1.0, 1.0), (1 - confidence) / 2)[0])
 
 
 @lru_cache(maxsize=64)
-def rank_bounds(tree: AmountTree, share: Decimal, event: CountNoise, confidence: float) -> tuple[Floats, ...]:
+def rank_bounds(tree: ValueTree, share: Decimal, event: CountNoise, confidence: float) -> tuple[Floats, ...]:
     """Return for each level bounds on the noise at the boundaries of its nodes, at its alpha; read-only [rows]."""
     exceeding, levels, found = (1 - confidence) / 2, tree.levels, []
     for size in tree.level_leaves:
@@ -155,7 +155,7 @@ def rank_bounds(tree: AmountTree, share: Decimal, event: CountNoise, confidence:
 
 
 @lru_cache(maxsize=4)
-def _boundaries(tree: AmountTree) -> _Boundaries:
+def _boundaries(tree: ValueTree) -> _Boundaries:
     """Descend from the root to each boundary: at each level, the nodes beside the one that holds it."""
     places = np.arange(1, tree.leaves, dtype=np.intp)
     found = []
@@ -170,7 +170,7 @@ def _boundaries(tree: AmountTree) -> _Boundaries:
 
 
 @lru_cache(maxsize=16)
-def _form(tree: AmountTree, share: Decimal) -> _Form:
+def _form(tree: ValueTree, share: Decimal) -> _Form:
     """Choose at each level what has the least noise, and count the nodes of each weight."""
     at, p = _boundaries(tree), float(share)
     below, above = at.split - at.first, at.last - at.rest
@@ -194,7 +194,7 @@ def _form(tree: AmountTree, share: Decimal) -> _Form:
     return _Form(residual, np.stack([first, second, third], axis=1))
 
 
-def _ranks(cells: NDArray[np.int64], tree: AmountTree, share: Decimal) -> tuple[Floats, Floats]:
+def _ranks(cells: NDArray[np.int64], tree: ValueTree, share: Decimal) -> tuple[Floats, Floats]:
     """Return T of each boundary, shape (cells, n - 1), and the size of the sums that it is made of."""
     at, form, p, start = _boundaries(tree), _form(tree, share), float(share), 0
     sums = np.zeros((3, len(cells), tree.leaves - 1), dtype=np.int64)
@@ -217,7 +217,7 @@ def _ranks(cells: NDArray[np.int64], tree: AmountTree, share: Decimal) -> tuple[
 
 
 def _one_quantile(
-    ranks: Floats, rounding: Floats, bounds: tuple[Floats, ...], share: float, rows: Floats, tree: AmountTree
+    ranks: Floats, rounding: Floats, bounds: tuple[Floats, ...], share: float, rows: Floats, tree: ValueTree
 ) -> NDArray[np.int64]:
     """Return the offset of the estimate and of the ends of the interval, shape (3, cells)."""
     low, high = np.zeros(len(ranks), dtype=np.intp), np.zeros(len(ranks), dtype=np.intp)
@@ -245,7 +245,7 @@ def _walked(refuted: NDArray[np.bool_], places: NDArray[np.intp], start: NDArray
     return walked
 
 
-def _leaf_ends(tree: AmountTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _leaf_ends(tree: ValueTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the smallest and the largest offset of each leaf."""
     places = np.arange(tree.leaves, dtype=np.int64)
     starts, ends = 1 + (places - 1) * tree.leaf_steps, np.minimum(places * tree.leaf_steps, tree.lattice.width - 1)
@@ -254,7 +254,7 @@ def _leaf_ends(tree: AmountTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _within_leaf(
-    ranks: Floats, leaf: NDArray[np.intp], share: float, rows: Floats, tree: AmountTree
+    ranks: Floats, leaf: NDArray[np.intp], share: float, rows: Floats, tree: ValueTree
 ) -> NDArray[np.int64]:
     """Interpolate between the ranks at the two ends of a leaf; return offsets."""
     starts, last = _leaf_ends(tree)
@@ -268,7 +268,7 @@ def _within_leaf(
     return found
 
 
-def _values(offsets: NDArray[np.int64], tree: AmountTree) -> Floats:
+def _values(offsets: NDArray[np.int64], tree: ValueTree) -> Floats:
     """Return the doubles nearest to the values of offsets."""
     low, step = tree.lattice.low, tree.lattice.step
     decimals = max(0, *(-int(each.as_tuple().exponent) for each in (low, step)))

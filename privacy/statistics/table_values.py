@@ -26,8 +26,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.domains.amount_trees import AmountTree
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic_forms import COUNT, QUANTILES
 from contracts.release.statistics import NEAR_ZERO, Statistic, StatisticsTable
 from privacy.accounting.events import CountNoise
@@ -50,23 +50,23 @@ class NoisyNumbers:
     Args:
         values: noisy whole numbers: counts in the shape of the cells, or sums or nodes of a tree with the parts last.
         event: the noise of each.
-        amounts: the lattice of sums, or the tree; None of counts.
+        addends: the lattice of sums, or the tree; None of counts.
     """
 
     values: NDArray[np.int64]
     event: CountNoise
-    amounts: AmountRange | AmountTree | None
+    addends: ValueLattice | ValueTree | None
 
     @property
     def counts(self) -> Estimates:
         """How many rows are in each cell."""
-        if self.amounts is None:
+        if self.addends is None:
             width, values = half_width(self.event, CONFIDENCE), self.values.astype(np.float64)
             return Estimates(values, np.maximum(values - width, 0.0), np.maximum(values + width, 0.0))
-        if isinstance(self.amounts, AmountTree):
-            return tree_counts(self.values, self.amounts, event=self.event, confidence=CONFIDENCE)
+        if isinstance(self.addends, ValueTree):
+            return tree_counts(self.values, self.addends, event=self.event, confidence=CONFIDENCE)
         above, below, missing = self._parts
-        terms: dict[str, Any] = {"width": self.amounts.width, "event": self.event, "confidence": CONFIDENCE}
+        terms: dict[str, Any] = {"width": self.addends.width, "event": self.event, "confidence": CONFIDENCE}
         return estimate_counts(above, below, missing, **terms)
 
     @property
@@ -91,9 +91,9 @@ class NoisyNumbers:
 
     def quantiles(self, shares: Sequence[Decimal]) -> tuple[Estimates, ...]:
         """Return each of these quantiles of the column in each cell, over the rows with a value."""
-        if not isinstance(self.amounts, AmountTree):
+        if not isinstance(self.addends, ValueTree):
             raise ValueError("no tree of counts was drawn")
-        return estimate_quantiles(self.values, self.amounts, shares, event=self.event, confidence=CONFIDENCE)
+        return estimate_quantiles(self.values, self.addends, shares, event=self.event, confidence=CONFIDENCE)
 
     @property
     def _terms(self) -> dict[str, Any]:
@@ -102,10 +102,10 @@ class NoisyNumbers:
         return {**ends, "width": lattice.width, "event": self.event, "confidence": CONFIDENCE}
 
     @property
-    def _lattice(self) -> AmountRange:
-        if not isinstance(self.amounts, AmountRange):
+    def _lattice(self) -> ValueLattice:
+        if not isinstance(self.addends, ValueLattice):
             raise ValueError("no column was added up")
-        return self.amounts
+        return self.addends
 
 
 def table_values(
@@ -132,22 +132,22 @@ def table_values(
     return columns
 
 
-def count_terms(draws: Sequence[tuple[CountNoise, AmountRange]]) -> list[tuple[float, CountNoise]]:
+def count_terms(draws: Sequence[tuple[CountNoise, ValueLattice]]) -> list[tuple[float, CountNoise]]:
     """Return what each noisy number adds to the error of an average of counts: its weight, and its noise."""
-    return [(1 / (amounts.width * len(draws)), event) for event, amounts in draws for _ in range(amounts.parts)]
+    return [(1 / (addends.width * len(draws)), event) for event, addends in draws for _ in range(addends.parts)]
 
 
 def _counts(drawn: Sequence[NoisyNumbers]) -> Estimates:
     """Return how many rows are in each cell: by one draw, or by the average of all sums; by a tree where none is."""
-    summed = [(each, each.amounts) for each in drawn if isinstance(each.amounts, AmountRange)][:MOST_AVERAGED]
+    summed = [(each, each.addends) for each in drawn if isinstance(each.addends, ValueLattice)][:MOST_AVERAGED]
     if not summed:
-        trees = [(each.amounts, each) for each in drawn if isinstance(each.amounts, AmountTree)]
+        trees = [(each.addends, each) for each in drawn if isinstance(each.addends, ValueTree)]
         errors = [tree_count_error(tree, event=each.event, confidence=CONFIDENCE) for tree, each in trees]
         return trees[errors.index(min(errors))][1].counts if trees else drawn[0].counts
     if len(summed) == 1:
         return summed[0][0].counts
     values = sum((each.counts.values for each, _ in summed), np.zeros(())) / len(summed)
-    terms = count_terms([(each.event, amounts) for each, amounts in summed])
+    terms = count_terms([(each.event, addends) for each, addends in summed])
     margin = six_digits_up(even_quantile(terms, CONFIDENCE))
     return Estimates(values, np.maximum(values - margin, 0.0), np.maximum(values + margin, 0.0))
 
@@ -168,10 +168,10 @@ def _of_columns(statistic: Statistic, drawn: Mapping[str | None, NoisyNumbers]) 
     if statistic.over is not None:
         ratios = estimate_ratios(own.noisy_sums, drawn[statistic.over.column].noisy_sums, confidence=CONFIDENCE)
         return ratios.values, ratios.lower, ratios.upper
-    if statistic.what == "mean" or own.amounts is None:
+    if statistic.what == "mean" or own.addends is None:
         means = own.means()
         return means.values, means.lower, means.upper
-    sums, step = own.sums(), float(own.amounts.lattice.step)
+    sums, step = own.sums(), float(own.addends.lattice.step)
     value = np.clip(sums.values, sums.lower, sums.upper)
     return np.rint(value / step) * step, np.floor(sums.lower / step) * step, np.ceil(sums.upper / step) * step
 
@@ -180,7 +180,7 @@ def _of_nobody(statistic: Statistic, drawn: NoisyNumbers | None) -> tuple[float,
     """Return what a cell has that can hold nobody."""
     if statistic.over is not None:
         return np.inf, 0.0, np.inf
-    if statistic.what not in ("mean", QUANTILES) or drawn is None or drawn.amounts is None:
+    if statistic.what not in ("mean", QUANTILES) or drawn is None or drawn.addends is None:
         return 0.0, 0.0, 0.0
-    low, high = float(drawn.amounts.lattice.low), float(drawn.amounts.lattice.high)
+    low, high = float(drawn.addends.lattice.low), float(drawn.addends.lattice.high)
     return (low + (high - low) / 2, low, high) * len(statistic.estimates)

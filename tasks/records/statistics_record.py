@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from contracts.contract.contract import Contract
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
 from contracts.message import SEMICOLON, joined, message
 from contracts.reading.scalars import plain_text
 from contracts.release.statistic_forms import QUANTILES, RATIO
@@ -155,7 +155,7 @@ class StatisticsRecordPart:
         file, _, part = path.removeprefix(f"{DATA}/").partition("/")
         name = file if part else file.rpartition(".")[0]
         [table] = [each for each in values["product.tables"] if each["table"] == name]
-        clips = {} if table["amounts"] == NONE else {each["column"]: each["clip"] for each in table["amounts"]}
+        clips = {} if table["lattices"] == NONE else {each["column"]: each["clip"] for each in table["lattices"]}
         found = {NEAR_ZERO: DataColumn("Whether the count of the cell cannot be told from 0.")}
         for statistic in table["statistics"]:
             what, _, column = statistic.partition("_")
@@ -199,14 +199,14 @@ def tables(run: Run) -> list[dict[str, Any]]:
             "columns": list(table.by),
             "steps": list(_STEPS),
             "statistics": [name for each in table.of for name in each.estimates],
-            "amounts": [
+            "lattices": [
                 {
-                    "column": amounts.column,
-                    "clip": f"[{plain_text(amounts.low)}, {plain_text(amounts.high)}]",
-                    "steps_of": plain_text(amounts.step),
-                    **_resolution(table, amounts, contract),
+                    "column": lattice.column,
+                    "clip": f"[{plain_text(lattice.low)}, {plain_text(lattice.high)}]",
+                    "steps_of": plain_text(lattice.step),
+                    **_resolution(table, lattice, contract),
                 }
-                for amounts in table.amounts(contract)
+                for lattice in table.lattices(contract)
             ]
             or NONE,
         }
@@ -214,7 +214,7 @@ def tables(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _resolution(table: StatisticsTable, lattice: AmountRange, contract: Contract) -> dict[str, str]:
+def _resolution(table: StatisticsTable, lattice: ValueLattice, contract: Contract) -> dict[str, str]:
     """Give the length of the intervals in which rows are counted, where quantiles are published."""
     tree = next((each for each in table.trees(contract) if each.lattice == lattice), None)
     return {} if tree is None else {"resolution": plain_text(tree.resolution)}

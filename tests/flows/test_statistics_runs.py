@@ -165,7 +165,7 @@ def test_a_run_that_was_killed_before_it_was_published_gives_the_same_files(
     assert {path.name: made[path.name] for path in data} == {path.name: path.read_bytes() for path in data}
 
 
-def test_another_clip_is_another_run_of_other_amounts(tmp_path: Path) -> None:
+def test_another_clip_is_another_run_of_another_lattice(tmp_path: Path) -> None:
     """The snapshot of the first spec is not taken up: sums are those of the second one's lattice."""
     place = Place(tmp_path, pure())
     place.stop(1)
@@ -177,6 +177,6 @@ def test_another_clip_is_another_run_of_other_amounts(tmp_path: Path) -> None:
     [bills] = [
         each for each in json.loads((folder / "record.json").read_bytes())["replay"]["draws"] if each["number"] == 1
     ]
-    assert (bills["amounts"]["high"], bills["event"]["moves"]) == ("50", [20])
+    assert (bills["addends"]["high"], bills["event"]["moves"]) == ("50", [20])
     with place.ledger() as ledger:
         assert sorted(each.status for each in ledger.charges(account="stays-2024")) == ["opened", "published"]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency, Contract
 from contracts.contract.odcs import load_contract
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.query import Relation
 from privacy.marginals.cell_sums import PrivateCellSums
@@ -24,9 +24,9 @@ from privacy.snapshots.snapshot_sums import SnapshotSums
 from tasks.ingest import ingest
 from tests.tasks.intake import HEADER, KEY, make_contract, write_csv
 
-AMOUNTS = (
-    AmountRange("age", Decimal(0), Decimal(99), Decimal(1), counts_missing=True),
-    AmountRange("wage", Decimal(10), Decimal(110), Decimal("2.5"), counts_missing=True),
+LATTICES = (
+    ValueLattice("age", Decimal(0), Decimal(99), Decimal(1), counts_missing=True),
+    ValueLattice("wage", Decimal(10), Decimal(110), Decimal("2.5"), counts_missing=True),
 )
 CLIQUES: tuple[tuple[str, ...], ...] = ((), ("sex",), ("sex", "since"))
 Rows = list[str]
@@ -47,9 +47,9 @@ def sums(
     folder.mkdir()
     lines = [f"{unit},{row}" if by_ids else row for unit, rows in units.items() for row in rows]
     source = write_csv(folder, *lines, header=f"person,{HEADER}" if by_ids else HEADER)
-    table = ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB", amounts=AMOUNTS)
+    table = ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB", lattices=LATTICES)
     summed = SnapshotSums(table, contract)
-    return [(handle, handle._read()) for clique in CLIQUES for handle in summed.sums(clique, AMOUNTS)]
+    return [(handle, handle._read()) for clique in CLIQUES for handle in summed.sums(clique, LATTICES)]
 
 
 def contract_for(folder: Path, rows_per_unit: int, adjacency: Adjacency) -> tuple[Contract, bool]:
@@ -81,14 +81,14 @@ def test_a_unit_moves_the_numbers_by_the_moves_of_the_event_at_most(
         )
         for (handle, exact), (_, neighbour) in pairs:
             change = np.abs(exact - neighbour)
-            width = handle.amounts.width
+            width = handle.lattices.width
             event = CellSumQuery(handle, LaplaceNoise(Fraction(1))).event(relation)
             assert sum(event.moves) == rows_per_unit * width * (1 if adjacency == "add_remove" else 2)
             assert change.sum() <= sum(event.moves)
             assert (change.astype(object) ** 2).sum() <= sum(move * move for move in event.moves)
             if change.sum() == sum(event.moves):
-                reached.add((handle.clique, handle.amounts.column))
-    assert reached >= {(("sex", "since"), each.column) for each in AMOUNTS}
+                reached.add((handle.clique, handle.lattices.column))
+    assert reached >= {(("sex", "since"), each.column) for each in LATTICES}
 
 
 def wrong(exact: NDArray[np.int64], width: int) -> NDArray[np.int64]:
@@ -106,7 +106,7 @@ def test_numbers_that_count_a_row_twice_move_beyond_it(tmp_path: Path, rows_per_
     both = sums(units, contract, tmp_path / "a", by_ids)
     less = sums({"p2": units["p2"]}, contract, tmp_path / "b", by_ids)
     for (handle, exact), (_, neighbour) in zip(both, less, strict=True):
-        width = handle.amounts.width
+        width = handle.lattices.width
         assert np.abs(exact - neighbour).sum() == rows_per_unit * width
         assert np.abs(wrong(exact, width) - wrong(neighbour, width)).sum() == 2 * rows_per_unit * width
 
@@ -122,13 +122,13 @@ def test_a_column_whose_missing_values_are_mapped_has_two_numbers_that_move_alik
     assert mapped != text
     (tmp_path / "mapped.yaml").write_text(mapped)
     contract = load_contract(tmp_path / "mapped.yaml")
-    amounts = replace(AMOUNTS[1], counts_missing=False)
+    lattices = replace(LATTICES[1], counts_missing=False)
     found = []
     for place, rows in enumerate((["1,F,,2020-06-01"], ["1,F,nan,2020-06-01"], ["1,F,30,2020-06-01"])):
         folder = tmp_path / str(place)
         folder.mkdir()
         source = write_csv(folder, *rows)
-        table = ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB", amounts=(amounts,))
-        [handle] = SnapshotSums(table, contract).sums((), [amounts])
+        table = ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB", lattices=(lattices,))
+        [handle] = SnapshotSums(table, contract).sums((), [lattices])
         found.append(handle._read().tolist())
     assert found == [[8, 32]] * 3

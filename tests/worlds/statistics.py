@@ -68,9 +68,9 @@ class StatisticsScenario(SyntheticScenario):
     def taken(self, folder: Path, spec: ReleaseSpec, contract: Contract) -> PrivateTable:
         """Write made-up rows and take them in."""
         self.frame().select(contract.source_columns).write_parquet(folder / "stays.parquet")
-        amounts = spec.product.amounts(contract)
+        lattices = spec.product.lattices(contract)
         return ingest(
-            spec.source, contract, folder=folder / "private", key=KEY, memory_limit="256MB", amounts=amounts
+            spec.source, contract, folder=folder / "private", key=KEY, memory_limit="256MB", lattices=lattices
         )
 
     def frame(self) -> pl.DataFrame:

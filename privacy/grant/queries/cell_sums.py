@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
-from contracts.domains.amounts import lattice_problems
+from contracts.domains.value_lattices import lattice_problems
 from privacy.accounting.events import CountNoise
 from privacy.grant.measurement import CellSumMeasurement, DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
@@ -48,7 +48,7 @@ class CellSumQuery(Query[CellSumMeasurement]):
         Raises:
             ValueError: with what is allowed.
         """
-        lattice = self.sums.amounts.lattice
+        lattice = self.sums.addends.lattice
         problems = lattice_problems(lattice.low, lattice.high, lattice.step, relation.rows_per_unit)
         if problems:
             raise ValueError(f"{problems[0].found}, allowed {problems[0].allowed}")
@@ -56,11 +56,11 @@ class CellSumQuery(Query[CellSumMeasurement]):
     def event(self, relation: Relation) -> CountNoise:
         """Return the event of the noise, its scale calibrated to how far one unit moves the sums."""
         terms = {"adjacency": relation.adjacency, "rows_per_unit": relation.rows_per_unit}
-        return cell_sum_event(self.noise, self.sums.amounts, **terms)  # type: ignore[arg-type]
+        return cell_sum_event(self.noise, self.sums.addends, **terms)  # type: ignore[arg-type]
 
     def identity(self, relation: Relation, place: int) -> Mapping[str, Any]:
         """Return the lattice, and the resolution of a tree."""
-        return {"amounts": self.sums.amounts.to_json()}
+        return {"addends": self.sums.addends.to_json()}
 
     def sample(
         self, exact: tuple[Any, ...], *, event: CountNoise, noise: NoiseSource, stage: DrawStage
@@ -73,7 +73,7 @@ class CellSumQuery(Query[CellSumMeasurement]):
         (draw,) = drawn
         entered = draw.number, draw.sha256
         return CellSumMeasurement(
-            draw.key, draw.clique, self.sums.amounts, draw.values, event, variance(event), *entered
+            draw.key, draw.clique, self.sums.addends, draw.values, event, variance(event), *entered
         )
 
 

@@ -37,10 +37,10 @@ def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
     with step("measure") as bar:
         for name in dict.fromkeys(draw.table for draw in plan.draws):
             draws = plan.of_table(name)
-            amounts = [draw.amounts for draw in draws if draw.amounts is not None]
-            handles = iter(sums.sums(draws[0].clique, amounts) if amounts else ())
+            addends = [draw.addends for draw in draws if draw.addends is not None]
+            handles = iter(sums.sums(draws[0].clique, addends) if addends else ())
             for draw in draws:
-                if draw.amounts is None:
+                if draw.addends is None:
                     query = MarginalQuery(counts.marginal(draw.clique), draw.noise)
                     drawn.append(making.grant.draw(query, key=draw.key))
                 else:
@@ -64,8 +64,8 @@ def released_tables(
     for table in tables:
         draws = plan.of_table(table.name)
         found = {
-            None if draw.amounts is None else draw.amounts.key: NoisyNumbers(
-                numbers[draw.key].values, draw.event, draw.amounts
+            None if draw.addends is None else draw.addends.key: NoisyNumbers(
+                numbers[draw.key].values, draw.event, draw.addends
             )
             for draw in draws
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from contracts.contract.contract import Contract
-from contracts.domains.amount_trees import AmountTree
+from contracts.domains.value_trees import ValueTree
 from contracts.errors import SpecRefused
 from contracts.reading.scalars import Problem, spelled
 from contracts.release.spec import ReleaseSpec
@@ -53,7 +53,7 @@ class StatisticsPlanning:
 
     def needs(self, plan: StatisticsPlan) -> Needs:
         """Memory and disk of all numbers."""
-        leaves = max((draw.amounts.leaves for draw in plan.draws if isinstance(draw.amounts, AmountTree)), default=0)
+        leaves = max((draw.addends.leaves for draw in plan.draws if isinstance(draw.addends, ValueTree)), default=0)
         megabytes = (plan.numbers * _BYTES_PER_NUMBER + leaves * _BYTES_PER_LEAF) / _MEGABYTE
         return Needs(megabytes, megabytes / 5, ("product", "tables"))
 

@@ -202,9 +202,9 @@ class StatisticsChecks:
                 continue
             if draw.key not in noisy:
                 return None
-            amounts = draw.amounts.amounts if isinstance(draw, CellSumDraw) else None
-            numbers = NoisyNumbers(noisy[draw.key], event, amounts)  # type: ignore[arg-type]
-            found[None if amounts is None else amounts.key] = numbers
+            addends = draw.addends.addends if isinstance(draw, CellSumDraw) else None
+            numbers = NoisyNumbers(noisy[draw.key], event, addends)  # type: ignore[arg-type]
+            found[None if addends is None else addends.key] = numbers
         return found
 
     def _check_files_of(
@@ -270,7 +270,7 @@ def _in_pairs(at: str, found: list[Any], expected: list[Any]) -> list[tuple[str,
 
 
 def _amounts(draw: FittedDraw) -> dict[str, Any] | None:
-    return draw.amounts.model_dump(exclude_none=True) if isinstance(draw, CellSumDraw) else None
+    return draw.addends.model_dump(exclude_none=True) if isinstance(draw, CellSumDraw) else None
 
 
 def _check_noise(replay: StatisticsReplay, meaning: StatisticsMeaning, where: str) -> list[Finding]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 import numpy as np
 
 from contracts.contract.column import Cells, Labelled
-from contracts.domains.amount_trees import AmountTree
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_trees import ValueTree
 from contracts.message import message
 from contracts.reading.scalars import parse_bound, plain_text
 from privacy.accounting.events import event_from_json
@@ -34,7 +34,7 @@ PART: Final = "part"
 """The column of a file that says which number of a cell a row has."""
 
 
-class AmountsStatement(Statement):
+class AddendsStatement(Statement):
     """The lattice on which a column was added up; with a resolution, the tree of counts over it."""
 
     column: StatedText
@@ -45,22 +45,22 @@ class AmountsStatement(Statement):
     resolution: StatedText | None = None
 
     @property
-    def amounts(self) -> AmountRange | AmountTree:
+    def addends(self) -> ValueLattice | ValueTree:
         """The lattice, or the tree.
 
         Raises:
             ValueError: an end or the step is no number, or one that no contract can have.
         """
         low, high, step = (parse_bound(text) for text in (self.low, self.high, self.step))
-        lattice = AmountRange(self.column, low, high, step, self.counts_missing)
-        return lattice if self.resolution is None else AmountTree(lattice, parse_bound(self.resolution))
+        lattice = ValueLattice(self.column, low, high, step, self.counts_missing)
+        return lattice if self.resolution is None else ValueTree(lattice, parse_bound(self.resolution))
 
 
 class CellSumDraw(FittedDraw):
     """Noisy sums of a column by cell, in a file of their own."""
 
     kind: Literal["cell_sums"]
-    amounts: AmountsStatement
+    addends: AddendsStatement
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class CellSumForm(DrawForm[CellSumMeasurement, CellSumDraw]):
     ) -> Iterator[WrittenFile]:
         """Write each, a row a cell and part."""
         for each in drawn:
-            cells, width = PartedCells(facts.contract, each.amounts.part_names), half_width(each.event, CONFIDENCE)
+            cells, width = PartedCells(facts.contract, each.addends.part_names), half_width(each.event, CONFIDENCE)
             parted = Measurement(
                 each.key, (*each.clique, PART), each.values, each.event, each.variance, each.number, each.sha256
             )
@@ -142,19 +142,19 @@ class CellSumForm(DrawForm[CellSumMeasurement, CellSumDraw]):
         return {
             "clique": list(released.clique),
             "shape": list(released.values.shape),
-            "amounts": released.amounts.to_json(),
+            "addends": released.addends.to_json(),
         }
 
     def described(self, released: CellSumMeasurement, key: str) -> dict[str, Any]:
         """Describe the draw: what is added up, its sensitivity, its noise [steps]."""
-        moves, amounts = released.event.moves, released.amounts.lattice
+        moves, addends = released.event.moves, released.addends.lattice
         return {
-            "what": "sums" if amounts is released.amounts else message("tree of counts"),
-            "of": amounts.column,
+            "what": "sums" if addends is released.addends else message("tree of counts"),
+            "of": addends.column,
             "columns": list(released.clique),
             "numbers": released.values.size,
-            "clip": f"[{plain_text(amounts.low)}, {plain_text(amounts.high)}]",
-            "steps_of": plain_text(amounts.step),
+            "clip": f"[{plain_text(addends.low)}, {plain_text(addends.high)}]",
+            "steps_of": plain_text(addends.step),
             "l1_sensitivity": sum(map(abs, moves)),
             "l2_sensitivity_squared": sum(move * move for move in moves),
             "noise": noise_words(released.event),
@@ -192,13 +192,13 @@ def cell_sum_words(column: str, by: Sequence[str]) -> str:
 
 def sums_name(measurement: CellSumMeasurement) -> str:
     """Name a draw's file after its number, its columns and what is added up."""
-    return file_name(measurement.number, (*measurement.clique, measurement.amounts.column))
+    return file_name(measurement.number, (*measurement.clique, measurement.addends.column))
 
 
 def _named(measurement: CellSumMeasurement) -> str:
     """Name what was drawn: a column that was added up, or a tree of counts over one."""
-    column = measurement.amounts.column
-    summed = isinstance(measurement.amounts, AmountRange)
+    column = measurement.addends.column
+    summed = isinstance(measurement.addends, ValueLattice)
     return column if summed else message("a tree of counts of {column}", column=column)
 
 
@@ -206,4 +206,4 @@ def _measurement(draw: CellSumDraw) -> CellSumMeasurement:
     event: Any = event_from_json(draw.event)
     values = np.broadcast_to(np.int64(0), draw.shape)  # only its shape is read
     entered = draw.number, draw.sha256
-    return CellSumMeasurement(draw.key, draw.clique, draw.amounts.amounts, values, event, variance(event), *entered)
+    return CellSumMeasurement(draw.key, draw.clique, draw.addends.addends, values, event, variance(event), *entered)

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
 from contracts.message import AND, joined, message
 from contracts.release.statistic_forms import COUNT, QUANTILES
 from contracts.release.statistics import NEAR_ZERO, Statistic, StatisticsProduct, StatisticsTable
@@ -134,14 +134,14 @@ class _Numbers:
     values: NDArray[np.float64]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
-    amounts: AmountRange | None
+    lattice: ValueLattice | None
 
     @property
     def clip(self) -> tuple[float, float] | None:
         """Between which numbers a mean or a quantile must lie; None of others."""
-        if self.amounts is None or self.statistic.what not in ("mean", QUANTILES):
+        if self.lattice is None or self.statistic.what not in ("mean", QUANTILES):
             return None
-        return float(self.amounts.low), float(self.amounts.high)
+        return float(self.lattice.low), float(self.lattice.high)
 
 
 def statistics_views(
@@ -171,7 +171,7 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
     contract = version.contract
     [stated] = [each for each in version.replay["tables"] if each["name"] == table.name]
     data = pq.read_table(pa.BufferReader(version.read(stated["data"])))
-    lattices = {each.column: each for each in table.amounts(contract)}
+    lattices = {each.column: each for each in table.lattices(contract)}
     numbers = [_numbers(each, data, lattices.get(str(each.column))) for each in _single(table)]
     near, impossible = _column(data, NEAR_ZERO), contract.impossible(table.by).reshape(-1)
     chosen, cells = _chosen(numbers, most)
@@ -208,9 +208,9 @@ def _single(table: StatisticsTable) -> list[Statistic]:
     return found
 
 
-def _numbers(statistic: Statistic, data: pa.Table, amounts: AmountRange | None) -> _Numbers:
+def _numbers(statistic: Statistic, data: pa.Table, lattice: ValueLattice | None) -> _Numbers:
     values, lower, upper = (_column(data, name).astype(np.float64) for name in statistic.published)
-    return _Numbers(statistic, values, lower, upper, amounts)
+    return _Numbers(statistic, values, lower, upper, lattice)
 
 
 def _column(data: pa.Table, name: str) -> NDArray[Any]:
@@ -272,34 +272,34 @@ def _scale(numbers: _Numbers, cells: list[int]) -> tuple[tuple[float, float], bo
     return (part, True) if zoomed and part[0] < part[1] else (clip, False)
 
 
-def _draw_terms(version: _Version, keys: Sequence[str], lattices: Mapping[str, AmountRange]) -> list[DrawTerms]:
+def _draw_terms(version: _Version, keys: Sequence[str], lattices: Mapping[str, ValueLattice]) -> list[DrawTerms]:
     """Say of each draw of a table what it added up, and how."""
     terms, draws = [], {draw["key"]: draw for draw in version.values["ledger.draws"]}
     for key in keys:
-        amounts = lattices.get(draws[key].get("of", ""))
-        words = [] if amounts is None else lattice_words(amounts, version.contract)
-        terms.append(DrawTerms(None if amounts is None else amounts.column, words, draws[key]))
+        lattice = lattices.get(draws[key].get("of", ""))
+        words = [] if lattice is None else lattice_words(lattice, version.contract)
+        terms.append(DrawTerms(None if lattice is None else lattice.column, words, draws[key]))
     return terms
 
 
-def _expected(version: _Version, table: StatisticsTable, lattices: Mapping[str, AmountRange]) -> list[str]:
+def _expected(version: _Version, table: StatisticsTable, lattices: Mapping[str, ValueLattice]) -> list[str]:
     """Say how wide intervals were expected to be from the declared noise alone."""
     told = [each for each in version.values["utility.expected_error"] if each["table"] == table.name]
     lines: list[str] = []
     for statistic in _single(table):
         errors = [each for each in told if each["statistic"] == statistic.published[0]]
-        name, amounts = statistic_name(statistic), lattices.get(str(statistic.column))
+        name, lattice = statistic_name(statistic), lattices.get(str(statistic.column))
         if errors[0]["rows"] == IN_RANKS:
             rows = brief(float(errors[0]["half_width_95"]))
             lines.append(
                 message("{statistic}: within {rows} rows of its rank in every cell", statistic=name, rows=rows)
             )
             continue
-        if errors[0]["rows"] == ANY_SIZE or amounts is None:
+        if errors[0]["rows"] == ANY_SIZE or lattice is None:
             width = brief(float(errors[0]["half_width_95"]))
             lines.append(message("{statistic}: ±{width} in every cell", statistic=name, width=width))
             continue
-        most = float(amounts.high - amounts.low) if statistic.over is None else inf
+        most = float(lattice.high - lattice.low) if statistic.over is None else inf
         parts = [within_rows(float(each["half_width_95"]), each["rows"], most) for each in errors]
         lines.append(message("{statistic}: {widths}", statistic=name, widths=joined(parts)))
     return lines

@@ -7,7 +7,7 @@ from math import ceil, floor, isinf, log10
 from typing import Final
 
 from contracts.contract.contract import Contract
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
 from contracts.message import joined, message
 from contracts.reading.scalars import plain_text
 from contracts.release.statistic_forms import QUANTILES
@@ -61,18 +61,18 @@ def round_end(end: float) -> float:
     return float(f"{(ceil if end > 0 else floor)(end / unit) * unit:.6g}")
 
 
-def lattice_words(amounts: AmountRange, contract: Contract) -> list[str]:
+def lattice_words(lattice: ValueLattice, contract: Contract) -> list[str]:
     """Say which values count as which, and how missing ones do."""
-    low, high, step = (plain_number(each) for each in (amounts.low, amounts.high, amounts.step))
+    low, high, step = (plain_number(each) for each in (lattice.low, lattice.high, lattice.step))
     clip = message(
         "values below {low} count as {low}, values above {high} as {high}; values are rounded to steps of {step}",
         low=low,
         high=high,
         step=step,
     )
-    if amounts.counts_missing:
+    if lattice.counts_missing:
         return [clip, message("rows without a value are counted as rows, but enter no sum and no mean")]
-    return [clip, message("a missing value counts as {value}", value=contract.column(amounts.column).domain.nulls.to)]
+    return [clip, message("a missing value counts as {value}", value=contract.column(lattice.column).domain.nulls.to)]
 
 
 def plain_number(number: Decimal) -> str:

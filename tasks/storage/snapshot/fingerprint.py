@@ -6,12 +6,12 @@ import hashlib
 import hmac
 
 from contracts.canonical import canonical_json
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
 from contracts.release.spec import Source
 from tasks.storage.snapshot.snapshot import subkey
 
 
-def fingerprint(source: Source, marks: object, key: bytes, amounts: tuple[AmountRange, ...] = ()) -> str:
+def fingerprint(source: Source, marks: object, key: bytes, lattices: tuple[ValueLattice, ...] = ()) -> str:
     """Fingerprint a source, and what is made of it beside its codes, under a key.
 
     Any write to the source changes it (a copy of the same bytes does too; reading again then costs time only).
@@ -20,14 +20,14 @@ def fingerprint(source: Source, marks: object, key: bytes, amounts: tuple[Amount
         source: the source.
         marks: what changes when it is written: sizes, times and inodes of files, tags of objects.
         key: the workspace's snapshot key.
-        amounts: what is encoded beside the codes, to be added up.
+        lattices: what is encoded beside the codes, to be added up.
     Returns:
         HMAC-SHA256, 64 hexadecimal digits.
     """
     what = [str(source.path), source.format, source.files, source.table, source.select, source.delimiter]
     if source.types:
         what += [f"{name}: {kind}" for name, kind in sorted(source.types.items())]
-    what += [each.name for each in amounts]
+    what += [each.name for each in lattices]
     return hmac.digest(
         subkey(key, "fingerprint"), canonical_json({"what": what, "marks": marks}), hashlib.sha256
     ).hex()

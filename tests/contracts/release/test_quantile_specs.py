@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from contracts.contract.contract import Contract
-from contracts.domains.amount_trees import AmountTree
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_trees import ValueTree
 from contracts.release.statistics import Statistic, StatisticsProduct
 from contracts.release.statistics_rules import statistics_problems
 from tests.worlds.statistics import StatisticsScenario
@@ -48,10 +48,10 @@ def test_each_quantile_has_three_columns_and_all_have_one_draw(stays: Contract) 
     assert table.of[2].published == tuple(f"{name}_bill{end}" for name in ("q2.5", "q50", "q90") for end in ends)
     (first, lattice), (second, tree) = table.draws(stays)
     assert (first, second) == ("table:ward/bill", "table:ward/quantiles/bill")
-    assert isinstance(lattice, AmountRange)
-    assert isinstance(tree, AmountTree)
+    assert isinstance(lattice, ValueLattice)
+    assert isinstance(tree, ValueTree)
     assert (tree.lattice, tree.resolution) == (lattice, Decimal("0.5"))
-    assert product.amounts(stays) == (lattice,)
+    assert product.lattices(stays) == (lattice,)
     assert lattice.key != tree.key == table.of[2].key
     assert not list(statistics_problems(product, stays))
 

@@ -64,13 +64,13 @@ def test_a_spec_of_statistics_loads_with_names_lattices_and_weights(tmp_path: Pa
         ("sex", ("sex",), ("age",), 1),
         ("pay", ("job", "sex"), ("income", "age"), 2),
     ]
-    [age] = sex.amounts(contract)
+    [age] = sex.lattices(contract)
     assert (age.column, age.low, age.high, age.step, age.width, age.parts) == ("age", 17, 90, 1, 73, 3)
-    income, age = pay.amounts(contract)
+    income, age = pay.lattices(contract)
     assert (income.low, income.high, income.step, income.width, income.parts) == (0, 1, Decimal("0.1"), 10, 2)
     assert (age.low, age.high, age.step, age.width) == (20, 90, 7, 10)
     assert product.names(contract) == ("age", "sex", "job", "income")
-    assert len(product.amounts(contract)) == 3
+    assert len(product.lattices(contract)) == 3
     assert (product.keeps_total, product.reads_rows) == (False, True)
 
 

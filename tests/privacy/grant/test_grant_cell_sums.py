@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
-from contracts.domains.amounts import WIDEST, AmountRange
+from contracts.domains.value_lattices import WIDEST, ValueLattice
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, PrivacyEvent, ZeroConcentrated
@@ -30,15 +30,15 @@ from tests.privacy.noise.noise_statistics import dkw_rejects, laplace_cdf
 
 LAPLACE, GAUSSIAN = LaplaceNoise(Fraction(1, 2)), GaussianNoise(Fraction(1, 100))
 BUDGET: tuple[PrivacyEvent, ...] = (ZeroConcentrated(Fraction(1)),)
-WAGE = AmountRange("wage", Decimal(0), Decimal(50), Decimal("0.5"), counts_missing=True)
+WAGE = ValueLattice("wage", Decimal(0), Decimal(50), Decimal("0.5"), counts_missing=True)
 EXACT = np.arange(18, dtype=np.int64).reshape(2, 3, 3) * 100
 
 
-def handle(exact: NDArray[np.int64] | None = EXACT, amounts: AmountRange = WAGE, **changed: Any) -> PrivateCellSums:
+def handle(exact: NDArray[np.int64] | None = EXACT, addends: ValueLattice = WAGE, **changed: Any) -> PrivateCellSums:
     """A handle on sums; without any, opening it fails the test."""
     read = (lambda _: pytest.fail("sums were read")) if exact is None else (lambda _: exact)
     shape = EXACT.shape[:-1] if exact is None else exact.shape[:-1]
-    made = PrivateCellSums(("sex", "job")[: len(shape)], shape, amounts, KEYED_HASH, "b" * 64, read)
+    made = PrivateCellSums(("sex", "job")[: len(shape)], shape, addends, KEYED_HASH, "b" * 64, read)
     return replace(made, **changed)
 
 
@@ -73,7 +73,7 @@ def test_values_are_exact_ones_with_the_noise_of_the_derived_event(
     assert drawn.event == event
     assert event.moves == ((100 * rows,) if adjacency == "add_remove" else (100 * rows, 100 * rows))
     assert isinstance(event, DiscreteLaplace if noise is LAPLACE else DiscreteGaussian)
-    assert (drawn.clique, drawn.amounts, drawn.values.shape) == (("sex", "job"), WAGE, (2, 3, 3))
+    assert (drawn.clique, drawn.addends, drawn.values.shape) == (("sex", "job"), WAGE, (2, 3, 3))
     entered = [entry.body for entry in ledger.journal() if entry.kind == "noise_drawn"]
     assert [(body["event"], body["sha256"]) for body in entered] == [(event.to_json(), drawn.sha256)]
     away = (drawn.values - EXACT) / drawn.variance**0.5
@@ -125,7 +125,7 @@ def test_a_run_that_resumes_gets_the_same_values(sqlite_place: Place) -> None:
     replayed = measured(open_grant(ledger, "run-1"), handle(None))
     assert np.array_equal(replayed.values, first.values)
     assert (replayed.event, replayed.sha256, replayed.number) == (first.event, first.sha256, first.number)
-    assert replayed.amounts == WAGE
+    assert replayed.addends == WAGE
 
 
 @pytest.mark.parametrize("what", OTHERS)
@@ -166,7 +166,7 @@ def test_a_lattice_beyond_64_bits_is_refused_before_anything_is_read(
     sqlite_place: Place, rows: int, high: int, fits: bool
 ) -> None:
     """The bound is on the steps of all rows of a unit."""
-    fine = AmountRange("wage", Decimal(0), Decimal(high), Decimal(1), counts_missing=True)
+    fine = ValueLattice("wage", Decimal(0), Decimal(high), Decimal(1), counts_missing=True)
     _, grant = opened(sqlite_place, rows_per_unit=rows)
     if fits:
         assert measured(grant, handle(EXACT, fine)).event.moves == (WIDEST,)
@@ -179,6 +179,6 @@ def test_a_lattice_without_a_whole_number_of_steps_is_refused_before_anything_is
     """A step that does not divide the range would understate how far one row moves the sums."""
     _, grant = opened(place)
     for low, high, step in (("0", "50", "30"), ("50", "0", "1"), ("0", "50", "-1"), ("0", "1e9", "0.1")):
-        other = AmountRange("wage", Decimal(low), Decimal(high), Decimal(step), counts_missing=True)
+        other = ValueLattice("wage", Decimal(low), Decimal(high), Decimal(step), counts_missing=True)
         with pytest.raises(ValueError, match="allowed"):
             measured(grant, handle(None, other))

@@ -13,12 +13,12 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.cell_sums import PrivateCellSums, cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event
 
-AMOUNTS = AmountRange("wage", Decimal(0), Decimal(50), Decimal("0.5"), counts_missing=True)
+ADDENDS = ValueLattice("wage", Decimal(0), Decimal(50), Decimal("0.5"), counts_missing=True)
 Losses = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Privacy losses, and how likely each is."""
 
@@ -108,7 +108,7 @@ def test_the_event_is_that_of_rows_that_weigh_the_width(
     """Its loss is what was asked for, whatever the lattice: only the scale follows the width."""
     scales = []
     for rows in (1, 2, 3):
-        event = cell_sum_event(noise, AMOUNTS, adjacency=adjacency, rows_per_unit=rows)
+        event = cell_sum_event(noise, ADDENDS, adjacency=adjacency, rows_per_unit=rows)
         steps = 100 * rows
         assert event.moves == ((steps,) if adjacency == "add_remove" else (steps, steps))
         assert event == noise_event(noise, adjacency=adjacency, rows_per_unit=steps)
@@ -124,7 +124,7 @@ def test_the_event_is_that_of_rows_that_weigh_the_width(
 
 def test_a_handle_shows_and_pickles_nothing() -> None:
     for clique, shown in ((("sex", "job"), "sex×job"), ((), "nothing")):
-        handle = PrivateCellSums(clique, (2, 3)[: len(clique)], AMOUNTS, "c" * 64, "b" * 64, lambda _: np.zeros(3))
+        handle = PrivateCellSums(clique, (2, 3)[: len(clique)], ADDENDS, "c" * 64, "b" * 64, lambda _: np.zeros(3))
         assert repr(handle) == f"PrivateCellSums(wage by {shown})"
         with pytest.raises(TypeError, match="stay in this process"):
             pickle.dumps(handle)

@@ -161,7 +161,7 @@ def test_private_references_show_nothing_and_refuse_pickling(table: PrivateTable
         ("._counted", ["privacy/snapshots/snapshot_counts.py"]),
         ("count_marginals(", ["privacy/snapshots/shared_scan.py", "privacy/snapshots/snapshot_counts.py"]),
         ("count_populated(", ["privacy/snapshots/shared_scan.py", "privacy/snapshots/snapshot_counts.py"]),
-        ("sum_amounts(", ["privacy/snapshots/shared_scan.py", "privacy/snapshots/snapshot_sums.py"]),
+        ("sum_offsets(", ["privacy/snapshots/shared_scan.py", "privacy/snapshots/snapshot_sums.py"]),
         ("count_leaves(", ["privacy/snapshots/shared_scan.py", "privacy/snapshots/snapshot_sums.py"]),
         (".counted_cells(", ["privacy/snapshots/snapshot_counts.py"]),
         ("cells_of(", ["contracts/sql/portable/staging.py", "tasks/storage/engines/stage.py"]),

@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
 from privacy.private_table import PrivateTable
 from privacy.snapshots import snapshot_sums as sums_module
-from privacy.snapshots.shared_scan import sum_amounts
+from privacy.snapshots.shared_scan import sum_offsets
 from privacy.snapshots.snapshot_sums import SnapshotSums
 
 ADULT = Path(__file__).parents[3] / "examples" / "adult" / "adult.odcs.yaml"
 CLIQUES = [(), ("sex",), ("education", "income"), ("income", "education"), ("marital-status", "sex", "income")]
-AMOUNTS = (
-    AmountRange("age", Decimal(17), Decimal(90), Decimal(1), counts_missing=True),
-    AmountRange("capital-gain", Decimal(0), Decimal(99999), Decimal(1), counts_missing=False),
-    AmountRange('of "quotes"', Decimal(0), Decimal(10**9), Decimal(1), counts_missing=True),
+ADDENDS = (
+    ValueLattice("age", Decimal(17), Decimal(90), Decimal(1), counts_missing=True),
+    ValueLattice("capital-gain", Decimal(0), Decimal(99999), Decimal(1), counts_missing=False),
+    ValueLattice('of "quotes"', Decimal(0), Decimal(10**9), Decimal(1), counts_missing=True),
 )
 ROWS = 700
 
@@ -39,10 +39,10 @@ def contract() -> Contract:
 
 @pytest.fixture(scope="module")
 def rows(contract: Contract) -> dict[str, NDArray[np.int64]]:
-    """Random codes, and random amounts with the ends among them; 0 is a missing value."""
+    """Random codes, and random offsets with the ends among them; 0 is a missing value."""
     random = np.random.default_rng(3)
     codes = {column.name: random.integers(0, column.size, ROWS) for column in contract.columns}
-    for each in AMOUNTS:
+    for each in ADDENDS:
         values = random.integers(1, each.width + 2, ROWS)
         values[:40:2], values[1:40:2] = 1, each.width + 1
         codes[each.name] = np.where(random.random(ROWS) < 0.2, 0, values) if each.counts_missing else values
@@ -64,17 +64,17 @@ def stored(path: Path, contract: Contract, rows: dict[str, NDArray[np.int64]]) -
 
 
 def brute_force(
-    contract: Contract, rows: dict[str, NDArray[np.int64]], clique: tuple[str, ...], amounts: AmountRange
+    contract: Contract, rows: dict[str, NDArray[np.int64]], clique: tuple[str, ...], addends: ValueLattice
 ) -> NDArray[np.int64]:
     """Row by row, as the module's docstring says; no array is added to another."""
-    exact = np.zeros((*contract.shape(clique), amounts.parts), dtype=np.int64)
+    exact = np.zeros((*contract.shape(clique), addends.parts), dtype=np.int64)
     for place in range(len(next(iter(rows.values())))):
-        cell, amount = tuple(int(rows[name][place]) for name in clique), int(rows[amounts.name][place])
-        if amount == 0:
-            exact[(*cell, 2)] += amounts.width
+        cell, offset = tuple(int(rows[name][place]) for name in clique), int(rows[addends.name][place])
+        if offset == 0:
+            exact[(*cell, 2)] += addends.width
         else:
-            exact[(*cell, 0)] += amount - 1
-            exact[(*cell, 1)] += amounts.width - (amount - 1)
+            exact[(*cell, 0)] += offset - 1
+            exact[(*cell, 1)] += addends.width - (offset - 1)
     return exact
 
 
@@ -88,14 +88,14 @@ def test_sums_are_those_of_the_rows_over_the_full_domain(
     table: PrivateTable, contract: Contract, rows: dict[str, NDArray[np.int64]], clique: tuple[str, ...]
 ) -> None:
     """int64 above, below and missing; each row hands out `width` steps, so that they add up to rows times width."""
-    for handle in SnapshotSums(table, contract).sums(clique, AMOUNTS):
+    for handle in SnapshotSums(table, contract).sums(clique, ADDENDS):
         exact = opened(handle)
         assert exact.dtype == np.int64
         assert (handle.clique, handle.shape) == (clique, contract.shape(clique))
         assert (handle.keyed_hash, handle.contract_digest) == (table.keyed_hash, contract.digest)
-        np.testing.assert_array_equal(exact, brute_force(contract, rows, clique, handle.amounts))
-        assert exact.sum() == ROWS * handle.amounts.width
-        assert exact.shape == (*contract.shape(clique), handle.amounts.parts)
+        np.testing.assert_array_equal(exact, brute_force(contract, rows, clique, handle.addends))
+        assert exact.sum() == ROWS * handle.addends.width
+        assert exact.shape == (*contract.shape(clique), handle.addends.parts)
 
 
 def test_nobody_is_a_table_of_zeros(tmp_path: Path, contract: Contract, rows: dict[str, NDArray[np.int64]]) -> None:
@@ -104,7 +104,7 @@ def test_nobody_is_a_table_of_zeros(tmp_path: Path, contract: Contract, rows: di
         connection.execute("DELETE FROM codes")
     empty = PrivateTable(path, "f" * 64, contract.digest, "people.csv")
     for clique in ((), ("sex",)):
-        for handle in SnapshotSums(empty, contract).sums(clique, AMOUNTS):
+        for handle in SnapshotSums(empty, contract).sums(clique, ADDENDS):
             assert not opened(handle).any()
 
 
@@ -116,10 +116,10 @@ def test_sums_of_some_columns_are_added_up_in_one_scan_when_the_first_is_opened(
 
     def watched(path: Path, clique: tuple[str, ...], *rest: Any, **terms: Any) -> Any:
         scans.append(clique)
-        return sum_amounts(path, clique, *rest, **terms)
+        return sum_offsets(path, clique, *rest, **terms)
 
-    monkeypatch.setattr(sums_module, "sum_amounts", watched)
-    handles = SnapshotSums(table, contract).sums(("sex",), AMOUNTS)
+    monkeypatch.setattr(sums_module, "sum_offsets", watched)
+    handles = SnapshotSums(table, contract).sums(("sex",), ADDENDS)
     assert scans == []
     exact = [opened(handle) for handle in (*handles, *handles)]
     assert scans == [("sex",)]
@@ -129,7 +129,7 @@ def test_sums_of_some_columns_are_added_up_in_one_scan_when_the_first_is_opened(
 
 def test_the_largest_sums_fit_64_bits(tmp_path: Path, contract: Contract) -> None:
     """A billion steps a row, and a unit's share of them, as often as the docstring of the lattice says."""
-    wide = AMOUNTS[2]
+    wide = ADDENDS[2]
     codes = {column.name: np.zeros(3, dtype=np.int64) for column in contract.columns}
     table = stored(tmp_path / "w.duckdb", contract, {**codes, wide.name: np.array([wide.width + 1] * 3)})
     (handle,) = SnapshotSums(table, contract).sums((), [wide])
@@ -149,8 +149,8 @@ def test_only_the_snapshot_of_the_contract_is_added_up(table: PrivateTable, cont
 
 
 def test_a_lattice_that_the_snapshot_lacks_is_no_other_lattice(table: PrivateTable, contract: Contract) -> None:
-    """Amounts stand under the name of their lattice: another one is not there, and never taken for it."""
-    (handle,) = SnapshotSums(table, contract).sums((), [replace(AMOUNTS[0], high=Decimal(80))])
+    """Offsets stand under the name of their lattice: another one is not there, and never taken for it."""
+    (handle,) = SnapshotSums(table, contract).sums((), [replace(ADDENDS[0], high=Decimal(80))])
     with pytest.raises(duckdb.Error, match="not found"):
         opened(handle)
 
@@ -159,7 +159,7 @@ def test_a_handle_reads_the_lattice_that_its_price_is_derived_of(
     table: PrivateTable, contract: Contract, rows: dict[str, NDArray[np.int64]]
 ) -> None:
     """Whoever puts another lattice into a handle gets the sums of that one, and pays for it."""
-    narrow, wide = AMOUNTS[0], AMOUNTS[1]
+    narrow, wide = ADDENDS[0], ADDENDS[1]
     (made,) = SnapshotSums(table, contract).sums(("sex",), [narrow])
-    assert (replace(made, amounts=wide)._read() == brute_force(contract, rows, ("sex",), wide)).all()
+    assert (replace(made, addends=wide)._read() == brute_force(contract, rows, ("sex",), wide)).all()
     assert (made._read() == brute_force(contract, rows, ("sex",), narrow)).all()

@@ -88,10 +88,10 @@ def test_errors_are_foretold_as_they_will_be_published(mechanism: str, delta: st
     rows = 10_000
     drawn: dict[str | None, NoisyNumbers] = {}
     for draw in plan.of_table("sex"):
-        assert draw.amounts is not None
-        half = rows * draw.amounts.width // 2
-        values = np.array([[half, half, 0][: draw.amounts.parts]] * 2, dtype=np.int64)
-        drawn[draw.amounts.column] = NoisyNumbers(values, draw.event, draw.amounts)
+        assert draw.addends is not None
+        half = rows * draw.addends.width // 2
+        values = np.array([[half, half, 0][: draw.addends.parts]] * 2, dtype=np.int64)
+        drawn[draw.addends.column] = NoisyNumbers(values, draw.event, draw.addends)
     values = table_values(table, drawn, np.array([False, True]))
     for name, size, margin in (("count", None, 1.0), ("sum_pay", None, 1.0), ("mean_age", rows, 1e-4)):
         half_width = (values[f"{name}_high"][0] - values[f"{name}_low"][0]) / 2
@@ -108,11 +108,11 @@ def test_a_count_is_the_average_of_what_the_draws_give() -> None:
     product, plan = planned()
     table, draws = product.tables[0], plan.of_table("sex")
     drawn = {
-        draw.amounts.column: NoisyNumbers(
-            np.full((2, draw.amounts.parts), 100_000 * place, dtype=np.int64), draw.event, draw.amounts
+        draw.addends.column: NoisyNumbers(
+            np.full((2, draw.addends.parts), 100_000 * place, dtype=np.int64), draw.event, draw.addends
         )
         for place, draw in enumerate(draws, start=1)
-        if draw.amounts is not None
+        if draw.addends is not None
     }
     values = table_values(table, drawn, np.zeros(2, dtype=bool))  # type: ignore[arg-type]
     alone = [each.counts for each in drawn.values()]

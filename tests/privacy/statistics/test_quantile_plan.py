@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.domains.amount_trees import AmountTree
+from contracts.domains.value_trees import ValueTree
 from contracts.release.statistics import statistics_product
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
@@ -36,8 +36,8 @@ def test_each_column_of_quantiles_has_a_draw_and_a_share_of_its_own(tmp_path: Pa
     assert [draw.key for draw in draws] == ["table:ward/age", "table:ward/quantiles/age", "table:ward/quantiles/bill"]
     assert {draw.share for draw in draws} == {Fraction(1, 3)}
     for draw in draws[1:]:
-        tree = draw.amounts
-        assert isinstance(tree, AmountTree)
+        tree = draw.addends
+        assert isinstance(tree, ValueTree)
         assert isinstance(draw.event, DiscreteLaplace)
         assert isinstance(draw.noise, LaplaceNoise)
         assert draw.event.moves == (1,) * tree.levels
@@ -51,10 +51,10 @@ def test_gaussian_noise_pays_for_the_norm_of_a_row(tmp_path: Path) -> None:
     """Three rows of a unit are replaced: 2 L nodes move by 3, sigma^2 = 9 * 2 L / (2 rho), and not (2 L)^2."""
     scenario = replace(gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {ALONE}}}")
     _, (draw,) = planned(scenario, tmp_path)
-    assert isinstance(draw.amounts, AmountTree)
+    assert isinstance(draw.addends, ValueTree)
     assert isinstance(draw.event, DiscreteGaussian)
     assert isinstance(draw.noise, GaussianNoise)
-    levels = draw.amounts.levels
+    levels = draw.addends.levels
     assert draw.event.moves == (3,) * 2 * levels
     assert float(draw.event.sigma_squared) == pytest.approx(9 * levels / float(draw.noise.rho))
 
@@ -67,8 +67,8 @@ def test_the_expected_error_is_the_largest_of_a_rank(tmp_path: Path) -> None:
         ledger.close()
         (table,) = statistics_product(spec.product).tables
         draws = plan.of_table(table.name)
-        tree, event = draws[place].amounts, draws[place].event
-        assert isinstance(tree, AmountTree)
+        tree, event = draws[place].addends, draws[place].event
+        assert isinstance(tree, ValueTree)
         errors = {each.statistic: each for each in expected_errors(table, draws)}
         bounds = rank_bounds(tree, table.of[-2 if number == 0 else -1].quantiles[1], event, 0.95)
         assert errors["q50_age"].half_width == float(np.max(bounds[-1]))

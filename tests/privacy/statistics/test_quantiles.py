@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from contracts.domains.amount_trees import AmountTree
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_trees import ValueTree
 from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.uncertainty import variance
@@ -34,12 +34,12 @@ EXACT = DiscreteLaplace(Fraction(10**5), (1,))
 """Noise that is 0 for all practical purposes."""
 
 
-def tree_of(width: int, steps: int, *, missing: bool = False) -> AmountTree:
+def tree_of(width: int, steps: int, *, missing: bool = False) -> ValueTree:
     """Return a tree whose lattice has whole steps from 0."""
-    return AmountTree(AmountRange("income", Decimal(0), Decimal(width), Decimal(1), missing), Decimal(steps))
+    return ValueTree(ValueLattice("income", Decimal(0), Decimal(width), Decimal(1), missing), Decimal(steps))
 
 
-def event_of(kind: str, epsilon: Fraction, tree: AmountTree) -> CountNoise:
+def event_of(kind: str, epsilon: Fraction, tree: ValueTree) -> CountNoise:
     """Return the noise that a tree has for a charge."""
     if kind == "laplace":
         return DiscreteLaplace(laplace_inverse_scale(epsilon, tree.row_moves), tree.row_moves)
@@ -53,7 +53,7 @@ def noise(event: CountNoise, size: int) -> NDArray[np.int64]:
     return discrete_gaussian(size, sigma_squared=event.sigma_squared, source=SOURCE)
 
 
-def counted(values: NDArray[np.int64], tree: AmountTree, missing: int = 0) -> NDArray[np.int64]:
+def counted(values: NDArray[np.int64], tree: ValueTree, missing: int = 0) -> NDArray[np.int64]:
     """Count the nodes of a tree one by one."""
     leaf = {place: each for each in range(tree.leaves) for place in range(tree.first(each), tree.last(each) + 1)}
     leaves = Counter(leaf[int(value)] for value in values)
@@ -241,8 +241,8 @@ def test_an_empty_cell_has_the_whole_clip_for_an_interval_nearly_always() -> Non
 
 def test_values_are_the_doubles_nearest_to_the_lattice() -> None:
     """Steps of 0.1 from -0.3: no 0.30000000000000004 is published."""
-    lattice = AmountRange("share", Decimal("-0.3"), Decimal("0.6"), Decimal("0.1"), False)
-    tree = AmountTree(lattice, Decimal("0.1"))
+    lattice = ValueLattice("share", Decimal("-0.3"), Decimal("0.6"), Decimal("0.1"), False)
+    tree = ValueTree(lattice, Decimal("0.1"))
     for place, value in enumerate((-0.3, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)):
         exact = counted(np.full(50, place), tree)
         (found,) = estimate_quantiles(exact, tree, [Decimal("0.5")], event=EXACT, confidence=0.95)

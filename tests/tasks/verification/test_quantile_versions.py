@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.domains.amount_trees import AmountTree
+from contracts.domains.value_trees import ValueTree
 from privacy.snapshots.snapshot_sums import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
 from tasks.verify import verify
@@ -46,7 +46,7 @@ def test_a_version_with_quantiles_verifies(worlds: Worlds, scenario: StatisticsS
         for low, value, high in zip(table[f"{name}_low"], table[name], table[f"{name}_high"], strict=True):
             assert 0 <= low <= value <= high <= 99
             assert value == int(value)
-    assert [each["resolution"] for each in version.words["product.tables"][1]["amounts"]] == ["12.5"]
+    assert [each["resolution"] for each in version.words["product.tables"][1]["lattices"]] == ["12.5"]
 
 
 def test_cells_that_hold_nobody_have_the_whole_clip(worlds: Worlds) -> None:
@@ -64,7 +64,7 @@ def test_a_row_moves_one_node_of_each_level(tmp_path: Path, scenario: Statistics
     spec, contract, plan, ledger = scenario.prepared_of(tmp_path, StatisticsPlan)
     ledger.close()
     table = scenario.taken(tmp_path, spec, contract)
-    trees = [(draw, draw.amounts) for draw in plan.draws if isinstance(draw.amounts, AmountTree)]
+    trees = [(draw, draw.addends) for draw in plan.draws if isinstance(draw.addends, ValueTree)]
     assert len(trees) == 3
     with duckdb.connect(str(table.path), read_only=True) as connection:
         (number,) = connection.execute("SELECT count(*) FROM codes").fetchone() or (None,)
@@ -86,7 +86,7 @@ def test_leaves_count_the_rows_of_their_intervals(tmp_path: Path) -> None:
     spec, contract, plan, ledger = scenario.prepared_of(tmp_path, StatisticsPlan)
     ledger.close()
     table = scenario.taken(tmp_path, spec, contract)
-    (tree,) = [draw.amounts for draw in plan.of_table("all") if isinstance(draw.amounts, AmountTree)]
+    (tree,) = [draw.addends for draw in plan.of_table("all") if isinstance(draw.addends, ValueTree)]
     (handle,) = SnapshotSums(table, contract).sums((), [tree])
     bills = np.nan_to_num(scenario.frame()["bill"].to_numpy())
     offsets = np.round(np.clip(bills, 0, 500) / 2.5)
@@ -123,17 +123,17 @@ FORGERIES = {
         {8}, files=lambda folder: edit_table(folder / AGES, lambda table: table.take([1, 0, *range(2, len(table))]))
     ),
     "another resolution": Forgery(
-        {6}, record=lambda record: _tree_draw(record)["amounts"].update({"resolution": "2"})
+        {6}, record=lambda record: _tree_draw(record)["addends"].update({"resolution": "2"})
     ),
-    "no resolution": Forgery({6}, record=lambda record: _tree_draw(record)["amounts"].pop("resolution")),
+    "no resolution": Forgery({6}, record=lambda record: _tree_draw(record)["addends"].pop("resolution")),
     "a resolution that is no number": Forgery(
-        {6}, record=lambda record: _tree_draw(record)["amounts"].update({"resolution": "fine"})
+        {6}, record=lambda record: _tree_draw(record)["addends"].update({"resolution": "fine"})
     ),
     "a resolution of nothing": Forgery(
-        {6}, record=lambda record: _tree_draw(record)["amounts"].update({"resolution": "0"})
+        {6}, record=lambda record: _tree_draw(record)["addends"].update({"resolution": "0"})
     ),
     "a resolution of infinity": Forgery(
-        {6}, record=lambda record: _tree_draw(record)["amounts"].update({"resolution": "Infinity"})
+        {6}, record=lambda record: _tree_draw(record)["addends"].update({"resolution": "Infinity"})
     ),
     "fewer moves": Forgery({6}, record=_moved_less),
 }

@@ -106,8 +106,8 @@ def test_shares_are_by_weight_and_draws_of_a_table_share_alike(version: Version,
 def test_counts_sums_and_means_follow_from_one_draw(version: Version, name: str, key: str) -> None:
     """By exact fractions from the noisy file: a second derivation of every estimate that nothing cuts."""
     drawn, published = draw(version, f"table:{key}"), table(version, name)
-    low, high, step = (Decimal(drawn["amounts"][end]) for end in ("low", "high", "step"))
-    width, column = int((high - low) / step), drawn["amounts"]["column"]
+    low, high, step = (Decimal(drawn["addends"][end]) for end in ("low", "high", "step"))
+    width, column = int((high - low) / step), drawn["addends"]["column"]
     event: Any = event_from_json(drawn["event"])
     error = quantile(event, [1 / width] * drawn["shape"][-1], 0.95)
     checked = 0
@@ -196,7 +196,7 @@ def test_units_of_three_rows_under_replace_one_move_six_widths(units: Version) -
     for each in load(units.folder / "record.json")["replay"]["draws"]:
         width = 1
         if each["kind"] == "cell_sums":
-            low, high, step = (Decimal(each["amounts"][end]) for end in ("low", "high", "step"))
+            low, high, step = (Decimal(each["addends"][end]) for end in ("low", "high", "step"))
             width = int((high - low) / step)
         assert each["event"]["moves"] == [3 * width, 3 * width]
 
@@ -204,8 +204,8 @@ def test_units_of_three_rows_under_replace_one_move_six_widths(units: Version) -
 def test_the_record_tells_clip_step_and_what_intervals_say(version: Version) -> None:
     words = version.words
     told = {each["table"]: each for each in words["product.tables"]}
-    assert told["bills"]["amounts"] == [{"column": "bill", "clip": "[0, 500]", "steps_of": "2.5"}]
-    assert told["how many"]["amounts"] == "none"
+    assert told["bills"]["lattices"] == [{"column": "bill", "clip": "[0, 500]", "steps_of": "2.5"}]
+    assert told["how many"]["lattices"] == "none"
     assert "95 % of releases" in words["product.intervals"]
     assert [each["columns"] for each in words["product.measured"]][:2] == ["age by ward", "bill by ward × age"]
     errors = {

@@ -32,7 +32,7 @@ def draw(place: int, change: Change) -> Change:
 
 def lattice(place: int = 0, **changed: Any) -> Change:
     """State another lattice of a draw."""
-    return draw(place, lambda d: d["amounts"].update(changed))
+    return draw(place, lambda d: d["addends"].update(changed))
 
 
 def restated(folder: Path, name: str, place: int) -> None:
@@ -250,7 +250,7 @@ HOSTILE = (
 def test_a_lattice_that_is_none_is_a_finding_and_bounded_work(published: Version, tmp_path: Path, end: str) -> None:
     """Texts that are no number, not in their one form, or would be a gigabyte written out; never a traceback."""
     version = published.copy(tmp_path / "v")
-    before = load(version.folder / "record.json")["replay"]["draws"][0]["amounts"][end]
+    before = load(version.folder / "record.json")["replay"]["draws"][0]["addends"][end]
     for text in HOSTILE:
         forge(version, record=lattice(**{end: text}))
         report = verify(version.folder, public_key=version.key)

@@ -1,4 +1,4 @@
-"""Ingest beside a sum: amounts stand behind the codes, and a snapshot of other amounts is another snapshot."""
+"""Ingest beside a sum: offsets stand behind the codes, and a snapshot of other lattices is another snapshot."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import duckdb
 import pytest
 
 from contracts.contract.contract import Contract
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
 from contracts.release.spec import Source
 from privacy.private_table import PrivateTable
 from tasks.ingest import ingest
 from tasks.storage.snapshot.fingerprint import fingerprint
 from tests.tasks.intake import KEY, ROWS, make_contract, write_csv
 
-AGE = AmountRange("age", Decimal(0), Decimal(99), Decimal(1), counts_missing=True)
-WAGE = AmountRange("wage", Decimal(0), Decimal(100), Decimal("0.5"), counts_missing=True)
+AGE = ValueLattice("age", Decimal(0), Decimal(99), Decimal(1), counts_missing=True)
+WAGE = ValueLattice("wage", Decimal(0), Decimal(100), Decimal("0.5"), counts_missing=True)
 
 
-def taken(source: Source, contract: Contract, folder: Path, *amounts: AmountRange) -> PrivateTable:
-    return ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB", amounts=amounts)
+def taken(source: Source, contract: Contract, folder: Path, *lattices: ValueLattice) -> PrivateTable:
+    return ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB", lattices=lattices)
 
 
 def codes(table: PrivateTable) -> tuple[list[str], list[tuple[int, ...]]]:
@@ -31,7 +31,7 @@ def codes(table: PrivateTable) -> tuple[list[str], list[tuple[int, ...]]]:
         return [each[0] for each in found.description or ()], found.fetchall()
 
 
-def test_amounts_stand_behind_the_codes_row_by_row(tmp_path: Path) -> None:
+def test_lattices_stand_behind_the_codes_row_by_row(tmp_path: Path) -> None:
     """34, 17, "?" and 120 years; wages of 10.5, 700, none and 12.5: clipped, in steps, plus one; 0 is missing."""
     source, contract = write_csv(tmp_path, *ROWS), make_contract(tmp_path)
     names, rows = codes(taken(source, contract, tmp_path, AGE, WAGE))
@@ -41,7 +41,7 @@ def test_amounts_stand_behind_the_codes_row_by_row(tmp_path: Path) -> None:
     assert ([*plain[0]], [row[:4] for row in rows]) == (names[:4], plain[1])
 
 
-OTHERS: dict[str, tuple[AmountRange, ...]] = {
+OTHERS: dict[str, tuple[ValueLattice, ...]] = {
     "none": (),
     "one less": (AGE,),
     "one more": (AGE, WAGE, replace(WAGE, step=Decimal(1))),
@@ -53,7 +53,7 @@ OTHERS: dict[str, tuple[AmountRange, ...]] = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_a_snapshot_of_other_amounts_is_not_taken_up_and_has_another_hash(tmp_path: Path, what: str) -> None:
+def test_a_snapshot_of_other_lattices_is_not_taken_up_and_has_another_hash(tmp_path: Path, what: str) -> None:
     """Of the same source under the same contract; the snapshot is made again in its place."""
     source, contract = write_csv(tmp_path, *ROWS), make_contract(tmp_path)
     first = taken(source, contract, tmp_path, AGE, WAGE)
@@ -64,7 +64,7 @@ def test_a_snapshot_of_other_amounts_is_not_taken_up_and_has_another_hash(tmp_pa
     assert taken(source, contract, tmp_path, AGE, WAGE).keyed_hash == first.keyed_hash
 
 
-def test_a_snapshot_of_the_same_amounts_is_taken_up(tmp_path: Path) -> None:
+def test_a_snapshot_of_the_same_lattices_is_taken_up(tmp_path: Path) -> None:
     source, contract = write_csv(tmp_path, *ROWS), make_contract(tmp_path)
     first = taken(source, contract, tmp_path, AGE, WAGE)
     before = first.path.stat().st_mtime_ns
@@ -84,8 +84,8 @@ def test_a_value_that_moves_within_its_cell_changes_the_hash(tmp_path: Path) -> 
     assert hashes[0][1] != hashes[1][1]
 
 
-def test_a_fingerprint_tells_amounts_apart_and_is_as_before_without_them(tmp_path: Path) -> None:
+def test_a_fingerprint_tells_lattices_apart_and_is_as_before_without_them(tmp_path: Path) -> None:
     source = write_csv(tmp_path, *ROWS)
-    found = {what: fingerprint(source, [1], KEY, amounts) for what, amounts in OTHERS.items()}
+    found = {what: fingerprint(source, [1], KEY, lattices) for what, lattices in OTHERS.items()}
     assert len(set(found.values())) == len(OTHERS)
     assert found["none"] == fingerprint(source, [1], KEY)

@@ -1,6 +1,6 @@
-"""Amounts: the values of a column of numbers as whole steps between two clipping bounds, for sums and means.
+"""Lattices: the values of a column of numbers as whole steps between two clipping bounds, for sums and means.
 
-A cell's code says in which bin a value lies; a sum needs the value itself. An amount is its offset on a lattice:
+A cell's code says in which bin a value lies; a sum needs the value itself: its offset on a lattice.
 
     offset = round((clip(value, low, high) - low) / step),   0 <= offset <= width = (high - low) / step
 
@@ -30,7 +30,7 @@ _MARK: Final = "\x1f"
 
 
 @dataclass(frozen=True)
-class AmountRange:
+class ValueLattice:
     """The lattice on which the values of a column are added up.
 
     Args:
@@ -58,7 +58,7 @@ class AmountRange:
         return int((Fraction(self.high) - Fraction(self.low)) / Fraction(self.step))
 
     @property
-    def lattice(self) -> AmountRange:
+    def lattice(self) -> ValueLattice:
         """Itself, as a tree of counts has a lattice."""
         return self
 
@@ -79,7 +79,7 @@ class AmountRange:
 
     @property
     def name(self) -> str:
-        """The name of the amounts in a snapshot."""
+        """The name of the offsets in a snapshot."""
         return _MARK.join([self.column, *map(plain_text, (self.low, self.high, self.step))])
 
     def to_json(self) -> dict[str, Any]:
@@ -132,25 +132,25 @@ def _least_step(low: Decimal, high: Decimal, rows_per_unit: int) -> Decimal:
     return step
 
 
-def amount_sql(amounts: AmountRange, value: str, null: str, missing: Decimal | None, kind: str) -> str:
-    """Write SQL for an amount as it stands in a snapshot: 0 for a missing value, else the offset plus 1.
+def offset_sql(lattice: ValueLattice, value: str, null: str, missing: Decimal | None, kind: str) -> str:
+    """Write SQL for an offset as it stands in a snapshot: 0 for a missing value, else the offset plus 1.
 
     Args:
-        amounts: the lattice.
+        lattice: the lattice.
         value: SQL for the value as a double.
         null: SQL that is true where the value counts as missing.
         missing: the value to which the contract maps missing ones; None where they are counted apart.
         kind: DuckDB's type of the result.
     """
-    low, high, step = (f"CAST({plain_text(each)} AS DOUBLE)" for each in (amounts.low, amounts.high, amounts.step))
+    low, high, step = (f"CAST({plain_text(each)} AS DOUBLE)" for each in (lattice.low, lattice.high, lattice.step))
     clipped = f"greatest({low}, least({high}, {value}))"
-    offset = f"greatest(0, least({amounts.width}, CAST(round(({clipped} - {low}) / {step}) AS BIGINT)))"
-    absent = MISSING if missing is None else 1 + offset_of(amounts, missing)
+    offset = f"greatest(0, least({lattice.width}, CAST(round(({clipped} - {low}) / {step}) AS BIGINT)))"
+    absent = MISSING if missing is None else 1 + offset_of(lattice, missing)
     return f"CAST(CASE WHEN {null} THEN {absent} ELSE 1 + {offset} END AS {kind})"
 
 
-def offset_of(amounts: AmountRange, value: Decimal) -> int:
+def offset_of(lattice: ValueLattice, value: Decimal) -> int:
     """Return the offset of a value, clipped to the bounds."""
-    clipped = max(amounts.low, min(amounts.high, value))
-    offset = (Fraction(clipped) - Fraction(amounts.low)) / Fraction(amounts.step)
-    return min(amounts.width, floor(offset + Fraction(1, 2)))  # ties up, as in SQL
+    clipped = max(lattice.low, min(lattice.high, value))
+    offset = (Fraction(clipped) - Fraction(lattice.low)) / Fraction(lattice.step)
+    return min(lattice.width, floor(offset + Fraction(1, 2)))  # ties up, as in SQL

@@ -1,6 +1,6 @@
-"""Trees of counts over the amounts of a column, for quantiles: what is counted for each cell.
+"""Trees of counts over the lattice of a column, for quantiles: what is counted for each cell.
 
-The offsets of a lattice (`contracts.domains.amounts`), 0 to width, are cut into leaves. 0 and width have leaves of
+The offsets of a lattice (`value_lattices`), 0 to width, are cut into leaves. 0 and width have leaves of
 their own: many rows may have them, since values outside the clip count as its ends. Between them each leaf has
 `resolution / step` offsets; the last of these may be shorter. A node of level l counts the rows of
 `fan_out ** (levels - l)` leaves, so that level 1 is the coarsest and the last level has the leaves. A row with a
@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import cache, cached_property
 from typing import Any, Final
 
-from contracts.domains.amounts import AmountRange
+from contracts.domains.value_lattices import ValueLattice
 from contracts.reading.scalars import Problem, plain_decimal, plain_text
 
 USUAL_LEAVES: Final = 1024
@@ -29,7 +29,7 @@ MOST_LEVELS: Final = 8
 
 
 @dataclass(frozen=True)
-class AmountTree:
+class ValueTree:
     """A tree of counts over the lattice of a column.
 
     Args:
@@ -37,7 +37,7 @@ class AmountTree:
         resolution: the length of a leaf, a multiple of the lattice's step [the column's units].
     """
 
-    lattice: AmountRange
+    lattice: ValueLattice
     resolution: Decimal
 
     @property
@@ -140,12 +140,12 @@ def _root_up(number: int, degree: int) -> int:
     return root
 
 
-def usual_resolution(lattice: AmountRange) -> Decimal:
+def usual_resolution(lattice: ValueLattice) -> Decimal:
     """Return the resolution where none is declared: the range / 1024, rounded up to a multiple of the step."""
     return plain_decimal(-(-lattice.width // USUAL_LEAVES) * lattice.step)
 
 
-def resolution_problems(tree: AmountTree, cells: int) -> list[Problem]:
+def resolution_problems(tree: ValueTree, cells: int) -> list[Problem]:
     """List what is wrong with a resolution: no multiple of the step, not below the range, or too many numbers."""
     lattice, at = tree.lattice, ("resolution",)
     steps = Fraction(tree.resolution) / Fraction(lattice.step)

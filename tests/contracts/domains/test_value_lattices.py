@@ -1,4 +1,4 @@
-"""Amounts: offsets by SQL against exact numbers in Python, and lattices that are refused."""
+"""Lattices: offsets by SQL against exact numbers in Python, and lattices that are refused."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.contract.contract import Column
-from contracts.domains.amounts import MISSING, WIDEST, AmountRange, lattice_problems, offset_of, usual_step
 from contracts.domains.numbers import NumberDomain
+from contracts.domains.value_lattices import MISSING, WIDEST, ValueLattice, lattice_problems, offset_of, usual_step
 from contracts.domains.value_sql import identifier
 from contracts.sql.encoding import encode_select
 from tests.contracts.engine import connected
@@ -39,32 +39,32 @@ LATTICES: dict[str, list[tuple[str, str, str]]] = {
     "mapped decimal": [("0", "50", "0.5"), ("0", "50", "1"), ("13", "50", "37")],
     "comma": [("0", "20", "0.1"), ("0", "10", "2.5")],
 }
-CASES = [(name, lattice) for name, lattices in LATTICES.items() for lattice in lattices]
+CASES = [(name, ends) for name, several in LATTICES.items() for ends in several]
 
 
-def lattice_of(a_column: Column, low: str, high: str, step: str) -> AmountRange:
+def lattice_of(a_column: Column, low: str, high: str, step: str) -> ValueLattice:
     apart = a_column.domain.nulls.policy == "category"
-    return AmountRange(a_column.name, Decimal(low), Decimal(high), Decimal(step), apart)
+    return ValueLattice(a_column.name, Decimal(low), Decimal(high), Decimal(step), apart)
 
 
-def amounts_of(a_column: Column, amounts: AmountRange, values: pl.Series) -> list[int]:
+def offsets_of(a_column: Column, lattice: ValueLattice, values: pl.Series) -> list[int]:
     """What stands in a snapshot for each value."""
     with connected() as connection:
         connection.register("delivered", pl.DataFrame({a_column.name: values}).to_arrow())
         contract = contract_of(a_column)
-        sql = encode_select(contract, columns_present=[a_column.name], relation="delivered", amounts=[amounts])
-        return [row[0] for row in connection.execute(f"SELECT {identifier(amounts.name)} FROM ({sql})").fetchall()]
+        sql = encode_select(contract, columns_present=[a_column.name], relation="delivered", lattices=[lattice])
+        return [row[0] for row in connection.execute(f"SELECT {identifier(lattice.name)} FROM ({sql})").fetchall()]
 
 
-def reference(a_column: Column, amounts: AmountRange, value: Fraction | None) -> int:
-    """The amount, derived a second time from exact numbers; None is a missing value."""
+def reference(a_column: Column, lattice: ValueLattice, value: Fraction | None) -> int:
+    """The offset, derived a second time from exact numbers; None is a missing value."""
     domain: Any = a_column.domain
     if value is None:
         if domain.nulls.to is None:
             return MISSING
         value = Fraction(Decimal(domain.nulls.to))
-    clipped = max(Fraction(amounts.low), min(Fraction(amounts.high), value))
-    return 1 + floor((clipped - Fraction(amounts.low)) / Fraction(amounts.step) + Fraction(1, 2))
+    clipped = max(Fraction(lattice.low), min(Fraction(lattice.high), value))
+    return 1 + floor((clipped - Fraction(lattice.low)) / Fraction(lattice.step) + Fraction(1, 2))
 
 
 def missing(a_column: Column, text: str) -> bool:
@@ -100,39 +100,37 @@ TEXTS = (
 )
 
 
-@pytest.mark.parametrize(("name", "lattice"), CASES, ids=str)
-def test_an_amount_by_sql_is_that_of_exact_numbers(name: str, lattice: tuple[str, str, str]) -> None:
+@pytest.mark.parametrize(("name", "ends"), CASES, ids=str)
+def test_an_offset_by_sql_is_that_of_exact_numbers(name: str, ends: tuple[str, str, str]) -> None:
     """At, between and outside the bounds, at declared missing texts and at what is no number, under both policies."""
     a_column = COLUMNS[name]
-    amounts = lattice_of(a_column, *lattice)
-    inside = [str(amounts.low + amounts.step * place) for place in range(min(amounts.width, 40) + 1)]
-    between = [str(amounts.low + amounts.step * Decimal(place) / 8) for place in range(1, 30) if place % 8 != 4]
+    lattice = lattice_of(a_column, *ends)
+    inside = [str(lattice.low + lattice.step * place) for place in range(min(lattice.width, 40) + 1)]
+    between = [str(lattice.low + lattice.step * Decimal(place) / 8) for place in range(1, 30) if place % 8 != 4]
     usual = [text for text in TEXTS if name != "comma" or "e" not in text]  # a notation has no exponents
     texts = list(dict.fromkeys([*usual, *inside, *between]))
     written = [text.replace(".", ",") for text in texts] if name == "comma" else texts
-    expected = [reference(a_column, amounts, None if missing(a_column, t) else Fraction(Decimal(t))) for t in texts]
-    assert amounts_of(a_column, amounts, pl.Series(written, dtype=pl.String)) == expected
-    assert set(expected) >= {1, amounts.width + 1}
-    assert amounts_of(a_column, amounts, pl.Series([None], dtype=pl.String)) == [reference(a_column, amounts, None)]
+    expected = [reference(a_column, lattice, None if missing(a_column, t) else Fraction(Decimal(t))) for t in texts]
+    assert offsets_of(a_column, lattice, pl.Series(written, dtype=pl.String)) == expected
+    assert set(expected) >= {1, lattice.width + 1}
+    assert offsets_of(a_column, lattice, pl.Series([None], dtype=pl.String)) == [reference(a_column, lattice, None)]
 
 
-@pytest.mark.parametrize(("name", "lattice"), CASES, ids=str)
-def test_a_typed_column_gives_the_same_amounts_with_nan_and_infinity(
-    name: str, lattice: tuple[str, str, str]
-) -> None:
+@pytest.mark.parametrize(("name", "ends"), CASES, ids=str)
+def test_a_typed_column_gives_the_same_offsets_with_nan_and_infinity(name: str, ends: tuple[str, str, str]) -> None:
     """NaN and null are missing; infinities are outside, hence the ends: as they are for codes."""
     a_column = COLUMNS[name]
-    amounts = lattice_of(a_column, *lattice)
-    numbers = [float(amounts.low), float(amounts.high), float(amounts.low) - 1, float("inf"), float("-inf")]
-    nothing = reference(a_column, amounts, None)
+    lattice = lattice_of(a_column, *ends)
+    numbers = [float(lattice.low), float(lattice.high), float(lattice.low) - 1, float("inf"), float("-inf")]
+    nothing = reference(a_column, lattice, None)
     expected = [
         1,
-        amounts.width + 1,
-        1 if float(amounts.low) == int(amounts.low) or name[-5:] != "whole" else nothing,
+        lattice.width + 1,
+        1 if float(lattice.low) == int(lattice.low) or name[-5:] != "whole" else nothing,
     ]
-    expected += [amounts.width + 1, 1, nothing, nothing]
+    expected += [lattice.width + 1, 1, nothing, nothing]
     values = pl.Series([*numbers, float("nan"), None], dtype=pl.Float64)
-    assert amounts_of(a_column, amounts, values) == expected
+    assert offsets_of(a_column, lattice, values) == expected
 
 
 @given(
@@ -140,48 +138,48 @@ def test_a_typed_column_gives_the_same_amounts_with_nan_and_infinity(
     st.sampled_from([("-0.5", "7.25", "0.25"), ("0", "7", "0.001"), ("-0.5", "7.2", "0.7"), ("0", "1", "0.000001")]),
 )
 @settings(max_examples=40, deadline=None)
-def test_a_value_moves_by_half_a_step_at_most(values: list[float], lattice: tuple[str, str, str]) -> None:
+def test_a_value_moves_by_half_a_step_at_most(values: list[float], ends: tuple[str, str, str]) -> None:
     """Beside what a double rounds; and never out of the lattice."""
-    amounts = lattice_of(COLUMNS["decimal"], *lattice)
-    for value, found in zip(values, amounts_of(COLUMNS["decimal"], amounts, pl.Series(values)), strict=True):
+    lattice = lattice_of(COLUMNS["decimal"], *ends)
+    for value, found in zip(values, offsets_of(COLUMNS["decimal"], lattice, pl.Series(values)), strict=True):
         if value == -9:
             continue
-        assert 1 <= found <= amounts.width + 1
-        clipped = max(Fraction(amounts.low), min(Fraction(amounts.high), Fraction(value)))
-        placed = Fraction(amounts.low) + (found - 1) * Fraction(amounts.step)
-        assert abs(placed - clipped) <= Fraction(amounts.step) * (Fraction(1, 2) + Fraction(1, 10**6))
+        assert 1 <= found <= lattice.width + 1
+        clipped = max(Fraction(lattice.low), min(Fraction(lattice.high), Fraction(value)))
+        placed = Fraction(lattice.low) + (found - 1) * Fraction(lattice.step)
+        assert abs(placed - clipped) <= Fraction(lattice.step) * (Fraction(1, 2) + Fraction(1, 10**6))
 
 
 def test_ties_go_up_for_values_and_for_what_missing_ones_are_mapped_to() -> None:
     """A missing value counts as the value that the contract names for it, half a step between two or not."""
     a_column = COLUMNS["mapped decimal"]
-    amounts = lattice_of(a_column, "0", "50", "1")
-    found = amounts_of(a_column, amounts, pl.Series([0.5, 1.5, 12.5, None], dtype=pl.Float64))
+    lattice = lattice_of(a_column, "0", "50", "1")
+    found = offsets_of(a_column, lattice, pl.Series([0.5, 1.5, 12.5, None], dtype=pl.Float64))
     assert found == [2, 3, 14, 14]
-    assert [offset_of(amounts, Decimal(text)) for text in ("0.5", "1.5", "12.5", "-3", "99")] == [1, 2, 13, 0, 50]
+    assert [offset_of(lattice, Decimal(text)) for text in ("0.5", "1.5", "12.5", "-3", "99")] == [1, 2, 13, 0, 50]
 
 
-def test_amounts_fit_their_type_at_its_edges() -> None:
+def test_offsets_fit_their_type_at_its_edges() -> None:
     """254 steps take 256 numbers with the missing one, and 65534 take 65536: the widest of one and two bytes."""
     for width, kind in ((254, "UTINYINT"), (255, "USMALLINT"), (65534, "USMALLINT"), (65535, "UINTEGER")):
         a_column = column("integer", "integer", bounds=[0, width], bins={"width": 1000})
-        amounts = lattice_of(a_column, "0", str(width), "1")
-        assert amounts_of(a_column, amounts, pl.Series([0, width, None])) == [1, width + 1, 0]
+        lattice = lattice_of(a_column, "0", str(width), "1")
+        assert offsets_of(a_column, lattice, pl.Series([0, width, None])) == [1, width + 1, 0]
         assert isinstance(a_column.domain, NumberDomain)
-        assert f"AS {kind})" in a_column.domain.amount_sql(amounts, "v")
+        assert f"AS {kind})" in a_column.domain.offset_sql(lattice, "v")
     wide = column("integer", "integer", bounds=[0, 10**9], bins={"width": 10**8})
-    amounts = lattice_of(wide, "0", str(10**9), "1")
-    assert amounts_of(wide, amounts, pl.Series([10**9, 10**12, 123456789])) == [10**9 + 1, 10**9 + 1, 123456790]
+    lattice = lattice_of(wide, "0", str(10**9), "1")
+    assert offsets_of(wide, lattice, pl.Series([10**9, 10**12, 123456789])) == [10**9 + 1, 10**9 + 1, 123456790]
 
 
-def test_a_column_that_is_not_of_numbers_has_no_amounts() -> None:
+def test_a_column_that_is_not_of_numbers_has_no_lattice() -> None:
     days = column("date", "date", bounds=["2020-01-15", "2020-12-31"], granularity="day")
     labels = column("categories", "string", values=["a", "b"])
     for each in (days, labels):
-        assert each.domain.amount_bounds is None
-        amounts = AmountRange("x", Decimal(0), Decimal(1), Decimal(1), True)
+        assert each.domain.value_bounds is None
+        lattice = ValueLattice("x", Decimal(0), Decimal(1), Decimal(1), True)
         with pytest.raises(ValueError, match="not added up"):
-            amounts_of(each, amounts, pl.Series([date(2020, 2, 1)]))
+            offsets_of(each, lattice, pl.Series([date(2020, 2, 1)]))
 
 
 def test_names_differ_where_lattices_do_and_are_no_column_of_a_contract() -> None:
@@ -194,9 +192,9 @@ def test_names_differ_where_lattices_do_and_are_no_column_of_a_contract() -> Non
         ("0", "1", "0.1"),
         ("0.1", "1", "0.1"),
     ]
-    lattices = [AmountRange(name, *map(Decimal, each), True) for name in ("a", "a0", "b") for each in terms]  # type: ignore[misc]
+    lattices = [ValueLattice(name, *map(Decimal, each), True) for name in ("a", "a0", "b") for each in terms]  # type: ignore[misc]
     assert len({each.name for each in lattices}) == len(lattices)
-    spelt = AmountRange("a", Decimal("0.0"), Decimal("1.00"), Decimal("10e-1"), True)
+    spelt = ValueLattice("a", Decimal("0.0"), Decimal("1.00"), Decimal("10e-1"), True)
     assert spelt.name == lattices[0].name
     with pytest.raises(ValueError, match="control"):
         column("integer", "integer", name=spelt.name, bounds=[0, 1], bins={"width": 1})
@@ -255,10 +253,10 @@ def test_far_from_0_a_value_still_moves_by_half_a_step_at_most() -> None:
     assert lattice_problems(low, high, step, 1) == []
     assert lattice_problems(low * 100, low * 100 + 1, step, 1) != []
     a_column = column("decimal", "number", bounds=["1000000", "1000001"], bins={"width": 1})
-    amounts = AmountRange("x", low, high, step, counts_missing=True)
+    lattice = ValueLattice("x", low, high, step, counts_missing=True)
     places = [0, 1, 12345, 123_456_789, 999_999_999, 10**9]
     values = pl.Series([float(low + step * place) for place in places])
-    assert amounts_of(a_column, amounts, values) == [place + 1 for place in places]
+    assert offsets_of(a_column, lattice, values) == [place + 1 for place in places]
 
 
 def test_the_widest_lattice_is_allowed_and_the_named_step_is_enough() -> None:
@@ -273,10 +271,10 @@ def test_the_widest_lattice_is_allowed_and_the_named_step_is_enough() -> None:
 
 def test_a_width_does_not_depend_on_the_decimal_context() -> None:
     """The context belongs to a thread: a plan, a snapshot and a draw of one lattice have one width."""
-    lattice = AmountRange("wage", Decimal(0), Decimal("199.5"), Decimal("0.5"), counts_missing=True)
+    lattice = ValueLattice("wage", Decimal(0), Decimal("199.5"), Decimal("0.5"), counts_missing=True)
     with localcontext() as context:
         context.prec = 1
         assert (lattice.width, offset_of(lattice, Decimal("199.4"))) == (399, 399)
         assert lattice_problems(lattice.low, lattice.high, lattice.step, 1) == []
-    uneven = AmountRange("wage", Decimal(0), Decimal(900), Decimal(550), counts_missing=False)
+    uneven = ValueLattice("wage", Decimal(0), Decimal(900), Decimal(550), counts_missing=False)
     assert offset_of(uneven, Decimal(900)) <= uneven.width

@@ -10,21 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.domains.amount_trees import (
+from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_trees import (
     MOST_LEVELS,
     MOST_NUMBERS,
-    AmountTree,
+    ValueTree,
     resolution_problems,
     usual_resolution,
 )
-from contracts.domains.amounts import AmountRange
 
 
-def tree_of(width: int, steps: int, *, missing: bool = False) -> AmountTree:
+def tree_of(width: int, steps: int, *, missing: bool = False) -> ValueTree:
     """Return the tree over so many steps of a quarter, with leaves of some of them."""
     step = Decimal("0.25")
-    lattice = AmountRange("income", Decimal(-3), Decimal(-3) + width * step, step, missing)
-    return AmountTree(lattice, steps * step)
+    lattice = ValueLattice("income", Decimal(-3), Decimal(-3) + width * step, step, missing)
+    return ValueTree(lattice, steps * step)
 
 
 @given(st.integers(1, 5000), st.integers(1, 5000), st.booleans())
@@ -55,7 +55,7 @@ def test_levels_and_fan_out_make_the_error_least(leaves: int) -> None:
 @given(st.integers(1, 10**9))
 def test_the_usual_resolution_leaves_about_a_thousand_intervals(width: int) -> None:
     lattice = tree_of(width, 1).lattice
-    tree = AmountTree(lattice, usual_resolution(lattice))
+    tree = ValueTree(lattice, usual_resolution(lattice))
     assert (tree.leaf_steps - 1) * 1024 < width <= tree.leaf_steps * 1024
     assert not resolution_problems(tree, 1)
 
@@ -72,8 +72,8 @@ def test_the_usual_resolution_leaves_about_a_thousand_intervals(width: int) -> N
     ],
 )
 def test_a_resolution_that_does_not_fit_is_refused_with_words(resolution: str, cells: int, says: str) -> None:
-    tree = AmountTree(tree_of(100, 1).lattice, Decimal(resolution))
+    tree = ValueTree(tree_of(100, 1).lattice, Decimal(resolution))
     (problem,) = resolution_problems(tree, cells)
     assert says in problem.allowed
     assert problem.remedy
-    assert not resolution_problems(AmountTree(tree.lattice, Decimal(25)), 2**20)
+    assert not resolution_problems(ValueTree(tree.lattice, Decimal(25)), 2**20)
