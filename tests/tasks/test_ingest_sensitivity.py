@@ -81,13 +81,13 @@ def test_a_unit_moves_the_numbers_by_the_moves_of_the_event_at_most(
         )
         for (handle, exact), (_, neighbour) in pairs:
             change = np.abs(exact - neighbour)
-            width = handle.lattices.width
+            width = handle.addends.width
             event = CellSumQuery(handle, LaplaceNoise(Fraction(1))).event(relation)
             assert sum(event.moves) == rows_per_unit * width * (1 if adjacency == "add_remove" else 2)
             assert change.sum() <= sum(event.moves)
             assert (change.astype(object) ** 2).sum() <= sum(move * move for move in event.moves)
             if change.sum() == sum(event.moves):
-                reached.add((handle.clique, handle.lattices.column))
+                reached.add((handle.clique, handle.addends.column))
     assert reached >= {(("sex", "since"), each.column) for each in LATTICES}
 
 
@@ -106,7 +106,7 @@ def test_numbers_that_count_a_row_twice_move_beyond_it(tmp_path: Path, rows_per_
     both = sums(units, contract, tmp_path / "a", by_ids)
     less = sums({"p2": units["p2"]}, contract, tmp_path / "b", by_ids)
     for (handle, exact), (_, neighbour) in zip(both, less, strict=True):
-        width = handle.lattices.width
+        width = handle.addends.width
         assert np.abs(exact - neighbour).sum() == rows_per_unit * width
         assert np.abs(wrong(exact, width) - wrong(neighbour, width)).sum() == 2 * rows_per_unit * width
 
@@ -122,13 +122,13 @@ def test_a_column_whose_missing_values_are_mapped_has_two_numbers_that_move_alik
     assert mapped != text
     (tmp_path / "mapped.yaml").write_text(mapped)
     contract = load_contract(tmp_path / "mapped.yaml")
-    lattices = replace(LATTICES[1], counts_missing=False)
+    lattice = replace(LATTICES[1], counts_missing=False)
     found = []
     for place, rows in enumerate((["1,F,,2020-06-01"], ["1,F,nan,2020-06-01"], ["1,F,30,2020-06-01"])):
         folder = tmp_path / str(place)
         folder.mkdir()
         source = write_csv(folder, *rows)
-        table = ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB", lattices=(lattices,))
-        [handle] = SnapshotSums(table, contract).sums((), [lattices])
+        table = ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB", lattices=(lattice,))
+        [handle] = SnapshotSums(table, contract).sums((), [lattice])
         found.append(handle._read().tolist())
     assert found == [[8, 32]] * 3
