@@ -9,9 +9,8 @@ import typer
 from rich.console import Console
 
 from console.options import AsJson
-from console.progress import shown
 from console.render import answer, print_facts
-from flows.prefect_runs.prefect_server import create_database
+from flows.prefect_runs.prefect_database import begin_database
 from privacy.ledger.journal.signing import key_id
 from tasks.storage.workspace.settings import Workspace, user_folder
 from tasks.verification.public_keys import remember_own
@@ -31,8 +30,7 @@ def init(directory: NewFolder = Path(), as_json: AsJson = False) -> None:
     workspace = Workspace.create(directory)
     workspace.open_ledger().close()
     if workspace.prefect_api_url is None:
-        with shown():
-            create_database(workspace.prefect_home)
+        begin_database(workspace.prefect_home)
     public_key = workspace.public_key_file.read_text(encoding="ascii").strip()
     try:
         remember_own(public_key, workspace.root, user_folder())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from absl import logging as absl_logging
 
+from flows.prefect_runs.prefect_database import create_database
 from tests.worlds.once import once
 
 if TYPE_CHECKING:
@@ -72,5 +73,7 @@ def initialised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 @pytest.fixture(scope="session")
 def prefect_home(initialised: tuple[Path, str]) -> Path:
-    """Prefect's folder as `sudare init` makes it; tests copy it into their workspaces, for it takes long to make."""
-    return initialised[0] / ".sudare" / "prefect"
+    """Prefect's folder as `sudare init` begins it; tests copy it into their workspaces, for it takes long to make."""
+    home = initialised[0] / ".sudare" / "prefect"
+    create_database(home)  # waits for the one that was begun
+    return home

@@ -11,7 +11,6 @@ import contextlib
 import os
 import secrets
 import select
-import shutil
 import socket
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from contracts.errors import SudareError
+from flows.prefect_runs.prefect_database import DATABASE
 from flows.prefect_runs.prefect_internals import send_the_rest
 from tasks.storage.progress import step
 from tasks.storage.workspace import settings
@@ -33,7 +33,6 @@ START_SECONDS = 180.0
 STOP_SECONDS = 6.0
 DRAIN_SECONDS = 5.0
 ANSWER_SECONDS = 15.0
-DATABASE = "prefect.db"
 LOG = "server.log"
 
 _SERVER_SETTINGS = {
@@ -91,7 +90,8 @@ class PrefectServer:
         """
         if self.ready is None:
             return
-        with step("prefect"):
+        made = self.log is None or (self.log.parent / DATABASE).exists()
+        with step("prefect" if made else "prefect database"):
             readable, _, _ = select.select([self.ready], [], [], START_SECONDS)
             up = bool(readable) and os.read(self.ready, 1) == b"1"
         os.close(self.ready)
@@ -158,7 +158,6 @@ def prefect_server(workspace: Workspace) -> Iterator[PrefectServer]:
         with settings.exported(_CLIENT_SETTINGS | running.client_settings):
             yield running
         return
-    create_database(workspace.prefect_home)
     own = _start(workspace.prefect_home)
     home = {"PREFECT_HOME": str(workspace.prefect_home)}
     try:
@@ -181,32 +180,9 @@ def _check_answers(api_url: str) -> None:
         ) from error
 
 
-def create_database(home: Path) -> None:
-    """Create the database of a workspace's own Prefect server, whole or not at all; nothing if there is one.
-
-    Raises:
-        PrefectServerFailed: Prefect cannot create it.
-    """
-    if (home / DATABASE).exists():
-        return
-    partial = home.with_name(f"{home.name}.{secrets.token_hex(4)}.partial")
-    partial.mkdir(mode=0o700, parents=True)
-    try:
-        with step("prefect database"), (partial / LOG).open("wb") as log:
-            command = [sys.executable, "-P", "-m", "flows.prefect_runs.server_process", "create"]
-            environment = settings.environment_for_prefect({"PREFECT_HOME": str(partial)})
-            done = subprocess.run(command, env=environment, cwd=partial, stdout=log, stderr=log, check=False)
-        if done.returncode != 0:
-            raise PrefectServerFailed(f"Prefect's database cannot be created in {home}: {_last_line(partial / LOG)}")
-        if not (home / DATABASE).exists():
-            shutil.rmtree(home, ignore_errors=True)
-            partial.rename(home)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
 def _start(home: Path) -> PrefectServer:
     """Start a server; it inherits a bound socket, so that its address is known before it is up."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
     auth = f"sudare:{secrets.token_urlsafe(24)}"
     own = {"PREFECT_HOME": str(home), "PREFECT_API_AUTH_STRING": auth, "PREFECT_SERVER_API_AUTH_STRING": auth}
     ready, says_ready = os.pipe()
@@ -223,6 +199,7 @@ def _start(home: Path) -> PrefectServer:
                 "serve",
                 str(listener.fileno()),
                 str(says_ready),
+                str(home),
             ],
             stdin=subprocess.PIPE,
             stdout=log,
@@ -234,8 +211,3 @@ def _start(home: Path) -> PrefectServer:
         )
     os.close(says_ready)
     return PrefectServer(url, auth, process, ready, home / LOG)
-
-
-def _last_line(file: Path) -> str:
-    lines = file.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"

@@ -1,7 +1,8 @@
-"""A Prefect server for one run: `python -m flows.prefect_runs.server_process create`, and `... serve SOCKET READY`.
+"""A Prefect server for one run, `serve SOCKET READY HOME`, or the making of its tables, `create`.
 
 It serves on a socket that its parent has bound, says when it is up by one byte on the READY descriptor, and ends when
-its standard input closes: the kernel closes that however the parent dies, so no server is ever left behind.
+its standard input closes: the kernel closes that however the parent dies, so no server is ever left behind. Where
+HOME has no database yet, one is made while Prefect is imported.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import socket
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flows.prefect_runs.prefect_database import LOG, begin_database
 from flows.prefect_runs.prefect_internals import create_tables, server_application
 
 if TYPE_CHECKING:
@@ -24,16 +27,19 @@ SETTLE_SECONDS = 0.3
 GRACE_SECONDS = 4.0
 
 
-def serve(listener: socket.socket, ready: int) -> None:
-    """Serve Prefect's API on `listener` until standard input closes."""
+def serve(listener: socket.socket, ready: int, home: Path) -> None:
+    """Serve Prefect's API on `listener` until standard input closes, with the database in `home`."""
     started: list[Server] = []
     threading.Thread(target=_end_with_parent, args=(started,), daemon=True).start()
+    making = begin_database(home)
     gc.disable()  # Prefect makes millions of lasting objects while it is imported: a fifth of the time to start
     import uvicorn
 
     app = server_application()
     gc.freeze()
     gc.enable()
+    if making is not None and making.wait():
+        sys.exit(f"Prefect's database cannot be created; see {home / LOG}")
     server = uvicorn.Server(
         uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=2)
     )
@@ -66,4 +72,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "create":
         create_tables()
     else:
-        serve(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]))
+        serve(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]), Path(sys.argv[4]))

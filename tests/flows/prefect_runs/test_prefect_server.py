@@ -18,7 +18,7 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
 from flows import steps
-from flows.prefect_runs.prefect_server import PrefectServer, PrefectServerFailed, create_database, prefect_server
+from flows.prefect_runs.prefect_server import PrefectServer, PrefectServerFailed, prefect_server
 from tasks.storage.workspace.run_folder import RunFolder, UnexpectedError, hold
 from tasks.storage.workspace.settings import Workspace
 
@@ -172,28 +172,6 @@ def test_a_server_that_cannot_start_is_an_error_that_names_its_log(tmp_path: Pat
     (broken_workspace.prefect_home / "prefect.db").write_text("no database")
     with prefect_server(broken_workspace) as started, pytest.raises(PrefectServerFailed, match=r"server\.log"):
         started.wait()
-
-
-def test_a_database_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    """A creation that is stopped leaves no folder that a later start would take for finished."""
-    home = tmp_path / "prefect"
-    imports = "from pathlib import Path; from flows.prefect_runs.prefect_server import create_database"
-    call = f"{imports}; create_database(Path({str(home)!r}))"
-    with subprocess.Popen([sys.executable, "-c", call]) as creating:
-        while not list(tmp_path.glob("prefect.*.partial/server.log")):
-            assert creating.poll() is None
-            time.sleep(0.01)
-        creating.send_signal(signal.SIGINT)
-    assert creating.returncode != 0
-    assert not home.exists()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_database_that_is_there_is_left_alone(prefect_home: Path) -> None:
-    """Creating again changes nothing, so that every command may ask for it."""
-    before = (prefect_home / "prefect.db").stat().st_mtime_ns
-    create_database(prefect_home)
-    assert (prefect_home / "prefect.db").stat().st_mtime_ns == before
 
 
 def _gone(process: int) -> bool:
