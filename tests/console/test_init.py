@@ -10,15 +10,18 @@ from tasks.verification.public_keys import is_own
 from tests.console.conftest import Typed
 
 
-def test_init_makes_a_workspace_that_is_ready(initialised: tuple[Path, str], typed: Typed) -> None:
-    """Ledger, keys, store and Prefect's database are there; a second init is refused and changes nothing."""
+def test_init_makes_a_workspace_that_is_ready(
+    initialised: tuple[Path, str], prefect_home: Path, typed: Typed
+) -> None:
+    """Ledger, keys and store are there, and Prefect's database soon; a second init is refused and changes nothing."""
     root, printed = initialised
     told = json.loads(printed)
     workspace = Workspace.open(root)
     assert told["workspace"] == str(workspace.root)
     assert told["public_key"] == workspace.public_key_file.read_text().strip()
     assert (workspace.private / "ledger.sqlite").is_file()
-    assert (workspace.prefect_home / "prefect.db").is_file()
+    assert workspace.prefect_home == prefect_home
+    assert (prefect_home / "prefect.db").is_file()
     assert workspace.releases.is_dir()
     noted = root.parent / "config" / "sudare"
     assert told["noted_as_yours"] is True

@@ -179,6 +179,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "contract list",
         "contract register",
         "deploy",
+        "doctor",
         "evaluate",
         "federation key",
         "federation plan",
