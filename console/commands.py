@@ -34,6 +34,7 @@ COMMANDS: Final[Table] = {
     "deploy": "console.schedule:deploy",
     "work": "console.schedule:work",
     "watch": "console.schedule:watch",
+    "explain": "console.explain:explain",
     "verify": "console.verify:verify",
     "serve": "console.serve:serve",
 }

@@ -181,6 +181,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "deploy",
         "doctor",
         "evaluate",
+        "explain",
         "federation key",
         "federation plan",
         "federation run",

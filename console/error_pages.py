@@ -1,0 +1,34 @@
+"""What each kind of error means, what it cost, and what to do: the sections of `error_pages.md`, by their codes.
+
+A code is the name of the error's class in lower case with hyphens: `budget-exceeded`. docs/errors.md has the
+same text.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from contracts.errors import SudareError
+
+_WORDS: Final = re.compile(r"(?<!^)(?=[A-Z])")
+_SECTION: Final = re.compile(r"^## (\S+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+
+
+def code_of(error: type[SudareError]) -> str:
+    """Return the code of a kind of error."""
+    return _WORDS.sub("-", error.__name__).lower()
+
+
+@cache
+def error_pages() -> dict[str, str]:
+    """Return what the manual says of each kind of error, by its code; Markdown."""
+    text = files("console").joinpath("error_pages.md").read_text(encoding="utf-8")
+    return {code: body.strip() for code, body in _SECTION.findall(text)}
+
+
+def spelled_code(written: str) -> str:
+    """Return a code as the manual spells it, of one that was copied from JSON too: `BudgetExceeded`."""
+    return _WORDS.sub("-", written.strip()).lower()

@@ -1,0 +1,47 @@
+"""`sudare explain`: what a spec would publish, what a version tells, what an error means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.console.conftest import Typed
+from tests.worlds.statistics import StatisticsScenario
+from tests.worlds.tables import first
+from tests.worlds.versions import AnyScenario, Worlds
+
+ADULT = Path(__file__).resolve().parents[2] / "examples" / "adult"
+
+
+def test_a_spec_is_told_without_its_rows(typed: Typed, tmp_path: Path) -> None:
+    """The source may be away: nothing of it is read."""
+    for name in ("statistics.yaml", "adult.odcs.yaml"):
+        (tmp_path / name).write_bytes((ADULT / name).read_bytes())
+    said = typed("explain", str(tmp_path / "statistics.yaml"))
+    assert said.code == 0
+    assert "Noisy counts, sums and means about adult" in said.out
+    assert "62.25 %" in said.out
+    assert "one row: whether it is in the table" in said.out
+
+
+@pytest.mark.parametrize("scenario", [first(), StatisticsScenario()], ids=["tables", "statistics"])
+def test_a_version_tells_its_first_screen(typed: Typed, worlds: Worlds, scenario: AnyScenario) -> None:
+    folder = worlds.published(scenario).folder
+    told = typed("explain", str(folder), "--json").json["paragraphs"]
+    words = typed("explain", str(folder / "record.json")).out
+    assert all(paragraph.splitlines()[0] in words for paragraph in told)
+    assert any("% sure afterwards" in paragraph for paragraph in told)
+    assert any(paragraph.startswith("Noise does not cover:") for paragraph in told)
+
+
+def test_an_error_is_told_by_its_code(typed: Typed) -> None:
+    assert "under the cap of its account" in typed("explain", "BudgetExceeded").out
+
+
+def test_what_is_neither_is_refused_with_the_nearest_code(typed: Typed, tmp_path: Path) -> None:
+    said = typed("explain", "budget-exceded")
+    assert (said.code, "budget-exceeded" in said.err) == (2, True)
+    assert "sudare explain source-unreadable" in said.err
+    (tmp_path / "v1").mkdir()
+    assert "no readable record" in typed("explain", str(tmp_path / "v1")).err
