@@ -16,13 +16,14 @@ from contracts.contract.contract import Contract
 from contracts.domains.addends import WeightedCount
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import ValueTree
-from contracts.release.spec import spec_schema
+from contracts.errors import SpecRefused
+from contracts.release.spec import load_spec, spec_schema
 from contracts.release.spec_checks import check_spec
 from contracts.release.statistics import StatisticsProduct
 from contracts.release.statistics_rules import statistics_problems
 from privacy.statistics.plan import StatisticsPlan
 from tests.contracts.release.test_statistics import SPEC, spec_of
-from tests.contracts.samples import column, contract_of, loaded, replaced
+from tests.contracts.samples import column, contract_of, loaded, replaced, write
 from tests.worlds.statistics import StatisticsScenario
 
 LONG = {"column": "age", "clip": [0, 40], "step": 2}
@@ -169,3 +170,21 @@ def test_a_column_that_may_be_below_0_is_no_weight() -> None:
     ((_, addends),) = product_of("people").tables[0].draws(contract)
     assert isinstance(addends, WeightedCount)
     assert (addends.weight.low, addends.weight.width) == (0, 9)
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        "{kind: tables, mechanism: laplace, tables: [[sex]], survey_weight: age}",
+        "{kind: tables, mechanism: laplace, tables: [{columns: [sex], name: s, survey_weight: age}]}",
+        "{kind: statistics, tables: [{by: [sex], of: [count]}], survey_weight: age}",
+    ],
+)
+def test_the_key_elsewhere_is_refused_with_the_place_where_it_stands(tmp_path: Path, product: str) -> None:
+    """Tables of counts have no weights: the remedy is a table of statistics."""
+    text = SPEC[: SPEC.index("product:")] + f"product: {product}\n" + SPEC[SPEC.index("publish:") :]
+    with pytest.raises(SpecRefused) as caught:
+        load_spec(write(tmp_path, "people.yaml", text))
+    (finding,) = caught.value.findings
+    assert finding.found == "the unknown key 'survey_weight'"
+    assert "a table of `kind: statistics`, beside `of:`; weighted counts are `of: [count]`" in finding.remedy
