@@ -2,13 +2,13 @@
 
     python -m benchmarks.statistics_weighted --data DIR [--peers DIR] [--kept DIR]
 
-`--data`, `--peers` and `--kept` are those of `benchmarks.statistics`. The weight is PWGTP, the people for whom a person
-stands, clipped to [0, 400]; 20 places, 27,253 rows; epsilon is 1; the unit is one row, added or removed. The truth is the
-weighted count, or mean, of what is clipped. Peers have no survey weights. A weighted count is their sum of the weight
-with all of epsilon. A weighted mean is the ratio of two sums with half of epsilon each: of the product of weight and
-value, and of the weight. They are asked for the product of the value as it is, and for that of its distance from the
-middle of its clip, which is the better way; both are made of clipped numbers before they see them. The best of all
-counts. Ours is one draw: what it hides is the product of the largest weight and the width of the clip.
+`--data`, `--peers` and `--kept` are those of `benchmarks.statistics`. The weight is PWGTP, the people for whom a row
+stands, clipped to [0, 400]; 20 places, 27,253 rows; epsilon is 1; the unit is one row, added or removed. The truth is
+the weighted count, or mean, of what is clipped. Peers have no survey weights. A weighted count is their sum of the
+weight with all of epsilon. A weighted mean is the ratio of two sums with half of epsilon each: of the product of
+weight and value, and of the weight. They are asked for the product of the value as it is, and of its distance
+from the middle of its clip, which is the better way; both are made of clipped numbers before they see them. The best
+of all counts. Ours is one draw: what it hides is the product of the largest weight and the width of the clip.
 
 A row holds where our error is no larger than the best peer's, up to three standard errors of their ratio. Of a count
 both errors are known by formula: Laplace noise of scale 400 / epsilon for all.

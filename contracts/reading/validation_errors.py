@@ -203,7 +203,7 @@ _SHAPES = {
 
 
 _ELSEWHERE: Final = {
-    "survey_weight": "write it into a table of `kind: statistics`, beside `of:`; weighted counts are `of: [count]` there"
+    "survey_weight": "write it into a table of `kind: statistics`, beside `of:`; weighted counts are `of: [count]`"
 }
 """Keys that stand in another place, and what to do."""
 
