@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from subprocess import PIPE, run
 from typing import Any, Final
@@ -77,9 +77,15 @@ class Answers:
 
 
 def answers(
-    table: Measured, epsilons: Sequence[str], *, peers: Path | None, kept: Path, only: Sequence[str] = ()
+    table: Measured,
+    epsilons: Sequence[str],
+    *,
+    peers: Path | None,
+    kept: Path,
+    only: Sequence[str] = (),
+    modes: tuple[str, ...] | None = None,
 ) -> list[Answers]:
-    """Ask all peers that are installed about a table; say which are not, and how to install them."""
+    """Ask all peers that are installed about a table, in all their modes or in some; say which are not."""
     found = []
     kept.mkdir(parents=True, exist_ok=True)
     for peer in PEERS:
@@ -87,7 +93,8 @@ def answers(
             continue
         python = (peers or Path()) / peer.key / "bin" / "python"
         if peers is not None and python.is_file():
-            found.append(_asked(peer, python, table, epsilons, kept.resolve()))
+            wanted = peer if modes is None else replace(peer, modes=modes)
+            found.append(_asked(wanted, python, table, epsilons, kept.resolve()))
         else:
             print(f"no {peer.name}: give --peers DIR with DIR/{peer.key} an environment of {_requirements(peer)}")
     return found

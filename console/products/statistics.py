@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, prod
 from typing import Any, Final
 
@@ -9,10 +10,12 @@ from rich.console import Console
 
 from console.products.fitted import BASE_MEGABYTES, BASE_SECONDS
 from console.render import table
+from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import ValueTree
+from contracts.reading.scalars import plain_text
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistics import StatisticsProduct, statistics_product
-from privacy.statistics.expected_errors import ExpectedError, expected_errors
+from privacy.statistics.expected_errors import ExpectedError, clip_costs, expected_errors
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
 
 _BYTES_PER_NUMBER: Final = 120
@@ -36,6 +39,7 @@ class StatisticsProductView:
                     "cells": _cells(plan.of_table(each.name)[0]),
                     "share": float(sum(draw.share for draw in plan.of_table(each.name))),
                     "expected": [_error_object(error) for error in expected_errors(each, plan.of_table(each.name))],
+                    **_clips_object(plan.of_table(each.name)),
                 }
                 for each in tables
             ],
@@ -61,6 +65,9 @@ class StatisticsProductView:
                 first = (named, f"{each['cells']:,}", f"{each['share']:.1%}") if place == 0 else ("", "", "")
                 rows.append((first[0], error["statistic"], _of_rows(error), first[1], first[2], _within(error)))
         console.print(table(("table", "statistic", "in a cell of", *_NUMBERS), rows, numbers=_NUMBERS))
+        for each in payload["statistics"]:
+            if "survey_weight" in each:
+                console.print(_weight_words(each))
 
     def print_version(self, console: Console, replay: dict[str, Any]) -> None:
         """Print the tables: what each tells, and its files."""
@@ -84,8 +91,12 @@ def _draw_object(draw: StatisticsDraw) -> dict[str, Any]:
     if isinstance(addends, ValueTree):
         nodes = addends.level_nodes[0] + addends.lattice.counts_missing
         deviation = (nodes * draw.variance) ** 0.5
+    elif isinstance(addends, ValueLattice):
+        deviation = (addends.parts * draw.variance) ** 0.5 / addends.width
     else:
-        deviation = draw.variance**0.5 if addends is None else (addends.parts * draw.variance) ** 0.5 / addends.width
+        deviation = draw.variance**0.5
+    if draw.weight is not None:
+        deviation *= float(draw.weight.step)
     return {
         "key": draw.key,
         "level": None,
@@ -100,6 +111,28 @@ def _draw_object(draw: StatisticsDraw) -> dict[str, Any]:
     }
 
 
+def _clips_object(draws: Sequence[StatisticsDraw]) -> dict[str, Any]:
+    """Return how wide the interval of a weighted count is at lower clips of the weight; nothing without a weight."""
+    costs, weight = clip_costs(draws), draws[0].weight
+    if weight is None:
+        return {}
+    told = [{"clip": plain_text(clip), "half_width_95": width} for clip, width in costs]
+    return {"survey_weight": {"column": weight.column, "counts": told}}
+
+
+def _weight_words(table: dict[str, Any]) -> str:
+    """Say what a lower clip of the weight would take off the interval of a count, and when it pays."""
+    weight = table["survey_weight"]
+    (now, *lower), named = weight["counts"], " × ".join(table["columns"]) or "all rows"
+    first = f"{named}: {weight['column']} up to {now['clip']} hides a whole weight, so a count is within"
+    others = [
+        f"up to {each['clip']}: ±{each['half_width_95']:,.4g}, which pays where less than "
+        f"{now['half_width_95'] - each['half_width_95']:,.4g} of a cell's weight is cut off"
+        for each in lower
+    ]
+    return "\n  ".join([f"{first} ±{now['half_width_95']:,.4g}", *others])
+
+
 def _cells(draw: StatisticsDraw) -> int:
     return prod(draw.shape if draw.addends is None else draw.shape[:-1])
 
@@ -108,11 +141,14 @@ def _error_object(error: ExpectedError) -> dict[str, Any]:
     told = {"statistic": error.statistic, "half_width_95": error.half_width}
     told = told if error.rows is None else {**told, "rows": error.rows}
     told = {**told, "ranks": True} if error.ranks else told
+    told = {**told, "weighed": True} if error.weighed else told
     return told if error.clip is None else {**told, "clip": error.clip}
 
 
 def _of_rows(error: dict[str, Any]) -> str:
-    return f"{error['rows']:,} rows" if "rows" in error else "any size"
+    if "rows" not in error:
+        return "any size"
+    return f"weight {error['rows']:,}" if "weighed" in error else f"{error['rows']:,} rows"
 
 
 def _within(error: dict[str, Any]) -> str:

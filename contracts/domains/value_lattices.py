@@ -6,6 +6,9 @@ A cell's code says in which bin a value lies; a sum needs the value itself: its 
 
 `step` is declared, or a unit of the last decimal of bounds and edges: 1 for whole numbers. A value moves by half a
 step at most. A missing value has no offset, unless the contract maps missing values to one.
+
+Where a survey weight is declared, each row counts as often as its weight says. The weight is the offset on a
+lattice of its own that starts at 0; a missing weight is 0, unless the contract maps missing weights to a value.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ class ValueLattice:
         high: values above count as this.
         step: what one step is; `high - low` is a whole number of steps.
         counts_missing: whether a missing value is counted apart; else the contract maps it to a value.
+        weight: the lattice of the survey weight, which starts at 0; None where every row counts once.
     """
 
     column: str
@@ -46,6 +50,7 @@ class ValueLattice:
     high: Decimal
     step: Decimal
     counts_missing: bool
+    weight: ValueLattice | None = None
 
     @property
     def key(self) -> str:
@@ -74,8 +79,18 @@ class ValueLattice:
 
     @property
     def row_moves(self) -> tuple[int, ...]:
-        """By how much a row moves the numbers of its cell at most: one of them by the whole width."""
-        return (self.width,)
+        """By how much a row moves the numbers of its cell at most: one by the width times the largest weight."""
+        return (self.width * self.most_weight,)
+
+    @property
+    def most_weight(self) -> int:
+        """The largest weight of a row [steps of the weight]; 1 where rows are not weighed."""
+        return 1 if self.weight is None else self.weight.width
+
+    @property
+    def weight_step(self) -> Decimal:
+        """What one step of the weight is; 1 where rows are not weighed."""
+        return Decimal(1) if self.weight is None else self.weight.step
 
     @property
     def name(self) -> str:
@@ -85,7 +100,8 @@ class ValueLattice:
     def to_json(self) -> dict[str, Any]:
         """Write it as JSON values."""
         told = {"low": plain_text(self.low), "high": plain_text(self.high), "step": plain_text(self.step)}
-        return {"column": self.column, **told, "counts_missing": self.counts_missing}
+        written = {"column": self.column, **told, "counts_missing": self.counts_missing}
+        return written if self.weight is None else {**written, "weight": self.weight.to_json()}
 
 
 def usual_step(low: Decimal, high: Decimal, *, decimals: int) -> Decimal:
@@ -110,7 +126,7 @@ def lattice_problems(low: Decimal, high: Decimal, step: Decimal, rows_per_unit: 
     if steps * rows_per_unit > WIDEST:
         ends = f"{_shown(step)} from {_shown(low)} to {_shown(high)}"
         found = f"{int(steps):,} steps of {ends}" + (f", times {rows_per_unit:,} rows" if rows_per_unit > 1 else "")
-        least = _shown(_least_step(low, high, rows_per_unit))
+        least = _shown(coarser_step(low, high, rows_per_unit))
         remedy = f"write `step:` {least} or more, and ends of the clip that are whole steps apart"
         return [Problem(found, f"at most {WIDEST:,} steps of all rows of a unit together", remedy, ("step",))]
     farthest = max(abs(low), abs(high))
@@ -124,10 +140,10 @@ def _shown(number: Decimal) -> str:
     return spelled(plain_decimal(number))
 
 
-def _least_step(low: Decimal, high: Decimal, rows_per_unit: int) -> Decimal:
-    """Return a power of ten that leaves few enough steps."""
+def coarser_step(low: Decimal, high: Decimal, times: int) -> Decimal:
+    """Return a power of ten that leaves few enough steps, when all are moved so many times."""
     step = Decimal(1).scaleb(-15)
-    while (Fraction(high) - Fraction(low)) / Fraction(step) * rows_per_unit > WIDEST:
+    while (Fraction(high) - Fraction(low)) / Fraction(step) * times > WIDEST:
         step *= 10
     return step
 

@@ -4,7 +4,8 @@ The offsets of a lattice (`value_lattices`), 0 to width, are cut into leaves. 0 
 their own: many rows may have them, since values outside the clip count as its ends. Between them each leaf has
 `resolution / step` offsets; the last of these may be shorter. A node of level l counts the rows of
 `fan_out ** (levels - l)` leaves, so that level 1 is the coarsest and the last level has the leaves. A row with a
-value is counted once in each level, and a row without one once beside them all.
+value is counted once in each level, and a row without one once beside them all; with a survey weight, as often as
+its weight says.
 
 Levels and fan-out follow from the number of leaves: they make `fan_out * levels ** 3` least, to which the variance of
 a noisy rank is close (each of `levels` levels gives about `fan_out` nodes of variance 2 (levels / epsilon)^2).
@@ -98,8 +99,18 @@ class ValueTree:
 
     @property
     def row_moves(self) -> tuple[int, ...]:
-        """By how much a row moves the numbers of its cell at most: one of each level by one."""
-        return (1,) * self.levels
+        """By how much a row moves the numbers of its cell at most: one of each level by its weight."""
+        return (self.lattice.most_weight,) * self.levels
+
+    @property
+    def weight(self) -> ValueLattice | None:
+        """The lattice of the survey weight; None where every row counts once."""
+        return self.lattice.weight
+
+    @property
+    def weight_step(self) -> Decimal:
+        """What one step of the weight is; 1 where rows are not weighed."""
+        return self.lattice.weight_step
 
     def first(self, leaf: int) -> int:
         """Return the smallest offset in a leaf."""

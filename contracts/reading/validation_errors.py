@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -202,7 +202,14 @@ _SHAPES = {
 }
 
 
+_ELSEWHERE: Final = {
+    "survey_weight": "write it into a table of `kind: statistics`, beside `of:`; weighted counts are `of: [count]`"
+}
+"""Keys that stand in another place, and what to do."""
+
+
 def unknown_key(key: str, keys: Iterable[str]) -> Problem:
     """Say that a key is unknown, which ones are known, and which one was probably meant."""
     words = tuple(keys)
-    return Problem(f"the unknown key {key!r}", word_list(words), nearest(key, words) or "remove it")
+    remedy = _ELSEWHERE.get(key) or nearest(key, words) or "remove it"
+    return Problem(f"the unknown key {key!r}", word_list(words), remedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -10,6 +11,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from contracts.contract.contract import Contract
+from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.domain_terms import Frozen
 from contracts.domains.value_lattices import ValueLattice, usual_step
 from contracts.domains.value_trees import ValueTree, tree_key, usual_resolution
@@ -43,6 +45,7 @@ from contracts.release.statistic_forms import (
     read_ratio,
     share_problems,
 )
+from contracts.release.survey_weight import SurveyWeight
 from contracts.release.tables.all_marginals import check_weight
 
 NEAR_ZERO: Final = "near_zero"
@@ -173,20 +176,22 @@ class Statistic(Frozen):
 class StatisticsTable(Frozen):
     """Statistics by the cells of some columns; without columns, of all rows together.
 
-    `weight` is that of its share of the charge.
+    `weight` is that of its share of the charge. `survey_weight` is the column that says for how many people a row
+    stands: then every count and sum of the table is a weighted one.
     """
 
     by: Annotated[tuple[Label, ...], BeforeValidator(as_tuple)] = ()
     of: Annotated[tuple[Statistic, ...], BeforeValidator(as_tuple)]
     name: Label
     weight: Amount = Decimal(1)
+    survey_weight: SurveyWeight | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _named(cls, written: Any) -> Any:
         """Name the table after its columns where it has no name."""
         if not isinstance(written, dict):
-            refuse([Problem(show(written), "{by: [...], of: [...]}, with `name:` and `weight:` if wanted")])
+            refuse([Problem(show(written), "{by: [...], of: [...]}, and `name:`, `weight:`, `survey_weight:`")])
         by = written.get("by", ())
         if "name" not in written:  # what is no list is refused as such
             return {**written, "name": "_x_".join(map(str, by if isinstance(by, list | tuple) else ())) or "all"}
@@ -216,9 +221,8 @@ class StatisticsTable(Frozen):
     def _fit_for_a_file(cls, name: str) -> str:
         allowed = unfit_name(name)
         if allowed is not None:
-            refuse(
-                [Problem(f"the table name {show(name)}", allowed, "give the table another `name:`: it names a file")]
-            )
+            remedy = "give the table another `name:`: it names a file"
+            refuse([Problem(f"the table name {show(name)}", allowed, remedy)])
         return name
 
     @field_validator("weight")
@@ -266,12 +270,13 @@ class StatisticsTable(Frozen):
         trees = [f"table:{self.name}/quantiles/{each.column}" for each in self.of if each.what == QUANTILES]
         return (*sums, *trees) or (f"table:{self.name}",)
 
-    def draws(self, contract: Contract) -> tuple[tuple[str, ValueLattice | ValueTree | None], ...]:
+    def draws(self, contract: Contract) -> tuple[tuple[str, Addends | None], ...]:
         """Return what is drawn under each of these names."""
         terms = (term for each in self.of if each.what != QUANTILES for term in each.terms)
         summed = {term.column for term in terms}
         sums = [each for each in self.lattices(contract) if each.column in summed]
-        return tuple(zip(self.draw_keys, (*sums, *self.trees(contract)) or (None,), strict=True))
+        counted = None if self.survey_weight is None else WeightedCount(self.survey_weight.lattice(contract))
+        return tuple(zip(self.draw_keys, (*sums, *self.trees(contract)) or (counted,), strict=True))
 
 
 class StatisticsProduct(ProductSpec):
@@ -309,13 +314,16 @@ class StatisticsProduct(ProductSpec):
         return False
 
     def names(self, contract: Contract) -> tuple[str, ...]:
-        """Return the columns that are grouped by or added up, in the contract's order."""
+        """Return the columns that are grouped by, added up or weights, in the contract's order."""
         used = {name for table in self.tables for name in (*table.by, *table.columns)}
+        used |= {table.survey_weight.column for table in self.tables if table.survey_weight is not None}
         return tuple(column.name for column in contract.columns if column.name in used)
 
     def lattices(self, contract: Contract) -> tuple[ValueLattice, ...]:
-        """Return the lattices of all tables, each once."""
-        return tuple(dict.fromkeys(each for table in self.tables for each in table.lattices(contract)))
+        """Return the lattices of all tables, each once; those of weights by themselves."""
+        found = [replace(each, weight=None) for table in self.tables for each in table.lattices(contract)]
+        weights = (table.survey_weight for table in self.tables)
+        return tuple(dict.fromkeys([*found, *(each.lattice(contract) for each in weights if each is not None)]))
 
 
 def statistics_product(product: ProductSpec) -> StatisticsProduct:
@@ -339,4 +347,5 @@ def _lattice(table: StatisticsTable, name: str, contract: Contract) -> ValueLatt
     step = next((each.step for each in own if each.step is not None), None)
     low, high = clip
     step = usual_step(low, high, decimals=domain.decimals) if step is None else step
-    return ValueLattice(name, low, high, step, domain.nulls.policy == "category")
+    weight = None if table.survey_weight is None else table.survey_weight.lattice(contract)
+    return ValueLattice(name, low, high, step, domain.nulls.policy == "category", weight)

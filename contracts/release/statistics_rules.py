@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from contracts.contract.contract import Contract
+from contracts.domains.addends import weighted_problems
 from contracts.domains.value_lattices import ValueLattice, lattice_problems
 from contracts.domains.value_trees import ValueTree, resolution_problems, usual_resolution
 from contracts.errors import Finding
@@ -13,6 +14,7 @@ from contracts.reading.scalars import FieldPath, Problem, nearest, word_list
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistic_forms import QUANTILES, RATIO
 from contracts.release.statistics import Statistic, StatisticsProduct, StatisticsTable, statistics_product
+from contracts.release.survey_weight import survey_weight_problems
 from contracts.release.synthetic import MEASURED_COLUMNS
 
 MOST_CELLS: Final = 2**24
@@ -37,6 +39,7 @@ def statistics_problems(product: StatisticsProduct, contract: Contract) -> Itera
     for place, table in enumerate(product.tables):
         at: FieldPath = ("tables", place)
         problems = [*_grouping_problems(table, contract), *_column_problems(table, contract)]
+        problems += _weight_problems(table, contract)
         problems += [] if problems else [*_lattice_problems(table, contract), *_name_problems(table)]
         for problem in problems:
             yield at, problem
@@ -80,6 +83,18 @@ def _column_problems(table: StatisticsTable, contract: Contract) -> Iterator[Pro
                 yield Problem(f"another {key} of {each.column!r}", f"one {key} a column", remedy, (*at, key))
 
 
+def _weight_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:
+    """The survey weight is a column of numbers from 0 on, of which no other statistic is published."""
+    if table.survey_weight is None:
+        return
+    yield from survey_weight_problems(table.survey_weight, contract)
+    for at, each in _placed(table):
+        if each.column == table.survey_weight.column:
+            found, named = f"the survey weight {each.column!r}", "sum" if each.what == RATIO else each.what
+            remedy = "write count: in a table with a survey weight it is the sum of the weights"
+            yield Problem(found, "other columns beside a survey weight", remedy, (*at, named))
+
+
 def _lattice_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:
     """The clip lies within the bounds, its steps are whole and not too many, and a ratio's begins at 0 or above."""
     placed = list(_placed(table))
@@ -107,6 +122,17 @@ def _lattice_problems(table: StatisticsTable, contract: Contract) -> Iterator[Pr
             yield Problem(found, "clips from 0 on, of both sums", remedy, ("of", ratios[lattice.column]))
         if sound:
             yield from _resolution_problems(table, lattice, cells)
+            yield from _weighted_problems(lattice, own, contract.unit.max_rows_per_unit)
+
+
+def _weighted_problems(
+    lattice: ValueLattice, own: list[tuple[FieldPath, Statistic]], rows_per_unit: int
+) -> Iterator[Problem]:
+    """Values times weights are not too many steps, where they are added up; a tree counts weights alone."""
+    if lattice.weight is not None and any(term.what != QUANTILES for _, term in own):
+        for problem in weighted_problems(lattice, lattice.weight, rows_per_unit):
+            at = _writing(own, str(problem.at[0]))
+            yield Problem(f"{lattice.column!r}: {problem.found}", problem.allowed, problem.remedy, at)
 
 
 def _resolution_problems(table: StatisticsTable, lattice: ValueLattice, cells: int) -> Iterator[Problem]:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import ValueTree
+from contracts.domains.addends import Addends
 from privacy.accounting.events import (
     CountNoise,
     DiscreteGaussian,
@@ -185,7 +184,8 @@ class CellSumMeasurement:
     Args:
         key: name of the draw inside its run.
         clique: columns that rows are grouped by.
-        addends: the column that was added up, with its lattice; or with a tree of counts over it.
+        addends: the column that was added up, with its lattice; or with a tree of counts over it; or the weight by
+            which rows were counted.
         values: noisy numbers, int64, shape (*cells, addends.parts): steps above, below, and of missing values; or
             the counts of all nodes (`privacy.marginals.cell_sums`) [steps, or rows].
         event: the event, with the scale of the noise and the sensitivity.
@@ -196,7 +196,7 @@ class CellSumMeasurement:
 
     key: str
     clique: Clique
-    addends: ValueLattice | ValueTree
+    addends: Addends
     values: NDArray[np.int64]
     event: CountNoise
     variance: float

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 ColumnNames = tuple[str, ...]
 Shapes = Mapping[ColumnNames, tuple[int, ...]]
 """Cells along each column, by clique."""
+OffsetNames = tuple[str, str | None]
+"""Columns of a snapshot: of offsets, and of the weights of their rows."""
 
 SPILL: Final = "spill"
 """Folder beside the snapshot for what does not fit into memory; it goes with the snapshot."""
@@ -82,31 +84,43 @@ def count_populated(
 
 
 def sum_offsets(
-    path: Path, clique: ColumnNames, shape: tuple[int, ...], names: Sequence[str], *, threads: int
-) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+    path: Path,
+    clique: ColumnNames,
+    shape: tuple[int, ...],
+    names: Sequence[OffsetNames],
+    *,
+    threads: int,
+) -> dict[OffsetNames, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
     """Add offsets up by the cells of one marginal, in one scan; private, for handles alone.
 
     Args:
         path: the snapshot file, with its table `codes`.
         clique: the columns; none for one cell of all rows.
         shape: cells along each column.
-        names: the columns of offsets: 0 for a missing value, else the offset plus 1.
+        names: the columns of offsets: 0 for a missing value, else the offset plus 1. Each with the column of the
+            weights of its rows in the same form, where a missing one weighs 0; None where every row counts once.
         threads: threads that DuckDB may use.
     Returns:
-        By name: sum of the offsets, rows with a value, and all rows of each cell, row-major, int64.
+        By names: sum of the offsets, rows with a value, and all rows of each cell, row-major, int64; each row as
+        often as its weight says [steps, rows or steps of the weight].
     Privacy: exact sums; nothing of them may leave but through a grant.
     """
     import duckdb  # as above
 
-    terms = [f"sum({_quoted(name)}::BIGINT)::BIGINT, count(*) FILTER ({_quoted(name)} > 0)" for name in names]
-    query = f"SELECT {', '.join([_cell_sql(clique, shape), 'count(*)', *terms])} FROM codes GROUP BY 1"
+    weights = list(dict.fromkeys(weight for _, weight in names))
+    terms = [
+        _cell_sql(clique, shape),
+        *map(_weighed_rows, weights),
+        *(each for pair in names for each in _terms(*pair)),
+    ]
+    query = f"SELECT {', '.join(terms)} FROM codes GROUP BY 1"
     with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
         found = connection.execute(query).to_arrow_table()
     cells, *counted = (np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns)
-    rows, *sums = (_spread(cells, values, prod(shape)) for values in counted)
-    return {
-        name: (total - valued, valued, rows) for name, total, valued in zip(names, sums[::2], sums[1::2], strict=True)
-    }
+    spread = [_spread(cells, values, prod(shape)) for values in counted]
+    rows = dict(zip(weights, spread[: len(weights)], strict=True))
+    sums = iter(spread[len(weights) :])
+    return {pair: (next(sums), next(sums), rows[pair[1]]) for pair in names}
 
 
 def count_leaves(
@@ -121,7 +135,8 @@ def count_leaves(
         tree: over offsets: 0 for a missing value, else the offset plus 1.
         threads: threads that DuckDB may use.
     Returns:
-        Counts, int64, shape (cells, 1 + tree.leaves): missing values first, then the leaves in their order [rows].
+        Counts, int64, shape (cells, 1 + tree.leaves): missing values first, then the leaves in their order [rows, or
+        steps of the weight].
     Privacy: exact counts; nothing of them may leave but through a grant.
     """
     import duckdb  # as above
@@ -131,11 +146,33 @@ def count_leaves(
     inner = f"1 + ({offset} + {tree.leaf_steps - 2}) // {tree.leaf_steps}"
     leaf = f"CASE {offset} WHEN 0 THEN 0 WHEN {tree.lattice.width + 1} THEN {leaves} ELSE {inner} END"
     number = f"({_cell_sql(clique, shape)}) * {leaves + 1} + {leaf}"
-    query = f"SELECT {number}, count(*)::BIGINT FROM codes GROUP BY 1"
+    weight = tree.lattice.weight
+    counted = _weighed_rows(None if weight is None else weight.name)
+    query = f"SELECT {number}, {counted} FROM codes GROUP BY 1"
     with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
         found = connection.execute(query).to_arrow_table()
     numbers, rows = (np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns)
     return _spread(numbers, rows, prod(shape) * (leaves + 1)).reshape(-1, leaves + 1)
+
+
+def _terms(name: str, weight: str | None) -> tuple[str, str]:
+    """Write SQL for the sum of the offsets, and for the rows with a value."""
+    offset, valued = f"{_quoted(name)}::BIGINT", f"{_quoted(name)} > 0"
+    if weight is None:
+        return f"(sum({offset}) - count(*) FILTER ({valued}))::BIGINT", f"count(*) FILTER ({valued})"
+    weighed = _weight_sql(weight)
+    total = f"sum(greatest({offset} - 1, 0) * {weighed})::BIGINT"
+    return total, f"coalesce(sum({weighed}) FILTER ({valued}), 0)::BIGINT"
+
+
+def _weighed_rows(weight: str | None) -> str:
+    """Write SQL for the number of rows, each counted as often as its weight says."""
+    return "count(*)::BIGINT" if weight is None else f"sum({_weight_sql(weight)})::BIGINT"
+
+
+def _weight_sql(weight: str) -> str:
+    """Write SQL for the weight of a row: in a snapshot stands 0 for a missing one, else the weight plus 1."""
+    return f"greatest({_quoted(weight)}::BIGINT - 1, 0)"
 
 
 def _spread(cells: NDArray[np.int64], values: NDArray[np.int64], size: int) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
+from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import ValueTree
 from privacy.marginals.cell_sums import PrivateCellSums
@@ -49,13 +50,13 @@ class SnapshotSums:
         """Refuse pickling: exact sums stay in this process."""
         raise TypeError("SnapshotSums cannot be pickled: exact sums stay in this process")
 
-    def sums(self, clique: Clique, addends: Sequence[ValueLattice | ValueTree]) -> tuple[PrivateCellSums, ...]:
+    def sums(self, clique: Clique, addends: Sequence[Addends]) -> tuple[PrivateCellSums, ...]:
         """Return a handle for each of some columns over the same cells; opening one adds up all that are no trees.
 
         Privacy: nothing is read yet; each handle opens only inside a grant.
         """
         shape = self._contract.shape(clique)
-        known: dict[str, NDArray[np.int64]] = {}
+        known: dict[ValueLattice, NDArray[np.int64]] = {}
         together = tuple(each for each in addends if isinstance(each, ValueLattice))
         mark = self._table.keyed_hash, self._table.contract_digest
         read = partial(self._of, clique, shape, together, known)
@@ -66,12 +67,15 @@ class SnapshotSums:
         clique: Clique,
         shape: tuple[int, ...],
         together: tuple[ValueLattice, ...],
-        known: dict[str, NDArray[np.int64]],
-        wanted: ValueLattice | ValueTree,
+        known: dict[ValueLattice, NDArray[np.int64]],
+        wanted: Addends,
     ) -> NDArray[np.int64]:
-        """Return the exact numbers of a lattice or a tree; the handle names its own."""
+        """Return the exact numbers of a lattice, a tree or a weight; the handle names its own."""
         if isinstance(wanted, ValueTree):
             return self._tree(clique, shape, wanted)
+        if isinstance(wanted, WeightedCount):
+            # A weight is its own distance from 0, and a missing one adds nothing.
+            return self._summed(clique, shape, (wanted.weight,), wanted.weight, known)[..., :1]
         return self._summed(clique, shape, together, wanted, known)
 
     def _tree(self, clique: Clique, shape: tuple[int, ...], tree: ValueTree) -> NDArray[np.int64]:
@@ -88,23 +92,26 @@ class SnapshotSums:
         shape: tuple[int, ...],
         together: tuple[ValueLattice, ...],
         wanted: ValueLattice,
-        known: dict[str, NDArray[np.int64]],
+        known: dict[ValueLattice, NDArray[np.int64]],
     ) -> NDArray[np.int64]:
         """Return the exact sums of one column, shape (*shape, parts), and remember those of the others; read-only."""
-        if wanted.name not in known:
+        if wanted not in known:
             together = together if wanted in together else (wanted,)
-            found = sum_offsets(
-                self._table.path, clique, shape, [each.name for each in together], threads=self._threads
-            )
+            found = sum_offsets(self._table.path, clique, shape, list(map(_names, together)), threads=self._threads)
             for each in together:
-                known[each.name] = _handed_out(each, *found[each.name]).reshape(*shape, each.parts)
-                known[each.name].flags.writeable = False
-        return known[wanted.name]
+                known[each] = _handed_out(each, *found[_names(each)]).reshape(*shape, each.parts)
+                known[each].flags.writeable = False
+        return known[wanted]
+
+
+def _names(lattice: ValueLattice) -> tuple[str, str | None]:
+    """Return the columns of a snapshot that have the offsets, and the weights."""
+    return lattice.name, None if lattice.weight is None else lattice.weight.name
 
 
 def _handed_out(
     addends: ValueLattice, offsets: NDArray[np.int64], valued: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the steps above, below and of missing values; shape (cells, parts)."""
+    """Return the steps above, below and of missing values, weighed where a weight is; shape (cells, parts)."""
     parts = [offsets, addends.width * valued - offsets, addends.width * (rows - valued)]
     return np.stack(parts[: addends.parts], axis=-1)

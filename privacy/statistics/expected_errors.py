@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from math import floor, log10
 from typing import Final
 
+from contracts.domains.addends import Addends
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic_forms import COUNT
 from contracts.release.statistics import Statistic, StatisticsTable
-from privacy.marginals.uncertainty import half_width
+from privacy.marginals.sensitivity import moved_noise
+from privacy.marginals.uncertainty import half_width, variance
 from privacy.statistics.noise_quantiles import even_quantile, mixed_quantile, quantile
 from privacy.statistics.plan import StatisticsDraw
 from privacy.statistics.quantiles import rank_bounds, tree_count_error
@@ -26,11 +31,13 @@ class ExpectedError:
 
     Args:
         statistic: its column in the published file.
-        rows: rows with a value in a cell, for a mean or a ratio; None where they do not matter.
+        rows: rows with a value in a cell, for a mean or a ratio; None where they do not matter. Where rows are
+            weighed, the sum of their weights.
         half_width: of the interval; of a mean in the middle of its clip, where it is widest [the statistic's units].
         clip: the length of a mean's clip: an interval is no longer; None of others.
         ranks: whether the half width is one of ranks, as of a quantile: how many rows further up or down the value
             may stand. How far apart these values are depends on the data.
+        weighed: whether rows have a survey weight: then ranks and counts are sums of weights.
     """
 
     statistic: str
@@ -38,10 +45,59 @@ class ExpectedError:
     half_width: float
     clip: float | None = None
     ranks: bool = False
+    weighed: bool = False
 
 
 def expected_errors(table: StatisticsTable, draws: Sequence[StatisticsDraw]) -> tuple[ExpectedError, ...]:
     """Foretell the interval of each statistic of a table. Reads public parameters only.
+
+    With a survey weight, noise is in steps of the weight. Means are foretold for cells of `SIZES` times the power of
+    ten that the largest weight reaches.
+    """
+    found = _errors_in_steps(table, draws)
+    weight = draws[0].weight
+    if weight is None:
+        return found
+    step, scale = float(weight.step), 10 ** max(0, floor(log10(weight.high)))
+    return tuple(
+        replace(each, half_width=each.half_width * step, weighed=True)
+        if each.rows is None
+        else replace(each, rows=each.rows * scale, half_width=each.half_width * step / scale, weighed=True)
+        for each in found
+    )
+
+
+def clip_costs(draws: Sequence[StatisticsDraw]) -> tuple[tuple[Decimal, float], ...]:
+    """Foretell the interval of a table's counts at the clip of its survey weight, and at a half and a quarter of it.
+
+    Returns:
+        The upper end of each clip, and the half width of a count's interval under it; nothing without a weight.
+    Privacy: reads public parameters only.
+    """
+    weight = draws[0].weight
+    if weight is None:
+        return ()
+    found = []
+    for steps in dict.fromkeys(max(1, weight.width // part) for part in (1, 2, 4)):
+        clipped = replace(weight, high=weight.step * steps)
+        narrower = [_with_weight(draw, clipped, Fraction(steps, weight.width)) for draw in draws]
+        found.append((clipped.high, count_error(narrower) * float(weight.step)))
+    return tuple(found)
+
+
+def _with_weight(draw: StatisticsDraw, weight: ValueLattice, share: Fraction) -> StatisticsDraw:
+    """Return a draw with another largest weight, `share` of what it was, that costs as much."""
+    event = moved_noise(draw.noise, tuple(int(move * share) for move in draw.event.moves))
+    addends = draw.addends
+    if isinstance(addends, ValueTree):
+        changed: Addends = replace(addends, lattice=replace(addends.lattice, weight=weight))
+    else:
+        changed = replace(addends, weight=weight)  # type: ignore[type-var, assignment]
+    return replace(draw, addends=changed, event=event, variance=variance(event))
+
+
+def _errors_in_steps(table: StatisticsTable, draws: Sequence[StatisticsDraw]) -> tuple[ExpectedError, ...]:
+    """Foretell the interval of each statistic, of rows that count once or once for each step of their weight.
 
     Formula: with A the noise above and B the noise below, a count errs by (A + B + M) / width, a sum by
     (high A + low B) / width, a mean q of n rows by about (high - low) ((1 - q) A - q B) / (n width). A quantile errs
@@ -57,7 +113,7 @@ def expected_errors(table: StatisticsTable, draws: Sequence[StatisticsDraw]) -> 
         if isinstance(draw.addends, ValueTree):
             found += _rank_errors(each, draw.addends, draw)
             continue
-        if draw.addends is None:
+        if not isinstance(draw.addends, ValueLattice):
             raise ValueError(f"{draw.key} adds nothing up")
         low, high, width = float(draw.addends.low), float(draw.addends.high), draw.addends.width
         if each.what == "sum":
@@ -95,7 +151,7 @@ def _rank_errors(statistic: Statistic, tree: ValueTree, draw: StatisticsDraw) ->
 
 
 def count_error(draws: Sequence[StatisticsDraw]) -> float:
-    """Return the half width of the interval of a table's counts: of all sums, or of the best tree [rows]."""
+    """Return the half width of the interval of a table's counts: of all sums, or of the best tree [rows or steps]."""
     summed = [(draw.event, draw.addends) for draw in draws if isinstance(draw.addends, ValueLattice)][:MOST_AVERAGED]
     if len(summed) > 1:
         return even_quantile(count_terms(summed), CONFIDENCE)

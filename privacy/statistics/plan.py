@@ -18,8 +18,8 @@ import numpy as np
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
+from contracts.domains.addends import Addends
 from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import ValueTree
 from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
@@ -40,23 +40,29 @@ class StatisticsDraw:
         key: name of the draw inside the run.
         table: the table that it is for.
         clique: columns that rows are grouped by.
-        addends: the column that is added up, or its tree of counts; None where rows are counted alone.
+        addends: the column that is added up, or its tree of counts, or the weight by which rows are counted; None
+            where rows are counted alone, and each once.
         shape: of the numbers that are drawn.
         share: share of the release's budget.
         noise: kind of noise and its cost.
         event: the event it will be, sensitivity and scale included.
-        variance: variance of the noise in one number [steps², or rows²].
+        variance: variance of the noise in one number [steps², or rows²; of weighed rows, times weight steps²].
     """
 
     key: str
     table: str
     clique: Clique
-    addends: ValueLattice | ValueTree | None
+    addends: Addends | None
     shape: tuple[int, ...]
     share: Fraction
     noise: LaplaceNoise | GaussianNoise
     event: CountNoise
     variance: float
+
+    @property
+    def weight(self) -> ValueLattice | None:
+        """The lattice of the survey weight; None where every row counts once."""
+        return None if self.addends is None else self.addends.weight
 
 
 @dataclass(frozen=True)
@@ -151,7 +157,7 @@ def plan_statistics(
 
 def _wanted(
     product: StatisticsProduct, contract: Contract
-) -> Iterator[tuple[StatisticsTable, str, ValueLattice | ValueTree | None, Fraction]]:
+) -> Iterator[tuple[StatisticsTable, str, Addends | None, Fraction]]:
     """Yield what is drawn, with its share: tables by weight, draws of a table alike."""
     shares = shares_by_weight([Fraction(table.weight) for table in product.tables])
     for table, share in zip(product.tables, shares, strict=True):
@@ -171,7 +177,7 @@ def _planned(
     contract: Contract,
     table: StatisticsTable,
     key: str,
-    addends: ValueLattice | ValueTree | None,
+    addends: Addends | None,
     share: Fraction,
     part: Fraction,
 ) -> StatisticsDraw:

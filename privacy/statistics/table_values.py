@@ -2,8 +2,8 @@
 
 Each statistic has a point estimate and the ends of its 95 % interval. In which form:
 
-    count   whole and not below 0; so are the ends
-    sum     in steps of the column's lattice; where the clip has one sign, of that sign
+    count   whole and not below 0; so are the ends. With a survey weight, in steps of the weight
+    sum     in steps of the column's lattice, times those of a weight; where the clip has one sign, of that sign
     ratio   from 0 on; infinite, or without an upper end, where the lower sum cannot be told from 0
     mean    within the clip; its interval is a Fieller set, and the whole clip where nothing can be told
     quantile    a value of the column's lattice; of all quantiles of a column at once
@@ -26,6 +26,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic_forms import COUNT, QUANTILES
@@ -50,18 +51,19 @@ class NoisyNumbers:
     Args:
         values: noisy whole numbers: counts in the shape of the cells, or sums or nodes of a tree with the parts last.
         event: the noise of each.
-        addends: the lattice of sums, or the tree; None of counts.
+        addends: the lattice of sums, the tree, or the weight by which rows are counted; None of counts.
     """
 
     values: NDArray[np.int64]
     event: CountNoise
-    addends: ValueLattice | ValueTree | None
+    addends: Addends | None
 
     @property
     def counts(self) -> Estimates:
-        """How many rows are in each cell."""
-        if self.addends is None:
-            width, values = half_width(self.event, CONFIDENCE), self.values.astype(np.float64)
+        """How many rows are in each cell, each counted as often as its weight says [rows, or steps of the weight]."""
+        if self.addends is None or isinstance(self.addends, WeightedCount):
+            width, found = half_width(self.event, CONFIDENCE), self.values.astype(np.float64)
+            values = found if self.addends is None else found[..., 0]
             return Estimates(values, np.maximum(values - width, 0.0), np.maximum(values + width, 0.0))
         if isinstance(self.addends, ValueTree):
             return tree_counts(self.values, self.addends, event=self.event, confidence=CONFIDENCE)
@@ -82,7 +84,7 @@ class NoisyNumbers:
         return NoisySums(*self._parts[:2], low, high, lattice.width, self.event)
 
     def sums(self) -> Estimates:
-        """Return the sum of the column in each cell."""
+        """Return the sum of the column in each cell [units of the column, times steps of the weight]."""
         return estimate_sums(*self._parts[:2], **self._terms)
 
     def means(self) -> Estimates:
@@ -124,7 +126,7 @@ def table_values(
     counts = _counts(list(drawn.values()))
     columns: Columns = {}
     for each in table.of:
-        values = _whole(counts) if each.what == COUNT else _of_columns(each, drawn)
+        values = _whole(counts, next(iter(drawn.values()))) if each.what == COUNT else _of_columns(each, drawn)
         empty = _of_nobody(each, drawn.get(each.key))
         for name, array, nobody in zip(each.published, values, empty, strict=True):
             columns[name] = np.where(impossible, np.asarray(nobody, dtype=array.dtype), array)
@@ -152,11 +154,14 @@ def _counts(drawn: Sequence[NoisyNumbers]) -> Estimates:
     return Estimates(values, np.maximum(values - margin, 0.0), np.maximum(values + margin, 0.0))
 
 
-def _whole(counts: Estimates) -> tuple[NDArray[np.int64], ...]:
-    """Round counts, the ends of an interval inwards: a true count is whole."""
+def _whole(counts: Estimates, drawn: NoisyNumbers) -> tuple[NDArray[Any], ...]:
+    """Round counts, the ends of an interval inwards: a true count is whole, or of whole steps of the weight."""
     value = np.rint(np.maximum(counts.values, 0.0))
     lower, upper = np.minimum(np.ceil(counts.lower), value), np.maximum(np.floor(counts.upper), value)
-    return tuple(array.astype(np.int64) for array in (value, lower, upper))
+    if drawn.addends is None or drawn.addends.weight is None:
+        return tuple(array.astype(np.int64) for array in (value, lower, upper))
+    step = float(drawn.addends.weight.step)
+    return value * step, lower * step, upper * step
 
 
 def _of_columns(statistic: Statistic, drawn: Mapping[str | None, NoisyNumbers]) -> tuple[NDArray[np.float64], ...]:
@@ -173,7 +178,8 @@ def _of_columns(statistic: Statistic, drawn: Mapping[str | None, NoisyNumbers]) 
         return means.values, means.lower, means.upper
     sums, step = own.sums(), float(own.addends.lattice.step)
     value = np.clip(sums.values, sums.lower, sums.upper)
-    return np.rint(value / step) * step, np.floor(sums.lower / step) * step, np.ceil(sums.upper / step) * step
+    unit = step * float(own.addends.weight_step)
+    return np.rint(value / step) * unit, np.floor(sums.lower / step) * unit, np.ceil(sums.upper / step) * unit
 
 
 def _of_nobody(statistic: Statistic, drawn: NoisyNumbers | None) -> tuple[float, ...]:

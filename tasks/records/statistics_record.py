@@ -18,6 +18,7 @@ from contracts.release.statistics import NEAR_ZERO, StatisticsTable, statistics_
 from privacy.generators.generator import Fitted
 from privacy.statistics.expected_errors import expected_errors
 from privacy.statistics.plan import plan_statistics
+from tasks.records.draws.cell_sums import weight_terms
 from tasks.records.draws.drawn import drawn_files, published_draws, stated_draws
 from tasks.records.draws.drawn import measured as measured_draws
 from tasks.records.files.tidy_tables import DATA, ColumnValues
@@ -57,6 +58,12 @@ INTERVALS: Final = message(
 CLIPPED: Final = message(
     "values outside the clip count as its ends and values between two steps as the nearer one, so that sums and "
     "means are those of the clipped values"
+)
+
+WEIGHED: Final = message(
+    "in tables with a survey weight every row counts as often as its weight says, in all statistics. Weights above "
+    "the clip count as its upper end, and all are rounded to steps. Intervals are about the noise alone: they say "
+    "nothing of the sampling that the weights stand for"
 )
 
 _STEPS: Final = (
@@ -165,6 +172,10 @@ class StatisticsRecordPart:
                 continue
             of = (column,) if column in clips else ()
             rest = f" {column}, its values clipped to {clips[column]}" if of else " rows"
+            if "survey_weight" in table:
+                weight = table["survey_weight"]
+                rest += f", weighted by {weight['column']} clipped to {weight['clip']}"
+                of = (*of, weight["column"])
             found[statistic] = DataColumn(f"Noisy {what} of{rest}.", of)
             for end, word in (("low", "Lower"), ("high", "Upper")):
                 means = f"{word} end of a 95 % interval of the exact {what} of{rest}."
@@ -209,6 +220,7 @@ def tables(run: Run) -> list[dict[str, Any]]:
                 for lattice in table.lattices(contract)
             ]
             or NONE,
+            **_weighed_by(table, contract),
         }
         for table in statistics_product(run.facts.spec.product).tables
     ]
@@ -218,6 +230,11 @@ def _resolution(table: StatisticsTable, lattice: ValueLattice, contract: Contrac
     """Give the length of the intervals in which rows are counted, where quantiles are published."""
     tree = next((each for each in table.trees(contract) if each.lattice == lattice), None)
     return {} if tree is None else {"resolution": plain_text(tree.resolution)}
+
+
+def _weighed_by(table: StatisticsTable, contract: Contract) -> dict[str, Any]:
+    """Give the survey weight of a table, where it has one."""
+    return {} if table.survey_weight is None else weight_terms(table.survey_weight.lattice(contract))
 
 
 def mechanism_choice(run: Run) -> dict[str, Any]:
@@ -278,7 +295,8 @@ def known_bias(run: Run) -> list[str]:
     """Say what numbers are known to get wrong, and of quantiles what they are."""
     tables = statistics_product(run.facts.spec.product).tables
     ranked = any(each.what == QUANTILES for table in tables for each in table.of)
-    return [UNBIASED, CLIPPED, *([RANKS] if ranked else ())]
+    weighed = any(table.survey_weight is not None for table in tables)
+    return [UNBIASED, CLIPPED, *([RANKS] if ranked else ()), *([WEIGHED] if weighed else ())]
 
 
 STATISTICS: Final = FieldGroup(

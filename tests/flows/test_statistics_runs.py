@@ -27,7 +27,8 @@ from tasks.publish import publish
 from tasks.storage.workspace.run_folder import hold, run_name
 from tasks.storage.workspace.settings import Workspace
 from tasks.verify import verify
-from tests.worlds.statistics import StatisticsScenario, gaussian, pure
+from tests.tasks.verification.forgery import load
+from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables, pure
 
 LARGE = 40 * PICO
 
@@ -115,6 +116,24 @@ def test_a_run_is_published_verified_and_found_again(place: Place) -> None:
     with place.ledger() as ledger:
         assert ledger.account("stays-2024").remaining == left < LARGE
         assert [each.number for each in ledger.versions(folder.parent.name)] == [1]
+
+
+def test_a_run_with_survey_weights_is_published_verified_and_found_again(tmp_path: Path) -> None:
+    """Ages weighted by bills: the snapshot has both, whatever table asked first; another weight is another run."""
+    weighed = "[{by: [ward], of: [count, {mean: age}], survey_weight: bill}, {by: [], of: [count]}]"
+    place = Place(tmp_path, of_tables(weighed))
+    folder = place.run()
+    checked(place, folder)
+    assert place.run() == folder
+    place.spec.write_text(
+        place.spec.read_text().replace("survey_weight: bill", "survey_weight: {column: bill, step: 5}")
+    )
+    assert release_plainly(place.spec, place.workspace.root, supersede=True) == 0
+    latest = sorted(each for each in place.workspace.releases.glob("*/v*") if not each.is_symlink())[-1]
+    assert latest != folder
+    checked(place, latest)
+    moved = [load(each / "record.json")["replay"]["draws"][0]["event"]["moves"] for each in (folder, latest)]
+    assert moved == [[99 * 9000], [99 * 180]]
 
 
 @pytest.mark.parametrize("after", [0, 2])

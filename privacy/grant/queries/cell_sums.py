@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
-from contracts.domains.value_lattices import lattice_problems
+from contracts.domains.addends import addend_problems
 from privacy.accounting.events import CountNoise
 from privacy.grant.measurement import CellSumMeasurement, DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
@@ -43,13 +43,12 @@ class CellSumQuery(Query[CellSumMeasurement]):
         return self.sums.clique
 
     def check(self, relation: Relation) -> None:
-        """Refuse a lattice that has no whole number of steps, or so many that sums might leave 64 bits.
+        """Refuse lattices that have no whole number of steps, or so many that sums might leave 64 bits.
 
         Raises:
             ValueError: with what is allowed.
         """
-        lattice = self.sums.addends.lattice
-        problems = lattice_problems(lattice.low, lattice.high, lattice.step, relation.rows_per_unit)
+        problems = addend_problems(self.sums.addends, relation.rows_per_unit)
         if problems:
             raise ValueError(f"{problems[0].found}, allowed {problems[0].allowed}")
 
@@ -59,7 +58,7 @@ class CellSumQuery(Query[CellSumMeasurement]):
         return cell_sum_event(self.noise, self.sums.addends, **terms)  # type: ignore[arg-type]
 
     def identity(self, relation: Relation, place: int) -> Mapping[str, Any]:
-        """Return the lattice, and the resolution of a tree."""
+        """Return the lattice, with the resolution of a tree and the lattice of a weight."""
         return {"addends": self.sums.addends.to_json()}
 
     def sample(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 import numpy as np
 
 from contracts.contract.column import Cells, Labelled
+from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import ValueTree
 from contracts.message import message
@@ -30,29 +31,58 @@ from tasks.records.model.version_statements import FittedDraw
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_WHAT: Final[Mapping[type, str]] = {
+    ValueLattice: "sums",
+    ValueTree: message("tree of counts"),
+    WeightedCount: message("weighted counts"),
+}
 PART: Final = "part"
 """The column of a file that says which number of a cell a row has."""
 
 
-class AddendsStatement(Statement):
-    """The lattice on which a column was added up; with a resolution, the tree of counts over it."""
+class LatticeStatement(Statement):
+    """The lattice of a column."""
 
     column: StatedText
     low: StatedText
     high: StatedText
     step: StatedText
     counts_missing: bool
-    resolution: StatedText | None = None
 
     @property
-    def addends(self) -> ValueLattice | ValueTree:
-        """The lattice, or the tree.
+    def lattice(self) -> ValueLattice:
+        """The lattice.
 
         Raises:
             ValueError: an end or the step is no number, or one that no contract can have.
         """
         low, high, step = (parse_bound(text) for text in (self.low, self.high, self.step))
-        lattice = ValueLattice(self.column, low, high, step, self.counts_missing)
+        return ValueLattice(self.column, low, high, step, self.counts_missing)
+
+
+class AddendsStatement(LatticeStatement):
+    """The lattice on which a column was added up; with a resolution, the tree of counts over it.
+
+    With a weight each row counts as often as its weight says. With `counts_rows` the column is the weight itself, and
+    rows were counted by it.
+    """
+
+    resolution: StatedText | None = None
+    weight: LatticeStatement | None = None
+    counts_rows: Literal[True] | None = None
+
+    @property
+    def addends(self) -> Addends:
+        """The lattice, the tree, or the weight by which rows were counted.
+
+        Raises:
+            ValueError: an end, a step or a resolution is no number, or one that no contract can have.
+        """
+        lattice = self.lattice
+        if self.counts_rows:
+            return WeightedCount(lattice)
+        if self.weight is not None:
+            lattice = replace(lattice, weight=self.weight.lattice)
         return lattice if self.resolution is None else ValueTree(lattice, parse_bound(self.resolution))
 
 
@@ -113,7 +143,7 @@ class CellSumForm(DrawForm[CellSumMeasurement, CellSumDraw]):
     cells = "one a cell of the declared domain and part of its sum"
     columns: ClassVar[Mapping[str, str]] = {
         PART: "What was added up over the rows of the cell: steps above the lower end of the clip, steps below its "
-        "upper end, or all steps of the clip for each missing value.",
+        "upper end, or all steps of the clip for each missing value; with a survey weight, as often as it says.",
         "noisy": "Noisy sum in steps of the column's lattice, as it was drawn.",
         "variance": "Variance of the noise, in squared steps.",
         "lower": "Lower end of a 95 % interval of the exact sum, in steps.",
@@ -149,12 +179,13 @@ class CellSumForm(DrawForm[CellSumMeasurement, CellSumDraw]):
         """Describe the draw: what is added up, its sensitivity, its noise [steps]."""
         moves, addends = released.event.moves, released.addends.lattice
         return {
-            "what": "sums" if addends is released.addends else message("tree of counts"),
+            "what": _WHAT[type(released.addends)],
             "of": addends.column,
             "columns": list(released.clique),
             "numbers": released.values.size,
             "clip": f"[{plain_text(addends.low)}, {plain_text(addends.high)}]",
             "steps_of": plain_text(addends.step),
+            **weight_terms(addends.weight),
             "l1_sensitivity": sum(map(abs, moves)),
             "l2_sensitivity_squared": sum(move * move for move in moves),
             "noise": noise_words(released.event),
@@ -198,8 +229,18 @@ def sums_name(measurement: CellSumMeasurement) -> str:
 def _named(measurement: CellSumMeasurement) -> str:
     """Name what was drawn: a column that was added up, or a tree of counts over one."""
     column = measurement.addends.column
+    if isinstance(measurement.addends, WeightedCount):
+        return message("rows weighted by {column}", column=column)
     summed = isinstance(measurement.addends, ValueLattice)
     return column if summed else message("a tree of counts of {column}", column=column)
+
+
+def weight_terms(weight: ValueLattice | None) -> dict[str, Any]:
+    """Say by what rows are weighed; nothing where every row counts once."""
+    if weight is None:
+        return {}
+    clip = f"[{plain_text(weight.low)}, {plain_text(weight.high)}]"
+    return {"survey_weight": {"column": weight.column, "clip": clip, "steps_of": plain_text(weight.step)}}
 
 
 def _measurement(draw: CellSumDraw) -> CellSumMeasurement:

@@ -19,6 +19,7 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.message import AND, joined, message
 from contracts.release.statistic_forms import COUNT, QUANTILES
 from contracts.release.statistics import NEAR_ZERO, Statistic, StatisticsProduct, StatisticsTable
+from contracts.release.survey_weight import SurveyWeight
 from tasks.records.charts import charts
 from tasks.records.files.tidy_tables import DATA
 from tasks.records.page.dense_view import LARGEST_CELLS, cell_label, cells_words, room, title_of
@@ -30,6 +31,7 @@ from tasks.records.page.statistics_words import (
     readable,
     round_end,
     statistic_name,
+    weight_words,
     within_rows,
 )
 from tasks.records.statistics_record import ANY_SIZE, IN_RANKS
@@ -191,7 +193,7 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
         by=table.by,
         cells=cells_words(contract, table.by),
         kinds=[str(each.what) for each in table.of],
-        draws=_draw_terms(version, stated["draws"], lattices),
+        draws=_draw_terms(version, stated["draws"], lattices, table.survey_weight),
         expected=_expected(version, table, lattices),
         chosen=chosen,
         statistics=[_bars(each, named) for each in numbers],
@@ -244,7 +246,8 @@ def _bars(numbers: _Numbers, cells: Sequence[tuple[int, str, str]]) -> Statistic
         value, low, high = (float(each[cell]) for each in (numbers.values, numbers.lower, numbers.upper))
         shown, interval = "–", "–"
         if mark != IMPOSSIBLE:
-            whole = numbers.statistic.what == COUNT
+            # Weighted counts may be in broken steps.
+            whole = numbers.statistic.what == COUNT and value == round(value)
             shown, lowest, highest = readable(value, low, high, whole=whole)
             interval = message("{low} to {high}", low=lowest, high=highest)
             if isinf(high):
@@ -272,12 +275,16 @@ def _scale(numbers: _Numbers, cells: list[int]) -> tuple[tuple[float, float], bo
     return (part, True) if zoomed and part[0] < part[1] else (clip, False)
 
 
-def _draw_terms(version: _Version, keys: Sequence[str], lattices: Mapping[str, ValueLattice]) -> list[DrawTerms]:
+def _draw_terms(
+    version: _Version, keys: Sequence[str], lattices: Mapping[str, ValueLattice], weight: SurveyWeight | None
+) -> list[DrawTerms]:
     """Say of each draw of a table what it added up, and how."""
     terms, draws = [], {draw["key"]: draw for draw in version.values["ledger.draws"]}
     for key in keys:
         lattice = lattices.get(draws[key].get("of", ""))
         words = [] if lattice is None else lattice_words(lattice, version.contract)
+        if lattice is None and weight is not None:
+            words = [weight_words(weight.lattice(version.contract))]
         terms.append(DrawTerms(None if lattice is None else lattice.column, words, draws[key]))
     return terms
 
@@ -291,16 +298,22 @@ def _expected(version: _Version, table: StatisticsTable, lattices: Mapping[str, 
         name, lattice = statistic_name(statistic), lattices.get(str(statistic.column))
         if errors[0]["rows"] == IN_RANKS:
             rows = brief(float(errors[0]["half_width_95"]))
-            lines.append(
+            ranks = (
                 message("{statistic}: within {rows} rows of its rank in every cell", statistic=name, rows=rows)
+                if table.survey_weight is None
+                else message(
+                    "{statistic}: within a weight of {rows} of its rank in every cell", statistic=name, rows=rows
+                )
             )
+            lines.append(ranks)
             continue
         if errors[0]["rows"] == ANY_SIZE or lattice is None:
             width = brief(float(errors[0]["half_width_95"]))
             lines.append(message("{statistic}: ±{width} in every cell", statistic=name, width=width))
             continue
         most = float(lattice.high - lattice.low) if statistic.over is None else inf
-        parts = [within_rows(float(each["half_width_95"]), each["rows"], most) for each in errors]
+        weighed = table.survey_weight is not None
+        parts = [within_rows(float(each["half_width_95"]), each["rows"], most, weighed=weighed) for each in errors]
         lines.append(message("{statistic}: {widths}", statistic=name, widths=joined(parts)))
     return lines
 

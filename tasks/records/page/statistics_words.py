@@ -71,8 +71,22 @@ def lattice_words(lattice: ValueLattice, contract: Contract) -> list[str]:
         step=step,
     )
     if lattice.counts_missing:
-        return [clip, message("rows without a value are counted as rows, but enter no sum and no mean")]
-    return [clip, message("a missing value counts as {value}", value=contract.column(lattice.column).domain.nulls.to)]
+        missing = message("rows without a value are counted as rows, but enter no sum and no mean")
+    else:
+        to = contract.column(lattice.column).domain.nulls.to
+        missing = message("a missing value counts as {value}", value=to)
+    return [clip, missing] if lattice.weight is None else [clip, missing, weight_words(lattice.weight)]
+
+
+def weight_words(weight: ValueLattice) -> str:
+    """Say that every row counts as often as its weight says."""
+    high, step = plain_number(weight.high), plain_number(weight.step)
+    terms: dict[str, str] = {"column": weight.column, "high": high, "step": step}
+    return message(
+        "every row counts as often as {column} says: weights above {high} count as {high}, and all are rounded to "
+        "steps of {step}",
+        **terms,
+    )
 
 
 def plain_number(number: Decimal) -> str:
@@ -80,8 +94,12 @@ def plain_number(number: Decimal) -> str:
     return f"{number:,f}".replace("-", "−")
 
 
-def within_rows(width: float, rows: int, most: float) -> str:
-    """Say how wide an interval is in a cell of so many rows; `most` is the length of the clip."""
+def within_rows(width: float, rows: int, most: float, *, weighed: bool = False) -> str:
+    """Say how wide an interval is in a cell of so many rows, or of that weight; `most` is the length of the clip."""
+    if weighed:
+        if 2 * width >= most:
+            return message("the whole clip in a cell of weight {rows}", rows=f"{rows:,}")
+        return message("±{width} in a cell of weight {rows}", width=brief(width), rows=f"{rows:,}")
     if 2 * width >= most:
         return message("the whole clip in a cell of {rows} rows", rows=f"{rows:,}")
     return message("±{width} in a cell of {rows} rows", width=brief(width), rows=f"{rows:,}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from decimal import InvalidOperation
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.domains.value_lattices import ValueLattice, lattice_problems
+from contracts.domains.addends import Addends, WeightedCount, addend_problems
+from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import MOST_LEVELS, ValueTree, resolution_problems
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
@@ -77,7 +78,7 @@ def _check_sums(draw: CellSumDraw, contract: Contract, at: str, where: str) -> l
         (f"{at}.measurements", name if own else shown(name), name if own else "a Parquet file in measurements/"),
     ]
     findings += differences(pairs, where=where, allowed="the whole declared domain, in a file of its own")
-    # A row moves a sum by all steps, or one node of each level.
+    # A row moves a sum by all steps, or one node of each level; as often as its weight says.
     worst = [move * each for each in addends.row_moves for move in worst_moves(contract)]
     if draw.event.get("moves") != worst:
         rows = f"{contract.unit.max_rows_per_unit} rows a unit"
@@ -87,34 +88,44 @@ def _check_sums(draw: CellSumDraw, contract: Contract, at: str, where: str) -> l
     return findings
 
 
-def _read_addends(
-    draw: CellSumDraw, contract: Contract, at: str, where: str
-) -> tuple[ValueLattice | ValueTree | None, list[Finding]]:
+def _read_addends(draw: CellSumDraw, contract: Contract, at: str, where: str) -> tuple[Addends | None, list[Finding]]:
     """Read a lattice, or a tree over it, and hold it against the column's domain."""
     stated = draw.addends
     try:
         addends = stated.addends
-        low, high, step = addends.lattice.low, addends.lattice.high, addends.lattice.step
-        numbers = (low, high, step, addends.resolution) if isinstance(addends, ValueTree) else (low, high, step)
+        lattices = [addends.lattice, *([] if addends.lattice.weight is None else [addends.lattice.weight])]
+        numbers = [number for each in lattices for number in (each.low, each.high, each.step)]
+        numbers += [addends.resolution] if isinstance(addends, ValueTree) else []
         sound = all(each.is_finite() for each in numbers)
         sound = sound and addends.to_json() == stated.model_dump(exclude_none=True)
-        problems = lattice_problems(low, high, step, contract.unit.max_rows_per_unit) if sound else []
+        problems = addend_problems(addends, contract.unit.max_rows_per_unit) if sound else []
         if sound and not problems and isinstance(addends, ValueTree):
             problems = resolution_problems(addends, contract.cells(draw.clique))
     except (InvalidOperation, ValueError, ArithmeticError):
         sound, problems, addends = False, [], None
     if addends is None or not sound:
         return None, [Finding(where, f"{at}.addends", "no lattice", "ends and step in their one form", OTHER)]
-    columns = {column.name: column.domain for column in contract.columns}
-    bounds = columns[stated.column].value_bounds if stated.column in columns else None
-    if bounds is None:
-        found = shown(stated.column)
-        return None, [Finding(where, f"{at}.addends.column", found, "a column of numbers of the contract", OTHER)]
     findings = [Finding(where, f"{at}.addends", printable(each.found), each.allowed, OTHER) for each in problems]
-    if not bounds[0] <= low < high <= bounds[1]:
-        found, allowed = f"[{low}, {high}]", f"within the bounds [{bounds[0]}, {bounds[1]}]"
-        findings.append(Finding(where, f"{at}.addends", found, allowed, OTHER))
-    apart = columns[stated.column].nulls.policy == "category"
-    pairs: list[tuple[str, object, object]] = [(f"{at}.addends.counts_missing", stated.counts_missing, apart)]
-    findings += differences(pairs, where=where, allowed="as the contract says of missing values")
+    if not isinstance(addends, WeightedCount):
+        findings += _check_lattice(addends.lattice, contract, f"{at}.addends", where)
+    if addends.weight is not None:
+        findings += _check_lattice(addends.weight, contract, f"{at}.addends", where, weighs=True)
     return (None if findings else addends), findings
+
+
+def _check_lattice(
+    lattice: ValueLattice, contract: Contract, at: str, where: str, *, weighs: bool = False
+) -> list[Finding]:
+    """Hold a lattice against its column's domain; that of a weight starts at 0, below which no weight may be."""
+    columns = {column.name: column.domain for column in contract.columns}
+    bounds = columns[lattice.column].value_bounds if lattice.column in columns else None
+    if bounds is None or (weighs and bounds[0] < 0):
+        allowed = "a column of weights of 0 or more" if weighs else "a column of numbers of the contract"
+        return [Finding(where, f"{at}.column", shown(lattice.column), allowed, OTHER)]
+    least, findings = Decimal(0) if weighs else bounds[0], []
+    if not least <= lattice.low < lattice.high <= bounds[1]:
+        found, allowed = f"[{lattice.low}, {lattice.high}]", f"within the bounds [{least}, {bounds[1]}]"
+        findings.append(Finding(where, at, found, allowed, OTHER))
+    apart = columns[lattice.column].nulls.policy == "category"
+    pairs: list[tuple[str, object, object]] = [(f"{at}.counts_missing", lattice.counts_missing, apart)]
+    return [*findings, *differences(pairs, where=where, allowed="as the contract says of missing values")]
