@@ -14,8 +14,9 @@ from console.plan_warnings import warnings_of_select
 from console.render import answer, print_facts, table
 from contracts.contract import odcs
 from contracts.contract.contract import Contract
+from contracts.contract.short_form import contract_document
 from contracts.drafting.advice.advice import advise
-from contracts.errors import ContractRefused, SpecRefused
+from contracts.errors import SpecRefused
 from contracts.reading.yaml_lines import Document, located
 
 WARNED = 2
@@ -47,7 +48,7 @@ def lint(
     contract = odcs.load_contract(contract_file)
     document = None if spec is None else located(spec, refusal=SpecRefused)
     formulas = None if document is None else _part(document, "publish").get("formulas")
-    warnings = advise(contract, located(contract_file, refusal=ContractRefused), formulas=formulas)
+    warnings = advise(contract, contract_document(contract_file), formulas=formulas)
     listed = [each.to_json() for each in warnings] + ([] if document is None else _of_the_select(document))
     payload = {**_facts(contract), "warnings": listed}
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
