@@ -161,7 +161,8 @@ class ShortColumn:
                 self.domain[key] = (line, node)
             elif key != "type":
                 codes = ", ".join(f"{code}: ..." for code in entries if code not in known)
-                remedy = nearest(key, known) or f"if these are codes with labels, write labels: {{{codes}}}"
+                cut = "a comma ends a text within { }: put quotes around the text" if _is_null(node) else ""
+                remedy = cut or nearest(key, known) or f"if these are codes with labels, write labels: {{{codes}}}"
                 self._refuse((key,), f"the unknown key {key!r}", word_list(known), remedy)
         for first, second in (("labels", "mapping"), ("range", "bounds"), ("range", "bins")):
             if first in entries and second in entries:
@@ -195,6 +196,10 @@ class ShortColumn:
             return None if kind not in ("categories", "mapping", PLACEHOLDER) else "string"
         node = listed[1]
         return type_of_texts([item.text or "" for item in node.items or ()] or list(node.entries or ()))
+
+
+def _is_null(node: YamlNode) -> bool:
+    return node.text is None and node.items is None and node.entries is None
 
 
 def type_of_texts(texts: Sequence[str]) -> LogicalType:
