@@ -118,7 +118,7 @@ def _joined(column: ColumnSketch, entry: ColumnSketch, found: list[Finding]) -> 
     if column.name != entry.name:
         hints = (*hints, f"The codebook writes {entry.name}.")
     if found:
-        return ColumnSketch(column.name, column.logical_type, entry.description, where=entry.where, hints=hints)
+        return ColumnSketch(column.name, None, entry.description, where=entry.where, hints=hints)
     keeps = column.logical_type if column.logical_type == "number" else None
     return replace(
         entry, name=column.name, logical_type=keeps or entry.logical_type or column.logical_type, hints=hints

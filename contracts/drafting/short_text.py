@@ -46,7 +46,8 @@ def _is_left_out(column: ColumnSketch) -> bool:
     """Say whether a column is drafted as one that nobody reads: it looks like texts or ids, undeclared ones."""
     open_ = not column.values and column.bounds is None and column.logical_type != "boolean"
     untyped = column.logical_type is None and any(hint.startswith("Its type is") for hint in column.hints)
-    return open_ and (untyped or names_an_id(column.name) or names_free_text(column.name))
+    texts = names_free_text(column.name) or column.name.casefold() == "name"
+    return open_ and (untyped or texts or names_an_id(column.name))
 
 
 def _head(table: TableSketch) -> Iterator[str]:

@@ -109,10 +109,9 @@ def sketch_of_entry(entry: CodebookEntry, origin: str) -> tuple[ColumnSketch, tu
         hints=tuple(reading.hints),
     )
     if reading.findings:
-        said = (f"{each.found}; {each.allowed}" for each in reading.findings)
-        return replace(column, hints=(*column.hints, *(f"Contradiction: {one}." for one in said))), tuple(
-            reading.findings
-        )
+        said = (f"Contradiction: {each.found}; {each.allowed}." for each in reading.findings)
+        open_column = replace(column, logical_type=None, hints=(*column.hints, *said))
+        return open_column, tuple(reading.findings)
     return _with_domain(column, entry, codes, bounds, missing, reading), ()
 
 

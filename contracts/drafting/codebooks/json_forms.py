@@ -121,12 +121,13 @@ def _table_schema(source: JsonText) -> Iterator[CodebookEntry]:
         stated = str(each.get("type", "any"))
         logical = _TABLE_SCHEMA_TYPES.get(stated)
         listed = each.get("categories") or given.get("enum") or []
-        codes = tuple(_codes(listed)) or tuple(_flags(each) if logical == "boolean" else ())
+        flags = logical == "boolean" and bool({"trueValues", "falseValues"} & set(each))
+        codes = tuple(_flags(each) if flags else _codes(listed))
         unique = given.get("unique") is True or name in keys
         yield CodebookEntry(
             name,
             source.where(name),
-            logical,  # type: ignore[arg-type]
+            None if flags else logical,  # type: ignore[arg-type]
             _first(each, _WORDS),
             codes,
             _text(given.get("minimum")),
