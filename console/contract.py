@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +15,10 @@ from console.plan_warnings import warnings_of_select
 from console.render import answer, print_facts, table
 from contracts.contract import odcs
 from contracts.contract.contract import Contract
+from contracts.contract.short_form import contract_document
 from contracts.drafting.advice.advice import advise
-from contracts.errors import ContractRefused, SpecRefused
+from contracts.drafting.repairs import repair_file
+from contracts.errors import SpecRefused
 from contracts.reading.yaml_lines import Document, located
 
 WARNED = 2
@@ -29,6 +32,9 @@ def lint(
     spec: Annotated[
         Path | None, typer.Option("--spec", help="Also look at the `select:` and `formulas:` of this release spec.")
     ] = None,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="First write into the file what has one lawful answer; the rest is listed.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a contract: list all that is wrong with it, then what may not be meant; it reads no data.
@@ -43,13 +49,18 @@ def lint(
         sudare contract lint adult.odcs.yaml --strict --json
 
         sudare contract lint adult.odcs.yaml --spec tables.yaml
+
+        sudare contract lint visits.yaml --fix
     """
+    fixed = repair_file(contract_file) if fix else ()
+    for repair in fixed:
+        typer.echo(f"{contract_file}:{repair.line}: {repair.field} is now {repair.written.strip()}", err=True)
     contract = odcs.load_contract(contract_file)
     document = None if spec is None else located(spec, refusal=SpecRefused)
     formulas = None if document is None else _part(document, "publish").get("formulas")
-    warnings = advise(contract, located(contract_file, refusal=ContractRefused), formulas=formulas)
+    warnings = advise(contract, contract_document(contract_file), formulas=formulas)
     listed = [each.to_json() for each in warnings] + ([] if document is None else _of_the_select(document))
-    payload = {**_facts(contract), "warnings": listed}
+    payload = {**_facts(contract), "warnings": listed, "fixed": [asdict(repair) for repair in fixed]}
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
     if listed and strict:
         raise typer.Exit(WARNED)

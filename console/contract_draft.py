@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +13,9 @@ from rich.console import Console
 
 from console.options import AsJson
 from console.render import answer, print_facts
+from contracts.drafting.codebooks.codebook import FORMS
 from contracts.errors import Finding, Refused
-from tasks.draft import draft as draft_of
-from tasks.draft import open_places
+from tasks.draft import draft_contract
 
 
 class WouldOverwrite(Refused):
@@ -22,12 +24,29 @@ class WouldOverwrite(Refused):
 
 def draft(
     source: Annotated[
-        Path,
+        Path | None,
         typer.Option(
-            "--from", metavar="FILE", help="An ODCS 3 contract, a dbt schema.yml, a Parquet or a DuckDB file."
+            "--from",
+            metavar="FILE",
+            help="A CSV (its first line is read), Parquet, DuckDB, SPSS or Stata file, an ODCS 3 contract, a dbt "
+            "schema.yml, or a codebook.",
         ),
-    ],
+    ] = None,
+    codebook: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What describes the columns: JSON, DDI (XML), a list in CSV, SPSS, Stata."),
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option(help=f"The form of the codebook; the file tells without it: {', '.join(FORMS)}.")
+    ] = None,
+    public_because: Annotated[
+        str | None,
+        typer.Option(help="Why the rows of --from are public. Only with it are rows read, and domains proposed."),
+    ] = None,
     table: Annotated[str | None, typer.Option(help="Which table or model, where FILE has several.")] = None,
+    long: Annotated[
+        bool, typer.Option("--long", help="Write the long form (ODCS 3) instead of a line a column.")
+    ] = False,
     to: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write it; the terminal without it.")
     ] = None,
@@ -35,30 +54,45 @@ def draft(
 ) -> None:
     """Draft a contract; what has to be declared is left open, and nothing is learned from rows.
 
-    Names, types and what a document declares are taken over. Every domain, and
-    whose privacy is protected, stays a placeholder until a person declares it;
-    `sudare contract lint` lists them.
+    Names, types and what a document declares are taken over. Every domain that no
+    document declares, and whose privacy is protected, stays a placeholder until a
+    person declares it; `sudare contract lint` lists them.
 
     Examples:
+
+        sudare contract draft --from visits.csv --codebook codebook.json --to visits.yaml
 
         sudare contract draft --from models/schema.yml --table orders --to orders.odcs.yaml
 
         sudare contract draft --from data/adult.parquet
     """
-    text = draft_of(source, table=table)
+    drafted = draft_contract(source, codebook, public_because=public_because, form=form, table=table, long=long)
     if to is not None:
-        _write(to, text)
+        _write(to, drafted.text)
     elif not as_json:
-        sys.stdout.write(text)
+        sys.stdout.write(drafted.text)
+        print_findings(drafted.findings)
         return
-    payload = {"draft": text, "file": None if to is None else str(to), "to_declare": open_places(text)}
+    payload = {
+        "draft": drafted.text,
+        "file": None if to is None else str(to),
+        "to_declare": drafted.open_places,
+        "contradictions": [asdict(finding) for finding in drafted.findings],
+    }
 
     def people(console: Console) -> None:
         console.print(f"The draft is in {to}")
         todo = f"{payload['to_declare']} places marked <declare>"
         print_facts(console, [("declare", todo), ("next", f"sudare contract lint {to}")])
+        print_findings(drafted.findings)
 
     answer(payload, people, as_json=as_json)
+
+
+def print_findings(findings: Sequence[Finding]) -> None:
+    """Say on the error stream what documents contradict each other in; the draft is made all the same."""
+    for finding in findings:
+        typer.echo(str(finding), err=True)
 
 
 def _write(path: Path, text: str) -> None:

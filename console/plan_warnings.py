@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 from rich.text import Text
 
+from contracts.contract.short_form import contract_document
 from contracts.drafting.advice.advice import advise
-from contracts.errors import ContractRefused
 from contracts.reading.scalars import spelled
-from contracts.reading.yaml_lines import located
 from contracts.release.spec_checks import declared_rows
 from contracts.sql.select_columns import compares_literals
 from privacy.accounting.amounts import PICO, pico_to_text
@@ -142,7 +141,7 @@ def warnings_of_select(written: str | None) -> Iterator[Warned]:
 def _contract(request: Request) -> Iterator[Warned]:
     path = request.spec.contract
     formulas = request.spec.publish.formulas
-    found = advise(request.contract, located(path, refusal=ContractRefused), formulas=formulas)
+    found = advise(request.contract, contract_document(path), formulas=formulas)
     if found:
         rules = ", ".join(dict.fromkeys(each.rule for each in found))
         yield {

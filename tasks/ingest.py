@@ -134,6 +134,7 @@ def _make(
                 select=source.select,
                 types=types,
                 expected=contract.source_columns,
+                left_out=contract.left_out,
                 explain=explain,
                 advance=_part(bar, FETCHED if origin.fetches else 0.0, READ),
                 days=None if days is None else days.read_by(contract),

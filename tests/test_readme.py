@@ -87,7 +87,7 @@ def test_the_tutorial_leads_from_a_csv_to_a_verified_release(
     said = typed_here(commands_of(TUTORIAL, tmp_path, "work", initialised[0]), capfd)
     for quoted in re.findall(r"says `([^`]+)`", TUTORIAL):
         assert quoted in said
-    assert len(re.findall(r"says `([^`]+)`", TUTORIAL)) == 4
+    assert len(re.findall(r"says `([^`]+)`", TUTORIAL)) == 5
     assert said.count("clinic-visits v1 is published") == 1
     assert "clinic-visits v1 does NOT hold " in said
     assert "\nlabel.html: size\n" in said

@@ -131,6 +131,8 @@ def _identity(old: Contract, new: Contract) -> Iterator[Change]:
     for field in ("name", "table"):
         if getattr(old, field) != getattr(new, field):
             yield Change(field, getattr(old, field), getattr(new, field), "compatible")
+    if set(old.left_out) != set(new.left_out):
+        yield Change("left_out", shortly(old.left_out) or "none", shortly(new.left_out) or "none", "compatible")
     if old.description != new.description:
         yield Change("description", "a text", "another text", "compatible")
 

@@ -138,5 +138,7 @@ class Contract(PrivacyTerms):
         zeros = [sorted([name, sorted(labels)] for name, labels in zero.assignment) for zero in self.structural_zeros]
         content["structural_zeros"] = sorted(zeros)
         content["gates"] = sorted(self.gates)
+        if self.left_out:
+            content["left_out"] = sorted(self.left_out)
         content["constraints"] = sorted(content["constraints"], key=canonical.canonical_json)
         return canonical.digest(content)

@@ -34,6 +34,7 @@ def contradictions(terms: PrivacyTerms, columns: Sequence[Column], declared: Seq
         *_zero_problems(terms, {column.name: column for column in columns}, declared),
         *constraint_problems(terms.constraints, {column.name: column for column in columns}, declared),
         *_gate_problems(terms, columns, declared),
+        *_left_out_problems(terms, declared),
     ]
 
 
@@ -97,3 +98,19 @@ def _gate_problems(terms: PrivacyTerms, columns: Sequence[Column], declared: Seq
         for place, gate in enumerate(terms.gates)
         if gate not in known and gate.partition(":")[2] not in unread
     ]
+
+
+def _left_out_problems(terms: PrivacyTerms, declared: Sequence[str]) -> list[Problem]:
+    """What is left out is no declared column, and is named once."""
+    known = {name.casefold(): name for name in declared}
+    seen: set[str] = set()
+    problems = []
+    for place, name in enumerate(terms.left_out):
+        at, folded = ("left_out", place), name.casefold()
+        if folded in known:
+            allowed = "columns that the contract does not declare"
+            problems.append(Problem(f"the declared column {known[folded]!r}", allowed, "drop one of the two", at))
+        if folded in seen:
+            problems.append(Problem(f"{name!r} again", "each column once", "drop one", at))
+        seen.add(folded)
+    return problems

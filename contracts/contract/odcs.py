@@ -21,12 +21,13 @@ from contracts.contract.column import Column, LogicalType, misfits
 from contracts.contract.contract import Contract
 from contracts.contract.contradictions import contradictions
 from contracts.contract.privacy_terms import PrivacyTerms
+from contracts.contract.short_form import contract_document
 from contracts.domains.kinds import Domain, domain_model
 from contracts.errors import ContractRefused, Finding
 from contracts.reading.placeholders import placeholders, undeclared
 from contracts.reading.scalars import FieldPath, Label, Problem, nearest, show
 from contracts.reading.validation_errors import dotted, from_problem, from_validation, unknown_key
-from contracts.reading.yaml_lines import Document, located
+from contracts.reading.yaml_lines import Document
 
 _LOGICAL_TYPES: tuple[str, ...] = get_args(LogicalType)
 _TABLE: FieldPath = ("schema", 0)
@@ -36,13 +37,13 @@ def load_contract(path: Path) -> Contract:
     """Read, check and freeze a contract.
 
     Args:
-        path: an ODCS 3 YAML file.
+        path: an ODCS 3 YAML file, or a short contract (`contracts.contract.short_form`).
     Returns:
         The contract.
     Raises:
         ContractRefused: with every finding; each names file, line and field, what was found, what is allowed.
     """
-    reading = _OdcsReader(located(path, refusal=ContractRefused))
+    reading = _OdcsReader(contract_document(path))
     contract = reading.contract()
     findings = reading.with_undeclared()
     if findings or contract is None:
@@ -94,9 +95,15 @@ class _OdcsReader:
     def with_undeclared(self) -> list[Finding]:
         """Return the findings with one for each placeholder, in place of what else was said of that field."""
         paths = list(placeholders(self.document))
-        asked = [from_problem(self.document, at, undeclared(at, self._name(at)), self._name) for at in paths]
+        asked = [from_problem(self.document, at, self._undeclared(at), self._name) for at in paths]
         fields = {finding.field for finding in asked}
         return asked + [finding for finding in self.findings if finding.field not in fields]
+
+    def _undeclared(self, at: FieldPath) -> Problem:
+        """Say what belongs in the place of a placeholder; of a whole column, in which forms it is declared."""
+        written = self.document.written(at)
+        whole = written != at and at[-1] == "kind" and written[0] == "columns"
+        return undeclared(at, "columns" if whole else self._long_name(at))
 
     def _header(self) -> dict[str, Any]:
         """Identity and description."""
@@ -110,6 +117,11 @@ class _OdcsReader:
         self.findings.append(from_problem(self.document, at, problem, self._name))
 
     def _name(self, at: FieldPath) -> str:
+        """Write a path as the file has it; see `_long_name` for the long form."""
+        written = self.document.written(at)
+        return self._long_name(at) if written == at else dotted(written)
+
+    def _long_name(self, at: FieldPath) -> str:
         """Write a path with `privacy` or `domain` in place of the customProperties entry that holds it."""
         for prefix, shorter in self._blocks.items():
             if at[: len(prefix)] == prefix:

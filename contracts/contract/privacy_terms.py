@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from contracts.contract.constraints import Constraint
 from contracts.domains.domain_terms import Frozen
@@ -95,7 +102,10 @@ class StructuralZero(Frozen):
 
 
 class PrivacyTerms(Frozen):
-    """The `privacy` block of a contract; nothing in it that changes a sensitivity has a default."""
+    """The `privacy` block of a contract; nothing in it that changes a sensitivity has a default.
+
+    `left_out` names columns that the source may have and nobody reads: free texts, names, addresses.
+    """
 
     unit: Unit
     adjacency: Adjacency
@@ -103,6 +113,15 @@ class PrivacyTerms(Frozen):
     structural_zeros: Annotated[tuple[StructuralZero, ...], BeforeValidator(as_tuple)] = ()
     constraints: Annotated[tuple[Constraint, ...], BeforeValidator(as_tuple)] = ()
     gates: Annotated[tuple[Text, ...], BeforeValidator(as_tuple)] = ()
+    left_out: Annotated[tuple[Label, ...], BeforeValidator(as_tuple)] = ()
+
+    @model_serializer(mode="wrap")
+    def _only_what_is_left_out(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write `left_out` only where it names columns: contracts from before it keep their digest and record."""
+        content: dict[str, Any] = written(self)
+        if not self.left_out:
+            content.pop("left_out", None)
+        return content
 
     @property
     def total(self) -> TotalInvariant | None:

@@ -1,11 +1,10 @@
-"""The text of a draft: a contract in which every place that a person has to declare is a placeholder.
+"""The text of a draft in the long form: every place that a person has to declare is a placeholder.
 
 Privacy: what stands in a draft comes out of the document that it was made from; no row is read.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,13 +12,11 @@ from typing import Any
 import yaml
 
 from contracts.drafting.sketch import ColumnSketch, TableSketch
+from contracts.drafting.yaml_words import comments, slug, yaml_text
 from contracts.reading.placeholders import PLACEHOLDER
 
 CHECK_IT = "check it"
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _NUMBER = re.compile(r"[-+]?[0-9][-0-9.eE+]*")
-_WORDS_OF_YAML = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-_UNPRINTABLE = re.compile("[\x7f-\x9f\ud800-\udfff\u2028\u2029\ufeff]")
 _KEYS = {
     "integer": ("bounds", "bins"),
     "number": ("bounds", "bins"),
@@ -47,7 +44,7 @@ def draft_text(table: TableSketch) -> str:
 
 
 def _head(table: TableSketch) -> Iterator[str]:
-    yield from _comments(
+    yield from comments(
         (
             f"Draft of a contract, made from {table.origin}. No row was read for it.",
             f"Replace every {PLACEHOLDER}; `sudare contract lint` says what belongs there. Nothing may be "
@@ -58,8 +55,8 @@ def _head(table: TableSketch) -> Iterator[str]:
     )
     yield "apiVersion: v3.1.0"
     yield "kind: DataContract"
-    yield f"id: {_scalar(table.identifier or _slug(table.name))}"
-    yield f"name: {_scalar(table.title or table.name)}"
+    yield f"id: {yaml_text(table.identifier or slug(table.name))}"
+    yield f"name: {yaml_text(table.title or table.name)}"
     yield "version: 0.1.0"
     yield "status: draft"
     if table.description:
@@ -70,12 +67,12 @@ def _head(table: TableSketch) -> Iterator[str]:
 
 def _table(table: TableSketch) -> Iterator[str]:
     yield "schema:"
-    yield f"  - name: {_scalar(table.name)}"
+    yield f"  - name: {yaml_text(table.name)}"
     yield from _dumped({"logicalType": "object", "physicalType": "table", **table.kept_of_table}, 4)
     yield "    customProperties:"
     yield "      - property: privacy"
     yield "        value:"
-    yield from _comments(table.hints, 10)
+    yield from comments(table.hints, 10)
     yield f"          unit: {{kind: {PLACEHOLDER}, scope: {PLACEHOLDER}}}"
     yield f"          adjacency: {PLACEHOLDER}"
     yield "          invariants: []"
@@ -87,10 +84,10 @@ def _table(table: TableSketch) -> Iterator[str]:
 
 
 def _column(column: ColumnSketch) -> Iterator[str]:
-    yield f"      - name: {_scalar(column.name)}"
+    yield f"      - name: {yaml_text(column.name)}"
     yield f"        logicalType: {column.logical_type or PLACEHOLDER}"
     if column.description:
-        yield f"        description: {_scalar(column.description)}"
+        yield f"        description: {yaml_text(column.description)}"
     kept = dict(column.kept)
     ours = kept.pop("customProperties", [])
     if kept:
@@ -100,7 +97,7 @@ def _column(column: ColumnSketch) -> Iterator[str]:
         yield from _dumped(ours, 10)
     yield "          - property: domain"
     yield "            value:"
-    yield from _comments(column.hints, 14)
+    yield from comments(column.hints, 14)
     for key, value in _domain(column):
         yield f"              {key}: {value}"
 
@@ -108,32 +105,34 @@ def _column(column: ColumnSketch) -> Iterator[str]:
 def _domain(column: ColumnSketch) -> Iterator[tuple[str, str]]:
     """The keys of a domain block, with what the document declares, and placeholders for all else."""
     logical = column.logical_type
-    if column.values or logical in ("string", "boolean"):
+    if column.labels:
+        yield "kind", "mapping"
+        pairs = (f"{yaml_text(code)}: {yaml_text(label)}" for code, label in column.labels.items())
+        yield "mapping", f"{{{', '.join(pairs)}}}"
+    elif column.values or logical in ("string", "boolean"):
         yield "kind", "categories"
         known = column.values or (("false", "true") if logical == "boolean" else ())
-        yield "values", f"[{', '.join(map(_scalar, known))}]" if known else PLACEHOLDER + _aside(logical)
+        yield "values", f"[{', '.join(map(yaml_text, known))}]" if known else PLACEHOLDER + _aside(logical)
     elif logical is None:
         yield "kind", PLACEHOLDER
     else:
         yield "kind", _KINDS[logical] + _aside(logical)
         for key in _KEYS[logical]:
             declared = key == "bounds" and column.bounds is not None
-            yield key, f"[{', '.join(map(_number, column.bounds or ()))}]" if declared else PLACEHOLDER
+            width = f"{{width: {column.width}}}" if key == "bins" and column.width else PLACEHOLDER
+            yield key, f"[{', '.join(map(_number, column.bounds or ()))}]" if declared else width
     if column.form is not None and not column.values:
-        yield "format", _scalar(column.form)
+        yield "format", yaml_text(column.form)
+    if column.missing:
+        yield "missing", f"[{', '.join(map(yaml_text, column.missing))}]"
     yield "nulls", f"{{policy: map, to: {PLACEHOLDER}}}" if logical == "array" else PLACEHOLDER
     taken = f"Taken over from {column.origin}; {CHECK_IT}: nothing of it may have been collected from the rows"
-    reference = f", reference: {_scalar(taken)}" if column.origin else ""
+    reference = f", reference: {yaml_text(taken)}" if column.origin else ""
     yield "provenance", f"{{kind: {PLACEHOLDER}{reference}}}"
 
 
 def _aside(logical: str | None) -> str:
     return f"   # {_ELSE[logical]}" if logical in _ELSE else ""
-
-
-def _comments(lines: tuple[str, ...], indent: int = 0) -> Iterator[str]:
-    for line in lines:
-        yield " " * indent + "# " + _UNPRINTABLE.sub("?", " ".join(line.split()))
 
 
 def _dumped(value: Mapping[str, Any] | list[Any], indent: int) -> Iterator[str]:
@@ -144,18 +143,6 @@ def _dumped(value: Mapping[str, Any] | list[Any], indent: int) -> Iterator[str]:
         yield " " * indent + line
 
 
-def _scalar(text: str) -> str:
-    """Write a text so that YAML reads the same text."""
-    if _PLAIN.fullmatch(text) and text.casefold() not in _WORDS_OF_YAML:
-        return text
-    quoted = json.dumps(text, ensure_ascii=False)
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
-
-
 def _number(text: str) -> str:
     """Write a bound as it is where it is one."""
-    return text if _NUMBER.fullmatch(text) else _scalar(text)
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-") or "contract"
+    return text if _NUMBER.fullmatch(text) else yaml_text(text)

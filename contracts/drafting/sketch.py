@@ -29,6 +29,10 @@ class ColumnSketch:
         values: categories that the document declares (never ones that were seen in rows); empty for none.
         bounds: lower and upper bound that the document declares, or None.
         form: how texts write days, as the document declares it, in the words of a domain's `format:`; None without.
+        labels: of the values, by value, where the document has some.
+        missing: texts that mean a missing value, as the document declares them.
+        width: of bins that the document (or a public sample) suggests, or None.
+        where: the place in the document, "file:line".
         origin: where in the document values or bounds are declared, for the provenance.
         hints: further lines for the person who completes the draft.
         kept: keys of the Open Data Contract Standard that stay as they are.
@@ -42,6 +46,10 @@ class ColumnSketch:
     form: str | None = None
     origin: str = ""
     hints: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    width: str | None = None
+    where: str = ""
     kept: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -57,6 +65,9 @@ class TableSketch:
         title: `name` of the contract.
         description: `description` of the contract.
         hints: lines about the table as a whole, for the person who completes the draft.
+        public: why the rows that values were proposed from are public; None where no row was read.
+        delimiter: between the fields of a CSV file; None for other files.
+        findings: what contradicts what, each with its place.
         kept: top-level keys of the Open Data Contract Standard that stay as they are.
         kept_of_table: the same of the table.
     """
@@ -68,6 +79,9 @@ class TableSketch:
     title: str | None = None
     description: Mapping[str, Any] = field(default_factory=dict)
     hints: tuple[str, ...] = ()
+    public: str | None = None
+    delimiter: str | None = None
+    findings: tuple[Finding, ...] = ()
     kept: Mapping[str, Any] = field(default_factory=dict)
     kept_of_table: Mapping[str, Any] = field(default_factory=dict)
 

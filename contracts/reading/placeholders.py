@@ -31,6 +31,11 @@ _ASKED: dict[tuple[str, ...], tuple[str, str]] = {
         "add_remove or replace_one",
         "write add_remove to protect the number of rows too, replace_one if that number is public anyway",
     ),
+    ("columns",): (
+        "a range (0..99 by 5), a list of values ([north, south]), or codes with labels ({1: male, 2: female})",
+        f"write what the column may hold, {_FROM_NO_ROWS}; `number 0..1 by 0.1` for decimals, "
+        f"`2024-01-01..2024-12-31 by month` for days. A column that is not to be released goes to `left_out:`",
+    ),
     ("logicalType",): (
         "one of integer, number, string, date, boolean, array",
         "write what the column holds; a column that is none of these is left out, or converted, by `select:` in "

@@ -61,6 +61,10 @@ class Document:
         tree: dict[str, Any] = _convert(self.root, typed=True)
         return tree
 
+    def written(self, at: FieldPath) -> FieldPath:
+        """Return a field's path as its writer knows it, where the tree was written out from a shorter form."""
+        return at
+
     def lookup(self, at: FieldPath) -> int:
         """Return the line (from 1) of a field; steps that the file does not have are skipped."""
         node, line = self.root, self.root.line

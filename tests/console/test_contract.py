@@ -34,7 +34,7 @@ def test_a_draft_is_printed_or_written_and_never_over_somebodys_work(tmp_path: P
 def test_a_draft_of_the_example_is_refused_and_names_the_parquet_columns(tmp_path: Path, typed: Typed) -> None:
     """The draft is made of names and types; it holds no category of the table."""
     said = typed("contract", "draft", "--from", str(ADULT / "adult.parquet"))
-    assert "name: hours-per-week" in said.out
+    assert "\n  hours-per-week: <declare>   # whole numbers" in said.out
     assert "Private" not in said.out
     assert typed("contract", "lint", str(write(tmp_path, "a.yaml", said.out))).code == 2
 

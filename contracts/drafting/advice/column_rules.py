@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
 from contracts.contract.spreadsheet import formula_labels, place_of
 from contracts.drafting.advice.places import Advice, ContractPlaces
-from contracts.drafting.advice.suspicions import looks_identifying, near_duplicates
+from contracts.drafting.advice.suspicions import (
+    looks_identifying,
+    names_an_id,
+    names_free_text,
+    near_duplicates,
+)
 from contracts.drafting.draft_text import CHECK_IT
 
 MANY_CELLS = 10_000
-_ID_NAME = re.compile(
-    r"(?i:^(?:id|uuid|guid|ssn|nin|key|pk)$|[_\- ](?:id|uuid|guid|key|no|nr|number)$)|(?<=[a-z])I[dD]$"
-)
-_FREE_NAME = re.compile(
-    r"(?i)(?:^|[_\- ])(?:comments?|notes?|remarks?|free_?text|message|(?:first|last|family|given|full|sur)_?name|"
-    r"e?_?mail|phone|address|street|iban|ip)(?:$|[_\- ])"
-)
 
 
 def _size(column: Column, contract: Contract, placed: ContractPlaces) -> Iterator[Advice]:
@@ -47,7 +44,7 @@ def _domain(column: Column, contract: Contract, placed: ContractPlaces) -> Itera
 
 
 def _ids(column: Column, contract: Contract, placed: ContractPlaces) -> Iterator[Advice]:
-    if not _ID_NAME.search(column.name):
+    if not names_an_id(column.name):
         return
     if contract.unit.kind == "row":
         yield placed.advice(
@@ -72,7 +69,7 @@ def _ids(column: Column, contract: Contract, placed: ContractPlaces) -> Iterator
 def _texts(column: Column, contract: Contract, placed: ContractPlaces) -> Iterator[Advice]:
     if not column.named:
         return
-    if _FREE_NAME.search(column.name):
+    if names_free_text(column.name):
         yield placed.advice(
             "free-text",
             placed.of_column(column.name),

@@ -74,5 +74,7 @@ class ContractPlaces:
     ) -> tuple[FieldPath, str]:
         for place, entry in enumerate(holder.get("customProperties") or []):
             if entry.get("property") == block:
-                return (*at, "customProperties", place, "value", *keys), dotted((*at, block, *keys))
-        return at, dotted(at)
+                path: FieldPath = (*at, "customProperties", place, "value", *keys)
+                written = self._document.written(path)
+                return path, dotted((*at, block, *keys) if written == path else written)
+        return at, dotted(self._document.written(at))

@@ -22,6 +22,24 @@ _IDENTIFIERS = re.compile(
 )
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W_])[\s_\-./']+(?=[^\W_])")
 
+_ID_NAME = re.compile(
+    r"(?i:^(?:id|uuid|guid|ssn|nin|key|pk)$|[_\- ](?:id|uuid|guid|key|no|nr|number)$)|(?<=[a-z])I[dD]$"
+)
+_FREE_NAME = re.compile(
+    r"(?i)(?:^|[_\- ])(?:comments?|notes?|remarks?|free_?text|message|(?:first|last|family|given|full|sur)_?name|"
+    r"e?_?mail|phone|address|street|iban|ip)(?:$|[_\- ])"
+)
+
+
+def names_an_id(name: str) -> bool:
+    """Say whether a column's name is that of an id."""
+    return _ID_NAME.search(name) is not None
+
+
+def names_free_text(name: str) -> bool:
+    """Say whether a column's name is that of texts which people write: names, addresses, remarks."""
+    return _FREE_NAME.search(name) is not None
+
 
 def looks_identifying(values: Sequence[str]) -> str:
     """Say how many categories look like an identifier or a free text, and which is the first; "" for none.

@@ -53,6 +53,7 @@ def deliver(
     select: str | None,
     types: Mapping[str, ValueType],
     expected: Sequence[str],
+    left_out: Sequence[str],
     explain: Explanation,
     advance: Advance,
     days: SourceDays | None = None,
@@ -68,6 +69,7 @@ def deliver(
         select: a row-wise SELECT over the relation `source`, checked; None for all of it.
         types: of the columns that the expressions of the select use.
         expected: the columns that must arrive, no other.
+        left_out: columns that are not read where no select says what is.
         explain: as for `duckdb_session.attempt`.
         advance: called with the fraction read.
         days: whose rows alone are taken; None for all.
@@ -83,7 +85,7 @@ def deliver(
     guarded = guarded_select(select, types) if select else "FROM source"
     if days is not None:
         guarded = of_days(guarded, days)
-    columns = _copies(connection, reading, select, types, explain) if select is not None else "*"
+    columns = _all_but(reading, left_out) if select is None else _copies(connection, reading, select, types, explain)
     guarded = f"source AS (SELECT {columns} FROM stored) {guarded}"
     query = _query(reading, guarded)
     if days is not None:
@@ -99,6 +101,12 @@ def deliver(
 
     _fill_while_checking(reading, lambda: fill(connection, reading, guarded, explain_part, advance))
     attempt(lambda: connection.execute("RESET disabled_optimizers"), explain)
+
+
+def _all_but(reading: Reading, left_out: Sequence[str]) -> str:
+    """Select every column of a source but those that nobody reads."""
+    unread = [identifier(name) for name in reading.columns if name in left_out]
+    return f"* EXCLUDE ({', '.join(unread)})" if unread else "*"
 
 
 def _fill(

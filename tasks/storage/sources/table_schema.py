@@ -38,8 +38,20 @@ def sketch_of_parquet(path: Path) -> TableSketch:
         refuse_draft(
             shown(path), "--from", "not a Parquet file, or a missing one", "a Parquet file", "check the path"
         )
+    return sketch_of_arrow(schema, path.name.split(".")[0], f"the schema of {path.name}")
+
+
+def sketch_of_arrow(schema: pa.Schema, name: str, origin: str) -> TableSketch:
+    """Sketch a table from an Arrow schema.
+
+    Args:
+        schema: names and types; metadata are not looked at.
+        name: of the table.
+        origin: how the head of the draft names where the schema comes from.
+    Privacy: reads names and types.
+    """
     columns = tuple(_column(field.name, _arrow_type(field.type)) for field in schema)
-    return TableSketch(path.name.split(".")[0], columns, f"the schema of {path.name}")
+    return TableSketch(name, columns, origin)
 
 
 def sketch_of_duckdb(path: Path, table: str | None) -> TableSketch:

@@ -1,0 +1,1 @@
+"""Codebooks: what a document says about columns, in the forms that archives and statistical offices use."""

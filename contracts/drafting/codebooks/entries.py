@@ -1,0 +1,254 @@
+"""What a codebook says of one column, cleaned: codes with labels, a range, missing texts; and its contradictions.
+
+Every form of codebook makes `CodebookEntry` of its columns; here they become sketches. A text of a codebook is never
+trusted: spaces are joined, and labels that a contract could not hold give way to their codes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from contracts.contract.column import LogicalType
+from contracts.domains.spellings import value_key
+from contracts.drafting.sketch import ColumnSketch
+from contracts.errors import Finding
+from contracts.reading.scalars import is_not_plain, plain_decimal, read_number, show
+
+SINGLE_VALUES = 25
+"""A range of so many whole numbers is drafted with a bin for each."""
+_WHOLE = re.compile(r"[+-]?[0-9]+(?:\.0*)?")
+_NULL_WORDS = frozenset({"", ".", "na", "n/a", "null", "none"})
+
+
+@dataclass(frozen=True)
+class CodebookEntry:
+    """One column as a codebook has it.
+
+    Args:
+        name: of the column.
+        where: the place, "file:line".
+        logical_type: what it holds; None where the codebook does not say.
+        description: in words.
+        codes: each code with its label; a label may be "".
+        low: the lower end of a range, as text, or None.
+        high: the upper end.
+        missing: texts that mean a missing value.
+        form: how texts write days, or None.
+        hints: further lines for the person who completes the draft.
+    """
+
+    name: str
+    where: str
+    logical_type: LogicalType | None = None
+    description: str | None = None
+    codes: tuple[tuple[str, str], ...] = ()
+    low: str | None = None
+    high: str | None = None
+    missing: tuple[str, ...] = ()
+    form: str | None = None
+    hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Codebook:
+    """A whole codebook.
+
+    Args:
+        file: its name.
+        form: the form it is in, as `--form` names it.
+        entries: its columns, in order.
+        hints: lines about the table.
+        title: of the table, or None.
+    """
+
+    file: str
+    form: str
+    entries: tuple[CodebookEntry, ...]
+    hints: tuple[str, ...] = ()
+    title: str | None = None
+
+
+@dataclass
+class _Reading:
+    """One entry on its way to a sketch."""
+
+    entry: CodebookEntry
+    findings: list[Finding] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
+
+    def refuse(self, found: str, allowed: str, remedy: str) -> None:
+        self.findings.append(Finding(self.entry.where, f"column {self.entry.name!r}", found, allowed, remedy))
+
+
+def sketch_of_entry(entry: CodebookEntry, origin: str) -> tuple[ColumnSketch, tuple[Finding, ...]]:
+    """Make a sketch of an entry.
+
+    Args:
+        entry: the column.
+        origin: how a provenance names the codebook.
+    Returns:
+        The sketch, and what of the entry contradicts itself: nothing of its domain is taken over then.
+    """
+    reading = _Reading(entry, hints=list(entry.hints))
+    codes = _distinct_codes(reading)
+    missing = tuple(dict.fromkeys(text for text in entry.missing if text.strip()))
+    codes = {code: label for code, label in codes.items() if code not in missing}
+    bounds = _bounds(reading)
+    if bounds is not None and codes:
+        bounds, codes, missing = _with_codes(reading, bounds, codes, missing)
+    _check_type(reading, codes, bounds)
+    column = ColumnSketch(
+        entry.name,
+        entry.logical_type,
+        one_line(entry.description),
+        where=entry.where,
+        origin=origin,
+        hints=tuple(reading.hints),
+    )
+    if reading.findings:
+        said = (f"Contradiction: {each.found}; {each.allowed}." for each in reading.findings)
+        open_column = replace(column, logical_type=None, hints=(*column.hints, *said))
+        return open_column, tuple(reading.findings)
+    return _with_domain(column, entry, codes, bounds, missing, reading), ()
+
+
+def one_line(text: str | None) -> str | None:
+    """Join the spaces of a text; None for one that is empty or cannot be shown."""
+    joined = " ".join((text or "").split())
+    return joined if joined and not is_not_plain(joined) else None
+
+
+def _with_domain(
+    column: ColumnSketch,
+    entry: CodebookEntry,
+    codes: Mapping[str, str],
+    bounds: tuple[Decimal, Decimal] | None,
+    missing: tuple[str, ...],
+    reading: _Reading,
+) -> ColumnSketch:
+    """Add what is known of the domain."""
+    if entry.logical_type == "date":
+        days = None if entry.low is None or entry.high is None else (entry.low, entry.high)
+        return replace(column, bounds=days, form=entry.form, missing=missing)
+    if bounds is None:
+        labels = _labels(reading, codes)
+        return replace(column, values=tuple(codes), labels=labels, missing=missing, hints=tuple(reading.hints))
+    whole = all(number == number.to_integral_value() for number in bounds) and entry.logical_type != "number"
+    few = whole and bounds[1] - bounds[0] < SINGLE_VALUES
+    return replace(
+        column,
+        logical_type="integer" if whole else "number",
+        bounds=(str(plain_decimal(bounds[0])), str(plain_decimal(bounds[1]))),
+        width="1" if few else None,
+        missing=missing,
+        hints=tuple(reading.hints),
+    )
+
+
+def _distinct_codes(reading: _Reading) -> dict[str, str]:
+    """Each code once, without what cannot be seen; one that has two labels is a contradiction."""
+    codes: dict[str, str] = {}
+    for raw, text in reading.entry.codes:
+        code, label = one_line(raw), one_line(text) or ""
+        if code is None:
+            if raw.strip():
+                reading.hints.append("A code with characters that cannot be seen was not taken over.")
+            continue
+        if codes.setdefault(code, label) != label:
+            found = f"the code {show(code)} is {show(codes[code])} and {show(label)}"
+            reading.refuse(found, "one label a code", "correct the codebook")
+    return codes
+
+
+def _bounds(reading: _Reading) -> tuple[Decimal, Decimal] | None:
+    """The range of numbers, if there is one; what is none, or the wrong way round, is a contradiction."""
+    entry = reading.entry
+    if entry.logical_type == "date":
+        return None
+    if entry.low is None or entry.high is None:
+        if entry.low is not None or entry.high is not None:
+            one = f"from {entry.low}" if entry.high is None else f"to {entry.high}"
+            reading.hints.append(f"The codebook has one bound alone: {one}.")
+        return None
+    low, high = read_number(entry.low), read_number(entry.high)
+    if low is None or high is None:
+        found = f"a range from {show(entry.low)} to {show(entry.high)}"
+        reading.refuse(found, "two numbers", "correct the codebook, or declare the range in the contract")
+        return None
+    if high < low:
+        reading.refuse(f"a range from {low} to {high}", "a lower bound below the upper one", "correct the codebook")
+        return None
+    return low, high
+
+
+def _with_codes(
+    reading: _Reading, bounds: tuple[Decimal, Decimal], codes: dict[str, str], missing: tuple[str, ...]
+) -> tuple[tuple[Decimal, Decimal], dict[str, str], tuple[str, ...]]:
+    """Let codes beside a range widen it where they are its neighbours; all others mean a missing value."""
+    low, high = bounds
+    others = []
+    for code, label in codes.items():
+        number = read_number(code)
+        if number is not None and low - 1 <= number <= high + 1:
+            low, high = min(low, number), max(high, number)
+            continue
+        others.append(code)
+        said = f" ({label})" if label else ""
+        reading.hints.append(f"{code}{said} stands beside the range and is counted as missing; check it.")
+    return (low, high), {}, (*missing, *others)
+
+
+def _check_type(reading: _Reading, codes: Mapping[str, str], bounds: tuple[Decimal, Decimal] | None) -> None:
+    """Codes and ranges that cannot be of the stated type are contradictions."""
+    stated = reading.entry.logical_type
+    tests = {
+        "integer": lambda code: _WHOLE.fullmatch(code) is not None,
+        "number": lambda code: read_number(code) is not None,
+        "boolean": lambda code: code.lower() in ("true", "false", "0", "1"),
+    }
+    unfit = [code for code in codes if stated in tests and not tests[stated](code)]
+    if unfit:
+        found = f"the code {show(unfit[0])} in a column of type {stated}"
+        remedy = "correct the type or the codes; a code that means a missing value belongs under the missing ones"
+        reading.refuse(found, f"codes of type {stated}", remedy)
+    if bounds is not None and stated in ("boolean", "array"):
+        reading.refuse(f"a range in a column of type {stated}", "a range of numbers", "correct the codebook")
+
+
+def _labels(reading: _Reading, codes: Mapping[str, str]) -> dict[str, str]:
+    """Labels that a contract can hold: none that is another code, and none that two codes share."""
+    labels = {code: label or code for code, label in codes.items()}
+    if all(label == code for code, label in labels.items()):
+        return {}
+    shared = {label for label in labels.values() if list(labels.values()).count(label) > 1}
+    if shared:
+        reading.hints.append(
+            "Several codes have one label; the code was added. To count them as one, write it alike."
+        )
+        labels = {code: f"{label} ({code})" if label in shared else label for code, label in labels.items()}
+    keys = {value_key(code) or code: code for code in codes}
+    if any(keys.get(value_key(label) or label, code) != code for code, label in labels.items()):
+        reading.hints.append("Labels that are codes of other values were not taken over.")
+        return {}
+    return labels
+
+
+def means_nothing(text: str) -> bool:
+    """Say whether a text is one of the usual words for no value."""
+    return text.strip().casefold() in _NULL_WORDS
+
+
+def texts_of(values: Iterable[object]) -> Iterator[str]:
+    """Write values of JSON as texts: flags as true and false, whole numbers without a point; nulls go."""
+    for value in values:
+        if value is None or isinstance(value, dict | list):
+            continue
+        if isinstance(value, bool):
+            yield str(value).lower()
+        elif isinstance(value, float) and value.is_integer():
+            yield str(int(value))
+        else:
+            yield str(value)
