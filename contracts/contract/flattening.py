@@ -46,6 +46,11 @@ def named_columns(linked: LinkedTables, table: str) -> Iterator[Column]:
         yield column.model_copy(update={"name": flat_name(linked, table, column.name)})
 
 
+def all_columns(linked: LinkedTables) -> tuple[Column, ...]:
+    """Return the columns of all tables under the names that they have beside each other."""
+    return tuple(column for table in linked.tables for column in named_columns(linked, table.name))
+
+
 def reached(linked: LinkedTables, base: str) -> tuple[str, ...]:
     """Return a base table and all tables that it leads to by links, in their order."""
     return (base, *(link.parent for link in linked.above(base)))

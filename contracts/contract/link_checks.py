@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 
-from contracts.contract.column import Column
 from contracts.contract.contradictions import contradictions
-from contracts.contract.flattening import flat_name, named_columns
+from contracts.contract.flattening import all_columns, flat_name
 from contracts.contract.linked_tables import Derivation, Link, LinkedTable, LinkedTables
 from contracts.reading.scalars import FieldPath, Problem, nearest, show, word_list
 
@@ -229,7 +228,7 @@ def _term_problems(linked: LinkedTables) -> list[Problem]:
     """Zeros, constraints and gates are about the names that columns have beside each other."""
     if linked.terms.unit.column not in linked.table(linked.terms.unit.table).source_columns:
         return []
-    columns: list[Column] = [each for table in linked.tables for each in named_columns(linked, table.name)]
+    columns = all_columns(linked)
     keys = [key.name for table in linked.tables for key in table.keys]
     return contradictions(linked.terms, columns, [*(column.name for column in columns), *keys])
 

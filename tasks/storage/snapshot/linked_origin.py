@@ -24,7 +24,7 @@ from contracts.release.linked_source import table_sources
 from contracts.release.source import Source
 from tasks.storage.duckdb_session import Explanation, attempt, connect, run, trouble
 from tasks.storage.snapshot.bounding import choice_keys
-from tasks.storage.snapshot.linked_rows import FLAT, delivered_name, flatten
+from tasks.storage.snapshot.linked_rows import FLAT, INNER, OUTER, delivered_name, flatten
 from tasks.storage.sources.delivery import Advance, deliver, explanation
 from tasks.storage.sources.open_source import open_source
 from tasks.storage.sources.origin import Origin
@@ -124,7 +124,7 @@ def _joined(
             share = partial(_share, advance, number / (len(origins) + 1), 1 / (len(origins) + 1))
             _deliver(connection, origin, delivered_name(linked, name), folder, share)
         explain: Explanation = partial(_trouble, folder)
-        for variable, value in zip(("outer", "inner"), choice_keys(key), strict=True):
+        for variable, value in zip((OUTER, INNER), choice_keys(key), strict=True):
             attempt(partial(connection.execute, f"SET VARIABLE {variable} = '{value}'"), explain)
 
         def execute(statement: str) -> None:

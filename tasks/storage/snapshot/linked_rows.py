@@ -26,6 +26,7 @@ from contracts.contract.linked_tables import Derivation, Link, LinkedTable, Link
 from contracts.domains.value_sql import identifier, literal
 
 FLAT: Final = "flat"
+OUTER, INNER = "outer_key", "inner_key"
 ONE, SOME = "one of a key", "some of a parent"
 _WHOLE = frozenset(
     (
@@ -73,7 +74,7 @@ class LinkedRows:
     Args:
         linked: the tables.
         stored: by table, the type of each of its columns in DuckDB.
-        execute: runs a statement; the variables `outer` and `inner` of its connection hold the keys of the choices.
+        execute: runs a statement; its variables OUTER and INNER hold the keys of the choices.
     """
 
     linked: LinkedTables
@@ -175,7 +176,7 @@ class LinkedRows:
         own, partition = self._row(name), ", ".join(group)
         parts = [literal(f"{purpose}, {own}"), "ordinal_", *(f"length({each}) || ':' || {each}" for each in group)]
         hashed = " || ':' || ".join(parts)
-        draw = f"sha256(getvariable('outer') || sha256(getvariable('inner') || {hashed}))"
+        draw = f"sha256(getvariable('{OUTER}') || sha256(getvariable('{INNER}') || {hashed}))"
         windows = f"count(*) OVER (PARTITION BY {partition}) AS number_"
         windows += f", row_number() OVER (PARTITION BY {partition} ORDER BY {own}) AS ordinal_"
         counted = f"SELECT *, {windows} FROM ({query})"
