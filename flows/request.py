@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contracts.contract.contract import Contract
-from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.periods.time_blocks import TimeBlock, time_block
 from contracts.plug_ins import PlugInAway
 from contracts.reading.scalars import Problem, word_list
 from contracts.release.address_kinds import is_address
+from contracts.release.linked_source import contract_of
 from contracts.release.product_kinds import BUILT_IN
 from contracts.release.spec import ReleaseSpec, load_spec
 from contracts.release.spec_checks import check_spec
@@ -83,7 +83,7 @@ def read_request(
     Privacy: reads no data.
     """
     spec = load_spec(path, period, due)
-    contract = load_contract(spec.contract)
+    contract = contract_of(spec)
     findings = check_spec(spec, contract)
     if findings:
         raise SpecRefused(findings)

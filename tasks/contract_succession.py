@@ -108,7 +108,7 @@ def check_contract(spec: ReleaseSpec, contract: Contract, ledger: Ledger, store:
 def _check_registered(spec: ReleaseSpec, contract: Contract, registry: Registry) -> None:
     """A version that is registered means what was registered."""
     entry = next((each for each in registry.history(contract.id) if each.version == contract.version), None)
-    if entry is None or entry.digest == contract.digest:
+    if entry is None or entry.digest == contract.file_digest:
         return
     found = f"{contract.id} {contract.version} with another content than the registered {entry.file}"
     remedy = "use the registered file, or register the change under a new version: sudare contract register"

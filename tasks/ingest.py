@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -24,6 +25,7 @@ from tasks.storage.duckdb_session import Explanation, connect, run
 from tasks.storage.progress import Bar, step
 from tasks.storage.snapshot.bounding import bound_contributions
 from tasks.storage.snapshot.fingerprint import fingerprint
+from tasks.storage.snapshot.linked_origin import open_linked
 from tasks.storage.snapshot.snapshot import (
     PARTIAL,
     SNAPSHOT,
@@ -82,7 +84,8 @@ def ingest(
     types = _types(source, contract)
     with step("ingest") as bar, ExitStack() as stack:
         name, digest = source.bound_name(contract), contract.digest
-        origin = stack.enter_context(open_source(source, contract))
+        linked = partial(open_linked, key=key, memory_limit=memory_limit)
+        origin = stack.enter_context((linked if source.tables else open_source)(source, contract))
         made_from = fingerprint(source, origin.first, key, lattices)
         stack.enter_context(private_folder(folder))
         hashed = finished(folder, made_from=made_from, contract_digest=digest, key=key, memory_limit=memory_limit)

@@ -4,6 +4,7 @@
 |---|---|
 | the unit, its scope, the rows that count of one unit, the adjacency, a public total | account |
 | a column's type or domain: its cells, their order, what falls into which, what missing values become | account |
+| which tables are linked by which keys, their bounds, the unit's table, what a derived column counts | account |
 | a column that is new or gone, the id of the contract | breaking |
 | structural zeros, constraints between columns, a new gate | breaking |
 | names, descriptions, provenance, the order of columns, a gate that is gone | compatible |
@@ -17,9 +18,10 @@ from typing import Final
 
 from contracts.canonical import canonical_json
 from contracts.comparison.change import EFFECTS, Comparison
+from contracts.comparison.linked_changes import declared_columns, declared_terms, link_changes
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
-from contracts.contract.privacy_terms import TotalInvariant
+from contracts.contract.privacy_terms import PrivacyTerms, TotalInvariant
 from contracts.domains.domain import DeclaredDomain
 from contracts.domains.domain_terms import NOTATION_KEYS, NullPolicy
 from contracts.domains.statements import CELLS_CHANGED, VALUES_MOVED, Change, shortly
@@ -76,7 +78,7 @@ def compare(old: Contract, new: Contract) -> Comparison:
         Comparison: the changes, gravest first, in the order of the contract.
     Privacy: reads declarations only.
     """
-    found = [*_terms(old, new), *_columns(old, new), *_identity(old, new)]
+    found = [*_terms(old, new), *link_changes(old, new), *_columns(old, new), *_identity(old, new)]
     order = list(EFFECTS)
     return Comparison(old.version, new.version, tuple(sorted(found, key=lambda change: order.index(change.effect))))
 
@@ -91,13 +93,13 @@ def _terms(old: Contract, new: Contract) -> Iterator[Change]:
     before, after = _total(old.total), _total(new.total)
     if before != after:
         yield Change("invariants.total", before, after, "account", _PROMISE)
-    yield from _declared_sets(old, new)
+    yield from _declared_sets(declared_terms(old), declared_terms(new))
 
 
-def _declared_sets(old: Contract, new: Contract) -> Iterator[Change]:
+def _declared_sets(old: PrivacyTerms, new: PrivacyTerms) -> Iterator[Change]:
     """Structural zeros, constraints and gates, whose order means nothing."""
     for field in ("structural_zeros", "constraints"):
-        before, after = ({_canonical_text(each) for each in getattr(contract, field)} for contract in (old, new))
+        before, after = ({_canonical_text(each) for each in getattr(terms, field)} for terms in (old, new))
         for gone in sorted(before - after):
             yield Change(field, gone, "", "breaking", _CELLS)
         for fresh in sorted(after - before):
@@ -109,7 +111,7 @@ def _declared_sets(old: Contract, new: Contract) -> Iterator[Change]:
 
 
 def _columns(old: Contract, new: Contract) -> Iterator[Change]:
-    before, after = ({column.name: column for column in contract.columns} for contract in (old, new))
+    before, after = ({column.name: column for column in declared_columns(contract)} for contract in (old, new))
     for name, column in before.items():
         if name not in after:
             yield Change(f"columns.{name}", f"the column {name} ({column.domain.kind})", "", "breaking", _DELIVERY)

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
 from contracts import canonical
 from contracts.contract.column import Column, LogicalType
 from contracts.contract.contradictions import contradictions
+from contracts.contract.flattening import flat_terms
+from contracts.contract.link_checks import base_problem, link_problems
+from contracts.contract.linked_tables import LinkedTables
 from contracts.contract.privacy_terms import Adjacency, PrivacyTerms, StructuralZero, TotalInvariant, Unit
 from contracts.domains.domain_terms import NULL_LABEL, NullPolicy, Provenance
 from contracts.errors import ContractRefused, Finding
-from contracts.reading.scalars import Label, nearest, refuse
+from contracts.reading.scalars import Label, Problem, nearest, refuse
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +44,8 @@ __all__ = [
 class Contract(PrivacyTerms):
     """A contract about one table: identity, columns in order, and the privacy terms (inherited).
 
-    `columns` are those with a domain, in the order of the file; the unit's id column is not among them.
+    `columns` are those with a domain, in the order of the file; the unit's id column is not among them. Where the
+    table is the base of `linked` tables, unit, columns and adjacency follow from these and nothing else is accepted.
     """
 
     apiVersion: str
@@ -50,14 +55,42 @@ class Contract(PrivacyTerms):
     description: dict[str, str] = Field(default_factory=dict)
     table: Label
     columns: tuple[Column, ...] = Field(min_length=1)
+    linked: LinkedTables | None = Field(default=None, exclude_if=lambda linked: linked is None)
 
     @model_validator(mode="after")
     def _consistent(self) -> Contract:
         declared = [column.name for column in self.columns]
         problems = contradictions(self, self.columns, [*declared, *self._id_column()])
+        if self.linked is not None and not problems:
+            problems = link_problems(self.linked) or self._departures(self.linked)
         if problems:
             refuse(problems)
         return self
+
+    def _departures(self, linked: LinkedTables) -> list[Problem]:
+        """Name what is not as the linked tables make it."""
+        wrong = base_problem(linked, self.table)
+        if wrong is not None:
+            return [replace(wrong, at=("table",))]
+        allowed = "what follows from the linked tables"
+        return [
+            Problem(f"other {field} of {self.table}", allowed, at=(field,))
+            for field, value in flat_terms(linked, self.table).items()
+            if getattr(self, field) != value
+        ]
+
+    def over(self, base: str) -> Contract:
+        """Return the contract of another base table of the same linked tables.
+
+        Raises:
+            ContractRefused: the tables are not linked, or no unit owns rows of the base.
+        """
+        allowed = "a contract of linked tables"
+        wrong = Problem(base, allowed) if self.linked is None else base_problem(self.linked, base)
+        if self.linked is None or wrong is not None:
+            found = wrong or Problem(base, allowed)
+            raise ContractRefused([Finding(f"contract {self.id}", "table", found.found, found.allowed, found.remedy)])
+        return Contract(**{**dict(self), **flat_terms(self.linked, base)})
 
     def _id_column(self) -> tuple[str, ...]:
         return () if self.unit.column is None else (self.unit.column,)
@@ -135,10 +168,25 @@ class Contract(PrivacyTerms):
         What the order means something for counts: columns, categories, and the entries of a mapping (the codes).
         """
         content = self.model_dump(mode="json")
-        zeros = [sorted([name, sorted(labels)] for name, labels in zero.assignment) for zero in self.structural_zeros]
-        content["structural_zeros"] = sorted(zeros)
-        content["gates"] = sorted(self.gates)
+        content |= _order_free(self, content["constraints"])
         if self.left_out:
             content["left_out"] = sorted(self.left_out)
-        content["constraints"] = sorted(content["constraints"], key=canonical.canonical_json)
+        if self.linked is not None:
+            terms = content["linked"]["terms"]
+            terms |= _order_free(self.linked.terms, terms["constraints"])
         return canonical.digest(content)
+
+    @property
+    def file_digest(self) -> str:
+        """Digest of what the file says, whatever base of linked tables is taken: that over the unit's table."""
+        return self.digest if self.linked is None else self.over(self.linked.terms.unit.table).digest
+
+
+def _order_free(terms: PrivacyTerms, constraints: list[Any]) -> dict[str, Any]:
+    """Return the parts of privacy terms whose order means nothing, in one order."""
+    zeros = [sorted([name, sorted(labels)] for name, labels in zero.assignment) for zero in terms.structural_zeros]
+    return {
+        "structural_zeros": sorted(zeros),
+        "gates": sorted(terms.gates),
+        "constraints": sorted(constraints, key=canonical.canonical_json),
+    }

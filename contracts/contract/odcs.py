@@ -4,7 +4,8 @@ The standard's own models check the standard's part (and pass over unknown neste
 our blocks stand in `customProperties` and know every key. All findings of a file are reported at once:
 
 1. the file is YAML with a mapping at the top;
-2. it is a data contract of version 3 with exactly one table;
+2. it is a data contract of version 3 with exactly one table, or with tables that are linked
+   (`contracts.contract.linked_odcs`);
 3. the table's `privacy` block and each property's `domain` block are complete, and nothing in them is a placeholder;
 4. seen together they do not contradict each other.
 """
@@ -20,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from contracts.contract.column import Column, LogicalType, misfits
 from contracts.contract.contract import Contract
 from contracts.contract.contradictions import contradictions
+from contracts.contract.linked_odcs import are_linked, read_linked
 from contracts.contract.privacy_terms import PrivacyTerms
 from contracts.contract.short_form import contract_document
 from contracts.domains.kinds import Domain, domain_model
@@ -80,6 +82,8 @@ class _OdcsReader:
         """Read the whole file; None when there are findings."""
         self._check_standard()
         self._check_header()
+        if are_linked(self._text):
+            return read_linked(self)
         table = self._table()
         block, terms = self._terms(table)
         columns = list(self._columns(table))
@@ -186,7 +190,8 @@ class _OdcsReader:
         """Return the one table, empty if there is none to read."""
         tables = _items(self._text.get("schema"))
         if len(tables) != 1:
-            remedy = "write one contract a table" if tables else "add `schema:` with one table"
+            apart = "write one contract a table, or link them by a `privacy` block above them (docs/linked-tables.md)"
+            remedy = apart if tables else "add `schema:` with one table"
             self._add(("schema",), Problem(f"{len(tables)} tables", "exactly one table", remedy))
         table = _entries(tables[0]) if tables else {}
         if tables:

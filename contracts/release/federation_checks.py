@@ -23,6 +23,9 @@ def check_federation(spec: FederationTerms, contract: Contract, *, where: str) -
     if spec.site_keys and without:
         found = f"no key for {', '.join(without)}"
         return [Finding(where, "sites", found, "a key for every site, or for none")]
+    if contract.linked is not None:
+        remedy = "give the federation a contract of one table, at every party"
+        return [Finding(where, "contract", "linked tables", "one table at every site", remedy)]
     if contract.total is not None:
         found, allowed = (
             "a declared total (`invariants`)",

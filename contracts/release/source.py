@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    Field,
     InstanceOf,
     ValidationInfo,
     WithJsonSchema,
@@ -26,6 +27,7 @@ from contracts.reading.scalars import Label, Problem, Sql, refuse, show, word_li
 from contracts.release.address import Address
 from contracts.release.address_kinds import is_address, read_address
 from contracts.release.file_names import DATABASES, SUFFIXES, Files, format_of_name
+from contracts.release.linked_place import linked_form, place_problems
 from contracts.sql import select_types
 from contracts.sql.selection import select_tree
 from contracts.sql.value_types import ValueType
@@ -101,6 +103,8 @@ class Source(Frozen):
         by: the column whose day says which period a row belongs to, in a spec with `period:`.
         engine: what counts the rows where they are, instead of a snapshot here; Parquet without
             `select` and `by`.
+        tables: of linked tables, the file of each in the folder `path`, or its name in that database.
+        base: of linked tables, the one whose rows are released; see `contracts.contract.flattening`.
     """
 
     path: SourcePlace
@@ -112,6 +116,8 @@ class Source(Frozen):
     credentials: CredentialsName | None = None
     by: Label | None = None
     engine: EngineName | None = None
+    tables: dict[Label, Label] | None = Field(default=None, exclude_if=lambda tables: tables is None)
+    base: Label | None = Field(default=None, exclude_if=lambda base: base is None)
 
     @field_validator("delimiter")
     @classmethod
@@ -122,7 +128,8 @@ class Source(Frozen):
 
     @model_validator(mode="after")
     def _keys_fit_format(self) -> Source:
-        problems = list(_misfits(self))
+        linked = self.tables is not None or self.base is not None
+        problems = list(place_problems(self) if linked else _misfits(self))
         if problems:
             refuse(problems)
         return self
@@ -136,6 +143,8 @@ class Source(Frozen):
         return form
 
     def _format(self) -> str | None:
+        if self.tables is not None:
+            return linked_form(self)
         if isinstance(self.path, Address):
             return self.path.table_format(self.files)
         return self.files or format_of_name(self.path.name)

@@ -13,6 +13,7 @@ from contracts.domains.notation import NumberNotation
 from contracts.errors import Finding
 from contracts.periods.period_rules import TOTAL_OF_ALL, by_problems
 from contracts.reading.scalars import Problem, spelled
+from contracts.release.linked_source import linked_findings
 from contracts.release.product_kinds import product_kinds
 from contracts.release.spec import ReleaseSpec
 from contracts.sql.select_columns import check_by, check_unit
@@ -28,6 +29,9 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
         spec: the release spec.
         contract: the contract that it names.
     """
+    findings = linked_findings(spec, contract)
+    if findings:
+        return findings
     findings = _unit_findings(spec, contract) + _by_findings(spec, contract)
     untyped = [] if findings else spec.source.select_types(contract)[1]
     findings += [spec.finding(("source",), problem) for problem in untyped] + _formula_findings(spec, contract)
@@ -71,7 +75,7 @@ def _delta_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
 def _notation_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     """SQLite stores numbers among texts, and both arrive as texts: a decimal comma would make 1.5 no number."""
     named = [c.name for c in contract.columns if isinstance(c.domain.notation, NumberNotation)]
-    if spec.source.format != "sqlite" or not named:
+    if "sqlite" not in spec.source.format or not named:
         return []
     found = f"an SQLite table, and column {named[0]!r} with `decimal:` or `grouping:`"
     remedy = "leave the notation out and write the number by `select:`: CAST(replace(x, ',', '.') AS DOUBLE) AS x"

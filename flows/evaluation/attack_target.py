@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from contracts.contract.contract import Contract
-from contracts.contract.odcs import load_contract
 from contracts.errors import Finding, SpecRefused
+from contracts.release.linked_source import contract_of
 from contracts.release.product_kinds import product_kinds
 from contracts.release.source import Source
 from contracts.release.spec import ChargeTerms, Publish, ReleaseSpec, load_spec
@@ -52,7 +52,7 @@ def attacked_release(what: Path, source: Source, workspace: Workspace, period: s
     """Read a spec, or what a version's record says of its spec."""
     if what.suffix in (".yaml", ".yml"):
         spec = load_spec(what, period)
-        contract = load_contract(spec.contract)
+        contract = contract_of(spec)
         findings = check_spec(spec, contract)
         if findings:
             raise SpecRefused(findings)

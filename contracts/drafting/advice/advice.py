@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from contracts.contract.contract import Contract
+from contracts.contract.flattening import all_columns
 from contracts.contract.semantic_version import read_version
 from contracts.contract.spreadsheet import Formulas
 from contracts.drafting.advice.column_rules import COLUMN_RULES
@@ -40,9 +41,9 @@ def advise(contract: Contract, document: Document, *, formulas: Formulas | None 
         formulas: what a spec says of labels that a spreadsheet takes for formulas; no advice is left on them then.
     Privacy: reads the contract only. Categories that look like somebody's are counted, not shown.
     """
-    placed = ContractPlaces(document)
+    placed = ContractPlaces(document, contract.linked)
     found = [*_of_the_terms(contract, placed)]
-    for column in contract.columns:
+    for column in contract.columns if contract.linked is None else all_columns(contract.linked):
         for rule in COLUMN_RULES:
             found += rule(column, contract, placed)
     if formulas is not None:
@@ -60,7 +61,7 @@ def _of_the_terms(contract: Contract, placed: ContractPlaces) -> Iterator[Advice
             f"every sensitivity, and so the noise, is {unit.max_rows_per_unit} times that of one row",
             "keep fewer rows of each unit; rows above the bound are left out at random, not refused",
         )
-    for place, gate in enumerate(contract.gates):
+    for place, gate in enumerate(contract.gates if contract.linked is None else contract.linked.terms.gates):
         yield placed.advice(
             "gate",
             placed.of_terms("gates", place),

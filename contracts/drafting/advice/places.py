@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
+from contracts.contract.flattening import flat_name
+from contracts.contract.linked_tables import LinkedTables
 from contracts.reading.scalars import FieldPath
 from contracts.reading.validation_errors import dotted
 from contracts.reading.yaml_lines import Document
@@ -35,14 +38,24 @@ class Advice:
 
 
 class ContractPlaces:
-    """Where the parts of a contract stand in its file."""
+    """Where the parts of a contract stand in its file.
 
-    def __init__(self, document: Document) -> None:
+    Args:
+        document: the file.
+        linked: its tables, where it has several; columns have the names that they have beside each other.
+    """
+
+    def __init__(self, document: Document, linked: LinkedTables | None = None) -> None:
         self._document = document
-        table = document.text()["schema"][0]
-        self._table: FieldPath = ("schema", 0)
-        self._rows = {entry.get("name"): place for place, entry in enumerate(table["properties"])}
-        self._tree = table
+        tree = document.text()
+        tables = tree["schema"]
+        self._terms: tuple[FieldPath, Any] = (("schema", 0), tables[0]) if linked is None else ((), tree)
+        self._columns: dict[str, tuple[FieldPath, Any]] = {}
+        for place, table in enumerate(tables):
+            for row, entry in enumerate(table["properties"]):
+                name = str(entry.get("name"))
+                known = name if linked is None else flat_name(linked, linked.tables[place].name, name)
+                self._columns[known] = (("schema", place, "properties", row), entry)
 
     def advice(self, rule: str, at: tuple[FieldPath, str], found: str, why: str, remedy: str) -> Advice:
         """Make an advice about a field: its path in the file, and its name for people."""
@@ -51,12 +64,11 @@ class ContractPlaces:
 
     def of_terms(self, *keys: str | int) -> tuple[FieldPath, str]:
         """Return the place of a part of the `privacy` block."""
-        return self._block(self._table, self._tree, "privacy", keys)
+        return self._block(*self._terms, "privacy", keys)
 
     def of_column(self, name: str, *keys: str | int) -> tuple[FieldPath, str]:
         """Return the place of a part of a column's `domain` block."""
-        row = self._rows[name]
-        return self._block((*self._table, "properties", row), self._tree["properties"][row], "domain", keys)
+        return self._block(*self._columns[name], "domain", keys)
 
     def of_top(self, key: str) -> tuple[FieldPath, str]:
         """Return the place of a key at the top of the file."""

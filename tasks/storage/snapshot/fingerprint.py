@@ -27,6 +27,8 @@ def fingerprint(source: Source, marks: object, key: bytes, lattices: tuple[Value
     what = [str(source.path), source.format, source.files, source.table, source.select, source.delimiter]
     if source.types:
         what += [f"{name}: {kind}" for name, kind in sorted(source.types.items())]
+    what += [f"{name} in {place}" for name, place in sorted((source.tables or {}).items())]
+    what += [] if source.base is None else [f"rows of {source.base}"]
     what += [each.name for each in lattices]
     return hmac.digest(
         subkey(key, "fingerprint"), canonical_json({"what": what, "marks": marks}), hashlib.sha256

@@ -123,6 +123,8 @@ def _fill(
             explain=explain(part),
             advance=lambda fraction: advance((place + fraction) / number),  # noqa: B023
         )
+    if reading.may_be_empty:
+        return
     for relation, part in [("raw", reading), *((part.relation, part) for part in reading.parts)]:
         some = f"SELECT 1 FROM {relation} LIMIT 1"
         if attempt(lambda: connection.execute(some).fetchone(), explain(part)):  # noqa: B023

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from contracts.contract.contract import Contract
+from contracts.contract.linked_tables import LinkedTables
 from contracts.message import joined, message
 from contracts.release.address import Address
+from contracts.release.linked_place import stored_formats
 from contracts.release.source import Source
 
 READABLE: dict[str, str] = {
@@ -31,6 +33,8 @@ ONCE: Final = message("no two files of a partition have the same bytes")
 
 def delivered(contract: Contract) -> list[str]:
     """List the gates that every table of a contract is held to, whatever its source."""
+    if contract.linked is not None:
+        return delivered_tables(contract.linked)
     gates: list[str] = [
         message("the columns are {names}, each once", names=joined(contract.source_columns)),
         message("the source has at least one row"),
@@ -52,8 +56,26 @@ def readable_somehow() -> list[str]:
     ]
 
 
+def linked_gates(formats: tuple[str, ...]) -> list[str]:
+    """List the gates that the forms of linked tables are."""
+    typed = [TYPED] if {"parquet", "duckdb"} & set(formats) else []
+    return [*(({**READABLE, **READABLE_FILES})[form] for form in formats), *typed]
+
+
+def delivered_tables(linked: LinkedTables) -> list[str]:
+    """List the gates that the columns of linked tables are; no link is a gate."""
+    columns = [
+        message("the columns of {table} are {names}, each once", table=table.name, names=joined(table.source_columns))
+        for table in linked.tables
+    ]
+    return [*columns, message("each of the linked tables has at least one row")]
+
+
 def readable(source: Source) -> list[str]:
     """List the gates that the form of a source is."""
+    formats = stored_formats(source.format)
+    if formats:
+        return linked_gates(formats)
     typed = source.select is None and (source.files or source.format) in ("parquet", "duckdb", "postgresql")
     stored = [TYPED] if typed else []
     if source.files is not None:

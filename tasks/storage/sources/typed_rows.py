@@ -37,6 +37,7 @@ class Reading:
         stored: what columns surely hold, as the source declares it; see `tasks.storage.sources.type_changes`.
         typed: columns that the relation also has as their select uses them, by names in lower case, and the names
             of these copies.
+        may_be_empty: whether a reading without rows is none: whether it has any may be a matter of one person.
     """
 
     where: str
@@ -50,6 +51,7 @@ class Reading:
     more: tuple[Reading, ...] = ()
     stored: Mapping[str, str] = field(default_factory=dict)
     typed: Mapping[str, str] = field(default_factory=dict)
+    may_be_empty: bool = False
 
     @property
     def parts(self) -> tuple[Reading, ...]:

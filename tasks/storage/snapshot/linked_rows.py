@@ -1,0 +1,238 @@
+"""From linked tables to one, in DuckDB: which rows belong to which unit, and how many of them are kept.
+
+Downward from the unit's table, for each table on the way to the base:
+
+1. a row belongs to every unit that it leads to; one without a key, or with one that no parent has, is dropped
+2. of a unit's rows that share a key by which others lead to them, one is kept
+3. of a unit's rows, or of its rows below one parent, at most the declared number are kept
+
+The choices of 2 and 3 are uniform at random, for each unit by itself: a row's draw is the keyed hash of the unit's
+id, of the parent's key and of the row's place among the rows that it is chosen from
+(`tasks.storage.snapshot.bounding`). All of these are the unit's own. So no choice, and no row of a unit, depends on
+another unit, as docs/derivations.md proves in section 2. Tables whose rows belong to no unit are the same for
+neighbours; of rows that share a key there, one is taken in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import duckdb
+
+from contracts.contract.flattening import flat_name, reached
+from contracts.contract.linked_tables import Derivation, Link, LinkedTable, LinkedTables
+from contracts.domains.value_sql import identifier, literal
+
+FLAT: Final = "flat"
+OUTER, INNER = "outer_key", "inner_key"
+ONE, SOME = "one of a key", "some of a parent"
+_WHOLE = frozenset(
+    (
+        "TINYINT",
+        "SMALLINT",
+        "INTEGER",
+        "BIGINT",
+        "HUGEINT",
+        "UTINYINT",
+        "USMALLINT",
+        "UINTEGER",
+        "UBIGINT",
+        "UHUGEINT",
+    )
+)
+_DIGITS: Final = "[+-]?[0-9]{1,30}([.]0*)?"
+Execute = Callable[[str], None]
+
+
+def key_sql(raw: str, stored: str, logical_type: str) -> str:
+    """Write a key as text, null where it is missing: the same text for a value however a writer stores it.
+
+    Args:
+        raw: SQL for the value.
+        stored: its type in DuckDB.
+        logical_type: as the contract declares it; `017`, `17` and `17.0` are one integer and three strings.
+    """
+    text = f"trim(CAST({raw} AS VARCHAR))"
+    if stored in _WHOLE:
+        return f"CAST({raw} AS VARCHAR)"
+    if stored in ("DOUBLE", "FLOAT") or stored.startswith("DECIMAL"):
+        whole = f"CASE WHEN {raw} = trunc({raw}) THEN TRY_CAST({raw} AS HUGEINT) END"
+        return f"coalesce(CAST({whole} AS VARCHAR), {text})"
+    if logical_type == "integer":
+        plain = f"TRY_CAST(split_part({text}, '.', 1) AS HUGEINT)"
+        read = f"CASE WHEN regexp_full_match({text}, {literal(_DIGITS)}) THEN CAST({plain} AS VARCHAR) END"
+        return f"coalesce({read}, nullif({text}, ''))"
+    return f"nullif({text}, '')"
+
+
+@dataclass
+class LinkedRows:
+    """The relations of one join, made one after the other in a DuckDB file that holds each table as delivered.
+
+    Args:
+        linked: the tables.
+        stored: by table, the type of each of its columns in DuckDB.
+        execute: runs a statement; its variables OUTER and INNER hold the keys of the choices.
+    """
+
+    linked: LinkedTables
+    stored: dict[str, dict[str, str]]
+    execute: Execute
+    _made: set[str] = field(default_factory=set)
+
+    def flatten(self, base: str) -> None:
+        """Make the table `flat`: the rows of the base that units keep, in its order, with all columns they lead to.
+
+        Args:
+            base: a table whose rows belong to units.
+        Privacy: the rows of a unit depend on that unit's rows and on rows that belong to none.
+        """
+        owned = self._owned(base)
+        names = reached(self.linked, base)
+        taken = [f"o.unit AS {identifier(str(self.linked.terms.unit.column))}"]
+        joins: list[str] = []
+        for name in names:
+            alias = self._row(name)
+            joins.append(f"JOIN {self._table(name)} AS {alias} ON {alias}.rowid = o.{alias}")
+            for column in self.linked.table(name).delivered:
+                named = identifier(flat_name(self.linked, name, column.name))
+                taken.append(f"{alias}.{identifier(column.name)} AS {named}")
+        for name in names:
+            for place, (derived, made) in enumerate(self.linked.table(name).derived):
+                alias = f"{self._row(name)}d{place}"
+                on = f"{alias}.unit = o.unit AND {alias}.parent = o.{self._row(name)}"
+                joins.append(f"LEFT JOIN {self._counted(name, made)} AS {alias} ON {on}")
+                named = identifier(flat_name(self.linked, name, derived))
+                taken.append(f"coalesce({alias}.number, 0) AS {named}")
+        order = f"ORDER BY o.{self._row(base)}, o.unit"
+        self.execute(f"CREATE TABLE {FLAT} AS SELECT {', '.join(taken)} FROM {owned} AS o {' '.join(joins)} {order}")
+
+    def _owned(self, name: str) -> str:
+        """Make the rows of a table that units keep: unit, numbers of this row and of those it leads to, its key."""
+        relation = f"owned_{self._row(name)}"
+        if relation in self._made:
+            return relation
+        terms, chain = self.linked.terms, self.linked.chain(name) or ()
+        up = chain[0] if chain else None
+        key = self.linked.keyed(name)
+        parent = None if up is None else self._owned(up.parent)
+        joins, rows = self._aside(name, up)
+        group: tuple[str, ...]
+        if up is None or parent is None:
+            unit, group, bound = self._key(name, str(terms.unit.column)), ("unit",), terms.unit.max_rows_per_unit
+            taken = [f"{unit} AS unit", *rows]
+            known = ["unit IS NOT NULL"]
+        else:
+            joins = [f"JOIN {parent} AS p ON p.key = {self._key(name, up.child_column)}", *joins]
+            above = [f"p.{self._row(each)}" for each in reached(self.linked, up.parent)]
+            taken = ["p.unit AS unit", "p.key AS parent", *above, *rows]
+            group, bound, known = ("unit", "parent"), up.at_most or 1, []
+        taken += [] if key is None else [f"{self._key(name, key)} AS key"]
+        source = f"SELECT {', '.join(taken)} FROM {self._table(name)} AS t {' '.join(joins)}"
+        known += [] if key is None else ["key IS NOT NULL"]
+        query = f"SELECT * FROM ({source}) WHERE {' AND '.join(['true', *known])}"
+        if key is not None:
+            query = self._chosen(query, name, ("unit", "key"), 1, ONE)
+        self._make(relation, self._chosen(query, name, group, bound, SOME))
+        return relation
+
+    def _aside(self, name: str, up: Link | None) -> tuple[list[str], list[str]]:
+        """Join a table with those that it leads to beside its unit: the joins, and the numbers of all these rows."""
+        joins, rows = [], [f"t.rowid AS {self._row(name)}"]
+        for place, link in enumerate(self.linked.upward(name)):
+            if link is up:
+                continue
+            alias = f"a{place}"
+            key = self._key(name, link.child_column)
+            joins.append(f"JOIN {self._shared(link.parent, link.parent_column)} AS {alias} ON {alias}.key = {key}")
+            rows += [f"{alias}.{self._row(each)}" for each in reached(self.linked, link.parent)]
+        return joins, rows
+
+    def _shared(self, name: str, key: str) -> str:
+        """Make the rows of a table that belong to no unit, one for each key."""
+        relation = f"shared_{self._row(name)}"
+        if relation not in self._made:
+            joins, rows = self._aside(name, None)
+            taken = ", ".join([f"{self._key(name, key)} AS key", *rows])
+            query = f"SELECT * FROM (SELECT {taken} FROM {self._table(name)} AS t {' '.join(joins)})"
+            self._make(relation, self._chosen(f"{query} WHERE key IS NOT NULL", name, ("key",), 1, ONE))
+        return relation
+
+    def _counted(self, name: str, made: Derivation) -> str:
+        """Write the number of rows of a child that each row of a table keeps, by unit and row; without those of 0."""
+        child, owned = self.linked.table(made.count), self._owned(made.count)
+        tests = " AND ".join(["true", *(_one_of(child, column, labels) for column, labels in made.where)])
+        joined = f"{owned} AS c JOIN {self._table(made.count)} AS t ON t.rowid = c.{self._row(made.count)}"
+        grouped = f"SELECT c.unit AS unit, c.{self._row(name)} AS parent, count(*) AS number"
+        return f"({grouped} FROM {joined} WHERE {tests} GROUP BY ALL)"
+
+    def _chosen(self, query: str, name: str, group: Sequence[str], bound: int, purpose: str) -> str:
+        """Write a query that keeps at most `bound` rows of each group, those with the smallest draws.
+
+        Draws are made only where rows are dropped. What is hashed tells its parts apart by their lengths.
+        """
+        own, partition = self._row(name), ", ".join(group)
+        parts = [literal(f"{purpose}, {own}"), "ordinal_", *(f"length({each}) || ':' || {each}" for each in group)]
+        hashed = " || ':' || ".join(parts)
+        draw = f"sha256(getvariable('{OUTER}') || sha256(getvariable('{INNER}') || {hashed}))"
+        windows = f"count(*) OVER (PARTITION BY {partition}) AS number_"
+        windows += f", row_number() OVER (PARTITION BY {partition} ORDER BY {own}) AS ordinal_"
+        counted = f"SELECT *, {windows} FROM ({query})"
+        drawn = f"SELECT *, CASE WHEN number_ > {bound} THEN {draw} ELSE '' END AS draw_ FROM ({counted})"
+        place = f"row_number() OVER (PARTITION BY {partition} ORDER BY draw_, ordinal_) AS place_"
+        ranked = f"SELECT *, {place} FROM ({drawn})"
+        return f"SELECT * EXCLUDE (number_, ordinal_, draw_, place_) FROM ({ranked}) WHERE place_ <= {bound}"
+
+    def _make(self, relation: str, query: str) -> None:
+        self.execute(f"CREATE TABLE {relation} AS {query}")
+        self._made.add(relation)
+
+    def _row(self, name: str) -> str:
+        """Name the column that holds a row's number in a table, and what is made of that table."""
+        return row_name(self.linked, name)
+
+    def _table(self, name: str) -> str:
+        """Name the table as it was delivered."""
+        return delivered_name(self.linked, name)
+
+    def _key(self, name: str, column: str) -> str:
+        """Write a key of a row t as text."""
+        kind = self.linked.table(name).types[column]
+        return key_sql(f"t.{identifier(column)}", self.stored[name][column], kind)
+
+
+def _one_of(child: LinkedTable, name: str, labels: Sequence[str]) -> str:
+    """Write that a row's cell is one of some labels."""
+    column = next(each for each in child.columns if each.name == name)
+    codes = ", ".join(str(column.labels.index(label)) for label in labels)
+    raw = f"t.{identifier(name)}"
+    value = column.domain.value_sql(raw)
+    return f"({column.domain.code_sql(f'({value})', raw)}) IN ({codes})"
+
+
+def row_name(linked: LinkedTables, name: str) -> str:
+    """Return the column that numbers the rows of a table."""
+    return f"r{[table.name for table in linked.tables].index(name)}"
+
+
+def delivered_name(linked: LinkedTables, name: str) -> str:
+    """Return the name under which a table is put down before it is joined."""
+    return f"delivered_{row_name(linked, name)}"
+
+
+def flatten(linked: LinkedTables, base: str, connection: duckdb.DuckDBPyConnection, execute: Execute) -> None:
+    """Make the table `flat` of a connection that holds every table as delivered; see `LinkedRows.flatten`.
+
+    Args:
+        linked: the tables.
+        base: the table whose rows are released.
+        connection: the open file.
+        execute: runs a statement on it.
+    """
+    stored = {}
+    for table in linked.tables:
+        described = connection.execute(f"DESCRIBE {delivered_name(linked, table.name)}").fetchall()
+        stored[table.name] = {row[0]: row[1] for row in described}
+    LinkedRows(linked, stored, execute).flatten(base)
