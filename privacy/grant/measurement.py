@@ -20,6 +20,7 @@ from privacy.accounting.events import (
     PrivacyEvent,
     event_from_json,
 )
+from privacy.accounting.key_selection import KeySelection
 from privacy.learning.moments import Moments
 from privacy.learning.perturbed import Perturbation, VectorEvent
 from privacy.marginals.suppression import Threshold
@@ -203,6 +204,28 @@ class CellSumMeasurement:
     number: int
     sha256: str
     kind: ClassVar[str] = "cell_sums"
+
+
+@dataclass(frozen=True)
+class KeyMeasurement:
+    """Keys that were selected, with what the selection cost; released, no longer private.
+
+    Args:
+        key: name of the draw inside its run.
+        clique: the columns whose labels make a key.
+        keys: the selected keys, sorted; a label for each column.
+        event: the event, with epsilon and delta of one key and the keys that a unit has at most.
+        number: order of the draw inside its run.
+        sha256: digest of the packed keys.
+    """
+
+    key: str
+    clique: Clique
+    keys: tuple[tuple[str, ...], ...]
+    event: KeySelection
+    number: int
+    sha256: str
+    kind: ClassVar[str] = "keys"
 
 
 @dataclass(frozen=True)
