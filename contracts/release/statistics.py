@@ -5,12 +5,21 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import Frozen
+from contracts.domains.text import KeyColumn
 from contracts.domains.value_lattices import ValueLattice, usual_step
 from contracts.domains.value_trees import ValueTree, tree_key, usual_resolution
 from contracts.reading.scalars import (
@@ -173,13 +182,15 @@ class Statistic(Frozen):
 class StatisticsTable(Frozen):
     """Statistics by the cells of some columns; without columns, of all rows together.
 
-    `weight` is that of its share of the charge.
+    `weight` is that of its share of the charge. With `keys: private` one of the columns is of texts that nobody
+    declared: its keys are selected privately, with a part of delta, and all other texts have one cell together.
     """
 
     by: Annotated[tuple[Label, ...], BeforeValidator(as_tuple)] = ()
     of: Annotated[tuple[Statistic, ...], BeforeValidator(as_tuple)]
     name: Label
     weight: Amount = Decimal(1)
+    keys: Literal["declared", "private"] = "declared"
 
     @model_validator(mode="before")
     @classmethod
@@ -258,6 +269,19 @@ class StatisticsTable(Frozen):
                 )
         return tuple(found)
 
+    @model_serializer(mode="wrap")
+    def _without_declared_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write `keys` only where they are private, so that a table of declared keys is written as it always was."""
+        written: dict[str, Any] = handler(self)
+        if self.keys == "declared":
+            del written["keys"]
+        return written
+
+    @property
+    def selection_key(self) -> str | None:
+        """The name of the draw that selects its keys; None where they are declared."""
+        return f"table:{self.name}/keys" if self.keys == "private" else None
+
     @property
     def draw_keys(self) -> tuple[str, ...]:
         """The names of the draws: of columns that are added up, then of trees; else of the counts alone."""
@@ -313,9 +337,12 @@ class StatisticsProduct(ProductSpec):
         used = {name for table in self.tables for name in (*table.by, *table.columns)}
         return tuple(column.name for column in contract.columns if column.name in used)
 
-    def lattices(self, contract: Contract) -> tuple[ValueLattice, ...]:
-        """Return the lattices of all tables, each once."""
-        return tuple(dict.fromkeys(each for table in self.tables for each in table.lattices(contract)))
+    def lattices(self, contract: Contract) -> tuple[ValueLattice | KeyColumn, ...]:
+        """Return the lattices of all tables, each once, and the columns whose keys are selected."""
+        lattices = dict.fromkeys(each for table in self.tables for each in table.lattices(contract))
+        selected = (table.by for table in self.tables if table.keys == "private")
+        keys = dict.fromkeys(KeyColumn(name) for by in selected for name in contract.texts(by))
+        return (*lattices, *keys)
 
 
 def statistics_product(product: ProductSpec) -> StatisticsProduct:

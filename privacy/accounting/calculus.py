@@ -59,8 +59,9 @@ class PureCalculus:
         Raises:
             AmountRefused: an amount out of range, or more is set aside than delta.
         """
+        cap = _checked(epsilon_pico, delta_atto)
         _rest(self.selection_delta, delta_atto)
-        return _checked(epsilon_pico, delta_atto)
+        return cap
 
     def cost(self, events: Iterable[PrivacyEvent]) -> int:
         """Add up the losses of events, each rounded up, so that parts cost together what the whole does.

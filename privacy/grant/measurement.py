@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -226,6 +226,11 @@ class KeyMeasurement:
     number: int
     sha256: str
     kind: ClassVar[str] = "keys"
+
+
+def selected_texts(drawn: Iterable[object]) -> dict[str, tuple[str, ...]]:
+    """Return the selected keys of each column, among all that was drawn."""
+    return {each.clique[0]: tuple(key[0] for key in each.keys) for each in drawn if isinstance(each, KeyMeasurement)}
 
 
 @dataclass(frozen=True)
