@@ -5,7 +5,8 @@ them, and one for missing values. A table with `keys: private` selects keys priv
 cell too (`selected`), and all other texts stay together.
 
 A key is a text of 1 to `max_bytes` bytes (UTF-8, without the spaces around it), without control characters and marks
-that turn the direction of reading, and not the label of one of those two cells. Other texts are never selected.
+that turn the direction of reading, without a `;` before what a spreadsheet would take for a formula (`spreadsheet`),
+and not the label of one of those two cells. Other texts are never selected.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ NO_KEY: Final = ""
 """What stands in a snapshot for a text that can be no key; no key is empty."""
 # Control characters, marks of direction and what cannot be displayed; line and paragraph separators.
 _UNPRINTABLE: Final = r"[\p{C}\p{Zl}\p{Zp}]"
+SPLIT: Final = r";\s*[=+\-@＝＋－＠﹦﹢﹣﹫]"
+"""Where a spreadsheet that separates cells by `;` would run the rest."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ class TextDomain(DeclaredDomain):
         """Return SQL for the key that a text may be selected as; `NO_KEY` where it can be none."""
         unfit = (
             f"{value} IS NULL OR strlen({value}) > {self.max_bytes} OR {value} = {literal(OTHERS)} "
-            f"OR regexp_matches({value}, {literal(_UNPRINTABLE)})"
+            f"OR regexp_matches({value}, {literal(f'{_UNPRINTABLE}|{SPLIT}')})"
         )
         return f"CASE WHEN {unfit} THEN {literal(NO_KEY)} ELSE {value} END"
 

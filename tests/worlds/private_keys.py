@@ -21,7 +21,7 @@ NOTE = property_yaml(
 )
 COMMON = ("broken arm", "=1+1", "café", 'x, "y"', "  spaced  ")
 """Notes of many stays each, among them a formula, and one with spaces around it."""
-UNFIT = ("long " * 2000, "bell\x07", "right\u202eleft", "(others)")
+UNFIT = ("long " * 2000, "bell\x07", "right\u202eleft", "(others)", "a; =1+1")
 """Notes of many stays that can be no keys: 10,000 bytes, control characters, the label of all others."""
 MISSING = ("", "none", "(null)", None)
 TABLES = """[
@@ -40,6 +40,7 @@ class KeyScenario(StatisticsScenario):
     calculus: Calculus = field(default_factory=lambda: PureCalculus(ATTO // 10**5))
     cap: tuple[int, int] = (20 * PICO, ATTO // 10**5)
     rows: int = 4000
+    formats: str = "[parquet, csv], formulas: neutralised"
     release: str = "notes"
     properties: str = STAY + NOTE
 

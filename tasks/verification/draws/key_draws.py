@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Any
 
 from contracts.domains.domain_terms import NULL_LABEL
-from contracts.domains.text import OTHERS, TextDomain
+from contracts.domains.text import OTHERS, SPLIT, TextDomain
 from contracts.errors import Finding
 from privacy.accounting.key_selection import KeySelection
 from privacy.grant.queries.keys import KeyQuery, packed
@@ -57,6 +58,8 @@ class KeyChecks(SeparateDrawChecks[KeyDraw, KeyQuery]):
 
 def _may_be_key(text: str, domain: TextDomain) -> bool:
     """Say whether the contract lets a text be a key."""
+    if re.search(SPLIT, text) is not None:
+        return False
     printable = all(
         unicodedata.category(sign)[0] != "C" and unicodedata.category(sign) not in ("Zl", "Zp") for sign in text
     )
