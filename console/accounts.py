@@ -39,6 +39,7 @@ def account_object(
             "remaining": pico_to_text(state.remaining),
         },
         "claim": pico_to_text(state.claim),
+        **({"selections": told} if (told := selections(state)) else {}),
         "fits": fitting(state),
         "sources": sorted(
             name
@@ -65,6 +66,13 @@ def account_object(
             for charge in charges
         ],
     }
+
+
+def selections(state: AccountState) -> dict[str, str]:
+    """Return what the account has for selections of keys, of its δ; nothing where it sets nothing aside."""
+    aside = state.terms.calculus.selection_delta
+    told = {"delta": aside, "spent": state.failure, "remaining": state.selections_left}
+    return {name: atto_to_text(units) for name, units in told.items()} if aside else {}
 
 
 def fitting(state: AccountState) -> dict[str, str | None]:
@@ -157,6 +165,7 @@ def print_account(console: Console, account: Mapping[str, Any], *, exact: bool) 
         ("people", f"{account['population']}, block {account['block']}, unit {account['unit']}"),
         ("neighbours", account["adjacency"]),
         ("cap", f"ε = {account['epsilon']} at δ = {account['delta']}"),
+        *_selection_facts(account),
         ("released", "\n".join(_claims_words(each) for each in account["releases"]) or "nothing yet"),
         ("can still give", "nothing: it is closed" if closed else _fits_words(account["fits"], account["delta"])),
         *(units if exact else ()),
@@ -179,6 +188,16 @@ def print_account(console: Console, account: Mapping[str, Any], *, exact: bool) 
         headings = ("release", "run", "its ε", "δ", "status", *(("charged",) if exact else ()))
         console.print()
         console.print(table(headings, rows, numbers=("its ε", "δ", "charged")))
+
+
+def _selection_facts(account: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Say what is left for selections of keys, where a part of δ is set aside for them."""
+    if "selections" not in account:
+        return []
+    selections = account["selections"]
+    return [
+        ("for selected keys", f"δ = {selections['remaining']} left of {selections['delta']}, a part of the cap's δ")
+    ]
 
 
 def _claims_words(release: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from contracts.periods.period import PLACEHOLDER, read_any_periods
 from contracts.periods.time_blocks import time_block
 from contracts.release.address_kinds import is_address
 from contracts.release.source import written_source_name
-from privacy.accounting.amounts import ATTO, PICO, AmountRefused, budget_down, delta_down, exact
+from privacy.accounting.amounts import ATTO, PICO, AmountRefused, atto_to_text, budget_down, delta_down, exact
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, best_order
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
@@ -62,6 +62,9 @@ def open_account(
     block: Annotated[
         str | None, typer.Option(help="The days that it is about: 1994, 2026-Q1, 2026-10, A..B, or lifetime.")
     ] = None,
+    selection_delta: Annotated[
+        str, typer.Option(help="The part of δ that is set aside for selections of keys (`keys: private`).")
+    ] = "0",
     reopen: Annotated[
         bool, typer.Option("--reopen", help="Open it again under other terms, if nothing was ever charged to it.")
     ] = False,
@@ -80,6 +83,10 @@ def open_account(
     product. Choose renyi for synthetic rows, models, Gaussian noise, several
     kinds of products or many small releases, and pure for a few large tables
     with Laplace noise or where δ = 0 was promised.
+
+    --selection-delta sets a part of --delta aside for releases that select
+    keys which nobody declared (`keys: private`); without it they are refused.
+    Other losses are then stated at the rest of --delta.
 
     A charge takes from every account of the people whose days it touches: open one for a longer block, or for their
     lifetime, to bound what people lose who are in several blocks.
@@ -100,6 +107,7 @@ def open_account(
           --unit person_id --epsilon 1 --calculus pure --adjacency add_remove
     """
     cap, at = budget_down(_number("--epsilon", epsilon)), delta_down(_number("--delta", delta, zero=True))
+    aside = delta_down(_number("--selection-delta", selection_delta, zero=True))
     opened = []
     with ledger_at(workspace) as ledger:
         for days, named in _named(block, periods):
@@ -109,7 +117,7 @@ def open_account(
                 block=days,
                 unit=unit,
                 adjacency=adjacency.value,
-                calculus=_calculus(calculus, cap, at, order),
+                calculus=_calculus(calculus, cap, at, order, aside),
                 epsilon=cap,
                 delta=at,
             )
@@ -211,18 +219,23 @@ def return_charge(
         answer({"run_key": run, "status": "returned"}, lambda c: c.print(f"{run} is returned"), as_json=as_json)
 
 
-def _calculus(kind: CalculusKind, cap: int, delta: int, order: str | None) -> Calculus:
+def _calculus(kind: CalculusKind, cap: int, delta: int, order: str | None, aside: int) -> Calculus:
     """Return the calculus; a Rényi one of the given order, else of that at which the most noise fits."""
+    if aside > delta:
+        allowed = f"at most --delta, {atto_to_text(delta)}: it is a part of it"
+        raise AmountRefused("--selection-delta", atto_to_text(aside), allowed)
     if kind is CalculusKind.pure:
         if order is not None:
             raise AmountRefused("--order", order, "no order for --calculus pure")
-        return PureCalculus()
+        return PureCalculus(aside)
+    if delta - aside < 1 <= delta:
+        raise AmountRefused("--selection-delta", atto_to_text(aside), "less than --delta for --calculus renyi")
     if delta < 1:
         raise AmountRefused("--delta", delta, "a probability > 0 for --calculus renyi, such as 1e-9")
     if order is not None:
         top, _, bottom = order.partition("/")
-        return RenyiCalculus(_number("--order", top) / _number("--order", bottom or "1"))
-    return RenyiCalculus(best_order(Fraction(cap, PICO), Fraction(delta, ATTO)))
+        return RenyiCalculus(_number("--order", top) / _number("--order", bottom or "1"), aside)
+    return RenyiCalculus(best_order(Fraction(cap, PICO), Fraction(delta - aside, ATTO)), aside)
 
 
 def _number(option: str, text: str, *, zero: bool = False) -> Fraction:

@@ -14,6 +14,7 @@ from pathlib import Path
 import duckdb
 
 from contracts.contract.contract import Contract
+from contracts.domains.text import KeyColumn
 from contracts.domains.value_lattices import ValueLattice
 from contracts.errors import Finding, GateBroken, SourceUnreadable, SpecRefused
 from contracts.release.spec import Source
@@ -58,7 +59,7 @@ def ingest(
     memory_limit: str,
     goes_on: Callable[[PrivateTable], bool] = lambda table: False,
     days: SourceDays | None = None,
-    lattices: tuple[ValueLattice, ...] = (),
+    lattices: tuple[ValueLattice | KeyColumn, ...] = (),
 ) -> PrivateTable:
     """Read a source into the snapshot of a run, or take up the finished snapshot of an earlier attempt.
 
@@ -117,7 +118,7 @@ def _make(
     types: dict[str, ValueType],
     days: SourceDays | None,
     contract: Contract,
-    lattices: tuple[ValueLattice, ...],
+    lattices: tuple[ValueLattice | KeyColumn, ...],
     folder: Path,
     key: bytes,
     memory_limit: str,
@@ -173,7 +174,7 @@ def _bound(
 def _encode(
     connection: duckdb.DuckDBPyConnection,
     contract: Contract,
-    lattices: tuple[ValueLattice, ...],
+    lattices: tuple[ValueLattice | KeyColumn, ...],
     explain: Explanation,
     advance: Advance,
 ) -> None:
@@ -192,7 +193,12 @@ def _hash(
 
 
 def _still(
-    reading: Reading, source: Source, origin: Origin, key: bytes, lattices: tuple[ValueLattice, ...], made_from: str
+    reading: Reading,
+    source: Source,
+    origin: Origin,
+    key: bytes,
+    lattices: tuple[ValueLattice | KeyColumn, ...],
+    made_from: str,
 ) -> None:
     """Refuse a source that was written to, or went, while it was read."""
     try:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from console.accounts import fitting
+from console.accounts import fitting, selections
 from console.site.asking import PAGE, NotThere, Page, Site, Viewer
 from console.site.burn_down import Burnt, burn_down
 from privacy.accounting.amounts import atto_to_text, pico_to_text
@@ -113,6 +113,7 @@ def _object(site: Site, state: AccountState) -> dict[str, Any]:
         "cap": pico_to_text(state.cap),
         "spent": pico_to_text(state.spent),
         "left": pico_to_text(state.remaining),
+        "selections": selections(state),
         "share_left": state.remaining / state.cap if state.cap else 0.0,
     }
 

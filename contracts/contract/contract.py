@@ -6,7 +6,7 @@ Everything here is the parsed, checked, frozen result. `contracts.contract.odcs.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from contracts.contract.link_checks import base_problem, link_problems
 from contracts.contract.linked_tables import LinkedTables
 from contracts.contract.privacy_terms import Adjacency, PrivacyTerms, StructuralZero, TotalInvariant, Unit
 from contracts.domains.domain_terms import NULL_LABEL, NullPolicy, Provenance
+from contracts.domains.text import TextDomain
 from contracts.errors import ContractRefused, Finding
 from contracts.reading.scalars import Label, Problem, nearest, refuse
 
@@ -116,6 +117,27 @@ class Contract(PrivacyTerms):
     def pictures(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
         """Return the columns of pictures among some columns; among all of them without it."""
         return tuple(c.name for c in self.columns if c.length > 1 and (names is None or c.name in names))
+
+    def texts(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Return the columns of texts that nobody declared, among some columns; among all of them without it."""
+        named = (c for c in self.columns if names is None or c.name in names)
+        return tuple(c.name for c in named if isinstance(c.domain, TextDomain))
+
+    def with_keys(self, keys: Mapping[str, Sequence[str]]) -> Contract:
+        """Return the contract with a cell for each selected key of columns of texts; it is written the same.
+
+        Args:
+            keys: what a release has selected, by column; no longer private.
+        """
+        if not keys:
+            return self
+        columns = [
+            column.model_copy(update={"domain": column.domain.selected(keys[column.name])})
+            if column.name in keys and isinstance(column.domain, TextDomain)
+            else column
+            for column in self.columns
+        ]
+        return self.model_copy(update={"columns": tuple(columns)})
 
     def shape(self, clique: Sequence[str]) -> tuple[int, ...]:
         """Return the number of cells of each column of a clique."""

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from contracts.contract.column import Column
+from contracts.domains.text import TextDomain
 from contracts.message import message
 from contracts.reading.scalars import Problem
 
@@ -87,6 +88,11 @@ def formula_problem(columns: Sequence[Column], formulas: Formulas | None) -> Pro
         return Problem(
             f"csv, and {len(split)} labels with a formula after a `;` (the first: {place})", allowed, remedy
         )
+    texts = [column.name for column in columns if isinstance(column.domain, TextDomain)]
+    if texts and formulas is None:
+        remedy = "write formulas: neutralised (CSV files have a single quote in front of them) or formulas: accepted"
+        found_texts = f"csv, and {texts[0]!r}, a column of texts, each of which may be a formula"
+        return Problem(found_texts, "a choice by `formulas:`, or formats without csv", remedy)
     found = [(column, label) for column in columns for label in formula_labels(column)]
     if not found or formulas is not None:
         return None

@@ -21,7 +21,6 @@ from contracts.domains.bins import ExactNumber
 from contracts.domains.domain_terms import NULL_LABEL, Frozen, NullPolicy, Provenance
 from contracts.domains.notation import DayNotation, NumberNotation
 from contracts.domains.statements import Change, CheckKind, DecodedKind, DomainAdvice, Parameter, ValueKind
-from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sql import code_type
 from contracts.message import message
 from contracts.reading.scalars import Problem, Text, as_tuple, refuse
@@ -194,8 +193,8 @@ class DeclaredDomain(Frozen):
         """The bounds within which values can be added up; None where they are no numbers."""
         return None
 
-    def offset_sql(self, lattice: ValueLattice, value: str) -> str:
-        """Return SQL for an offset as it stands in a snapshot; `value` is SQL for what `value_sql` read."""
+    def offset_sql(self, lattice: Any, value: str) -> str:
+        """Return SQL for an offset, or a key, as a snapshot has it; `value` is SQL for what `value_sql` read."""
         raise ValueError(f"values of a domain of kind {self.kind} are not added up")
 
     @abstractmethod

@@ -16,6 +16,7 @@ from contracts.domains.dates import DateDomain
 from contracts.domains.domain import DeclaredDomain
 from contracts.domains.image import ImageDomain
 from contracts.domains.numbers import DecimalDomain, IntegerDomain
+from contracts.domains.text import TextDomain
 from contracts.plug_ins import PlugInAway, find, others
 from contracts.reading.scalars import Problem, nearest, refuse, show
 
@@ -27,6 +28,7 @@ _BUILT_IN: Final[Mapping[str, type[DeclaredDomain]]] = {
     "categories": CategoryDomain,
     "mapping": MappingDomain,
     "image": ImageDomain,
+    "text": TextDomain,
 }
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import Frozen
+from contracts.domains.text import KeyColumn
 from contracts.domains.value_lattices import ValueLattice
 from contracts.reading.scalars import FieldPath
 from contracts.release.lambda_reference import LambdaReference
@@ -46,6 +47,6 @@ class ProductSpec(Frozen):
         """Return the columns that are read, in the contract's order."""
         return tuple(column.name for column in contract.columns)
 
-    def lattices(self, contract: Contract) -> tuple[ValueLattice, ...]:
-        """Return the lattices on which columns are added up, each once; none where rows are counted alone."""
+    def lattices(self, contract: Contract) -> tuple[ValueLattice | KeyColumn, ...]:
+        """Return the lattices on which columns are added up, and the columns whose keys are selected, each once."""
         return ()

@@ -6,13 +6,22 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from contracts.contract.contract import Contract
 from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.domain_terms import Frozen
+from contracts.domains.text import KeyColumn
 from contracts.domains.value_lattices import ValueLattice, usual_step
 from contracts.domains.value_trees import ValueTree, tree_key, usual_resolution
 from contracts.reading.scalars import (
@@ -178,6 +187,8 @@ class StatisticsTable(Frozen):
 
     `weight` is that of its share of the charge. `survey_weight` is the column that says for how many people a row
     stands: then every count and sum of the table is a weighted one.
+    `weight` is that of its share of the charge. With `keys: private` one of the columns is of texts that nobody
+    declared: its keys are selected privately, with a part of delta, and all other texts have one cell together.
     """
 
     by: Annotated[tuple[Label, ...], BeforeValidator(as_tuple)] = ()
@@ -185,6 +196,7 @@ class StatisticsTable(Frozen):
     name: Label
     weight: Amount = Decimal(1)
     survey_weight: SurveyWeight | None = None
+    keys: Literal["declared", "private"] = "declared"
 
     @model_validator(mode="before")
     @classmethod
@@ -262,6 +274,19 @@ class StatisticsTable(Frozen):
                 )
         return tuple(found)
 
+    @model_serializer(mode="wrap")
+    def _without_declared_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write `keys` only where they are private, so that a table of declared keys is written as it always was."""
+        written: dict[str, Any] = handler(self)
+        if self.keys == "declared":
+            del written["keys"]
+        return written
+
+    @property
+    def selection_key(self) -> str | None:
+        """The name of the draw that selects its keys; None where they are declared."""
+        return f"table:{self.name}/keys" if self.keys == "private" else None
+
     @property
     def draw_keys(self) -> tuple[str, ...]:
         """The names of the draws: of columns that are added up, then of trees; else of the counts alone."""
@@ -319,11 +344,14 @@ class StatisticsProduct(ProductSpec):
         used |= {table.survey_weight.column for table in self.tables if table.survey_weight is not None}
         return tuple(column.name for column in contract.columns if column.name in used)
 
-    def lattices(self, contract: Contract) -> tuple[ValueLattice, ...]:
-        """Return the lattices of all tables, each once; those of weights by themselves."""
+    def lattices(self, contract: Contract) -> tuple[ValueLattice | KeyColumn, ...]:
+        """Return the lattices of all tables, each once, those of weights, and the columns whose keys are selected."""
         found = [replace(each, weight=None) for table in self.tables for each in table.lattices(contract)]
         weights = (table.survey_weight for table in self.tables)
-        return tuple(dict.fromkeys([*found, *(each.lattice(contract) for each in weights if each is not None)]))
+        found += [each.lattice(contract) for each in weights if each is not None]
+        selected = (table.by for table in self.tables if table.keys == "private")
+        keys = dict.fromkeys(KeyColumn(name) for by in selected for name in contract.texts(by))
+        return (*dict.fromkeys(found), *keys)
 
 
 def statistics_product(product: ProductSpec) -> StatisticsProduct:

@@ -11,6 +11,7 @@ from contracts.domains.value_lattices import ValueLattice, lattice_problems
 from contracts.domains.value_trees import ValueTree, resolution_problems, usual_resolution
 from contracts.errors import Finding
 from contracts.reading.scalars import FieldPath, Problem, nearest, word_list
+from contracts.release.private_keys import key_problems
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistic_forms import QUANTILES, RATIO
 from contracts.release.statistics import Statistic, StatisticsProduct, StatisticsTable, statistics_product
@@ -27,6 +28,11 @@ def statistics_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     """List what in a release of statistics does not fit its contract."""
     product = statistics_product(spec.product)
     findings = [spec.finding(("product", *at), problem) for at, problem in statistics_problems(product, contract)]
+    selecting = [place for place, table in enumerate(product.tables) if table.keys == "private"]
+    if selecting and not spec.charge.delta:
+        remedy = "give delta a small positive value: the probability that a selection of keys fails"
+        problem = Problem("delta 0 with keys: private", "a delta above 0", remedy)
+        findings.append(spec.finding(("charge", "delta"), problem))
     if product.mechanism == "gaussian" and not spec.charge.delta:
         remedy = "give delta a small positive value, or choose mechanism: laplace"
         problem = Problem("delta 0 with mechanism gaussian", "a delta above 0", remedy)
@@ -40,6 +46,7 @@ def statistics_problems(product: StatisticsProduct, contract: Contract) -> Itera
         at: FieldPath = ("tables", place)
         problems = [*_grouping_problems(table, contract), *_column_problems(table, contract)]
         problems += _weight_problems(table, contract)
+        problems += [*key_problems(product, place, contract)]
         problems += [] if problems else [*_lattice_problems(table, contract), *_name_problems(table)]
         for problem in problems:
             yield at, problem

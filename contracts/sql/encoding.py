@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from contracts.contract.contract import Contract
+from contracts.domains.text import KeyColumn
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sql import identifier
 from contracts.errors import ContractRefused, Finding
@@ -22,7 +23,7 @@ def encode_select(
     columns_present: Sequence[str],
     relation: str,
     names: Sequence[str] | None = None,
-    lattices: Sequence[ValueLattice] = (),
+    lattices: Sequence[ValueLattice | KeyColumn] = (),
 ) -> str:
     """Write the SELECT that encodes a relation, one column of codes for each column of the contract.
 

@@ -23,6 +23,7 @@ from privacy.accounting.events import (
     Pure,
     ZeroConcentrated,
 )
+from privacy.accounting.key_selection import failure_of
 
 Budget = ZeroConcentrated | Pure
 
@@ -75,7 +76,8 @@ def concentrated_loss(event: PrivacyEvent) -> Fraction:
 
 
 def _pure(event: PrivacyEvent) -> Fraction:
-    loss = pure_loss(event)
+    # What may fail is planned by itself: a budget is a loss, and has no part of delta.
+    loss = None if failure_of(event) else pure_loss(event)
     if loss is None:
         raise UnsupportedEvent(f"{event.kind} takes no share of a pure budget; allowed: noise of finite pure loss")
     return loss

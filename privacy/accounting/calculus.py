@@ -3,6 +3,11 @@
 Both are filters for charges chosen adaptively by people who have seen earlier releases: admit while the sum of
 the losses stays within `cap`. Why the Rényi filter has one order, fixed when the account is opened, is argued in
 docs/derivations.md. All amounts are integers: losses in 10^-12, delta in 10^-18.
+
+A part of delta may be set aside for selections of keys (`selection_delta`), which may fail, with a probability beside
+their loss. Losses are then converted at the rest of delta, and a charge is admitted while the failures of all charges
+stay within that part as well: the filter has two sums (docs/derivations.md, section 6). An account that sets nothing
+aside takes no selection.
 """
 
 from __future__ import annotations
@@ -15,11 +20,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Final
 
-from privacy.accounting.amounts import ATTO, LARGEST, PICO, AmountRefused, pico_to_text
+from privacy.accounting.amounts import ATTO, LARGEST, PICO, AmountRefused, atto_to_text, pico_to_text
 from privacy.accounting.convert import LARGEST_ORDER, SMALLEST_ORDER, best_order, offset
 from privacy.accounting.curves import pure_loss, renyi
 from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import PrivacyEvent
+from privacy.accounting.key_selection import failures
 
 __all__ = ["Calculus", "PureCalculus", "RenyiCalculus", "best_order", "calculus_from_json"]
 
@@ -28,9 +34,19 @@ _RATIONAL: Final = re.compile(r"[0-9]{1,15}(/[1-9][0-9]{0,14})?")
 
 @dataclass(frozen=True)
 class PureCalculus:
-    """Pure epsilons add up; delta is not used."""
+    """Pure epsilons add up; delta is not used, except for what is set aside for selections.
 
+    Args:
+        selection_delta: the part of the account's delta that selections of keys may fail with, >= 0 [10^-18].
+    Raises:
+        AmountRefused: an amount out of range.
+    """
+
+    selection_delta: int = 0
     kind: ClassVar[str] = "pure"
+
+    def __post_init__(self) -> None:
+        _check_selection_delta(self.selection_delta)
 
     def cap(self, epsilon_pico: int, delta_atto: int) -> int:
         """Say how much loss fits under epsilon at delta: epsilon itself.
@@ -41,9 +57,11 @@ class PureCalculus:
         Returns:
             int: the loss [10^-12].
         Raises:
-            AmountRefused: an amount out of range.
+            AmountRefused: an amount out of range, or more is set aside than delta.
         """
-        return _checked(epsilon_pico, delta_atto)
+        cap = _checked(epsilon_pico, delta_atto)
+        _rest(self.selection_delta, delta_atto)
+        return cap
 
     def cost(self, events: Iterable[PrivacyEvent]) -> int:
         """Add up the losses of events, each rounded up, so that parts cost together what the whole does.
@@ -53,10 +71,11 @@ class PureCalculus:
         Returns:
             int: the loss [10^-12]; zero for no events.
         Raises:
-            UnsupportedEvent: an event whose pure loss is infinite, or of no known kind.
+            UnsupportedEvent: an event whose pure loss is infinite, or of no known kind, or a selection of keys where
+                nothing is set aside for it.
             AmountRefused: the sum is above 10^6.
         """
-        return _total((_pure(event), count) for event, count in Counter(events).items())
+        return _total((_pure(event), count) for event, count in _counted(events, self.selection_delta).items())
 
     def claim(self, spent_pico: int, delta_atto: int) -> int:
         """Say which epsilon at delta a spent loss amounts to: the loss itself.
@@ -73,7 +92,7 @@ class PureCalculus:
 
     def to_json(self) -> dict[str, Any]:
         """Write the calculus as JSON values."""
-        return {"kind": self.kind}
+        return {"kind": self.kind, **_aside(self.selection_delta)}
 
 
 @dataclass(frozen=True)
@@ -83,15 +102,19 @@ class RenyiCalculus:
     Args:
         order: 1.001 <= order <= 10^6 [dimensionless]. Curves and conversion both take the double nearest to it
             as the order.
+        selection_delta: the part of the account's delta that selections of keys may fail with, >= 0 [10^-18].
     Raises:
-        AmountRefused: an order out of range.
-    Source: Feldman, Zrnic 2021; Haney et al. 2023 (filters for Rényi DP of fixed order).
+        AmountRefused: an order or an amount out of range.
+    Source: Feldman, Zrnic 2021; Haney et al. 2023 (filters for Rényi DP of fixed order); failures: Bun, Steinke 2016,
+        section 8 (approximate zCDP), and docs/derivations.md, section 6.
     """
 
     order: Fraction
+    selection_delta: int = 0
     kind: ClassVar[str] = "renyi"
 
     def __post_init__(self) -> None:
+        _check_selection_delta(self.selection_delta)
         allowed = f"a Fraction, >= {float(SMALLEST_ORDER)} and <= {LARGEST_ORDER}, of at most 15 digits a term"
         if not isinstance(self.order, Fraction) or not SMALLEST_ORDER <= self.order <= LARGEST_ORDER:
             raise AmountRefused("order", self.order, allowed)
@@ -103,7 +126,7 @@ class RenyiCalculus:
 
         Args:
             epsilon_pico: > 0 [10^-12].
-            delta_atto: > 0 [10^-18].
+            delta_atto: > 0, of which the part that is set aside is taken off [10^-18].
         Returns:
             int: the largest loss whose `claim` is at most epsilon [10^-12].
         Raises:
@@ -124,11 +147,11 @@ class RenyiCalculus:
         Returns:
             int: the loss [10^-12]; zero for no events.
         Raises:
-            UnsupportedEvent: an event of no known kind.
+            UnsupportedEvent: an event of no known kind, or a selection of keys where nothing is set aside for it.
             AmountRefused: the sum is above 10^6.
         """
         order = float(self.order)
-        counted = Counter(events)
+        counted = _counted(events, self.selection_delta)
         return _total((Fraction(renyi(event, order)), count) for event, count in counted.items())
 
     def claim(self, spent_pico: int, delta_atto: int) -> int:
@@ -149,13 +172,15 @@ class RenyiCalculus:
 
     def to_json(self) -> dict[str, Any]:
         """Write the calculus as JSON values; the order as text."""
-        return {"kind": self.kind, "order": str(self.order)}
+        return {"kind": self.kind, "order": str(self.order), **_aside(self.selection_delta)}
 
     def _offset(self, delta_atto: int) -> int:
         """Round the conversion's offset up to whole units."""
-        if delta_atto < 1:
-            raise AmountRefused("delta", delta_atto, "a probability > 0 and < 1 for a Rényi loss")
-        return math.ceil(Fraction(offset(float(self.order), Fraction(delta_atto, ATTO))) * PICO)
+        rest = _rest(self.selection_delta, delta_atto)
+        if rest < 1:
+            allowed = "a probability > 0 and < 1 for a Rényi loss, beside what is set aside for selections"
+            raise AmountRefused("delta", delta_atto, allowed)
+        return math.ceil(Fraction(offset(float(self.order), Fraction(rest, ATTO))) * PICO)
 
 
 Calculus = PureCalculus | RenyiCalculus
@@ -174,13 +199,45 @@ def calculus_from_json(data: Mapping[str, Any]) -> Calculus:
     """
     fields = dict(data) if isinstance(data, Mapping) else {}
     kind, order = fields.pop("kind", None), fields.pop("order", None)
+    aside = fields.pop("selection_delta", None)
+    # Nothing set aside is written as no field, so that one calculus has one text.
+    if aside == 0:
+        raise UnsupportedEvent("calculus with selection_delta 0; allowed: no such field where nothing is set aside")
     if kind == PureCalculus.kind and order is None and not fields:
-        return PureCalculus()
+        return PureCalculus(aside or 0)
     if kind == RenyiCalculus.kind and isinstance(order, str) and _RATIONAL.fullmatch(order) and not fields:
-        return RenyiCalculus(Fraction(order))
+        return RenyiCalculus(Fraction(order), aside or 0)
     raise UnsupportedEvent(
         f"calculus {str(data)[:60]!r}; allowed: kind pure, or kind renyi with an order such as '27/2'"
     )
+
+
+def _counted(events: Iterable[PrivacyEvent], selection_delta: int) -> Counter[PrivacyEvent]:
+    """Count equal events; refuse what may fail where no part of delta is set aside for it."""
+    counted = Counter(events)
+    if not selection_delta and failures(counted):
+        raise UnsupportedEvent(
+            "a selection of keys fails with a probability; allowed: an account with a part of delta set aside for it"
+        )
+    return counted
+
+
+def _check_selection_delta(units: int) -> None:
+    """Refuse what is no probability in whole units."""
+    if type(units) is not int or not 0 <= units < ATTO:
+        raise AmountRefused("selection_delta", units, "an int in 10^-18, >= 0 and < 10^18")
+
+
+def _rest(selection_delta: int, delta_atto: int) -> int:
+    """Take what is set aside off delta."""
+    if selection_delta and selection_delta > delta_atto:
+        raise AmountRefused("selection_delta", atto_to_text(selection_delta), f"at most {atto_to_text(delta_atto)}")
+    return delta_atto - selection_delta
+
+
+def _aside(selection_delta: int) -> dict[str, int]:
+    """Write what is set aside; nothing where nothing is."""
+    return {"selection_delta": selection_delta} if selection_delta else {}
 
 
 def _pure(event: PrivacyEvent) -> Fraction:

@@ -22,6 +22,7 @@ from privacy.accounting.amounts import ATTO, PICO, AmountRefused, loss_up
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import DiscreteGaussian, Gaussian, PoissonSampledGaussian, PrivacyEvent
+from privacy.accounting.key_selection import failures
 from privacy.accounting.second_backend import pld_epsilon
 
 ClaimedBy = Literal["pure", "renyi", "pld"]
@@ -57,8 +58,8 @@ def release_claim(events: Iterable[PrivacyEvent], delta: int) -> Claim:
     Returns:
         Claim: rounded up.
     Raises:
-        UnsupportedEvent: delta is 0 and a pure loss is infinite.
-        AmountRefused: the loss is above 10^6.
+        UnsupportedEvent: delta is 0 and a pure loss is infinite, or a selection of keys may fail.
+        AmountRefused: the loss is above 10^6, or delta does not hold what selections of keys may fail with.
     Privacy: (epsilon, delta)-DP; valid where the list does not depend on what was drawn.
     """
     return _claim(tuple(events), delta)
@@ -70,7 +71,9 @@ def _claim(events: tuple[PrivacyEvent, ...], delta: int) -> Claim:
         return Claim(PureCalculus().cost(events), "pure")
     chance = Fraction(delta, ATTO)
     epsilon, order = best_epsilon(events, chance)
-    # An infinite order stands for the sum of the pure losses.
+    # An infinite order stands for the sum of the pure losses; of selections it may be all of the charge, exactly.
+    if order == math.inf and epsilon < math.inf and failures(events):
+        return Claim(PureCalculus(delta).cost(events), "pure")
     known = Claim(loss_up(epsilon), "renyi" if order < math.inf else "pure")
     composed = _composed(events, chance)
     return known if composed is None or composed >= known.epsilon else Claim(composed, "pld")

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Final
 
-from privacy.accounting.amounts import PICO, AmountRefused, RealNumber, exact, probability
+from privacy.accounting.amounts import ATTO, PICO, AmountRefused, RealNumber, exact, probability
 from privacy.accounting.curves import pure_total, renyi, upwards
 from privacy.accounting.events import PrivacyEvent, ZeroConcentrated
+from privacy.accounting.key_selection import failures
 
 SMALLEST_ORDER: Final = Fraction(1001, 1000)
 LARGEST_ORDER: Final = Fraction(10**6)
@@ -74,6 +75,8 @@ def epsilon_at(order: float, renyi_loss: float, delta: RealNumber) -> float:
 def best_epsilon(events: Iterable[PrivacyEvent], delta: RealNumber) -> tuple[float, float]:
     """Find the smallest epsilon at delta that a list of events, fixed in advance, is known to have.
 
+    What selections of keys may fail with is taken off delta first; where delta does not hold it, no epsilon is known.
+
     Args:
         events: the events; their order does not matter.
         delta: 0 <= delta < 1 [probability].
@@ -87,14 +90,15 @@ def best_epsilon(events: Iterable[PrivacyEvent], delta: RealNumber) -> tuple[flo
     counted = Counter(events)
     # The pure sum holds at every delta; it is written as order infinity.
     pure = pure_total(counted.elements())
-    best = (math.inf if pure is None else _float_up(pure), math.inf)
-    if probability(delta) <= 0 or not counted:
+    chance = probability(delta) - Fraction(failures(counted.elements()), ATTO)
+    best = (math.inf if pure is None or chance < 0 else _float_up(pure), math.inf)
+    if chance <= 0 or not counted:
         return best
 
     def at(order: float) -> float:
         # Rényi losses of one order add up.
         loss = math.fsum(count * renyi(event, order) for event, count in counted.items())
-        return epsilon_at(order, loss, delta)
+        return epsilon_at(order, loss, chance)
 
     order = _least(at)
     return min(best, (at(order), order))

@@ -38,6 +38,7 @@ from privacy.accounting.events import (
     Pure,
     ZeroConcentrated,
 )
+from privacy.accounting.key_selection import KeySelection
 from privacy.accounting.sampled_gaussian import sampled_gaussian_divergence
 
 # The formulas lose less than 2e-14 of the value (tests compare them with sums and integrals of 50 digits and more).
@@ -63,6 +64,8 @@ def upwards(value: float, magnitude: float | None = None) -> float:
 
 def renyi(event: ComposableEvent, order: float) -> float:
     """Bound the Rényi divergence of an event from above, over all its neighbours and both directions.
+
+    Of a selection of keys it is that of its outcome where it does not fail (`key_selection`).
 
     Args:
         event: what was drawn, or a composition.
@@ -109,6 +112,9 @@ def _divergence(event: ComposableEvent, order: float) -> float:
             return math.fsum(_divergence(each, order) for each in events)
         case PoissonSampledGaussian():
             return _divergence(composition(event), order)
+        case KeySelection(epsilon, _, groups):
+            # Where it does not fail: a pure step for each of the unit's keys.
+            return groups * _laplace_log_moment(float(epsilon), 1, order) / (order - 1)
         case RegisteredEvent():
             return event.divergence(order)
     raise UnsupportedEvent(f"no Rényi curve for {type(event).__name__}")
@@ -147,7 +153,7 @@ def _small_excess(a: float, b: float, t: float, d: int) -> float:
 
 
 def pure_loss(event: PrivacyEvent) -> Fraction | None:
-    """Give the pure epsilon of an event, exactly.
+    """Give the pure epsilon of an event, exactly; of a selection of keys that of its outcome where it does not fail.
 
     Returns:
         Fraction: epsilon; None where it is infinite (Gaussian noise, sampled or not, zCDP).
@@ -163,6 +169,8 @@ def pure_loss(event: PrivacyEvent) -> Fraction | None:
             return event.epsilon
         case DiscreteGaussian() | ZeroConcentrated() | Gaussian() | PoissonSampledGaussian():
             return None
+        case KeySelection():
+            return event.epsilon * event.groups
         case RegisteredEvent():
             return event.pure_loss
     raise UnsupportedEvent(f"no pure loss for {type(event).__name__}")

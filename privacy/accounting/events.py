@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Final
 from contracts.plug_ins import find, others
 from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.event import RegisteredEvent, UnsupportedEvent, WrittenEvent
+from privacy.accounting.key_selection import KeySelection
 
 _SMALLEST: Final = Fraction(1, 10**15)
 _LARGEST_LOSS: Final = 10**6
@@ -237,6 +238,7 @@ PrivacyEvent = (
     | Gaussian
     | ExponentialMechanism
     | PoissonSampledGaussian
+    | KeySelection
     | RegisteredEvent
 )
 
@@ -250,6 +252,7 @@ _KINDS: Final[dict[str, type[PrivacyEvent]]] = {
     Gaussian.kind: Gaussian,
     ExponentialMechanism.kind: ExponentialMechanism,
     PoissonSampledGaussian.kind: PoissonSampledGaussian,
+    KeySelection.kind: KeySelection,
 }
 
 

@@ -26,6 +26,7 @@ from privacy.accounting.events import (
     Pure,
     ZeroConcentrated,
 )
+from privacy.accounting.key_selection import KeySelection
 
 # Epsilons of four digits from 10^-6 on, numbered: 9,000 a decade.
 _DIGITS: Final = 4
@@ -75,6 +76,8 @@ def scaled(event: PrivacyEvent, factor: Fraction) -> PrivacyEvent:
             return ExponentialMechanism(_down(epsilon * factor))
         case PoissonSampledGaussian(noise_multiplier, sampling_probability, steps):
             return PoissonSampledGaussian(_up(noise_multiplier / factor), sampling_probability, steps)
+        case KeySelection(epsilon, delta, groups):
+            return KeySelection(_down(epsilon * factor), delta, groups)
         case RegisteredEvent():
             return event.scaled(factor)
     raise UnsupportedEvent(f"no scaling for {type(event).__name__}")

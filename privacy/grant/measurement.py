@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -19,6 +19,7 @@ from privacy.accounting.events import (
     PrivacyEvent,
     event_from_json,
 )
+from privacy.accounting.key_selection import KeySelection
 from privacy.learning.moments import Moments
 from privacy.learning.perturbed import Perturbation, VectorEvent
 from privacy.marginals.suppression import Threshold
@@ -203,6 +204,33 @@ class CellSumMeasurement:
     number: int
     sha256: str
     kind: ClassVar[str] = "cell_sums"
+
+
+@dataclass(frozen=True)
+class KeyMeasurement:
+    """Keys that were selected, with what the selection cost; released, no longer private.
+
+    Args:
+        key: name of the draw inside its run.
+        clique: the columns whose labels make a key.
+        keys: the selected keys, sorted; a label for each column.
+        event: the event, with epsilon and delta of one key and the keys that a unit has at most.
+        number: order of the draw inside its run.
+        sha256: digest of the packed keys.
+    """
+
+    key: str
+    clique: Clique
+    keys: tuple[tuple[str, ...], ...]
+    event: KeySelection
+    number: int
+    sha256: str
+    kind: ClassVar[str] = "keys"
+
+
+def selected_texts(drawn: Iterable[object]) -> dict[str, tuple[str, ...]]:
+    """Return the selected keys of each column, among all that was drawn."""
+    return {each.clique[0]: tuple(key[0] for key in each.keys) for each in drawn if isinstance(each, KeyMeasurement)}
 
 
 @dataclass(frozen=True)

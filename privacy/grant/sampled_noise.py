@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, DiscreteLaplaceVector
+from privacy.accounting.key_selection import KeySelection
 from privacy.federation.plan import RoundedNoise, ShareNoise, WholeNoise
 from privacy.grant.queries.query import IntegerNoise
 from privacy.noise import discrete_gaussian as gaussian
 from privacy.noise import discrete_laplace as laplace
 from privacy.noise import exponential_mechanism as exponential
-from privacy.noise import lattice_gaussian, lattice_shares, poisson_sample, row_normals
+from privacy.noise import key_coins, lattice_gaussian, lattice_shares, poisson_sample, row_normals
 from privacy.noise.random_bytes import RandomBytes
 from privacy.noise.sparse_laplace import SparseLaplace
 
@@ -85,3 +86,7 @@ class SampledNoise:
     def row_normals(self, rows: int, size: int) -> NDArray[np.float32]:
         """Draw normals, each row's from its own bytes."""
         return row_normals.row_normals(rows, size, source=self._source)
+
+    def key_coins(self, units: NDArray[np.int64], *, event: KeySelection) -> NDArray[np.bool_]:
+        """Toss the coin of every key, by how many units have it."""
+        return key_coins.selected(units, epsilon=event.epsilon, delta=event.delta, source=self._source)

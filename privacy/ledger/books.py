@@ -81,7 +81,7 @@ class Books:
 
     def state(self, transaction: Transaction, reckoning: Reckoning, signer: Signer) -> None:
         """Sign the balances, and keep them in place of those that this key has signed before."""
-        told = {name: list(vars(each).values()) for name, each in reckoning.balances.items()}
+        told = {name: each.to_json() for name, each in reckoning.balances.items()}
         total = {"head": reckoning.head, "frontier": list(reckoning.frontier), "balances": told}
         balances = to_text({**total, "waiting": dict(reckoning.waiting)})
         by, table = key_id(signer.public_key), schema.statements

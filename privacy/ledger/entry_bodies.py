@@ -42,6 +42,8 @@ _LISTS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
     "version_published": ("earlier", frozenset({"size", "root"})),
 }
 """The lists of objects in bodies, with the keys of each object."""
+_SECOND_SUM: Final = {"charge_reserved": frozenset({"failure_before", "failure_after"})}
+"""Keys of those objects that are there together or not at all: an account that sets some δ aside has a second sum."""
 
 
 def wrong_keys(kind: str, body: Any) -> Iterator[tuple[str, str]]:
@@ -60,7 +62,9 @@ def wrong_keys(kind: str, body: Any) -> Iterator[tuple[str, str]]:
     if name and parts is not None and not isinstance(parts, list):
         yield name, "no list"
     for place, part in enumerate(parts if isinstance(parts, list) else ()):
-        yield from _compared(f"{name}[{place}].", part, keys)
+        second = _SECOND_SUM.get(kind, frozenset[str]())
+        both = keys | second if isinstance(part, dict) and second & part.keys() else keys
+        yield from _compared(f"{name}[{place}].", part, both)
 
 
 def _compared(at: str, value: Any, keys: frozenset[str]) -> Iterator[tuple[str, str]]:

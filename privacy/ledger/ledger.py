@@ -20,7 +20,7 @@ from privacy.ledger.accounts import opening
 from privacy.ledger.accounts import version_entries as publishing
 from privacy.ledger.accounts.admission import Admission, admit, exceeded, price
 from privacy.ledger.accounts.charges import OpenCharge, Security
-from privacy.ledger.accounts.reckoning import check_accounts
+from privacy.ledger.accounts.reckoning import check_accounts, with_failures
 from privacy.ledger.books import Books
 from privacy.ledger.draw_files import DrawFiles
 from privacy.ledger.entries import Entry
@@ -147,7 +147,7 @@ class Ledger:
         with self._books.reading() as (connection, reckoning):
             account = existing_account(connection, name)
             check_accounts((account,), (name,), reckoning.balances)
-            return account
+            return with_failures((account,), reckoning.balances)[0]
 
     def accounts(self) -> tuple[AccountState, ...]:
         """Return all accounts, by name; `LedgerCorrupt` as for `account`."""
@@ -155,7 +155,7 @@ class Ledger:
             rows = connection.execute(schema.accounts.select().order_by(schema.accounts.c.name))
             accounts = tuple(state_of(row) for row in rows)
             check_accounts(accounts, reckoning.balances, reckoning.balances)
-            return accounts
+            return tuple(with_failures(accounts, reckoning.balances))
 
     def sources(self) -> dict[str, tuple[str, TimeBlock]]:
         """Return the people (population and time block) of each bound source."""

@@ -10,6 +10,7 @@ from contracts.contract.privacy_terms import Adjacency, Scope
 from contracts.periods.time_blocks import TimeBlock, time_block
 from privacy.accounting.calculus import Calculus, calculus_from_json
 from privacy.accounting.events import PrivacyEvent, event_from_json
+from privacy.accounting.key_selection import failures
 
 ChargeStatus = Literal["reserved", "opened", "published", "returned"]
 
@@ -110,6 +111,11 @@ class ChargeRequest:
     due: str | None = None
     noise_epsilon: int | None = None
 
+    @property
+    def failure(self) -> int:
+        """What its selections of keys may fail with, beside their loss [10⁻¹⁸]."""
+        return failures(self.events)
+
     def to_json(self) -> dict[str, Any]:
         """Return the request as a JSON object."""
         return {**vars(self), "events": [event.to_json() for event in self.events]}
@@ -173,17 +179,25 @@ class AccountState:
         cap: the most it may lose [10⁻¹² units of its calculus].
         spent: what is reserved or spent [same units].
         status: open or closed.
+        failure: what selections of keys that are reserved or made may fail with, of the part of δ that is set aside
+            for them; the journal's entries say it [10⁻¹⁸].
     """
 
     terms: AccountTerms
     cap: int
     spent: int
     status: str
+    failure: int = 0
 
     @property
     def remaining(self) -> int:
         """What is left [10⁻¹² units of the account's calculus]."""
         return self.cap - self.spent
+
+    @property
+    def selections_left(self) -> int:
+        """What further selections of keys may fail with [10⁻¹⁸]."""
+        return self.terms.calculus.selection_delta - self.failure
 
     @property
     def claim(self) -> int:

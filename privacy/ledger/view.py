@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy import JSON, BigInteger, ColumnElement, Connection, Row, and_, cast, func, select
 
+from privacy.ledger.accounts.failures import charged_failures
 from privacy.ledger.accounts.version_entries import VISIBLE
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Store
@@ -209,12 +210,13 @@ class LedgerView:
         table = schema.accounts
         query = table.select().where(table.c.name > after).order_by(table.c.name).limit(limit)
         with self.reading() as connection:
-            return tuple(state_of(row) for row in connection.execute(query))
+            return tuple(_with_failures(connection, state_of(row)) for row in connection.execute(query))
 
     def account(self, name: str) -> AccountState | None:
         """Return an account, or None."""
         with self.reading() as connection:
-            return find_account(connection, name)
+            found = find_account(connection, name)
+            return None if found is None else _with_failures(connection, found)
 
     def sources(self, state: AccountState) -> tuple[str, ...]:
         """Return the sources about people of an account; their names may say where data are, so for auditors only."""
@@ -283,6 +285,13 @@ class LedgerView:
             query = query.where(table.c.size < before)
         with self.reading() as connection:
             return tuple(_checkpoint(row) for row in connection.execute(query))
+
+
+def _with_failures(connection: Connection, state: AccountState) -> AccountState:
+    """Return an account with what its selections of keys may fail with, where it sets a part of δ aside for them."""
+    if not state.terms.calculus.selection_delta:
+        return state
+    return replace(state, failure=charged_failures(connection, state.terms.name))
 
 
 def published_at(connection: Connection, runs: Sequence[str]) -> dict[str, tuple[int, str]]:

@@ -7,7 +7,7 @@ has one draw of its marginal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -25,6 +25,7 @@ from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.accounting.events import CountNoise
+from privacy.accounting.key_selection import KeySelection, failures, key_selection
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event
 from privacy.marginals.uncertainty import variance
@@ -66,25 +67,50 @@ class StatisticsDraw:
 
 
 @dataclass(frozen=True)
+class PlannedSelection:
+    """A selection of keys that nobody declared, before the draws of its table.
+
+    Args:
+        key: name of the draw inside the run.
+        table: the table that it is for.
+        column: the column of texts.
+        share: share of the release's epsilon.
+        epsilon: what it costs [dimensionless].
+        failure: what it may fail with beside that [10⁻¹⁸].
+        event: the event it will be, for as many keys of a unit as it has rows.
+    """
+
+    key: str
+    table: str
+    column: str
+    share: Fraction
+    epsilon: Fraction
+    failure: int
+    event: KeySelection
+
+
+@dataclass(frozen=True)
 class StatisticsPlan:
     """All draws of a release, with what they cost together.
 
     Args:
-        draws: in the order in which they are drawn.
+        draws: in the order in which they are drawn; of a table with selected keys the shape is that of one of them.
         epsilon: ε of all draws composed, at `delta` [10⁻¹²], rounded up.
         delta: δ [10⁻¹⁸]; 0 when the guarantee is pure.
         mechanism: the kind of noise of every draw.
+        selections: of keys, drawn before all others.
     """
 
     draws: tuple[StatisticsDraw, ...]
     epsilon: int
     delta: int
     mechanism: Literal["laplace", "gaussian"]
+    selections: tuple[PlannedSelection, ...] = ()
 
     @property
-    def events(self) -> tuple[CountNoise, ...]:
-        """The events of the draws, in order."""
-        return tuple(draw.event for draw in self.draws)
+    def events(self) -> tuple[CountNoise | KeySelection, ...]:
+        """The events of selections and draws, in order."""
+        return (*(each.event for each in self.selections), *(draw.event for draw in self.draws))
 
     @property
     def public_total(self) -> None:
@@ -143,26 +169,54 @@ def plan_statistics(
         AmountRefused: the charge is too small for so many draws.
     Privacy: reads no data; the composed ε of the events is at most `epsilon`.
     """
-    budget = Fraction(epsilon) if product.mechanism == "laplace" else rho_for(Fraction(epsilon), Fraction(delta))
-    wanted = list(_wanted(product, contract))
-    parts = _split(budget, [share for *_, share in wanted])
+    wanted, shares = list(_wanted(product, contract)), _selection_shares(product, contract)
+    units = delta_down(delta) if product.mechanism == "gaussian" or shares else 0
+    selections = tuple(_selections(product, contract, shares, Fraction(epsilon), units))
+    rest = Fraction(epsilon) - sum((each.epsilon for each in selections), Fraction(0))
+    left = Fraction(units - failures(each.event for each in selections), ATTO) if selections else Fraction(delta)
+    budget = rest if product.mechanism == "laplace" else rho_for(rest, left)
+    drawn = 1 - sum(shares.values(), Fraction(0))
+    parts = _split(budget, [share / drawn for *_, share in wanted])
     draws = tuple(_planned(product, contract, *each, part) for each, part in zip(wanted, parts, strict=True))
-    events = [draw.event for draw in draws]
-    spent_delta = delta_down(delta) if product.mechanism == "gaussian" else 0
-    spent = (
-        loss_up(best_epsilon(events, Fraction(spent_delta, ATTO))[0]) if spent_delta else PureCalculus().cost(events)
-    )
-    return StatisticsPlan(draws, spent, spent_delta, product.mechanism)
+    events = [*(each.event for each in selections), *(draw.event for draw in draws)]
+    spent_delta = units if product.mechanism == "gaussian" else failures(events)
+    if product.mechanism == "gaussian":
+        spent = loss_up(best_epsilon(events, Fraction(spent_delta, ATTO))[0])
+    else:
+        spent = PureCalculus(spent_delta).cost(events)
+    return StatisticsPlan(draws, spent, spent_delta, product.mechanism, selections)
 
 
 def _wanted(
     product: StatisticsProduct, contract: Contract
 ) -> Iterator[tuple[StatisticsTable, str, Addends | None, Fraction]]:
-    """Yield what is drawn, with its share: tables by weight, draws of a table alike."""
+    """Yield what is drawn, with its share: tables by weight, draws of a table alike, its selection of keys too."""
     shares = shares_by_weight([Fraction(table.weight) for table in product.tables])
     for table, share in zip(product.tables, shares, strict=True):
         draws = table.draws(contract)
-        yield from ((table, *each, share / len(draws)) for each in draws)
+        parts = len(draws) + (table.keys == "private")
+        yield from ((table, *each, share / parts) for each in draws)
+
+
+def _selection_shares(product: StatisticsProduct, contract: Contract) -> dict[str, Fraction]:
+    """Return the share of epsilon of each selection of keys, by its table: that of a draw of the table."""
+    first = {table.name: share for table, _, _, share in _wanted(product, contract)}
+    return {table.name: first[table.name] for table in product.tables if table.keys == "private"}
+
+
+def _selections(
+    product: StatisticsProduct, contract: Contract, shares: Mapping[str, Fraction], epsilon: Fraction, delta: int
+) -> Iterator[PlannedSelection]:
+    """Yield the selections of keys, which have delta alike: all of it, or half of it beside Gaussian noise."""
+    groups = contract.unit.max_rows_per_unit
+    for table in product.tables:
+        if table.name in shares:
+            [column] = contract.texts(table.by)
+            part = Fraction(floor(epsilon * shares[table.name] * PICO), PICO)
+            failure = delta // len(shares) // (1 if product.mechanism == "laplace" else 2)
+            event = key_selection(part, failure, groups)
+            key = f"table:{table.name}/keys"
+            yield PlannedSelection(key, table.name, column, shares[table.name], part, failure, event)
 
 
 def _split(budget: Fraction, shares: list[Fraction]) -> list[Fraction]:

@@ -11,7 +11,7 @@ from contracts.release.about import About
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.claim import second_epsilon
-from privacy.grant.measurement import Measurement
+from privacy.grant.measurement import Measurement, selected_texts
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.ledger import Ledger
@@ -52,6 +52,8 @@ def gather(
         raise LedgerCorrupt(f"run {version.run_key} has a version but no charge")
     entries = tuple(e for e in ledger.entries_of(version.run_key) if not e.kind.startswith("version_"))
     named, *beside = _at_the_charge(ledger, charge, entries)
+    if outputs.statistics is not None:
+        contract = contract.with_keys(selected_texts(outputs.statistics.fitted.draws))
     return RunFacts(
         run_key=version.run_key,
         spec=spec,

@@ -14,6 +14,7 @@ from contracts.plug_ins import registered
 from privacy.grant.queries.across_sites import SiteShare, SumOverSites
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.choice import ChoiceQuery
+from privacy.grant.queries.keys import KeyQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.parameters import ParameterQuery
 from privacy.grant.queries.query import Query
@@ -27,6 +28,7 @@ BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
     SparseMarginalQuery,
     SumQuery,
     CellSumQuery,
+    KeyQuery,
     ChoiceQuery,
     TrainingQuery,
     ParameterQuery,

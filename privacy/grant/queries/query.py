@@ -20,15 +20,17 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, DiscreteLaplaceVector, PrivacyEvent
+from privacy.accounting.key_selection import KeySelection
 from privacy.federation.plan import ShareNoise
 from privacy.federation.rounds import Call, SiteAnswers
 from privacy.grant.measurement import DurableDraw
 from privacy.learning.rows import PrivateRows
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.counts import PrivateCounts, SparseCounts
+from privacy.marginals.key_units import PrivateKeys
 from privacy.refine.sparse import SparseTable
 
-Handle = PrivateCounts | SparseCounts | PrivateCellSums | PrivateRows | SiteAnswers
+Handle = PrivateCounts | SparseCounts | PrivateCellSums | PrivateKeys | PrivateRows | SiteAnswers
 """A handle on what only a grant reads."""
 DrawnValues = NDArray[np.int64] | SparseTable
 """What a draw makes: a value for every cell, or one for each listed cell."""
@@ -125,6 +127,10 @@ class NoiseSource(Protocol):
 
     def row_normals(self, rows: int, size: int) -> NDArray[np.float32]:
         """Draw normals, each row's from its own bytes."""
+        ...
+
+    def key_coins(self, units: NDArray[np.int64], *, event: KeySelection) -> NDArray[np.bool_]:
+        """Toss the coin of every key, by how many units have it; whether each is published."""
         ...
 
 

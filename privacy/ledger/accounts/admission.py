@@ -8,6 +8,8 @@
 4. their blocks cover every day of the source's, and a unit that lives on has an account for its lifetime
 5. the events have a loss in each account's calculus, under this neighbour relation
 6. each account's cap holds with the charge added
+7. where the charge selects keys, what its selections and those before may fail with stays within the part of δ that
+   each account has set aside for them when it was opened
 """
 
 from __future__ import annotations
@@ -31,8 +33,9 @@ from privacy.accounting.curves import pure_loss
 from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import DiscreteGaussian, PrivacyEvent, ZeroConcentrated
 from privacy.accounting.scale import largest_epsilon
-from privacy.ledger.accounts.reckoning import Reckoning, accounts_of_people, check_accounts, is_unused
+from privacy.ledger.accounts.reckoning import Reckoning, accounts_of_people, check_accounts, is_unused, with_failures
 from privacy.ledger.accounts.run_entries import check_source
+from privacy.ledger.accounts.selection_refusals import failures_exceeded, nothing_set_aside
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal, refusal
 from privacy.ledger.store.ledger_rows import existing_account, people_and_accounts, spent_by_release
 from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargePart, ChargeRequest
@@ -49,11 +52,18 @@ class Admission:
         people: population and time block of the source.
         accounts: the accounts that are charged, as they stood, by name.
         parts: what is taken from each, in the same order.
+        failure: what its selections of keys may fail with, taken from each beside that [10⁻¹⁸].
     """
 
     people: tuple[str, TimeBlock]
     accounts: tuple[AccountState, ...]
     parts: tuple[ChargePart, ...]
+    failure: int = 0
+
+    @property
+    def unselectable(self) -> tuple[AccountState, ...]:
+        """The accounts whose δ for selections of keys does not hold it."""
+        return tuple(state for state in self.accounts if self.failure > max(0, state.selections_left))
 
     @property
     def over(self) -> tuple[AccountState, ...]:
@@ -63,8 +73,8 @@ class Admission:
 
     @property
     def fits(self) -> bool:
-        """Whether every cap holds with it added."""
-        return not self.over
+        """Whether every cap holds with it added, and every δ for selections of keys."""
+        return not self.over and not self.unselectable
 
 
 def admit(connection: Connection, request: ChargeRequest, reckoning: Reckoning) -> Admission:
@@ -86,6 +96,7 @@ def price(connection: Connection, request: ChargeRequest, reckoning: Reckoning) 
     people, accounts = found
     check_source(connection, request.source, *people)
     check_accounts(accounts, accounts_of_people(reckoning.balances, *people), reckoning.balances)
+    accounts = with_failures(accounts, reckoning.balances)
     if request.days is not None or is_divided(request.source):
         people = _on_days(request, people)
         accounts = [state for state in accounts if state.terms.days.overlaps(people[1])]
@@ -100,7 +111,7 @@ def price(connection: Connection, request: ChargeRequest, reckoning: Reckoning) 
             parts.append(ChargePart(state.terms.name, cost_of(state.terms, request)))
         except UnsupportedEvent as error:
             raise _no_loss(connection, state.terms, request, reckoning, error) from error
-    return Admission(people, tuple(accounts), tuple(parts))
+    return Admission(people, tuple(accounts), tuple(parts), request.failure)
 
 
 def _on_days(request: ChargeRequest, people: tuple[str, TimeBlock]) -> tuple[str, TimeBlock]:
@@ -234,6 +245,8 @@ def _no_loss(
     """Return the refusal of noise that has no finite loss in the account's calculus, with what would work."""
     event = next((each for each in request.events if pure_loss(each) is None), None)
     noise = str(error).partition("; allowed")[0]
+    if request.failure and not terms.calculus.selection_delta:
+        return nothing_set_aside(terms, request, unused=is_unused(connection, terms.name, reckoning))
     if event is not None:
         noise = f"{_NOISES.get(event.kind, event.kind)}, which has no finite loss in the pure calculus"
     found, allowed = f"{request.release} with {noise}", "noise whose loss in it is finite: Laplace noise, δ = 0"
@@ -277,6 +290,8 @@ def loss_name(calculus: Calculus) -> str:
 
 def exceeded(connection: Connection, priced: Admission, request: ChargeRequest) -> BudgetExceeded:
     """Return the refusal of a charge that does not fit: what is spent, by which releases, and what would fit."""
+    if not priced.over:
+        return failures_exceeded(priced.unselectable, priced.failure)
     over, amounts = priced.over, {part.account: part.amount for part in priced.parts}
     fitting = [fitting_epsilon(state, request) for state in over]
     least = None if None in fitting else min(epsilon for epsilon in fitting if epsilon is not None)

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from contracts.errors import Finding
+from privacy.ledger.accounts.failures import FailureSums
 from privacy.ledger.entries import Entry
 from privacy.ledger.store import schema
 
@@ -22,7 +23,13 @@ class Balances:
         self._versions: dict[tuple[str, int], tuple[str, str]] = {}
         self._standing: dict[str, int] = {}
         self._draws: dict[str, int] = {}
+        self._failures = FailureSums()
         self._findings: list[Finding] = []
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """What selections of keys may fail with, by account; those above 0."""
+        return self._failures.sums
 
     @property
     def accounts(self) -> Mapping[str, tuple[int, int, str]]:
@@ -37,6 +44,7 @@ class Balances:
     def entry(self, entry: Entry) -> None:
         """Take one entry in."""
         body = entry.body
+        self._findings += self._failures.entry(entry)
         match entry.kind:
             case "account_opened":
                 self._accounts[body["name"]] = (body["cap"], 0, "open")

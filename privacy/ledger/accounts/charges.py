@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from privacy.accounting.calculus import Calculus
 from privacy.ledger.accounts.admission import Admission, price, same_release
+from privacy.ledger.accounts.failures import stated
 from privacy.ledger.accounts.reckoning import Reckoning, check_accounts
 from privacy.ledger.accounts.run_entries import check_charge, check_draws, entries_about
 from privacy.ledger.draw_files import DrawFiles
@@ -87,7 +88,8 @@ def take(
         after = state.spent + part.amount
         spend(connection, part.account, spent=after, cap=state.cap)
         could = {"returnable": unopened[part.account]}
-        taken.append({**vars(part), "before": state.spent, "after": after, **could})
+        second = stated(state.failure, request.failure, aside=state.terms.calculus.selection_delta)
+        taken.append({**vars(part), "before": state.spent, "after": after, **could, **second})
     population, block = priced.people
     body = {**request.public_json(), "population": population, "block": block.text, "parts": taken}
     journal.append(transaction, "charge_reserved", body, subject=request.run_key)

@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from contracts.periods.period_sources import divided_name, is_divided
 from contracts.periods.time_blocks import LIFETIME, TimeBlock, time_block
 from contracts.reading.scalars import is_not_plain
-from privacy.accounting.amounts import pico_to_text
+from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.event import UnsupportedEvent
 from privacy.ledger.accounts.admission import cost_of
@@ -32,6 +32,7 @@ from privacy.ledger.store.ledger_rows import (
     accounts_of,
     charges_of_people,
     divisions_of,
+    existing_charge,
     find_account,
     insert_account,
     insert_parts,
@@ -78,6 +79,7 @@ def open_account(
             "a cap that holds what was charged before on sources of these people",
             "open it with a larger epsilon, or leave the cap to the accounts that they have",
         )
+    _check_selections(connection, terms, [run_key for run_key, _ in inherited])
     if known is None:
         insert_account(connection, terms, cap=cap, spent=spent)
     else:
@@ -170,6 +172,15 @@ def _check_order(
             "pure, or an account that was opened before their first release",
             "an order that is chosen after outcomes were seen bounds nothing: open it for later days",
         )
+    if oldest.calculus.selection_delta != calculus.selection_delta:
+        raise refusal(
+            where,
+            "selection_delta",
+            atto_to_text(calculus.selection_delta),
+            f"{atto_to_text(oldest.calculus.selection_delta)}, that of {oldest.name}, fixed before the first release "
+            "on these people",
+            "a part of δ that is chosen after outcomes were seen bounds nothing: set the same part aside",
+        )
     if oldest.calculus != calculus:
         fixed = getattr(oldest.calculus, "order", None)
         raise refusal(
@@ -215,6 +226,16 @@ def _check_division(connection: Connection, source: str, population: str, block:
         if people != (population, block):
             found, allowed = f"{population}, block {block}", f"{people[0]}, block {people[1]}, as {known}"
             raise refusal(f"source {source}", "people", found, allowed, "a source never changes its people")
+
+
+def _check_selections(connection: Connection, terms: AccountTerms, runs: Sequence[str]) -> None:
+    """Refuse an account whose δ for selections of keys does not hold those that its people have had."""
+    failure = sum(existing_charge(connection, run_key).request.failure for run_key in runs)
+    aside = terms.calculus.selection_delta
+    if failure > aside:
+        found = f"{atto_to_text(aside)}, and selections of keys on these people may have failed with more"
+        allowed = f"at least {atto_to_text(failure)}, which was charged before"
+        raise refusal(f"account {terms.name}", "selection_delta", found, allowed, "set more of δ aside")
 
 
 def _inherited(connection: Connection, terms: AccountTerms) -> Sequence[tuple[str, ChargePart]]:

@@ -24,8 +24,10 @@ from sqlalchemy import Connection, Row
 
 from contracts.periods.time_blocks import TimeBlock, time_block
 from privacy.accounting.amounts import pico_to_text
+from privacy.accounting.key_selection import entered_failures
 from privacy.ledger.accounts.balances import parts_in
-from privacy.ledger.accounts.run_entries import entries_about, returned_parts
+from privacy.ledger.accounts.failures import set_aside, wrong_sums
+from privacy.ledger.accounts.run_entries import entries_about, reserved_failure, returned_parts
 from privacy.ledger.entries import GENESIS, Entry
 from privacy.ledger.errors import TAMPERED, LedgerCorrupt
 from privacy.ledger.journal.journal import checked_entry
@@ -45,6 +47,7 @@ class Balance:
         spent: what is reserved or spent [same units].
         status: open or closed.
         entry: sequence of the last entry that changed it.
+        failure: what selections of keys may fail with, of what is set aside for them [10⁻¹⁸].
     """
 
     terms: str
@@ -52,6 +55,12 @@ class Balance:
     spent: int
     status: str
     entry: int
+    failure: int = 0
+
+    def to_json(self) -> list[Any]:
+        """Return its fields in their order; without the last where no selection was charged."""
+        told = list(vars(self).values())
+        return told if self.failure else told[:-1]
 
 
 @dataclass(frozen=True)
@@ -146,17 +155,22 @@ def _with(connection: Connection, balances: Mapping[str, Balance], entry: Entry)
             terms = to_text({name: body[name] for name in TERMS})
             return {**balances, body["name"]: Balance(terms, body["cap"], 0, "open", entry.sequence)}
         case "charges_inherited":
-            return _moved(balances, entry, {body["account"]: sum(part["amount"] for part in body["parts"])})
+            taken = {body["account"]: sum(part["amount"] for part in body["parts"])}
+            runs = [part["run_key"] for part in body["parts"]] if _aside(balances, body["account"]) else []
+            inherited = sum(reserved_failure(connection, run_key, before=entry.sequence) for run_key in runs)
+            return _moved(balances, entry, taken, inherited)
         case "account_closed":
             closed = replace(balances[body["name"]], status="closed", entry=entry.sequence)
             return {**balances, body["name"]: closed}
         case "charge_reserved":
+            failure = entered_failures(body["events"])
             for part in body["parts"]:
-                _check_before(balances, entry, part)
-            return _moved(balances, entry, parts_in(body))
+                _check_before(balances, entry, part, failure)
+            return _moved(balances, entry, parts_in(body), failure)
         case "charge_returned":
             parts = returned_parts(connection, entry)
-            return _moved(balances, entry, {name: -amount for name, amount in parts.items()})
+            given = reserved_failure(connection, body["run_key"], before=entry.sequence)
+            return _moved(balances, entry, {name: -amount for name, amount in parts.items()}, -given)
     return balances
 
 
@@ -174,14 +188,24 @@ def _wait(waiting: dict[str, Mapping[str, int]], entry: Entry) -> None:
             waiting.pop(body["run_key"], None)
 
 
-def _check_before(balances: Mapping[str, Balance], entry: Entry, part: Mapping[str, Any]) -> None:
+def _check_before(balances: Mapping[str, Balance], entry: Entry, part: Mapping[str, Any], failure: int) -> None:
     spent = balances[part["account"]].spent if part["account"] in balances else None
     if (part["before"], part["after"]) != (spent, part["before"] + part["amount"]):
         raise _wrong(entry, f"account {part['account']} had spent {spent} before it, not {part['before']}")
+    before, aside = balances[part["account"]].failure, _aside(balances, part["account"])
+    for found, allowed in wrong_sums(part, before=before, failure=failure, aside=aside):
+        raise _wrong(entry, f"account {part['account']}: {found}, and not {allowed}")
 
 
-def _moved(balances: Mapping[str, Balance], entry: Entry, amounts: Mapping[str, int]) -> Mapping[str, Balance]:
-    """Return the balances with amounts added; what was never opened, or passes a cap, is corruption."""
+def _aside(balances: Mapping[str, Balance], account: str) -> int:
+    """Return which part of δ an account sets aside for selections of keys [10⁻¹⁸]."""
+    return set_aside(json.loads(balances[account].terms)) if account in balances else 0
+
+
+def _moved(
+    balances: Mapping[str, Balance], entry: Entry, amounts: Mapping[str, int], failure: int
+) -> Mapping[str, Balance]:
+    """Return the balances with amounts and failures added; what was never opened, or passes a cap, is corruption."""
     changed = dict(balances)
     for name, amount in amounts.items():
         if name not in balances:
@@ -189,7 +213,12 @@ def _moved(balances: Mapping[str, Balance], entry: Entry, amounts: Mapping[str, 
         spent = balances[name].spent + amount
         if not 0 <= spent <= balances[name].cap:
             raise _wrong(entry, f"account {name} would have spent {spent} of {balances[name].cap} after it")
-        changed[name] = replace(balances[name], spent=spent, entry=entry.sequence)
+        failed = balances[name].failure + failure
+        if failure and not 0 <= failed <= _aside(balances, name):
+            raise _wrong(
+                entry, f"account {name} would have failures of {failed} of {_aside(balances, name)} after it"
+            )
+        changed[name] = replace(balances[name], spent=spent, entry=entry.sequence, failure=failed)
     return changed
 
 
@@ -242,6 +271,11 @@ def check_accounts(states: Iterable[AccountState], expected: Iterable[str], bala
 def _shown(value: int | str) -> str:
     """Return an amount as decimal text, and a text as it is."""
     return value if isinstance(value, str) else pico_to_text(value)
+
+
+def with_failures(states: Iterable[AccountState], balances: Mapping[str, Balance]) -> list[AccountState]:
+    """Return accounts of the tables, once they are checked, with what the entries say of their selections of keys."""
+    return [replace(state, failure=balances[state.terms.name].failure) for state in states]
 
 
 def accounts_of_people(balances: Mapping[str, Balance], population: str, days: TimeBlock) -> list[str]:

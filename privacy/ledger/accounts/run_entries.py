@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from contracts.periods.time_blocks import TimeBlock, time_block
+from privacy.accounting.key_selection import entered_failures
 from privacy.ledger.accounts.balances import parts_in
 from privacy.ledger.accounts.table_rows import request_mark
 from privacy.ledger.entries import Entry
@@ -53,6 +54,13 @@ def returned_parts(connection: Connection, entry: Entry) -> dict[str, int]:
     if {**taken, **later} != given or not _inherited(connection, run_key, later):
         raise _wrong(run_key, entry, "it returns other amounts than were taken")
     return given
+
+
+def reserved_failure(connection: Connection, run_key: str, *, before: int) -> int:
+    """Return what the selections of keys that a run last reserved before an entry may fail with [10⁻¹⁸]."""
+    about = [each for each in entries_about(connection, run_key) if each.sequence < before]
+    reserved = [each for each in about if each.kind == "charge_reserved"]
+    return entered_failures(reserved[-1].body["events"]) if reserved else 0
 
 
 def check_charge(connection: Connection, charge: Charge) -> None:

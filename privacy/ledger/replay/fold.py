@@ -165,7 +165,9 @@ def _stated_wrongly(statement: Reckoning, entry: Entry, balances: Balances) -> I
     if statement.head != entry.hash:
         yield Finding(where, "head", statement.head, f"{entry.hash}, the last of these entries", _ANOTHER)
     told = {name: (each.cap, each.spent, each.status) for name, each in statement.balances.items()}
-    if told != balances.accounts or statement.waiting != balances.waiting:
+    failures = {name: each.failure for name, each in statement.balances.items() if each.failure}
+    same = told == balances.accounts and failures == balances.failures
+    if not same or statement.waiting != balances.waiting:
         yield Finding(where, "balances", "other balances", "what the entries add up to", _ANOTHER)
 
 

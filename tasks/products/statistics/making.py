@@ -10,10 +10,12 @@ from typing import ClassVar
 from contracts.contract.contract import Contract
 from contracts.release.statistics import StatisticsTable, statistics_product
 from privacy.generators.generator import Fitted
-from privacy.grant.measurement import CellSumMeasurement, Measurement
+from privacy.grant.measurement import CellSumMeasurement, KeyMeasurement, Measurement, selected_texts
 from privacy.grant.queries.cell_sums import CellSumQuery
+from privacy.grant.queries.keys import KeyQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.snapshots.snapshot_keys import SnapshotKeys
 from privacy.snapshots.snapshot_sums import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
 from privacy.statistics.table_values import NoisyNumbers, table_values
@@ -26,15 +28,19 @@ from tasks.records.outputs import ReleasedStatistics, StatisticsTableValues
 from tasks.storage.progress import step
 
 logger = logging.getLogger(__name__)
-Drawn = Measurement | CellSumMeasurement
+Drawn = Measurement | CellSumMeasurement | KeyMeasurement
 
 
 def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
     """Draw, or replay, in the order of the plan; sums over the same cells are added up in one scan."""
     plan: StatisticsPlan = making.plan
-    counts, sums = SnapshotCounts(making.table, making.contract), SnapshotSums(making.table, making.contract)
     drawn: list[Drawn] = []
     with step("measure") as bar:
+        selected = _selected(making)
+        drawn += selected
+        recoded = SnapshotKeys(making.table, making.contract).recoded(selected_texts(selected)) if selected else None
+        table, contract = recoded or (making.table, making.contract)
+        counts, sums = SnapshotCounts(table, contract), SnapshotSums(table, contract)
         for name in dict.fromkeys(draw.table for draw in plan.draws):
             draws = plan.of_table(name)
             addends = [draw.addends for draw in draws if draw.addends is not None]
@@ -45,13 +51,26 @@ def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
                     drawn.append(making.grant.draw(query, key=draw.key))
                 else:
                     drawn.append(making.grant.draw(CellSumQuery(next(handles), draw.noise), key=draw.key))
-                bar.advance(len(drawn) / len(plan.draws))
+                bar.advance(len(drawn) / len(plan.events))
     logger.info("measured %d draws of %d numbers", len(drawn), plan.numbers)
     return tuple(drawn)
 
 
+def _selected(making: Making) -> list[KeyMeasurement]:
+    """Select the keys that nobody declared, one column after the other."""
+    plan: StatisticsPlan = making.plan
+    if not plan.selections:
+        return []
+    keys = SnapshotKeys(making.table, making.contract)
+    return [
+        making.grant.draw(KeyQuery(keys.keys(each.column), each.epsilon, each.failure), key=each.key)
+        for each in plan.selections
+    ]
+
+
 def _summarized(making: Making, drawn: tuple[Drawn, ...]) -> Outputs:
-    tables = released_tables(making.plan, making.contract, statistics_product(making.spec.product).tables, drawn)
+    contract = making.contract.with_keys(selected_texts(drawn))
+    tables = released_tables(making.plan, contract, statistics_product(making.spec.product).tables, drawn)
     return Outputs(statistics=ReleasedStatistics(Fitted(None, drawn), tables))
 
 
@@ -59,7 +78,7 @@ def released_tables(
     plan: StatisticsPlan, contract: Contract, tables: tuple[StatisticsTable, ...], drawn: tuple[Drawn, ...]
 ) -> tuple[StatisticsTableValues, ...]:
     """Return the tables that follow from what was drawn. Post-processing."""
-    numbers = {each.key: each for each in drawn}
+    numbers = {each.key: each for each in drawn if not isinstance(each, KeyMeasurement)}
     made = []
     for table in tables:
         draws = plan.of_table(table.name)

@@ -18,13 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
+from contracts.domains.addends import Addends
 from contracts.errors import Finding, SudareError
 from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from contracts.release.statistics_rules import statistics_problems
-from privacy.accounting.events import CountNoise, DiscreteGaussian, PrivacyEvent
+from privacy.accounting.events import DiscreteGaussian, PrivacyEvent
 from privacy.statistics.plan import plan_statistics
 from privacy.statistics.table_values import Columns, NoisyNumbers, table_values
 from tasks.records.draws.cell_sums import CellSumDraw
+from tasks.records.draws.keys import KeyDraw, with_stated_keys
 from tasks.records.model.version_statements import FittedDraw, Manifest
 from tasks.records.statistics_record import StatisticsRecord, StatisticsReplay, values_digest
 from tasks.records.strict_json import printable, shown
@@ -242,12 +244,17 @@ def read_statistics(replay: StatisticsReplay, *, where: str) -> tuple[Statistics
     for at, problem in statistics_problems(product, contract):
         field = printable("replay.product." + ".".join(map(str, at)))
         findings.append(Finding(where, field, printable(problem.found), printable(problem.allowed), OTHER))
+    contract = with_stated_keys(contract, replay.draws)
     return (None if findings else StatisticsMeaning(contract, product, product.names(contract))), findings
 
 
 def _check_tables(replay: StatisticsReplay, meaning: StatisticsMeaning, where: str) -> list[Finding]:
     """Check that each table of the product has its draws, its file and its columns; and no draw is of no table."""
-    wanted, keys = [], []
+    wanted: list[tuple[str, list[str], list[str], str]] = []
+    keys: list[tuple[str, list[str], Addends | None]] = []
+    for table in meaning.product.tables:
+        if table.selection_key is not None:
+            keys.append((table.selection_key, list(meaning.contract.texts(table.by)), None))
     for table in meaning.product.tables:
         draws = table.draws(meaning.contract)
         wanted.append((table.name, list(table.by), [key for key, _ in draws], f"data/{table.name}.parquet"))
@@ -285,7 +292,7 @@ def _check_noise(replay: StatisticsReplay, meaning: StatisticsMeaning, where: st
             OTHER,
         )
         for place, draw in enumerate(replay.draws)
-        if draw.event.get("kind") != kind
+        if draw.event.get("kind") != kind and not isinstance(draw, KeyDraw)
     ]
 
 
@@ -312,7 +319,7 @@ def _check_shares(
     ]
 
 
-def _alike(drawn: PrivacyEvent, planned: CountNoise) -> bool:
+def _alike(drawn: PrivacyEvent, planned: PrivacyEvent) -> bool:
     """Compare two events; of Gaussian noise up to what machines may differ by in its calibration."""
     if isinstance(drawn, DiscreteGaussian) and isinstance(planned, DiscreteGaussian):
         near = abs(drawn.sigma_squared - planned.sigma_squared) <= _MACHINES * planned.sigma_squared

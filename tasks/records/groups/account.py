@@ -7,6 +7,7 @@ from typing import Any
 
 from contracts.message import message
 from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.accounting.calculus import Calculus
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.ledger.terms import AccountState, Charge
 from privacy.table_plans.plan import PlannedDraw
@@ -62,6 +63,23 @@ def account_epsilon(run: Run) -> dict[str, str]:
         "cap": pico_to_text(terms.epsilon),
         "lost": pico_to_text(run.facts.account.claim),
         "delta": atto_to_text(terms.delta),
+        **selections(terms.calculus, taken(run)),
+    }
+
+
+def selections(calculus: Calculus, part: Mapping[str, int]) -> dict[str, str]:
+    """Give the part of δ that is set aside for selections of keys, and what they may fail with before and after.
+
+    Args:
+        calculus: of the account; nothing is given where it sets nothing aside.
+        part: what the journal says that the charge took from it.
+    """
+    if not calculus.selection_delta:
+        return {}
+    return {
+        "for_selections": atto_to_text(calculus.selection_delta),
+        "selections_before": atto_to_text(part["failure_before"]),
+        "selections_after": atto_to_text(part["failure_after"]),
     }
 
 
@@ -90,6 +108,7 @@ def _with_parts(state: AccountState, part: Mapping[str, int]) -> dict[str, str]:
         "charged": pico_to_text(part["amount"]),
         "after": pico_to_text(part["after"]),
         "left": pico_to_text(state.cap - part["after"]),
+        **selections(state.terms.calculus, part),
     }
 
 

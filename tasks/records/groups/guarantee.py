@@ -92,6 +92,18 @@ def conversion(run: Run) -> str:
 
 def account_rule(calculus: Calculus) -> str:
     """Say in which loss the account adds up, and why its cap holds for charges chosen adaptively."""
+    if not calculus.selection_delta:
+        return _losses_rule(calculus)
+    second = message(
+        "A part of delta, {delta}, is set aside for selections of keys: losses convert at the rest, and a charge is "
+        "admitted while what all selections may fail with adds up to at most that part.",
+        delta=atto_to_text(calculus.selection_delta),
+    )
+    return joined([_losses_rule(calculus), second], SENTENCES)
+
+
+def _losses_rule(calculus: Calculus) -> str:
+    """Say how losses add up."""
     if isinstance(calculus, RenyiCalculus):
         return message(
             "Rényi losses of the fixed order {order} add up; a charge is admitted while their sum stays within the "

@@ -44,6 +44,10 @@ BUILT_IN: Final = {
         form="tasks.records.draws.cell_sums:CellSumForm",
         checks="tasks.verification.draws.cell_sum_draws:CellSumChecks",
     ),
+    "keys": DrawParts(
+        form="tasks.records.draws.keys:KeyForm",
+        checks="tasks.verification.draws.key_draws:KeyChecks",
+    ),
     "training": DrawParts(
         form="tasks.records.draws.training:TrainingForm",
         checks="tasks.verification.draws.training_draws:TrainingChecks",

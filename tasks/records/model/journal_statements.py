@@ -37,13 +37,18 @@ class _RunBody(_Body):
 
 
 class TakenStatement(_Body):
-    """What a charge took from one account; and how much of what was on it before could still be given back."""
+    """What a charge took from one account; and how much of what was on it before could still be given back.
+
+    An account that sets a part of its δ aside for selections of keys has a second sum, before and after.
+    """
 
     account: StatedText
     amount: Units
     before: Units
     after: Units
     returnable: Units
+    failure_before: Units | None = None
+    failure_after: Units | None = None
 
 
 class ChargeBody(_RunBody):

@@ -21,6 +21,7 @@ from contracts.release.statistic_forms import COUNT, QUANTILES
 from contracts.release.statistics import NEAR_ZERO, Statistic, StatisticsProduct, StatisticsTable
 from contracts.release.survey_weight import SurveyWeight
 from tasks.records.charts import charts
+from tasks.records.draws.keys import with_stated_keys
 from tasks.records.files.tidy_tables import DATA
 from tasks.records.page.dense_view import LARGEST_CELLS, cell_label, cells_words, room, title_of
 from tasks.records.page.published_tables import ReadFile
@@ -158,7 +159,10 @@ def statistics_views(
         read: reads the version's files.
     Privacy: reads published files only.
     """
-    tables = StatisticsProduct.model_validate(replay["product"]).tables
+    tables, contract = (
+        StatisticsProduct.model_validate(replay["product"]).tables,
+        with_stated_keys(contract, replay["draws"]),
+    )
     most, version = room(sum(len(_single(table)) for table in tables)).bars, _Version(replay, values, contract, read)
     return [_view(version, table, number, most) for number, table in enumerate(tables, 1)]
 

@@ -6,12 +6,15 @@ import hashlib
 import hmac
 
 from contracts.canonical import canonical_json
+from contracts.domains.text import KeyColumn
 from contracts.domains.value_lattices import ValueLattice
 from contracts.release.spec import Source
 from tasks.storage.snapshot.snapshot import subkey
 
 
-def fingerprint(source: Source, marks: object, key: bytes, lattices: tuple[ValueLattice, ...] = ()) -> str:
+def fingerprint(
+    source: Source, marks: object, key: bytes, lattices: tuple[ValueLattice | KeyColumn, ...] = ()
+) -> str:
     """Fingerprint a source, and what is made of it beside its codes, under a key.
 
     Any write to the source changes it (a copy of the same bytes does too; reading again then costs time only).

@@ -153,7 +153,16 @@ def _deliver(
     """Put one table down under its name, as it is delivered."""
     reading = origin.reading(folder, lambda fraction: None)
     explain = explanation(reading, None, folder)
-    deliver(connection, reading, select=None, types={}, expected=reading.columns, explain=explain, advance=advance)
+    deliver(
+        connection,
+        reading,
+        select=None,
+        types={},
+        expected=reading.columns,
+        left_out=(),
+        explain=explain,
+        advance=advance,
+    )
     attempt(lambda: connection.execute(f"ALTER TABLE raw RENAME TO {name}"), explain)
     if reading.attach:
         attempt(lambda: connection.execute(f"DETACH {ORIGIN}"), explain)

@@ -134,6 +134,10 @@ def _little_endian(values: pa.Array) -> Any:
 
     if values.null_count:
         raise SudareError("a code is null: the encoding is broken; report this")
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        # Each text after its length: no two columns of texts have the same bytes.
+        texts = (text.encode() for text in values.to_pylist())
+        return b"".join(len(text).to_bytes(4, "little") + text for text in texts)
     if pa.types.is_fixed_size_list(values.type):
         return _little_endian(values.flatten())
     array = values.to_numpy(zero_copy_only=True)

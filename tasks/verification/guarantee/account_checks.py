@@ -8,6 +8,8 @@
    of what was on it before no more could be given back than there was
 4. their blocks leave no day between them out; a unit whose scope is its lifetime has an account for it
 5. every day that the charge says its rows are of lies in one of these blocks; of one period, these are its days
+6. what the charge's selections of keys may fail with, recomputed, and those before, stay within the part of δ that
+   the account has set aside for them (`failure_checks`)
 
 Whether the people have further accounts, and that the source is about these days, only the whole journal tells.
 """
@@ -26,6 +28,7 @@ from privacy.accounting.amounts import PICO, pico_to_text
 from tasks.records.model.journal_statements import AccountBody, ChargeBody, TakenStatement
 from tasks.records.strict_json import printable, shown
 from tasks.verification.guarantee.claim_checks import TOLERANCE
+from tasks.verification.guarantee.failure_checks import check_failures
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.recompute.adaptive_budget import chosen, split, undrawn
 from tasks.verification.recompute.loss import NotRecomputable, recompute, recompute_cap
@@ -50,6 +53,7 @@ def check_accounts(run: JournalledRun, *, where: str, complete: bool = True) -> 
             findings += _check_people(account, run, where)
             findings += _check_cap(account, where)
             findings += _check_taken(account, part, run, where, complete=complete)
+            findings += check_failures(account, part, run, where=where)
     accounts = list(run.accounts.values())
     return findings + _check_blocks(accounts, run.charge.scope, where) + _check_days(accounts, run.charge, where)
 

@@ -87,6 +87,21 @@ def _times(count: Any, what: str) -> int:
     return count
 
 
+def _failure(text: Any, what: str) -> Fraction:
+    """Read the probability that one key's coin tells all."""
+    chance = positive(text, what)
+    if not chance < 1 or chance.denominator > 10**40:
+        raise NotRecomputable(f"{what} is {text[:60]}; allowed: a probability < 1, of at most 40 digits a term")
+    return chance
+
+
+def _groups(count: Any, what: str) -> int:
+    """Read how many keys a unit may have."""
+    if whole_number(count, what) > 4096:
+        raise NotRecomputable(f"{what} is {count}; allowed: an integer from 1 to 4096")
+    return int(count)
+
+
 def _chance(text: Any, what: str) -> Fraction:
     """Read a sampling probability."""
     chance = positive(text, what)
@@ -131,6 +146,7 @@ _FORMS: Final[dict[str, dict[str, Callable[[Any, str], Any]]]] = {
     "zero_concentrated": {"rho": positive},
     "gaussian": {"noise_multiplier": positive},
     "exponential_mechanism": {"epsilon": positive},
+    "key_selection": {"epsilon": positive, "delta": _failure, "groups": _groups},
     "poisson_sampled_gaussian": {
         "noise_multiplier": _multiplier,
         "sampling_probability": _chance,

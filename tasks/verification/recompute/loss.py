@@ -26,7 +26,7 @@ from tasks.verification.recompute.event_forms import (
     registered_form,
 )
 
-__all__ = ["NotRecomputable", "Recomputed", "recompute", "recompute_cap"]
+__all__ = ["NotRecomputable", "Recomputed", "recompute", "recompute_cap", "recompute_failure", "set_aside"]
 
 _EXACT: Final = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _PER_DECADE: Final = 10
@@ -42,7 +42,7 @@ class Recomputed:
     """What the events of a record cost, recomputed.
 
     Args:
-        pure_epsilon: sum of the pure losses; None where it is infinite [dimensionless].
+        pure_epsilon: sum of the pure losses, beside which selections of keys may fail; None where it is infinite.
         renyi_loss_at_order: sum of the Rényi losses at the calculus' order; None for the pure calculus.
         epsilon_at_order: what the calculus makes of them at delta: the pure sum, or the converted Rényi loss; None
             where it is infinite.
@@ -60,11 +60,12 @@ class Recomputed:
 
 @dataclass(frozen=True)
 class _SampledStep:
-    """One kind of event read from JSON, how often it occurs, its pure loss, and its curve."""
+    """One kind of event read from JSON, how often it occurs, its pure loss, its curve, and how likely it fails."""
 
     count: int
     pure: Fraction | None
     curve: Callable[[Decimal], Decimal]
+    failure: Fraction = Fraction(0)
 
 
 def recompute(events: Sequence[Mapping[str, Any]], delta: str, calculus: Mapping[str, Any]) -> Recomputed:
@@ -84,8 +85,13 @@ def recompute(events: Sequence[Mapping[str, Any]], delta: str, calculus: Mapping
     with localcontext(_EXACT):
         chance, order = probability(delta), _calculus_order(calculus)
         steps = _steps(events)
+        # What may fail beside its loss is taken off delta; where delta does not hold it, no epsilon is known.
+        rest = Fraction(chance) - exact_sum(step.count * step.failure for step in steps)
         pure = None if any(step.pure is None for step in steps) else _pure_sum(steps)
         loss = None if order is None else _loss(steps, order)
+        if rest < 0:
+            return Recomputed(pure, loss, None, None, None)
+        chance = Decimal(rest.numerator) / Decimal(rest.denominator)
         at_order = _decimal(pure) if loss is None or order is None else _converted(order, loss, chance)
         best, best_at = _best(steps, pure, chance)
         return Recomputed(pure, loss, at_order, best, best_at)
@@ -105,8 +111,34 @@ def recompute_cap(cap: int, calculus: Mapping[str, Any], delta: int) -> Fraction
     """
     with localcontext(_EXACT):
         order, loss = _calculus_order(calculus), Decimal(cap).scaleb(-12)
-        epsilon = loss if order is None else _converted(order, loss, Decimal(delta).scaleb(-18))
+        rest = Decimal(delta - set_aside(calculus)).scaleb(-18)
+        if rest < 0:
+            return None
+        epsilon = loss if order is None else _converted(order, loss, rest)
         return None if epsilon is None else Fraction(epsilon)
+
+
+def recompute_failure(events: Sequence[Mapping[str, Any]]) -> Fraction:
+    """Recompute what events may fail with beside their loss: the sum of the selections' probabilities, exactly.
+
+    Raises:
+        NotRecomputable: an unknown kind, a missing or extra field, a value out of its range.
+    """
+    return exact_sum(step.count * step.failure for step in _steps(events))
+
+
+def set_aside(calculus: Mapping[str, Any]) -> int:
+    """Read which part of delta a calculus sets aside for selections of keys [10^-18].
+
+    Raises:
+        NotRecomputable: not a whole number above 0, where there is one.
+    """
+    if not isinstance(calculus, Mapping) or "selection_delta" not in calculus:
+        return 0
+    units = calculus["selection_delta"]
+    if isinstance(units, bool) or not isinstance(units, int) or not 0 < units < 10**18:
+        raise NotRecomputable(f"calculus: selection_delta is {str(units)[:60]}; allowed: 1 to 10^18 - 1")
+    return units
 
 
 def _pure_sum(steps: Iterable[_SampledStep]) -> Fraction:
@@ -214,6 +246,10 @@ def _step(kind: str, values: Sequence[Any], count: int) -> _SampledStep:
             return _SampledStep(count, None, lambda order: order / (2 * value * value))
         case "exponential_mechanism", []:
             return _SampledStep(count, parameter, lambda order: bounded_range(value, order))
+        case "key_selection", [chance, groups]:
+            # Where it does not fail, each of the unit's keys is a pure step; it fails where one of them tells all.
+            failure = 1 - (1 - chance) ** groups
+            return _SampledStep(count, parameter * groups, lambda order: groups * two_points(value, order), failure)
         case "poisson_sampled_gaussian", [chance, steps]:
             return _SampledStep(count * steps, None, SampledGaussian(parameter, chance).divergence)
     form = registered_form(kind)
@@ -225,6 +261,8 @@ def _step(kind: str, values: Sequence[Any], count: int) -> _SampledStep:
 def _calculus_order(calculus: Mapping[str, Any]) -> Decimal | None:
     """Read the calculus: its order, or None if it is pure."""
     fields = dict(calculus) if isinstance(calculus, Mapping) else {}
+    set_aside(fields)
+    fields.pop("selection_delta", None)
     if fields == {"kind": "pure"}:
         return None
     if set(fields) != {"kind", "order"} or fields["kind"] != "renyi":

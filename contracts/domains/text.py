@@ -1,0 +1,157 @@
+"""Free text whose values nobody declared: one cell for all texts, until a release has selected keys of it.
+
+A text is no category: that somebody wrote it would be told by its cell. So a column of texts has a cell for all of
+them, and one for missing values. A table with `keys: private` selects keys privately; then each selected key has a
+cell too (`selected`), and all other texts stay together.
+
+A key is a text of 1 to `max_bytes` bytes (UTF-8, without the spaces around it), without control characters and marks
+that turn the direction of reading, without a `;` before what a spreadsheet would take for a formula (`spreadsheet`),
+and not the label of one of those two cells. Other texts are never selected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal, Self
+
+from pydantic import PrivateAttr, model_validator
+
+from contracts.domains.domain import DeclaredDomain, DomainCheck
+from contracts.domains.domain_terms import NULL_LABEL
+from contracts.domains.statements import VALUES_MOVED, Change, CheckKind, Parameter
+from contracts.domains.value_sql import absent_sql, literal, text_sql
+from contracts.message import message
+from contracts.reading.scalars import Problem, Whole, refuse
+
+OTHERS: Final = "(others)"
+"""The cell of all texts that are no selected key."""
+LONGEST_KEY: Final = 1000
+NO_KEY: Final = ""
+"""What stands in a snapshot for a text that can be no key; no key is empty."""
+# Control characters, marks of direction and what cannot be displayed; line and paragraph separators.
+_UNPRINTABLE: Final = r"[\p{C}\p{Zl}\p{Zp}]"
+SPLIT: Final = r";\s*[=+\-@＝＋－＠﹦﹢﹣﹫]"
+"""Where a spreadsheet that separates cells by `;` would run the rest."""
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """A column whose texts are encoded beside the codes, for a selection of keys.
+
+    Args:
+        column: the column.
+    """
+
+    column: str
+
+    @property
+    def name(self) -> str:
+        """Its name in the snapshot, which no column of a contract can have: it has a control character."""
+        return f"{self.column}\x1fkeys"
+
+
+class TextDomain(DeclaredDomain):
+    """Texts that nobody declared. `max_bytes` is the length of the longest key."""
+
+    logical_types: ClassVar[tuple[str, ...]] = ("string",)
+    cells_key: ClassVar[str] = "max_bytes"
+
+    kind: Literal["text"]
+    max_bytes: Whole
+    _selected: tuple[str, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="after")
+    def _sound(self) -> TextDomain:
+        problems = []
+        if not 1 <= self.max_bytes <= LONGEST_KEY:
+            allowed = f"a whole number from 1 to {LONGEST_KEY}"
+            problems.append(Problem(str(self.max_bytes), allowed, "longer texts are never keys", ("max_bytes",)))
+        if self.nulls.policy != "category":
+            remedy = "write nulls: {policy: category}: no text is declared that they could be"
+            problems.append(Problem("policy: map for texts", "policy: category", remedy, ("nulls", "policy")))
+        if problems:
+            refuse(problems)
+        return self
+
+    def selected(self, keys: Sequence[str]) -> Self:
+        """Return the domain with a cell for each of some keys, before that of all others; it is written the same.
+
+        Args:
+            keys: what a release has selected; no longer private.
+        """
+        copy = self.model_copy()
+        copy._selected = tuple(keys)
+        return copy
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The selected keys, all other texts, "(null)"."""
+        return (*self._selected, OTHERS, NULL_LABEL)
+
+    @property
+    def null_code(self) -> int:
+        """The last cell."""
+        return len(self._selected) + 1
+
+    @property
+    def rest_label(self) -> str | None:
+        """All texts that are no selected key."""
+        return OTHERS
+
+    def _declared_labels(self) -> tuple[str, ...]:
+        return self.labels[:-1]
+
+    def _target_code(self, text: str) -> int:
+        refuse([Problem(text, "policy: category for missing texts")])
+
+    def value_sql(self, raw: str) -> str:
+        """Return SQL for the text without the spaces around it; null where there is none."""
+        text = f"trim({text_sql(raw)})"
+        tokens = ", ".join(literal(token) for token in ("", NULL_LABEL, *self.missing))
+        return f"CASE WHEN {absent_sql(raw)} OR {text} IN ({tokens}) THEN NULL ELSE {text} END"
+
+    def code_sql(self, value: str, raw: str) -> str:
+        """Return SQL for the code where nothing is selected: any text, or none."""
+        kind = self.code_type
+        return f"CASE WHEN {value} IS NULL THEN 1::{kind} ELSE 0::{kind} END"
+
+    def offset_sql(self, lattice: Any, value: str) -> str:
+        """Return SQL for the key that a text may be selected as; `NO_KEY` where it can be none."""
+        unfit = (
+            f"{value} IS NULL OR strlen({value}) > {self.max_bytes} OR {value} = {literal(OTHERS)} "
+            f"OR regexp_matches({value}, {literal(f'{_UNPRINTABLE}|{SPLIT}')})"
+        )
+        return f"CASE WHEN {unfit} THEN {literal(NO_KEY)} ELSE {value} END"
+
+    def checks(self) -> tuple[DomainCheck, ...]:
+        """Every text is there, and short enough to be a key."""
+        bounds: Mapping[str, Parameter] = {
+            "low": "1",
+            "high": str(self.max_bytes),
+            "to": "bytes",
+            "missing": self.missing,
+        }
+        return (("domain", "between", bounds),)
+
+    def violation_sql(self, check: CheckKind, raw: str) -> str:
+        """True where a text is absent; or there and too long."""
+        value = self.value_sql(raw)
+        if check == "not_null":
+            return f"(({value}) IS NULL)"
+        return f"COALESCE(strlen({value}) > {self.max_bytes}, FALSE)"
+
+    @property
+    def extent(self) -> str:
+        """How long a key may be."""
+        return message("texts; those of at most {bytes} bytes may be selected as keys", bytes=self.max_bytes)
+
+    def changes(self, older: Self) -> Iterator[Change]:
+        """Compare the longest keys."""
+        if older.max_bytes != self.max_bytes:
+            before, after = str(older.max_bytes), str(self.max_bytes)
+            yield Change("max_bytes", before, after, "account", VALUES_MOVED)
+
+    def portable_code(self, cell: Any) -> Any:
+        """Texts are coded by DuckDB alone."""
+        raise ValueError("texts are coded by DuckDB alone")

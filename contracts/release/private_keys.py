@@ -1,0 +1,47 @@
+"""What `keys: private` must be beside its contract: one column of texts, selected once, where units come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from contracts.contract.contract import Contract
+from contracts.reading.scalars import Problem, word_list
+
+if TYPE_CHECKING:
+    from contracts.release.statistics import StatisticsProduct
+
+MOST_GROUPS: Final = 4096
+
+
+def key_problems(product: StatisticsProduct, place: int, contract: Contract) -> Iterator[Problem]:
+    """Yield what does not fit of the keys of one table.
+
+    Args:
+        product: the product.
+        place: the table's.
+        contract: its contract.
+    """
+    table = product.tables[place]
+    texts = contract.texts(table.by)
+    if table.keys == "declared":
+        for name in texts:
+            remedy = "write keys: private beside `by:`, and a delta above 0"
+            found = f"{name!r}, a column of texts that nobody declared"
+            yield Problem(found, "declared columns, or keys: private", remedy, ("by", table.by.index(name)))
+        return
+    if contract.adjacency != "add_remove":
+        remedy = "declare the keys, or another adjacency in the contract"
+        yield Problem(f"keys: private under {contract.adjacency}", "adjacency add_remove", remedy, ("keys",))
+    if len(texts) != 1:
+        known = contract.texts()
+        allowed = f"one of {word_list(known)}" if known else "a column of kind text, which the contract has none of"
+        found = f"{len(texts)} columns of texts with keys: private"
+        yield Problem(found, allowed, "group by one column of texts, and declared ones beside it", ("by",))
+    if contract.unit.max_rows_per_unit > MOST_GROUPS:
+        found = f"{contract.unit.max_rows_per_unit} rows of a unit, each of which may have another key"
+        yield Problem(found, f"at most {MOST_GROUPS}", "bound the rows of a unit in the contract", ("keys",))
+    earlier = [each.name for each in product.tables[:place] if each.keys == "private" and {*each.by} & {*texts}]
+    if earlier:
+        found = f"{texts[0]!r}, whose keys table {earlier[0]!r} selects"
+        yield Problem(found, "a column in one table with keys: private", "put all statistics into it", ("by",))

@@ -1,0 +1,107 @@
+"""A private selection of the keys that are published, of those that nobody declared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.canonical import canonical_json
+from contracts.contract.impossible_cells import Clique
+from privacy.accounting.key_selection import MOST_GROUPS, KeySelection, key_selection
+from privacy.grant.measurement import DurableDraw, KeyMeasurement
+from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
+from privacy.marginals.key_units import Key, PrivateKeys
+
+_WORD = 8
+
+
+@dataclass(frozen=True)
+class KeyQuery(Query[KeyMeasurement]):
+    """A selection of keys by the optimal rule.
+
+    Args:
+        keys: handle on the keys and their units.
+        epsilon: what it costs, of all keys of a unit together, > 0 [dimensionless].
+        failure: what it may fail with beside that, > 0 [10⁻¹⁸].
+    """
+
+    keys: PrivateKeys
+    epsilon: Fraction
+    failure: int
+    kind: ClassVar[str] = "keys"
+
+    @property
+    def handles(self) -> tuple[PrivateKeys]:
+        """The keys and their units."""
+        return (self.keys,)
+
+    @property
+    def clique(self) -> Clique:
+        """The columns whose labels make a key."""
+        return self.keys.clique
+
+    def check(self, relation: Relation) -> None:
+        """Refuse replace_one, under which two units move, keys of no column, and bounds that no event has.
+
+        Raises:
+            ValueError: with what is allowed.
+        """
+        if relation.adjacency != "add_remove":
+            raise ValueError(f"keys are selected under add_remove, not {relation.adjacency}")
+        if not self.keys.clique or not 1 <= self.keys.groups <= MOST_GROUPS:
+            raise ValueError(f"keys have at least one column, and a unit 1 to {MOST_GROUPS} of them")
+
+    def event(self, relation: Relation) -> KeySelection:
+        """Return the event of the coins, each with its part of epsilon and failure."""
+        return key_selection(self.epsilon, self.failure, self.keys.groups)
+
+    def identity(self, relation: Relation, place: int) -> Mapping[str, Any]:
+        """Return how many keys a unit has at most."""
+        return {"at_most_groups": self.keys.groups}
+
+    def sample(
+        self, exact: tuple[Any, ...], *, event: KeySelection, noise: NoiseSource, stage: DrawStage
+    ) -> NDArray[np.int64]:
+        """Toss each key's coin; the selected keys in their own order, packed into words."""
+        [(keys, units)] = exact
+        return packed(selected_keys(keys, units, event=event, noise=noise))
+
+    def result(self, event: KeySelection, drawn: tuple[DurableDraw, ...]) -> KeyMeasurement:
+        """Return the selected keys with what they cost."""
+        (draw,) = drawn
+        return KeyMeasurement(draw.key, draw.clique, unpacked(draw.values), event, draw.number, draw.sha256)
+
+
+def selected_keys(
+    keys: Sequence[Key], units: NDArray[np.int64], *, event: KeySelection, noise: NoiseSource
+) -> tuple[Key, ...]:
+    """Toss the coin of every key; the selected ones sorted, so that their order tells nothing of the rows.
+
+    Privacy: that of the event, where one unit has at most `event.groups` of the keys and counts once in each.
+    """
+    kept = noise.key_coins(units, event=event)
+    return tuple(sorted(key for key, shown in zip(keys, kept, strict=True) if shown))
+
+
+def packed(keys: Sequence[Key]) -> NDArray[np.int64]:
+    """Write keys as words: canonical JSON, filled up with spaces; shape (words,)."""
+    text = canonical_json([list(key) for key in keys])
+    return np.frombuffer(text + b" " * (-len(text) % _WORD), dtype="<i8").astype(np.int64)
+
+
+def unpacked(words: NDArray[np.int64]) -> tuple[Key, ...]:
+    """Read keys out of words.
+
+    Raises:
+        ValueError: not what `packed` writes.
+    """
+    keys = tuple(tuple(map(str, key)) for key in json.loads(words.astype("<i8").tobytes()))
+    if not np.array_equal(packed(keys), words):
+        raise ValueError("words of another form than keys are packed in")
+    return keys

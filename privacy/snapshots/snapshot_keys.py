@@ -1,0 +1,115 @@
+"""Keys of a snapshot that nobody declared: a handle on how many units have each, and codes of those selected.
+
+The texts stand in the snapshot beside the codes (`contracts.domains.text`), in the run's private folder and nowhere
+else. After a selection the rows are coded anew, in a file beside the snapshot that goes with it. Each selected key
+has a code, all other texts have one together, missing values have the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract.contract import Contract
+from contracts.contract.impossible_cells import Clique
+from contracts.domains.text import NO_KEY, KeyColumn, TextDomain
+from contracts.domains.value_sql import enumeration, identifier, literal
+from privacy.marginals.key_units import Key, PrivateKeys
+from privacy.private_table import PrivateTable
+from privacy.snapshots.shared_scan import SPILL
+
+_RECODED = "selected.duckdb"
+
+
+class SnapshotKeys:
+    """Reads keys of an encoded snapshot.
+
+    Args:
+        table: the snapshot, encoded with the keys of these columns.
+        contract: the contract that encoded it.
+        threads: threads that DuckDB may use.
+    Raises:
+        ValueError: the snapshot was encoded by another contract, or lies in an engine.
+    """
+
+    def __init__(self, table: PrivateTable, contract: Contract, *, threads: int = 2) -> None:
+        if table.contract_digest != contract.digest:
+            raise ValueError("the snapshot was encoded by another contract")
+        if table.engine is not None:
+            raise ValueError("an engine counts, and selects no keys")
+        self._table, self._contract, self._threads = table, contract, threads
+
+    def __repr__(self) -> str:
+        """Show which snapshot it is."""
+        return f"SnapshotKeys({self._table!r})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse pickling: keys stay in this process."""
+        raise TypeError("SnapshotKeys cannot be pickled: keys stay in this process")
+
+    def keys(self, column: str) -> PrivateKeys:
+        """Return the handle on the keys of a column of texts.
+
+        One unit has at most as many keys as rows, and these are bounded in the snapshot.
+
+        Privacy: nothing is read yet; the handle opens only inside a grant.
+        """
+        mark = self._table.keyed_hash, self._table.contract_digest
+        return PrivateKeys((column,), self._contract.unit.max_rows_per_unit, *mark, self._units)
+
+    def _units(self, clique: Clique, groups: int) -> tuple[tuple[Key, ...], NDArray[np.int64]]:
+        """Return each key with the number of distinct units that have it; a unit of several rows counts once."""
+        import duckdb  # here, so that looking at a budget does not load it
+
+        [column] = clique
+        key, unit = identifier(KeyColumn(column).name), self._contract.unit.column
+        rows, count = "codes", "count(*)"
+        if unit is not None:
+            # `codes` has the rows of `raw`, in its order.
+            rows = "(SELECT * FROM codes POSITIONAL JOIN (SELECT " + identifier(unit) + " AS unit_of_row FROM raw))"
+            count = "count(DISTINCT trim(CAST(unit_of_row AS VARCHAR)))"
+        query = f"SELECT {key}, {count}::BIGINT FROM {rows} WHERE {key} <> {literal(NO_KEY)} GROUP BY 1"
+        with duckdb.connect(str(self._table.path), read_only=True, config={"threads": self._threads}) as connection:
+            found = connection.execute(query).fetchall()
+        units = np.array([number for _, number in found], dtype=np.int64)
+        return tuple((text,) for text, _ in found), units
+
+    def recoded(self, keys: Mapping[str, Sequence[str]]) -> tuple[PrivateTable, Contract]:
+        """Return the snapshot coded by selected keys, and the contract with their cells.
+
+        Args:
+            keys: the selected keys of each column of texts; no longer private.
+        Privacy: the file is as private as the snapshot, stands beside it, and goes with it.
+        """
+        import duckdb  # as above
+
+        if not keys:
+            return self._table, self._contract
+        path = self._table.path.parent / SPILL / _RECODED
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        path.unlink(missing_ok=True)
+        contract = self._contract.with_keys(keys)
+        codes = ", ".join(_code(contract, name, selected) for name, selected in keys.items())
+        dropped = ", ".join(identifier(KeyColumn(name).name) for name in keys)
+        with duckdb.connect(str(path), config={"threads": self._threads}) as connection:
+            path.chmod(0o600)
+            connection.execute(f"ATTACH {literal(str(self._table.path))} AS snapshot (READ_ONLY)")
+            connection.execute(
+                f"CREATE TABLE codes AS SELECT * EXCLUDE ({dropped}) REPLACE ({codes}) FROM snapshot.codes"
+            )
+        return replace(self._table, path=path), contract
+
+
+def _code(contract: Contract, name: str, selected: Sequence[str]) -> str:
+    """Return SQL for the code of a row's text among the selected keys."""
+    domain = contract.column(name).domain
+    if not isinstance(domain, TextDomain):
+        raise ValueError(f"column {name} is none of texts")
+    kind, column, key = domain.code_type, identifier(name), identifier(KeyColumn(name).name)
+    place = f"enum_code(TRY_CAST({key} AS {enumeration(selected)}))" if selected else "NULL"
+    null, others = domain.null_code, domain.null_code - 1
+    return f"CASE WHEN {column} = 1 THEN {null} ELSE COALESCE({place}, {others}) END::{kind} AS {column}"

@@ -1,0 +1,66 @@
+"""Selected keys: the list is the one that was entered when it was drawn, each key one that the contract allows."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+from contracts.domains.domain_terms import NULL_LABEL
+from contracts.domains.text import OTHERS, SPLIT, TextDomain
+from contracts.errors import Finding
+from privacy.accounting.key_selection import KeySelection
+from privacy.grant.queries.keys import KeyQuery, packed
+from tasks.records.draws.keys import KeyDraw
+from tasks.records.strict_json import shown
+from tasks.verification.draws.draw_checks import UNDERSTATED, FittedMeaning, SeparateDrawChecks
+from tasks.verification.record_identity import OTHER, differences
+from tasks.verification.refinement_replay import values_sha256
+
+
+class KeyChecks(SeparateDrawChecks[KeyDraw, KeyQuery]):
+    """The checks of selected keys."""
+
+    events = (KeySelection,)
+
+    def check_draw(self, draw: KeyDraw, meaning: FittedMeaning, *, at: str, where: str) -> list[Finding]:
+        """Check the keys against what was entered, and the event against the contract."""
+        contract, keys = meaning.contract, list(draw.keys)
+        domain = contract.column(draw.clique[0]).domain if len(draw.clique) == 1 else None
+        if not isinstance(domain, TextDomain):
+            allowed = "one column of texts that nobody declared"
+            return [Finding(where, f"{at}.clique", shown(list(draw.clique)), allowed, OTHER)]
+        pairs: list[tuple[str, object, object]] = [
+            (f"{at}.shape", list(draw.shape), []),
+            (f"{at}.coarsening", draw.coarsening, None),
+            (f"{at}.listed", draw.listed, None),
+            (f"{at}.measurements", draw.measurements, None),
+            (f"{at}.keys", shown(keys), shown(sorted(set(keys)))),
+            (f"{at}.sha256", draw.sha256, values_sha256(packed([(key,) for key in keys]))),
+        ]
+        allowed = "the keys that were entered when they were drawn, sorted, each once"
+        findings = list(differences(pairs, where=where, allowed=allowed))
+        unfit = next((key for key in keys if not _may_be_key(key, domain)), None)
+        if unfit is not None:
+            allowed = f"a text of 1 to {domain.max_bytes} bytes that can be displayed"
+            findings.append(Finding(where, f"{at}.keys", shown(unfit), allowed, OTHER))
+        groups = contract.unit.max_rows_per_unit
+        if contract.adjacency not in KeySelection.adjacencies or draw.event.get("groups") != groups:
+            found = f"{shown(draw.event.get('groups'))} keys of a unit under {contract.adjacency}"
+            allowed = f"{groups} under add_remove, as a unit has so many rows"
+            findings.append(Finding(where, f"{at}.event.groups", found, allowed, UNDERSTATED))
+        return findings
+
+    def drawn(self, draw: KeyDraw, values: Any) -> Any:
+        """Return the packed keys."""
+        return packed([(key,) for key in draw.keys])
+
+
+def _may_be_key(text: str, domain: TextDomain) -> bool:
+    """Say whether the contract lets a text be a key."""
+    if re.search(SPLIT, text) is not None:
+        return False
+    printable = all(
+        unicodedata.category(sign)[0] != "C" and unicodedata.category(sign) not in ("Zl", "Zp") for sign in text
+    )
+    return 1 <= len(text.encode()) <= domain.max_bytes and printable and text not in (OTHERS, NULL_LABEL)
