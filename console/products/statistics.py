@@ -9,8 +9,10 @@ from rich.console import Console
 
 from console.products.fitted import BASE_MEGABYTES, BASE_SECONDS
 from console.render import table
+from contracts.domains.value_sums import LoneSum
 from contracts.domains.value_trees import ValueTree
 from contracts.release.spec import ReleaseSpec
+from contracts.release.statistic_forms import SPREADS
 from contracts.release.statistics import StatisticsProduct, statistics_product
 from privacy.statistics.expected_errors import ExpectedError, expected_errors
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
@@ -84,8 +86,12 @@ def _draw_object(draw: StatisticsDraw) -> dict[str, Any]:
     if isinstance(addends, ValueTree):
         nodes = addends.level_nodes[0] + addends.lattice.counts_missing
         deviation = (nodes * draw.variance) ** 0.5
+    elif isinstance(addends, LoneSum):
+        deviation = draw.variance**0.5 / addends.reach
+    elif addends is None:
+        deviation = draw.variance**0.5
     else:
-        deviation = draw.variance**0.5 if addends is None else (addends.parts * draw.variance) ** 0.5 / addends.width
+        deviation = (addends.parts * draw.variance) ** 0.5 / addends.whole
     return {
         "key": draw.key,
         "level": None,
@@ -118,5 +124,5 @@ def _of_rows(error: dict[str, Any]) -> str:
 def _within(error: dict[str, Any]) -> str:
     """Write a half width; of a mean that nothing tells of that it is the whole clip."""
     if "clip" in error and 2 * error["half_width_95"] >= error["clip"]:
-        return "the whole clip"
+        return "all that is possible" if error["statistic"].partition("_")[0] in SPREADS else "the whole clip"
     return f"±{error['half_width_95']:,.4g}{' in rank' if 'ranks' in error else ''}"

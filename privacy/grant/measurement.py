@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import ValueTree
+from contracts.domains.value_sums import Addends
 from privacy.accounting.events import (
     CountNoise,
     DiscreteGaussian,
@@ -196,7 +195,7 @@ class CellSumMeasurement:
 
     key: str
     clique: Clique
-    addends: ValueLattice | ValueTree
+    addends: Addends
     values: NDArray[np.int64]
     event: CountNoise
     variance: float

@@ -6,7 +6,8 @@ For sums the handle has two or three whole numbers a cell [steps of the lattice,
     below     of rows with a value, the sum of the steps from it up to the upper bound
     missing   of rows without one, `width` steps each; where missing values are counted apart
 
-One row hands out `width` steps in all, so that counts, sums and means of a column come of one draw.
+One row hands out `width` steps in all, so that counts, sums and means of a column come of one draw. A sum alone has
+one number a cell, and moments three or four, of which a row hands out `whole` steps (`contracts.domains.value_sums`).
 
 For quantiles it has the counts of all nodes of a tree (`contracts.domains.value_trees`) [rows]. A row with a value
 is in one node of each level; one without is counted once, beside the nodes.
@@ -23,30 +24,29 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import ValueTree
+from contracts.domains.value_sums import Addends, LoneSum
 from privacy.accounting.events import CountNoise
 from privacy.marginals.sensitivity import Noise, marginal_moves, moved_noise
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class PrivateCellSums:
-    """The exact sums, or the tree of counts, of a column by the cells of a clique; not to be seen.
+    """The exact sums, moments or tree of counts of a column by the cells of a clique; not to be seen.
 
     Args:
         clique: the columns that rows are grouped by; empty for one sum over all rows.
         shape: cells along each of them.
-        addends: the column with its lattice, or with a tree over it.
+        addends: the column with its lattice, and the form in which it is added up or counted.
         keyed_hash: private hash of the snapshot that is read.
         contract_digest: digest of the contract that encoded it.
     """
 
     clique: Clique
     shape: tuple[int, ...]
-    addends: ValueLattice | ValueTree
+    addends: Addends
     keyed_hash: str
     contract_digest: str
-    _sum: Callable[[ValueLattice | ValueTree], NDArray[np.int64]]
+    _sum: Callable[[Addends], NDArray[np.int64]]
 
     def _read(self) -> NDArray[np.int64]:
         """Return the exact numbers of its own lattice, which its price is derived of; a grant alone calls this."""
@@ -61,16 +61,19 @@ class PrivateCellSums:
         raise TypeError("PrivateCellSums cannot be pickled: exact sums stay in this process")
 
 
-def cell_sum_event(
-    noise: Noise, addends: ValueLattice | ValueTree, *, adjacency: Adjacency, rows_per_unit: int
-) -> CountNoise:
+def cell_sum_event(noise: Noise, addends: Addends, *, adjacency: Adjacency, rows_per_unit: int) -> CountNoise:
     """Return the event of adding `noise` to all numbers of all cells.
 
     Of sums it is that of a marginal whose rows weigh `width`: one row moves up to three numbers of one cell by
     `width` steps together, and no such change is worse than one number that moves by all of them
-    (docs/derivations.md, section 2). Of a tree it is that of a marginal for each level, with one noise: the nodes of
-    a level are the cells of a marginal, whose worst change is known. A row without a value moves a number that no
-    other row of its cell moves, as if the first level had one more node, and nothing of the other levels.
+    (docs/derivations.md, section 2). Of moments it is the same with `whole`. Of a sum alone one row moves one number
+    by at most `reach` steps, up or down.
+
+    Of a tree it is that of a marginal for each level, with one noise: the nodes of a level are the cells of a
+    marginal, whose worst change is known. A row without a value moves a number that no other row of its cell moves,
+    as if the first level had one more node, and nothing of the other levels.
     """
     moves = marginal_moves(adjacency, rows_per_unit)
+    if isinstance(addends, LoneSum) and addends.both_signs:
+        moves = (sum(moves),)  # an old row and a new one may move one number the same way
     return moved_noise(noise, tuple(move * each for each in addends.row_moves for move in moves))

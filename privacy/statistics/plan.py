@@ -18,8 +18,7 @@ import numpy as np
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import ValueTree
+from contracts.domains.value_sums import Addends
 from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
@@ -51,7 +50,7 @@ class StatisticsDraw:
     key: str
     table: str
     clique: Clique
-    addends: ValueLattice | ValueTree | None
+    addends: Addends | None
     shape: tuple[int, ...]
     share: Fraction
     noise: LaplaceNoise | GaussianNoise
@@ -151,7 +150,7 @@ def plan_statistics(
 
 def _wanted(
     product: StatisticsProduct, contract: Contract
-) -> Iterator[tuple[StatisticsTable, str, ValueLattice | ValueTree | None, Fraction]]:
+) -> Iterator[tuple[StatisticsTable, str, Addends | None, Fraction]]:
     """Yield what is drawn, with its share: tables by weight, draws of a table alike."""
     shares = shares_by_weight([Fraction(table.weight) for table in product.tables])
     for table, share in zip(product.tables, shares, strict=True):
@@ -171,7 +170,7 @@ def _planned(
     contract: Contract,
     table: StatisticsTable,
     key: str,
-    addends: ValueLattice | ValueTree | None,
+    addends: Addends | None,
     share: Fraction,
     part: Fraction,
 ) -> StatisticsDraw:

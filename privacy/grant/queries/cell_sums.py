@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.value_lattices import lattice_problems
+from contracts.domains.value_sums import form_problems
 from privacy.accounting.events import CountNoise
 from privacy.grant.measurement import CellSumMeasurement, DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
@@ -49,7 +50,9 @@ class CellSumQuery(Query[CellSumMeasurement]):
             ValueError: with what is allowed.
         """
         lattice = self.sums.addends.lattice
-        problems = lattice_problems(lattice.low, lattice.high, lattice.step, relation.rows_per_unit)
+        rows = relation.rows_per_unit
+        problems = lattice_problems(lattice.low, lattice.high, lattice.step, rows)
+        problems += [] if problems else form_problems(self.sums.addends, rows)
         if problems:
             raise ValueError(f"{problems[0].found}, allowed {problems[0].allowed}")
 

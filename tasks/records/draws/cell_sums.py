@@ -12,6 +12,7 @@ import numpy as np
 
 from contracts.contract.column import Cells, Labelled
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_sums import Addends, LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.message import message
 from contracts.reading.scalars import parse_bound, plain_text
@@ -35,7 +36,10 @@ PART: Final = "part"
 
 
 class AddendsStatement(Statement):
-    """The lattice on which a column was added up; with a resolution, the tree of counts over it."""
+    """The lattice on which a column was added up; with a resolution, the tree of counts over it.
+
+    `alone` says that only sums were drawn; `whole`, that moments were, in so many steps a row.
+    """
 
     column: StatedText
     low: StatedText
@@ -43,16 +47,22 @@ class AddendsStatement(Statement):
     step: StatedText
     counts_missing: bool
     resolution: StatedText | None = None
+    alone: Literal[True] | None = None
+    whole: int | None = None
 
     @property
-    def addends(self) -> ValueLattice | ValueTree:
-        """The lattice, or the tree.
+    def addends(self) -> Addends:
+        """The lattice, or what is over it; where several are stated, one of them, which writes itself otherwise.
 
         Raises:
             ValueError: an end or the step is no number, or one that no contract can have.
         """
         low, high, step = (parse_bound(text) for text in (self.low, self.high, self.step))
         lattice = ValueLattice(self.column, low, high, step, self.counts_missing)
+        if self.whole is not None:
+            return ValueMoments(lattice, self.whole)
+        if self.alone is not None:
+            return LoneSum(lattice)
         return lattice if self.resolution is None else ValueTree(lattice, parse_bound(self.resolution))
 
 
@@ -113,7 +123,8 @@ class CellSumForm(DrawForm[CellSumMeasurement, CellSumDraw]):
     cells = "one a cell of the declared domain and part of its sum"
     columns: ClassVar[Mapping[str, str]] = {
         PART: "What was added up over the rows of the cell: steps above the lower end of the clip, steps below its "
-        "upper end, or all steps of the clip for each missing value.",
+        "upper end, or all steps of the clip for each missing value; of a sum alone the values in steps; of moments "
+        "the shares of each row at the lower end of the clip, between the ends, and at the upper end.",
         "noisy": "Noisy sum in steps of the column's lattice, as it was drawn.",
         "variance": "Variance of the noise, in squared steps.",
         "lower": "Lower end of a 95 % interval of the exact sum, in steps.",
@@ -149,7 +160,7 @@ class CellSumForm(DrawForm[CellSumMeasurement, CellSumDraw]):
         """Describe the draw: what is added up, its sensitivity, its noise [steps]."""
         moves, addends = released.event.moves, released.addends.lattice
         return {
-            "what": "sums" if addends is released.addends else message("tree of counts"),
+            "what": message("tree of counts") if isinstance(released.addends, ValueTree) else "sums",
             "of": addends.column,
             "columns": list(released.clique),
             "numbers": released.values.size,
@@ -198,8 +209,9 @@ def sums_name(measurement: CellSumMeasurement) -> str:
 def _named(measurement: CellSumMeasurement) -> str:
     """Name what was drawn: a column that was added up, or a tree of counts over one."""
     column = measurement.addends.column
-    summed = isinstance(measurement.addends, ValueLattice)
-    return column if summed else message("a tree of counts of {column}", column=column)
+    if isinstance(measurement.addends, ValueTree):
+        return message("a tree of counts of {column}", column=column)
+    return message("moments of {column}", column=column) if isinstance(measurement.addends, ValueMoments) else column
 
 
 def _measurement(draw: CellSumDraw) -> CellSumMeasurement:

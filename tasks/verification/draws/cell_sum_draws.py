@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.domains.value_lattices import ValueLattice, lattice_problems
+from contracts.domains.value_lattices import lattice_problems
+from contracts.domains.value_sums import Addends, LoneSum, form_problems
 from contracts.domains.value_trees import MOST_LEVELS, ValueTree, resolution_problems
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
@@ -78,7 +79,10 @@ def _check_sums(draw: CellSumDraw, contract: Contract, at: str, where: str) -> l
     ]
     findings += differences(pairs, where=where, allowed="the whole declared domain, in a file of its own")
     # A row moves a sum by all steps, or one node of each level.
-    worst = [move * each for each in addends.row_moves for move in worst_moves(contract)]
+    moves = worst_moves(contract)
+    if isinstance(addends, LoneSum) and addends.lattice.low < 0 < addends.lattice.high:
+        moves = [sum(moves)]  # what leaves a sum may lie below 0, and what enters it above
+    worst = [move * each for each in addends.row_moves for move in moves]
     if draw.event.get("moves") != worst:
         rows = f"{contract.unit.max_rows_per_unit} rows a unit"
         terms = f"{contract.adjacency} with {rows} that move {list(addends.row_moves)}"
@@ -87,9 +91,7 @@ def _check_sums(draw: CellSumDraw, contract: Contract, at: str, where: str) -> l
     return findings
 
 
-def _read_addends(
-    draw: CellSumDraw, contract: Contract, at: str, where: str
-) -> tuple[ValueLattice | ValueTree | None, list[Finding]]:
+def _read_addends(draw: CellSumDraw, contract: Contract, at: str, where: str) -> tuple[Addends | None, list[Finding]]:
     """Read a lattice, or a tree over it, and hold it against the column's domain."""
     stated = draw.addends
     try:
@@ -99,6 +101,7 @@ def _read_addends(
         sound = all(each.is_finite() for each in numbers)
         sound = sound and addends.to_json() == stated.model_dump(exclude_none=True)
         problems = lattice_problems(low, high, step, contract.unit.max_rows_per_unit) if sound else []
+        problems += form_problems(addends, contract.unit.max_rows_per_unit) if sound and not problems else []
         if sound and not problems and isinstance(addends, ValueTree):
             problems = resolution_problems(addends, contract.cells(draw.clique))
     except (InvalidOperation, ValueError, ArithmeticError):
