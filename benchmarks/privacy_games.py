@@ -45,6 +45,8 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "sums": ("axes", "axes_clipped", "class_moments", "class_moments_replace_one"),
     "cell_sums": (
         *("cell_sums", "cell_sums_rows", "cell_sums_replace_one", "cell_sums_gaussian", "cell_sums_middle"),
+        *("cell_sums_alone", "cell_sums_alone_replace_one", "cell_sums_alone_gaussian"),
+        *("cell_moments", "cell_moments_middle"),
     ),
     "noise": (
         *("choice", "sparse", "several_tables", "laplace", "laplace_replace_one", "laplace_three_rows"),
