@@ -13,6 +13,7 @@ import csv
 import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 from numpy.typing import NDArray
+
+from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_sums import ValueMoments, moments_of
 
 ADULT: Final = Path("adult") / "adult_full.csv.gz"
 ACS: Final = Path("nist_acs") / "national2019.csv.gz"
@@ -76,10 +80,31 @@ class Measured:
         return self.width * self.counts - self.above
 
     @property
+    def lattice(self) -> ValueLattice:
+        """The clipped values in steps of 1, none missing."""
+        return ValueLattice("value", Decimal(self.low), Decimal(self.high), Decimal(1), counts_missing=False)
+
+    @property
+    def form(self) -> ValueMoments:
+        """The form in which moments are added up, one row a unit."""
+        return moments_of(self.lattice, 1)
+
+    @cached_property
+    def moments(self) -> Integers:
+        """Moments of the clipped values in each cell, shape (cells, 3); squares are whole numbers of any size."""
+        above = (np.clip(self.values, self.low, self.high) - self.low).astype(object)
+        ends = [(away * away * self.form.whole) // self.width**2 for away in (self.width - above, above)]
+        at_low, at_high = (self._added(each.astype(np.int64)) for each in ends)
+        return np.stack([at_low, self.form.whole * self.counts - at_low - at_high, at_high], axis=-1)
+
+    @property
     def exact(self) -> dict[str, NDArray[np.float64]]:
-        """Counts, sums and means of the clipped values: what every program's answers are compared with."""
+        """Counts, sums, means and variances of the clipped values: what all programs' answers are compared with."""
         sums = (self.above + self.low * self.counts).astype(np.float64)
-        return {"count": self.counts.astype(np.float64), "sum": sums, "mean": sums / self.counts}
+        above = np.clip(self.values, self.low, self.high) - self.low
+        variances = self._added(above * above) / self.counts - (self.above / self.counts) ** 2
+        found = {"count": self.counts.astype(np.float64), "sum": sums, "mean": sums / self.counts}
+        return found | {"variance": variances}
 
     def write(self, folder: Path) -> Path:
         """Write the rows as a peer's script reads them."""

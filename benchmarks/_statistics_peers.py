@@ -48,7 +48,7 @@ class Peer:
 PEERS: Final = (
     Peer("OpenDP", "opendp", 200, (*MODES, DERIVED)),
     Peer("SmartNoise SQL", "smartnoise", 200, MODES),
-    Peer("PipelineDP", "pipelinedp", 50, MODES),
+    Peer("PipelineDP", "pipelinedp", 50, (*MODES, "variance")),
     Peer("Tumult Analytics", "tumult", 50, ("sum", "mean", DERIVED), about="Adult"),
 )
 

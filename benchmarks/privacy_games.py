@@ -45,6 +45,8 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "sums": ("axes", "axes_clipped", "class_moments", "class_moments_replace_one"),
     "cell_sums": (
         *("cell_sums", "cell_sums_rows", "cell_sums_replace_one", "cell_sums_gaussian", "cell_sums_middle"),
+        *("cell_sums_alone", "cell_sums_alone_replace_one", "cell_sums_alone_gaussian"),
+        *("cell_moments", "cell_moments_middle"),
     ),
     "weighted_sums": ("weighted_sums", "weighted_sums_replace_one", "weighted_counts"),
     "noise": (

@@ -1,11 +1,12 @@
-"""Noisy counts, sums and means by region and sex beside OpenDP, PipelineDP, SmartNoise SQL and Tumult Analytics.
+"""Noisy counts, sums, means and variances by region and sex beside OpenDP, PipelineDP, SmartNoise SQL and Tumult.
 
     python -m benchmarks.statistics --data DIR [--peers DIR] [--kept DIR]
 
 `--data DIR` (or SUDARE_BENCHMARK_DATA) holds adult/ and nist_acs/; `--peers DIR` (or SUDARE_BENCHMARK_PEERS) one
 environment a peer. All get the same rows, keys, bounds and epsilon; the unit is one row, added or removed. Errors are
-root mean squares over cells and repeats, against the exact statistics of the clipped values. Three modes: a sum
-alone, a mean alone, and count, sum and mean together, each with all of epsilon. The best peer is chosen row by row.
+root mean squares over cells and repeats, against the exact statistics of the clipped values. Four modes: a sum alone,
+a mean alone, a variance alone, and count, sum and mean together, each with all of epsilon. The best peer is chosen
+row by row. Of the peers PipelineDP alone gives variances of groups; OpenDP's are of data whose size is known.
 
 A row holds where our error is no larger than the best peer's, up to three standard errors of their ratio; `verdict`
 says whether it is smaller, larger, or not to be told apart. Of a sum alone both errors are known by formula too: all
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 from benchmarks._statistics_data import Measured, tables
 from benchmarks._statistics_peers import Answers, answers
 from benchmarks.results import Row, Setting, machine, write
+from contracts.domains.value_sums import LoneSum, may_stand_alone
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import RandomBytes, SeededBytes
 
@@ -42,12 +44,15 @@ EQUAL: Final = 1.001
 QUESTIONS: Final = (
     ("sum", "sum"),
     ("mean", "mean"),
+    ("variance", "variance"),
     ("together", "count"),
     ("together", "sum"),
     ("together", "mean"),
 )
-TITLES: Final = {"sum": "alone", "mean": "alone", "together": "of count, sum and mean together"}
+TITLES: Final = {"sum": "alone", "mean": "alone", "variance": "alone", "together": "of count, sum and mean together"}
 Floats = NDArray[np.float64]
+Released = dict[str, dict[str, Floats]]
+"""Mode -> statistic -> shape (repeats, cells)."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ def ours(
     epsilon: Fraction,
     source: RandomBytes,
 ) -> dict[str, Floats]:
-    """Release counts, sums and means of each cell from one draw, whatever is asked for.
+    """Release counts, sums and means of each cell from one draw.
 
     With v = (clip(x) - low) / step in 0..width, above = sum of v and below = sum of (width - v): a row changes both
     by width in all, so noise of inverse scale epsilon / width on each is epsilon-DP.
@@ -124,12 +129,53 @@ def ours(
     }
 
 
-def _ours_repeated(table: Measured, epsilon: str) -> dict[str, Floats]:
-    """Release a table many times, each time with noise of its own."""
-    shape = REPEATS, len(table.cells)
+def sum_alone(sums: NDArray[np.int64], *, reach: int, epsilon: Fraction, source: RandomBytes) -> Floats:
+    """Release the sum of each cell by itself: a row changes it by `reach` at most; shape as `sums`.
+
+    Privacy: epsilon-DP under add/remove of one row.
+    """
+    noise = discrete_laplace(sums.size, inverse_scale=epsilon / reach, source=source)
+    return (sums + noise.reshape(sums.shape)).astype(np.float64)
+
+
+def variances(
+    moments: NDArray[np.int64], *, width: int, whole: int, epsilon: Fraction, source: RandomBytes
+) -> Floats:
+    """Release the variance of each cell from its moments: a row changes them by `whole` in all.
+
+    Formula: width^2 (a c - b^2 / 4) / (a + b + c)^2 of noisy numbers, none below 0; from 0 to width^2 / 4.
+
+    Args:
+        moments: exact, shape (..., cells, 3).
+        width: the number of steps from the lower clip to the upper one.
+        whole: the steps that a row hands out.
+        epsilon: of the whole query.
+        source: uniform bytes.
+    Returns:
+        Floats: shape (..., cells); half of the largest where all numbers are 0.
+    Privacy: epsilon-DP under add/remove of one row.
+    """
+    noise = discrete_laplace(moments.size, inverse_scale=epsilon / whole, source=source).reshape(moments.shape)
+    parts = np.maximum(moments + noise, 0).astype(np.float64)
+    total = parts.sum(axis=-1)
+    low, between, high = np.moveaxis(parts / np.where(total > 0, total, 1.0)[..., None], -1, 0)
+    return np.where(total > 0, np.clip(low * high - between**2 / 4, 0.0, 0.25), 0.125) * float(width) ** 2
+
+
+def _ours_repeated(table: Measured, epsilon: str) -> Released:
+    """Release a table many times, each time with noise of its own; a sum alone in the form that the product takes."""
+    shape, exactly = (REPEATS, len(table.cells)), Fraction(epsilon)
     above, below = (np.broadcast_to(values, shape) for values in (table.above, table.below))
     bounds = {"low": table.low, "high": table.high, "width": table.width}
-    return ours(above, below, **bounds, epsilon=Fraction(epsilon), source=SeededBytes(SEED))
+    joint = ours(above, below, **bounds, epsilon=exactly, source=SeededBytes(SEED))
+    found = dict.fromkeys(("sum", "mean", "together"), joint)
+    if may_stand_alone(table.lattice, 1):
+        sums = np.broadcast_to(table.above + table.low * table.counts, shape)
+        terms = {"epsilon": exactly, "source": SeededBytes(SEED)}
+        found["sum"] = {"sum": sum_alone(sums, reach=LoneSum(table.lattice).reach, **terms)}
+    moments, source = np.broadcast_to(table.moments, (*shape, 3)), SeededBytes(SEED)
+    terms = {"width": table.width, "whole": table.form.whole}
+    return found | {"variance": {"variance": variances(moments, **terms, epsilon=exactly, source=source)}}
 
 
 def _error(noisy: Floats, exact: Floats) -> Error:
@@ -142,17 +188,18 @@ def _error(noisy: Floats, exact: Floats) -> Error:
 
 
 def _row(
-    table: Measured, epsilon: str, question: tuple[str, str], released: Mapping[str, Floats], found: Sequence[Answers]
+    table: Measured, epsilon: str, question: tuple[str, str], released: Released, found: Sequence[Answers]
 ) -> Row:
     """Compare one statistic, asked for in one way, with the best peer's."""
     mode, statistic = question
-    exact, mine = table.exact[statistic], _error(released[statistic], table.exact[statistic])
+    exact, mine = table.exact[statistic], _error(released[mode][statistic], table.exact[statistic])
     theirs = {
         name: _error(values, exact) for asked in found for name, values in asked.of(mode, epsilon, statistic).items()
     }
-    settings = _settings(table, epsilon, mode, found) | {"expected": _expected(table, epsilon).get(statistic)}
+    settings = _settings(table, epsilon, mode, found)
+    settings |= {"expected": _alone(table, epsilon) if mode == "sum" else _expected(table, epsilon).get(statistic)}
     what = f"{table.name}, epsilon {epsilon}: RMSE of the {statistic} {TITLES[mode]}"
-    unit = "rows" if statistic == "count" else table.unit
+    unit = {"count": "rows", "variance": f"{table.unit}²"}.get(statistic, table.unit)
     if not theirs:
         return Row(what, mine.size, unit, settings=settings)
     best = min(theirs, key=lambda name: theirs[name].size)
@@ -161,7 +208,7 @@ def _row(
     least, holds = theirs[best].size, settings["verdict"] != "larger"
     target: float | str = least
     if mode == "sum":
-        target = f"by formula {_laplace_error(table, epsilon):.5g}, ours {_expected(table, epsilon)['sum']:.5g}"
+        target = f"by formula {_laplace_error(table, epsilon):.5g}, ours {_alone(table, epsilon):.5g}"
     return Row(what, mine.size, unit, target, holds, peer=f"{best}: {least:.4g}", settings=settings)
 
 
@@ -182,12 +229,20 @@ def _written(error: float) -> Setting:
 
 def _expected_ratio(table: Measured, epsilon: str) -> float:
     """Return our sum's error over that of Laplace noise on the sum itself."""
-    return _expected(table, epsilon)["sum"] / _laplace_error(table, epsilon)
+    return _alone(table, epsilon) / _laplace_error(table, epsilon)
 
 
 def _laplace_error(table: Measured, epsilon: str) -> float:
     """Return the error of a sum alone as all peers release it: its largest summand is its sensitivity."""
     return sqrt(2) * max(abs(table.low), abs(table.high)) / float(epsilon)
+
+
+def _alone(table: Measured, epsilon: str) -> float:
+    """Return the error of a sum that is asked for by itself, in the form that the product takes."""
+    if not may_stand_alone(table.lattice, 1):
+        return _expected(table, epsilon)["sum"]
+    r = exp(-float(epsilon) / LoneSum(table.lattice).reach)
+    return sqrt(2 * r) / (1 - r)
 
 
 def _expected(table: Measured, epsilon: str) -> dict[str, float]:

@@ -5,7 +5,9 @@
 2,000 releases are simulated for each size of a cell, each distribution of values, each noise. A row names the worst
 coverage over all of them: with a coverage of 95 % it is below `FLOOR` with probability 1e-6 in the whole table. The
 oracle knows the number of rows: its interval of a mean or a ratio is that of the noise over the true size. Its length
-is compared where it is shorter than half the clip, in the median over releases.
+is compared where it is shorter than half the clip, in the median over releases. Of a variance the oracle knows mean
+and variance too, for the noise's weights; it is compared where its interval is shorter than half, and than a quarter,
+of all that is possible.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from benchmarks.results import Row, Setting, machine, write
+from contracts.domains.addends import Addends
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_sums import LoneSum, moments_of
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistics import StatisticsTable
 from privacy.accounting.events import CountNoise
@@ -39,6 +43,8 @@ NOISES: Final = ("laplace", "gaussian")
 INCOME: Final = ValueLattice("income", Decimal(0), Decimal(1000), Decimal(1), counts_missing=False)
 HOURS: Final = ValueLattice("hours", Decimal(0), Decimal(100), Decimal(1), counts_missing=False)
 TREE: Final = ValueTree(INCOME, Decimal(10))
+MOMENTS: Final = moments_of(INCOME, 1)
+BALANCE: Final = LoneSum(ValueLattice("balance", Decimal(-300), Decimal(700), Decimal(1), counts_missing=False))
 TABLE: Final = StatisticsTable.model_validate(
     {
         "by": [],
@@ -51,20 +57,33 @@ TABLE: Final = StatisticsTable.model_validate(
         ],
     }
 )
+SPREAD: Final = StatisticsTable.model_validate(
+    {"by": [], "of": ["count", {"sum": "income"}, {"mean": "income"}, {"variance": "income"}, {"sd": "income"}]}
+)
+ALONE: Final = StatisticsTable.model_validate({"by": [], "of": [{"sum": "balance"}]})
 FLOOR: Final = float(binom.ppf(1e-6 / 1000, RELEASES, 0.95)) / RELEASES
 MOST_LENGTH: Final = 1.3
 VALUES: Final = ("uniform", "heavy zeros", "all alike", "at both ends")
+SHAPES: Final = (*VALUES, "all at the lower end", "two points", "near the upper end")
 
 
 def main() -> None:
     """Simulate, and write results/statistics_intervals.json."""
     settings: dict[str, Setting] = machine("numpy", "scipy")
-    settings |= {"releases": RELEASES, "sizes": ", ".join(map(str, SIZES)), "values": ", ".join(VALUES)}
-    settings |= {"epsilon": "0.1 and 1, over three draws", "floor": f"{FLOOR:.4f}, which 95 % keeps but for 1e-6"}
+    settings |= {"releases": RELEASES, "sizes": ", ".join(map(str, SIZES)), "values": ", ".join(SHAPES)}
+    settings |= {
+        "epsilon": "0.1 and 1, over three draws; of moments and of sums alone for one",
+        "floor": f"{FLOOR:.4f}, which 95 % keeps but for 1e-6",
+    }
     covered: dict[str, list[float]] = {}
     lengths: dict[str, list[float]] = {}
     for noise, epsilon, size, values in product(NOISES, EPSILONS, SIZES, VALUES):
         for name, share, ratio in _simulated(noise, epsilon, size, values):
+            covered.setdefault(name, []).append(share)
+            lengths.setdefault(name, []).extend([] if ratio is None else [ratio])
+    for noise, epsilon, size, values in product(NOISES, EPSILONS, SIZES, SHAPES):
+        terms = noise, epsilon, size, values
+        for name, share, ratio in (*_spread(*terms), *_alone(*terms)):
             covered.setdefault(name, []).append(share)
             lengths.setdefault(name, []).extend([] if ratio is None else [ratio])
     rows = []
@@ -100,6 +119,45 @@ def _simulated(noise: str, epsilon: Fraction, size: int, values: str) -> Iterato
         yield name, float(np.mean((low <= value + 1e-9) & (value - 1e-9 <= high))), length
 
 
+def _noisy(exact: NDArray[np.int64], noise: str, epsilon: Fraction, addends: Addends) -> NoisyNumbers:
+    """Return many draws of the numbers of one cell."""
+    event = cell_sum_event(_noise(noise, epsilon), addends, **_RELATION)
+    noisy = np.tile(exact, (RELEASES, 1))
+    noisy = noisy + SampledNoise(SecureBytes()).integers(noisy.size, event=event).reshape(noisy.shape)
+    return NoisyNumbers(noisy, event, addends)
+
+
+def _spread(noise: str, epsilon: Fraction, size: int, values: str) -> Iterator[tuple[str, float, float | None]]:
+    """Yield the same for all that is said of moments; the charge is this draw's."""
+    random = np.random.default_rng([size, SHAPES.index(values)])
+    income, width = _offsets(values, size, INCOME.width, random), INCOME.width
+    parts = [((width - income) ** 2).sum(), (2 * income * (width - income)).sum(), (income**2).sum()]
+    drawn = _noisy(np.array(parts) * (MOMENTS.whole // width**2), noise, epsilon, MOMENTS)
+    found = table_values(SPREAD, {"income": drawn}, np.zeros(RELEASES, dtype=np.bool_))
+    mean, variance = income.mean() / width, income.var() / width**2
+    true = {"count": size, "sum_income": income.sum(), "mean_income": income.mean()}
+    true |= {"variance_income": income.var(), "sd_income": income.std()}
+    weights = [mean**2 - variance, mean * (1 - mean) + variance, (1 - mean) ** 2 - variance]
+    oracle = 2 * quantile(drawn.event, weights, 0.95) / (size * MOMENTS.whole) * width**2
+    for name, value in true.items():
+        low, high = found[f"{name}_low"], found[f"{name}_high"]
+        share, told = float(np.mean((low <= value + 1e-6) & (value - 1e-6 <= high))), f"{name}, drawn with moments"
+        yield told, share, None
+        for part, most in (("half", 8), ("a quarter", 16)) if name == "variance_income" else ():
+            ratio = float(np.median(high - low)) / oracle
+            yield f"{told}, where the oracle's is below {part}", share, ratio if oracle < width**2 / most else None
+
+
+def _alone(noise: str, epsilon: Fraction, size: int, values: str) -> Iterator[tuple[str, float, float | None]]:
+    """Yield the same for a sum alone."""
+    random = np.random.default_rng([size, SHAPES.index(values)])
+    true = int((_offsets(values, size, BALANCE.lattice.width, random) + BALANCE.low_steps).sum())
+    drawn = _noisy(np.array([true]), noise, epsilon, BALANCE)
+    found = table_values(ALONE, {"balance": drawn}, np.zeros(RELEASES, dtype=np.bool_))
+    low, high = found["sum_balance_low"], found["sum_balance_high"]
+    yield "sum_balance, drawn alone", float(np.mean((low <= true) & (true <= high))), None
+
+
 def _oracle(name: str, value: float, size: int, hours: float, events: dict[str, CountNoise]) -> float | None:
     """Return the length of the oracle's interval; None where it is no shorter than half the clip, or is none."""
     own = events["income"]
@@ -126,6 +184,12 @@ def _offsets(values: str, size: int, width: int, random: np.random.Generator) ->
         return np.where(random.random(size) < 0.9, 0, drawn)
     if values == "all alike":
         return np.full(size, width // 3)
+    if values == "all at the lower end":
+        return np.zeros(size, np.int64)
+    if values == "two points":
+        return np.where(drawn < width // 5, 9 * width // 10, 19 * width // 20)
+    if values == "near the upper end":
+        return width - drawn // 100
     return np.where(drawn < width // 2, 0, width) if values == "at both ends" else drawn
 
 

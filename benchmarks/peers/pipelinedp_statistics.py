@@ -1,7 +1,8 @@
 """PipelineDP over PyDP: `DPEngine.aggregate` with public partitions and Laplace noise.
 
 A mean is a count and a sum of differences from the middle of the range, half of epsilon each, and it gives count and
-sum with it, so that all three cost no more than the mean. Each row is its own privacy unit, so that the bounds on
+sum with it, so that all three cost no more than the mean. A variance adds a sum of squared differences, a third of
+epsilon each. Each row is its own privacy unit, so that the bounds on
 contributions hold already, as the engine is told.
 """
 
@@ -16,7 +17,12 @@ import repeated_query
 from pipeline_dp import Metrics
 from repeated_query import Ask, Cell, Grouped, Noisy
 
-METRICS = {"sum": [Metrics.SUM], "mean": [Metrics.MEAN], "together": [Metrics.COUNT, Metrics.SUM, Metrics.MEAN]}
+METRICS = {
+    "sum": [Metrics.SUM],
+    "mean": [Metrics.MEAN],
+    "variance": [Metrics.VARIANCE],
+    "together": [Metrics.COUNT, Metrics.SUM, Metrics.MEAN],
+}
 
 
 def connect(table: Grouped) -> Ask:

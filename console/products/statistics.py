@@ -11,9 +11,11 @@ from rich.console import Console
 from console.products.fitted import BASE_MEGABYTES, BASE_SECONDS
 from console.render import table
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.reading.scalars import plain_text
 from contracts.release.spec import ReleaseSpec
+from contracts.release.statistic_forms import SPREADS
 from contracts.release.statistics import StatisticsProduct, statistics_product
 from privacy.statistics.expected_errors import ExpectedError, clip_costs, expected_errors
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
@@ -91,8 +93,10 @@ def _draw_object(draw: StatisticsDraw) -> dict[str, Any]:
     if isinstance(addends, ValueTree):
         nodes = addends.level_nodes[0] + addends.lattice.counts_missing
         deviation = (nodes * draw.variance) ** 0.5
-    elif isinstance(addends, ValueLattice):
-        deviation = (addends.parts * draw.variance) ** 0.5 / addends.width
+    elif isinstance(addends, LoneSum):
+        deviation = draw.variance**0.5 / addends.reach
+    elif isinstance(addends, ValueLattice | ValueMoments):
+        deviation = (addends.parts * draw.variance) ** 0.5 / addends.whole
     else:
         deviation = draw.variance**0.5
     if draw.weight is not None:
@@ -154,5 +158,5 @@ def _of_rows(error: dict[str, Any]) -> str:
 def _within(error: dict[str, Any]) -> str:
     """Write a half width; of a mean that nothing tells of that it is the whole clip."""
     if "clip" in error and 2 * error["half_width_95"] >= error["clip"]:
-        return "the whole clip"
+        return "all that is possible" if error["statistic"].partition("_")[0] in SPREADS else "the whole clip"
     return f"±{error['half_width_95']:,.4g}{' in rank' if 'ranks' in error else ''}"

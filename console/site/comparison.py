@@ -160,12 +160,10 @@ def _differences(one: Folder, other: Folder, name: str) -> list[dict[str, Any]]:
 
 def _intervals(names: list[str]) -> list[tuple[str, str, str]]:
     """Return which columns are a number with the ends of its interval: of statistics several, else one."""
-    if NEAR_ZERO in names:
-        found = [(name, f"{name}_low", f"{name}_high") for name in names]
-    else:
-        counts = [name for name in names if name in ("count", "noisy")]
-        found = [(name, "lower", "upper") for name in counts[:1]]
-    return [columns for columns in found if set(columns) <= set(names)]
+    found = [(name, f"{name}_low", f"{name}_high") for name in names]
+    found = [columns for columns in found if set(columns) <= set(names)]
+    counts = [(name, "lower", "upper") for name in names if name in ("count", "noisy")]
+    return found or [columns for columns in counts[:1] if set(columns) <= set(names)]
 
 
 def _difference(
@@ -189,7 +187,7 @@ def _difference(
         | {"moved": bool(moved[cell])}
         for place, cell in enumerate(order)
     ]
-    told = {"file": name, "statistic": columns[0] if NEAR_ZERO in first.column_names else ""}
+    told = {"file": name, "statistic": "" if columns[1] == "lower" else columns[0]}
     return {**told, "cells": first.num_rows, "moved": int(moved.sum()), "columns": labels, "rows": rows}
 
 

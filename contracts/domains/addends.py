@@ -1,4 +1,4 @@
-"""Addends: what is added up for each cell. Values on a lattice, counts in a tree, or weights of rows alone."""
+"""Addends: what is added up for each cell. Values on a lattice, their moments, counts in a tree, or weights alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from contracts.domains.value_lattices import WIDEST, ValueLattice, coarser_step, lattice_problems
+from contracts.domains.value_sums import LoneSum, ValueMoments, form_problems
 from contracts.domains.value_trees import ValueTree
 from contracts.reading.scalars import Problem, plain_text
 
@@ -61,13 +62,16 @@ class WeightedCount:
         return {**self.weight.to_json(), "counts_rows": True}
 
 
-Addends = ValueLattice | ValueTree | WeightedCount
+Addends = ValueLattice | LoneSum | ValueMoments | ValueTree | WeightedCount
+"""What is added up, or counted, by cell."""
 
 
 def addend_problems(addends: Addends, rows_per_unit: int) -> list[Problem]:
     """List what is wrong with the lattices of addends, weights included, or with the steps of a unit together."""
     lattice = addends.lattice
     problems = lattice_problems(lattice.low, lattice.high, lattice.step, rows_per_unit)
+    if isinstance(addends, LoneSum | ValueMoments) and not problems:
+        problems = form_problems(addends, rows_per_unit)
     weight = addends.weight if isinstance(addends, WeightedCount) else lattice.weight
     return problems if weight is None or problems else weighted_problems(addends, weight, rows_per_unit)
 

@@ -63,6 +63,11 @@ class ValueLattice:
         return int((Fraction(self.high) - Fraction(self.low)) / Fraction(self.step))
 
     @property
+    def whole(self) -> int:
+        """Steps that each row hands out."""
+        return self.width
+
+    @property
     def lattice(self) -> ValueLattice:
         """Itself, as a tree of counts has a lattice."""
         return self

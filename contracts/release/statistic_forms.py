@@ -9,13 +9,15 @@ from typing import Any, Final
 from contracts.reading.scalars import Problem, plain_text, refuse, show
 
 COUNT: Final = "count"
-OF_A_COLUMN: Final = ("sum", "mean")
+SPREADS: Final = ("variance", "sd")
+OF_A_COLUMN: Final = ("sum", "mean", *SPREADS)
 RATIO: Final = "ratio"
 RATIO_FORM: Final = "{ratio: {sum: COLUMN}, over: {sum: COLUMN}}"
 QUANTILES: Final = "quantiles"
 QUANTILES_FORM: Final = "{quantiles: [0.1, 0.5, 0.9], of: COLUMN}"
 FORMS: Final = (
-    "count, {sum: COLUMN} or {mean: COLUMN}, each with `clip:` and `step:` if wanted, or "
+    "count, {sum: COLUMN}, {mean: COLUMN}, {variance: COLUMN} or {sd: COLUMN}, each with `clip:` and `step:` if "
+    "wanted, or "
     f"{RATIO_FORM}, or {QUANTILES_FORM}"
 )
 _FINEST_SHARE: Final = 6

@@ -23,6 +23,7 @@ from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.domain_terms import Frozen
 from contracts.domains.text import KeyColumn
 from contracts.domains.value_lattices import ValueLattice, usual_step
+from contracts.domains.value_sums import LoneSum, may_stand_alone, moments_of
 from contracts.domains.value_trees import ValueTree, tree_key, usual_resolution
 from contracts.reading.scalars import (
     Amount,
@@ -48,6 +49,7 @@ from contracts.release.statistic_forms import (
     QUANTILES_FORM,
     RATIO,
     RATIO_FORM,
+    SPREADS,
     form_remedy,
     quantiles_schema,
     read_quantiles,
@@ -74,7 +76,7 @@ class Statistic(Frozen):
     unit in which values are added up, to which they are rounded.
     """
 
-    what: Literal["count", "sum", "mean", "ratio", "quantiles"]
+    what: Literal["count", "sum", "mean", "variance", "sd", "ratio", "quantiles"]
     column: Label | None = None
     clip: BoundPair | None = None
     step: Bound | None = None
@@ -299,9 +301,20 @@ class StatisticsTable(Frozen):
         """Return what is drawn under each of these names."""
         terms = (term for each in self.of if each.what != QUANTILES for term in each.terms)
         summed = {term.column for term in terms}
-        sums = [each for each in self.lattices(contract) if each.column in summed]
+        sums = [self._form(each, contract) for each in self.lattices(contract) if each.column in summed]
         counted = None if self.survey_weight is None else WeightedCount(self.survey_weight.lattice(contract))
         return tuple(zip(self.draw_keys, (*sums, *self.trees(contract)) or (counted,), strict=True))
+
+    def _form(self, lattice: ValueLattice, contract: Contract) -> Addends:
+        """Return how a column is added up: as its statistics need, a sum alone where nothing asks for a count."""
+        rows = contract.unit.max_rows_per_unit * lattice.most_weight
+        asked = {each.what for each in self.of if lattice.column in {term.column for term in each.terms}}
+        if asked & set(SPREADS):
+            return moments_of(lattice, rows)
+        counted = any(each.what == COUNT for each in self.of)
+        alone = not counted and lattice.weight is None and asked <= {"sum", QUANTILES}
+        alone = alone and may_stand_alone(lattice, rows)
+        return LoneSum(lattice) if alone else lattice
 
 
 class StatisticsProduct(ProductSpec):

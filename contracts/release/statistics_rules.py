@@ -13,7 +13,7 @@ from contracts.errors import Finding
 from contracts.reading.scalars import FieldPath, Problem, nearest, word_list
 from contracts.release.private_keys import key_problems
 from contracts.release.spec import ReleaseSpec
-from contracts.release.statistic_forms import QUANTILES, RATIO
+from contracts.release.statistic_forms import QUANTILES, RATIO, SPREADS
 from contracts.release.statistics import Statistic, StatisticsProduct, StatisticsTable, statistics_product
 from contracts.release.survey_weight import survey_weight_problems
 from contracts.release.synthetic import MEASURED_COLUMNS
@@ -127,6 +127,12 @@ def _lattice_problems(table: StatisticsTable, contract: Contract) -> Iterator[Pr
             found = f"a ratio with {lattice.column!r} from {lattice.low}"
             remedy = f"write clip: [0, {lattice.high}] beside it" if lattice.high > 0 else "publish the two sums"
             yield Problem(found, "clips from 0 on, of both sums", remedy, ("of", ratios[lattice.column]))
+        spread = next((each for each in table.of if each.what in SPREADS and each.column == lattice.column), None)
+        if spread is not None and lattice.column in ratios:
+            found = f"a {spread.what} and a ratio of {lattice.column!r} in one table"
+            yield Problem(
+                found, "one of them", "put the other into a table of its own", ("of", table.of.index(spread))
+            )
         if sound:
             yield from _resolution_problems(table, lattice, cells)
             yield from _weighted_problems(lattice, own, contract.unit.max_rows_per_unit)

@@ -8,6 +8,8 @@ For sums the handle has two or three whole numbers a cell [steps of the lattice,
 
 One row hands out `width` steps in all, so that counts, sums and means of a column come of one draw. With a survey
 weight it hands out each of its steps as often as its weight says [steps of the lattice, times steps of the weight].
+One row hands out `width` steps in all, so that counts, sums and means of a column come of one draw. A sum alone has
+one number a cell, and moments three or four, of which a row hands out `whole` steps (`contracts.domains.value_sums`).
 
 For quantiles it has the counts of all nodes of a tree (`contracts.domains.value_trees`) [rows]. A row with a value
 is in one node of each level; one without is counted once, beside the nodes. Rows that are weighed count as often as
@@ -26,13 +28,14 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.addends import Addends
+from contracts.domains.value_sums import LoneSum
 from privacy.accounting.events import CountNoise
 from privacy.marginals.sensitivity import Noise, marginal_moves, moved_noise
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class PrivateCellSums:
-    """The exact sums, or the tree of counts, of a column by the cells of a clique; not to be seen.
+    """The exact sums, moments or tree of counts of a column by the cells of a clique; not to be seen.
 
     Args:
         clique: the columns that rows are grouped by; empty for one sum over all rows.
@@ -67,10 +70,15 @@ def cell_sum_event(noise: Noise, addends: Addends, *, adjacency: Adjacency, rows
 
     Of sums it is that of a marginal whose rows weigh `width`: one row moves up to three numbers of one cell by
     `width` steps together, and no such change is worse than one number that moves by all of them
-    (docs/derivations.md, section 2). Of a tree it is that of a marginal for each level, with one noise: the nodes of
-    a level are the cells of a marginal, whose worst change is known. A row without a value moves a number that no
-    other row of its cell moves, as if the first level had one more node, and nothing of the other levels. A row of
-    weight w moves each of its numbers w times as far, so that a move is times the largest weight.
+    (docs/derivations.md, section 2). Of moments it is the same with `whole`. Of a sum alone one row moves one number
+    by at most `reach` steps, up or down.
+
+    Of a tree it is that of a marginal for each level, with one noise: the nodes of a level are the cells of a
+    marginal, whose worst change is known. A row without a value moves a number that no other row of its cell moves,
+    as if the first level had one more node, and nothing of the other levels. A row of weight w moves each of its
+    numbers w times as far, so that a move is times the largest weight.
     """
     moves = marginal_moves(adjacency, rows_per_unit)
+    if isinstance(addends, LoneSum) and addends.both_signs:
+        moves = (sum(moves),)  # an old row and a new one may move one number the same way
     return moved_noise(noise, tuple(move * each for each in addends.row_moves for move in moves))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.domains.value_sums import ValueMoments
 from contracts.domains.value_trees import ValueTree
 
 if TYPE_CHECKING:
@@ -121,6 +122,43 @@ def sum_offsets(
     rows = dict(zip(weights, spread[: len(weights)], strict=True))
     sums = iter(spread[len(weights) :])
     return {pair: (next(sums), next(sums), rows[pair[1]]) for pair in names}
+
+
+def sum_moments(
+    path: Path, clique: ColumnNames, shape: tuple[int, ...], moments: ValueMoments, *, threads: int
+) -> NDArray[np.int64]:
+    """Add up the moments of a column by the cells of one marginal, in one scan; private, for handles alone.
+
+    Args:
+        path: the snapshot file, with its table `codes`.
+        clique: the columns; none for one cell of all rows.
+        shape: cells along each column.
+        moments: over offsets: 0 for a missing value, else the offset plus 1.
+        threads: threads that DuckDB may use.
+    Returns:
+        Sums, int64, shape (cells, moments.parts); each row as often as its weight says.
+    Privacy: exact sums; nothing of them may leave but through a grant.
+    """
+    import duckdb  # as above
+
+    stored, width, whole = _quoted(moments.lattice.name), moments.lattice.width, moments.whole
+    square, weight = width * width, moments.weight
+    weighed = "1" if weight is None else _weight_sql(weight.name)
+    ends = [
+        # Squares of 10^9 steps, times as many, need more than 64 bits.
+        f"sum(({away}::HUGEINT * {away} * {whole}) // {square} * {weighed}) FILTER ({stored} > 0)"
+        for away in (f"({width + 1} - {stored}::BIGINT)", f"({stored}::BIGINT - 1)")
+    ]
+    rows_sql = _weighed_rows(None if weight is None else weight.name)
+    counts = [rows_sql, f"{rows_sql.removesuffix('::BIGINT')} FILTER ({stored} > 0)"]
+    terms = ", ".join(f"coalesce({each}, 0)::BIGINT" for each in [*counts, *ends])
+    query = f"SELECT {_cell_sql(clique, shape)}, {terms} FROM codes GROUP BY 1"
+    with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
+        found = connection.execute(query).to_arrow_table()
+    cells, *counted = (np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns)
+    rows, valued, at_low, at_high = (_spread(cells, values, prod(shape)) for values in counted)
+    parts = [at_low, whole * valued - at_low - at_high, at_high, whole * (rows - valued)]
+    return np.stack(parts[: moments.parts], axis=-1)
 
 
 def count_leaves(

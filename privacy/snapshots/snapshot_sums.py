@@ -1,6 +1,7 @@
 """Sums of a snapshot: handles on sums of columns by cell, and on trees of counts, read when a grant opens them.
 
-All sums over the same cells are added up in one scan, when the first of them is opened; each tree takes its own.
+All sums over the same cells are added up in one scan, when the first of them is opened; each tree, and each
+column whose moments are wanted, takes its own.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.private_table import PrivateTable
-from privacy.snapshots.shared_scan import count_leaves, sum_offsets
+from privacy.snapshots.shared_scan import count_leaves, sum_moments, sum_offsets
 
 
 class SnapshotSums:
@@ -57,7 +59,7 @@ class SnapshotSums:
         """
         shape = self._contract.shape(clique)
         known: dict[ValueLattice, NDArray[np.int64]] = {}
-        together = tuple(each for each in addends if isinstance(each, ValueLattice))
+        together = tuple(each.lattice for each in addends if isinstance(each, ValueLattice | LoneSum))
         mark = self._table.keyed_hash, self._table.contract_digest
         read = partial(self._of, clique, shape, together, known)
         return tuple(PrivateCellSums(clique, shape, each, *mark, read) for each in addends)
@@ -70,12 +72,19 @@ class SnapshotSums:
         known: dict[ValueLattice, NDArray[np.int64]],
         wanted: Addends,
     ) -> NDArray[np.int64]:
-        """Return the exact numbers of a lattice, a tree or a weight; the handle names its own."""
+        """Return the exact numbers of what is added up; the handle names its own."""
         if isinstance(wanted, ValueTree):
             return self._tree(clique, shape, wanted)
         if isinstance(wanted, WeightedCount):
             # A weight is its own distance from 0, and a missing one adds nothing.
             return self._summed(clique, shape, (wanted.weight,), wanted.weight, known)[..., :1]
+        if isinstance(wanted, ValueMoments):
+            found = sum_moments(self._table.path, clique, shape, wanted, threads=self._threads)
+            return found.reshape(*shape, wanted.parts)
+        if isinstance(wanted, LoneSum):
+            parts = self._summed(clique, shape, together, wanted.lattice, known)
+            above, valued = parts[..., :1], (parts[..., :1] + parts[..., 1:2]) // wanted.lattice.width
+            return np.asarray(above + wanted.low_steps * valued, dtype=np.int64)
         return self._summed(clique, shape, together, wanted, known)
 
     def _tree(self, clique: Clique, shape: tuple[int, ...], tree: ValueTree) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ the rows.
 What is known of every true table (counts are not negative) cuts the intervals: it takes away only what is false, so
 they cover as often as before. Intervals are widened by what floats round. They hold per cell, not for all together.
 
-A cell's variance, by the same route, would take a second pair of sums in the draw, of v^2 and of width^2 - v^2.
+A cell's variance takes a third number in the draw (`privacy.statistics.moments`).
 """
 
 from __future__ import annotations
@@ -116,6 +116,28 @@ def estimate_sums(
     least = 0.0 if low >= 0 else -np.inf
     most = 0.0 if high <= 0 else np.inf
     return _weighted([above, below], weights, event, confidence, least=least, most=most)
+
+
+def estimate_lone_sums(
+    sums: NDArray[np.int64], positive: bool, negative: bool, *, step: Fraction, event: CountNoise, confidence: float
+) -> Estimates:
+    """Estimate the sum of the clipped values per cell where it was drawn alone.
+
+    Args:
+        sums: the noisy sums, int64 [lattice steps].
+        positive, negative: whether no value is below 0, or above.
+        step: what a step is [units of the column].
+        event: the noise of each sum [lattice steps].
+        confidence: how often an interval covers the true sum, in (0, 1).
+    Returns:
+        Estimates: unbiased values; intervals cut at 0 where the clip has one sign [units of the column].
+    Raises:
+        ValueError: sums that are not int64, confidence outside (0, 1).
+    Privacy: post-processing.
+    """
+    _check([sums], 1)
+    least, most = 0.0 if positive else -np.inf, 0.0 if negative else np.inf
+    return _weighted([sums], [float(step)], event, confidence, least=least, most=most)
 
 
 def estimate_means(

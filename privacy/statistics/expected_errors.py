@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from math import floor, log10
+from math import floor, log10, sqrt
 from typing import Final
 
 from contracts.domains.addends import Addends
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
-from contracts.release.statistic_forms import COUNT
+from contracts.release.statistic_forms import COUNT, SPREADS
 from contracts.release.statistics import Statistic, StatisticsTable
 from privacy.marginals.sensitivity import moved_noise
 from privacy.marginals.uncertainty import half_width, variance
@@ -20,6 +21,7 @@ from privacy.statistics.noise_quantiles import even_quantile, mixed_quantile, qu
 from privacy.statistics.plan import StatisticsDraw
 from privacy.statistics.quantiles import rank_bounds, tree_count_error
 from privacy.statistics.table_values import CONFIDENCE, MOST_AVERAGED, count_terms
+from privacy.statistics.variances import LARGEST
 
 SIZES: Final = (100, 1000, 10_000)
 """Rows of a cell for which the interval of a mean is foretold: it depends on them."""
@@ -33,8 +35,9 @@ class ExpectedError:
         statistic: its column in the published file.
         rows: rows with a value in a cell, for a mean or a ratio; None where they do not matter. Where rows are
             weighed, the sum of their weights.
-        half_width: of the interval; of a mean in the middle of its clip, where it is widest [the statistic's units].
-        clip: the length of a mean's clip: an interval is no longer; None of others.
+        half_width: of the interval; of a mean in the middle of its clip, where it is widest; of a variance with
+            values spread evenly over the clip [the statistic's units].
+        clip: the length of a mean's clip, or of all that a variance may be: no interval is longer; None of others.
         ranks: whether the half width is one of ranks, as of a quantile: how many rows further up or down the value
             may stand. How far apart these values are depends on the data.
         weighed: whether rows have a survey weight: then ranks and counts are sums of weights.
@@ -91,6 +94,8 @@ def _with_weight(draw: StatisticsDraw, weight: ValueLattice, share: Fraction) ->
     addends = draw.addends
     if isinstance(addends, ValueTree):
         changed: Addends = replace(addends, lattice=replace(addends.lattice, weight=weight))
+    elif isinstance(addends, ValueMoments):
+        changed = replace(addends, lattice=replace(addends.lattice, weight=weight))
     else:
         changed = replace(addends, weight=weight)  # type: ignore[type-var, assignment]
     return replace(draw, addends=changed, event=event, variance=variance(event))
@@ -113,6 +118,13 @@ def _errors_in_steps(table: StatisticsTable, draws: Sequence[StatisticsDraw]) ->
         if isinstance(draw.addends, ValueTree):
             found += _rank_errors(each, draw.addends, draw)
             continue
+        if isinstance(draw.addends, LoneSum):
+            margin = quantile(draw.event, [float(draw.addends.lattice.step)], CONFIDENCE)
+            found.append(ExpectedError(each.name, None, margin))
+            continue
+        if isinstance(draw.addends, ValueMoments):
+            found += _moment_errors(each, draw.addends, draw)
+            continue
         if not isinstance(draw.addends, ValueLattice):
             raise ValueError(f"{draw.key} adds nothing up")
         low, high, width = float(draw.addends.low), float(draw.addends.high), draw.addends.width
@@ -126,6 +138,25 @@ def _errors_in_steps(table: StatisticsTable, draws: Sequence[StatisticsDraw]) ->
         margin = quantile(draw.event, [0.5, 0.5], CONFIDENCE) * (high - low) / width
         found += [ExpectedError(each.name, rows, margin / rows, high - low) for rows in SIZES]
     return tuple(found)
+
+
+def _moment_errors(statistic: Statistic, moments: ValueMoments, draw: StatisticsDraw) -> list[ExpectedError]:
+    """Foretell a sum or a mean as of two sums; a variance, or its root, of values spread evenly over the clip.
+
+    With X, Y, Z the noises at the lower end, between and at the upper end, the mean errs by (Z - X) / 2 there, and
+    the variance by (X + Z) / 6 - Y / 3 (`privacy.statistics.variances`, at the mean 1/2 and the variance 1/12).
+    """
+    low, high = float(moments.lattice.low), float(moments.lattice.high)
+    if statistic.what == "sum":
+        weights = [each / moments.whole for each in (low, (low + high) / 2, high)]
+        return [ExpectedError(statistic.name, None, quantile(draw.event, weights, CONFIDENCE))]
+    spread = statistic.what in SPREADS
+    most, evenly = (high - low) ** 2 * LARGEST, (high - low) / sqrt(12)
+    margin = quantile(draw.event, [1 / 6, 1 / 3, 1 / 6] if spread else [0.5, 0.5], CONFIDENCE) / moments.whole
+    margin *= (high - low) ** 2 if spread else high - low
+    if statistic.what == "sd":
+        margin, most = margin / (2 * evenly), (high - low) / 2
+    return [ExpectedError(statistic.name, rows, margin / rows, most if spread else high - low) for rows in SIZES]
 
 
 def _ratio_errors(ratio: Statistic, upper: StatisticsDraw, lower: StatisticsDraw) -> list[ExpectedError]:
@@ -152,12 +183,13 @@ def _rank_errors(statistic: Statistic, tree: ValueTree, draw: StatisticsDraw) ->
 
 def count_error(draws: Sequence[StatisticsDraw]) -> float:
     """Return the half width of the interval of a table's counts: of all sums, or of the best tree [rows or steps]."""
-    summed = [(draw.event, draw.addends) for draw in draws if isinstance(draw.addends, ValueLattice)][:MOST_AVERAGED]
-    if len(summed) > 1:
-        return even_quantile(count_terms(summed), CONFIDENCE)
-    if summed:
+    summed = [(draw.event, draw.addends) for draw in draws if isinstance(draw.addends, ValueLattice | ValueMoments)]
+    summed = summed[:MOST_AVERAGED]
+    if len(summed) == 1 and isinstance(summed[0][1], ValueLattice):
         ((event, addends),) = summed
-        return quantile(event, [1 / addends.width] * addends.parts, CONFIDENCE)
+        return quantile(event, [1 / addends.whole] * addends.parts, CONFIDENCE)
+    if summed:
+        return even_quantile(count_terms(summed), CONFIDENCE)
     trees = [(draw.event, draw.addends) for draw in draws if isinstance(draw.addends, ValueTree)]
     errors = [tree_count_error(tree, event=event, confidence=CONFIDENCE) for event, tree in trees]
     return min(errors) if errors else float(half_width(draws[0].event, CONFIDENCE))

@@ -5,6 +5,8 @@ Each statistic has a point estimate and the ends of its 95 % interval. In which 
     count   whole and not below 0; so are the ends. With a survey weight, in steps of the weight
     sum     in steps of the column's lattice, times those of a weight; where the clip has one sign, of that sign
     ratio   from 0 on; infinite, or without an upper end, where the lower sum cannot be told from 0
+    variance    of the rows, at most that of values at both ends of the clip; all of that where nothing can be told;
+            of sd the roots
     mean    within the clip; its interval is a Fieller set, and the whole clip where nothing can be told
     quantile    a value of the column's lattice; of all quantiles of a column at once
 
@@ -28,12 +30,14 @@ from numpy.typing import NDArray
 
 from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
-from contracts.release.statistic_forms import COUNT, QUANTILES
+from contracts.release.statistic_forms import COUNT, QUANTILES, SPREADS
 from contracts.release.statistics import NEAR_ZERO, Statistic, StatisticsTable
 from privacy.accounting.events import CountNoise
 from privacy.marginals.uncertainty import half_width
-from privacy.statistics.estimates import Estimates, estimate_counts, estimate_means, estimate_sums
+from privacy.statistics.estimates import Estimates, estimate_counts, estimate_lone_sums, estimate_means, estimate_sums
+from privacy.statistics.moments import NoisyMoments
 from privacy.statistics.noise_quantiles import even_quantile, six_digits_up
 from privacy.statistics.quantiles import estimate_quantiles, tree_count_error, tree_counts
 from privacy.statistics.ratios import NoisySums, estimate_ratios
@@ -51,7 +55,8 @@ class NoisyNumbers:
     Args:
         values: noisy whole numbers: counts in the shape of the cells, or sums or nodes of a tree with the parts last.
         event: the noise of each.
-        addends: the lattice of sums, the tree, or the weight by which rows are counted; None of counts.
+        addends: the form in which a column was added up, the tree, or the weight by which rows are counted; None of
+            counts.
     """
 
     values: NDArray[np.int64]
@@ -67,8 +72,10 @@ class NoisyNumbers:
             return Estimates(values, np.maximum(values - width, 0.0), np.maximum(values + width, 0.0))
         if isinstance(self.addends, ValueTree):
             return tree_counts(self.values, self.addends, event=self.event, confidence=CONFIDENCE)
+        if isinstance(self.addends, ValueMoments):
+            return self.moments.counts()
         above, below, missing = self._parts
-        terms: dict[str, Any] = {"width": self.addends.width, "event": self.event, "confidence": CONFIDENCE}
+        terms: dict[str, Any] = {"width": self._lattice.width, "event": self.event, "confidence": CONFIDENCE}
         return estimate_counts(above, below, missing, **terms)
 
     @property
@@ -85,11 +92,27 @@ class NoisyNumbers:
 
     def sums(self) -> Estimates:
         """Return the sum of the column in each cell [units of the column, times steps of the weight]."""
+        if isinstance(self.addends, LoneSum):
+            step = Fraction(self.addends.lattice.step)
+            signs = self.addends.lattice.low >= 0, self.addends.lattice.high <= 0
+            terms: dict[str, Any] = {"step": step, "event": self.event, "confidence": CONFIDENCE}
+            return estimate_lone_sums(np.ascontiguousarray(self.values[..., 0]), *signs, **terms)
+        if isinstance(self.addends, ValueMoments):
+            return self.moments.sums()
         return estimate_sums(*self._parts[:2], **self._terms)
 
     def means(self) -> Estimates:
         """Return the mean of the column in each cell, over the rows with a value."""
+        if isinstance(self.addends, ValueMoments):
+            return self.moments.means()
         return estimate_means(*self._parts[:2], **self._terms)
+
+    @property
+    def moments(self) -> NoisyMoments:
+        """The noisy moments of the column."""
+        if not isinstance(self.addends, ValueMoments):
+            raise ValueError("no moments were added up")
+        return NoisyMoments(self.values, self.addends, self.event, CONFIDENCE)
 
     def quantiles(self, shares: Sequence[Decimal]) -> tuple[Estimates, ...]:
         """Return each of these quantiles of the column in each cell, over the rows with a value."""
@@ -120,28 +143,40 @@ def table_values(
         drawn: what was drawn for it, by `Statistic.key`; under None the counts.
         impossible: which cells the contract excludes, in the shape of the cells.
     Returns:
-        Columns: for each statistic its estimates and the ends of its intervals; then `near_zero`. Shape of the cells.
+        Columns: for each statistic its estimates and the ends of its intervals; then `near_zero`, but where nothing
+        tells how many rows a cell has. Shape of the cells.
     Privacy: post-processing.
     """
     counts = _counts(list(drawn.values()))
     columns: Columns = {}
     for each in table.of:
-        values = _whole(counts, next(iter(drawn.values()))) if each.what == COUNT else _of_columns(each, drawn)
+        if each.what == COUNT and counts is not None:
+            values: tuple[NDArray[Any], ...] = _whole(counts, next(iter(drawn.values())))
+        else:
+            values = _of_columns(each, drawn)
         empty = _of_nobody(each, drawn.get(each.key))
         for name, array, nobody in zip(each.published, values, empty, strict=True):
             columns[name] = np.where(impossible, np.asarray(nobody, dtype=array.dtype), array)
-    columns[NEAR_ZERO] = (counts.lower <= 0) | impossible
+    if counts is not None:
+        columns[NEAR_ZERO] = (counts.lower <= 0) | impossible
     return columns
 
 
-def count_terms(draws: Sequence[tuple[CountNoise, ValueLattice]]) -> list[tuple[float, CountNoise]]:
+def count_terms(draws: Sequence[tuple[CountNoise, ValueLattice | ValueMoments]]) -> list[tuple[float, CountNoise]]:
     """Return what each noisy number adds to the error of an average of counts: its weight, and its noise."""
-    return [(1 / (addends.width * len(draws)), event) for event, addends in draws for _ in range(addends.parts)]
+    return [(1 / (addends.whole * len(draws)), event) for event, addends in draws for _ in range(addends.parts)]
 
 
-def _counts(drawn: Sequence[NoisyNumbers]) -> Estimates:
-    """Return how many rows are in each cell: by one draw, or by the average of all sums; by a tree where none is."""
-    summed = [(each, each.addends) for each in drawn if isinstance(each.addends, ValueLattice)][:MOST_AVERAGED]
+def _counts(drawn: Sequence[NoisyNumbers]) -> Estimates | None:
+    """Return how many rows are in each cell: by one draw, or by the average of all sums; by a tree where none is.
+
+    None where only sums alone were drawn.
+    """
+    drawn = [each for each in drawn if not isinstance(each.addends, LoneSum)]
+    if not drawn:
+        return None
+    summed = [(each, each.addends) for each in drawn if isinstance(each.addends, ValueLattice | ValueMoments)]
+    summed = summed[:MOST_AVERAGED]
     if not summed:
         trees = [(each.addends, each) for each in drawn if isinstance(each.addends, ValueTree)]
         errors = [tree_count_error(tree, event=each.event, confidence=CONFIDENCE) for tree, each in trees]
@@ -173,6 +208,9 @@ def _of_columns(statistic: Statistic, drawn: Mapping[str | None, NoisyNumbers]) 
     if statistic.over is not None:
         ratios = estimate_ratios(own.noisy_sums, drawn[statistic.over.column].noisy_sums, confidence=CONFIDENCE)
         return ratios.values, ratios.lower, ratios.upper
+    if statistic.what in SPREADS:
+        spread = own.moments.variances() if statistic.what == "variance" else own.moments.deviations()
+        return spread.values, spread.lower, spread.upper
     if statistic.what == "mean" or own.addends is None:
         means = own.means()
         return means.values, means.lower, means.upper
@@ -186,7 +224,10 @@ def _of_nobody(statistic: Statistic, drawn: NoisyNumbers | None) -> tuple[float,
     """Return what a cell has that can hold nobody."""
     if statistic.over is not None:
         return np.inf, 0.0, np.inf
-    if statistic.what not in ("mean", QUANTILES) or drawn is None or drawn.addends is None:
+    if statistic.what not in ("mean", QUANTILES, *SPREADS) or drawn is None or drawn.addends is None:
         return 0.0, 0.0, 0.0
     low, high = float(drawn.addends.lattice.low), float(drawn.addends.lattice.high)
+    if statistic.what in SPREADS:
+        most = (high - low) ** 2 / 4 if statistic.what == "variance" else (high - low) / 2
+        return most / 2, 0.0, most
     return (low + (high - low) / 2, low, high) * len(statistic.estimates)

@@ -13,7 +13,7 @@ from contracts.contract.contract import Contract
 from contracts.domains.value_lattices import ValueLattice
 from contracts.message import SEMICOLON, joined, message
 from contracts.reading.scalars import plain_text
-from contracts.release.statistic_forms import QUANTILES, RATIO
+from contracts.release.statistic_forms import QUANTILES, RATIO, SPREADS
 from contracts.release.statistics import NEAR_ZERO, StatisticsTable, statistics_product
 from privacy.generators.generator import Fitted
 from privacy.statistics.expected_errors import expected_errors
@@ -55,6 +55,10 @@ INTERVALS: Final = message(
     "intervals hold in 95 % of releases, cell by cell, for the noise alone. Where the count of a cell cannot be told "
     "from 0 (near_zero), the interval of its mean may be the whole clip"
 )
+SPREAD: Final = message(
+    "a variance is that of the rows of a cell: the mean of squared distances from their mean. It is no estimate for "
+    "people beyond them. The standard deviation is its root"
+)
 CLIPPED: Final = message(
     "values outside the clip count as its ends and values between two steps as the nearer one, so that sums and "
     "means are those of the clipped values"
@@ -70,6 +74,8 @@ _STEPS: Final = (
     message("statistics computed from the noisy numbers of the table's draws"),
     message("95 % intervals from the declared noise; of means by Fieller's method, of quantiles by tests of ranks"),
 )
+_SPREAD_STEP: Final = message("95 % intervals of variances by tests of all pairs of a mean and a variance")
+_WORDS: Final = {"sd": "standard deviation"}
 
 
 class StatisticsTableStatement(Statement):
@@ -170,7 +176,7 @@ class StatisticsRecordPart:
             if what == RATIO and upper in clips and lower in clips:
                 found |= _ratio_columns(statistic, upper, lower)
                 continue
-            of = (column,) if column in clips else ()
+            of, what = (column,) if column in clips else (), _WORDS.get(what, what)
             rest = f" {column}, its values clipped to {clips[column]}" if of else " rows"
             if "survey_weight" in table:
                 weight = table["survey_weight"]
@@ -208,7 +214,7 @@ def tables(run: Run) -> list[dict[str, Any]]:
         {
             "table": table.name,
             "columns": list(table.by),
-            "steps": list(_STEPS),
+            "steps": [*_STEPS, *([_SPREAD_STEP] if any(each.what in SPREADS for each in table.of) else ())],
             "statistics": [name for each in table.of for name in each.estimates],
             "lattices": [
                 {
@@ -296,7 +302,9 @@ def known_bias(run: Run) -> list[str]:
     tables = statistics_product(run.facts.spec.product).tables
     ranked = any(each.what == QUANTILES for table in tables for each in table.of)
     weighed = any(table.survey_weight is not None for table in tables)
-    return [UNBIASED, CLIPPED, *([RANKS] if ranked else ()), *([WEIGHED] if weighed else ())]
+    spread = any(each.what in SPREADS for table in tables for each in table.of)
+    told = {RANKS: ranked, SPREAD: spread, WEIGHED: weighed}
+    return [UNBIASED, CLIPPED, *(words for words, holds in told.items() if holds)]
 
 
 STATISTICS: Final = FieldGroup(

@@ -103,7 +103,7 @@ BAD = [
     (HOURS, "{mean: hours-per-week, clip: [40, 20]}", "[40, 20]", "a lower end below the upper end"),
     (HOURS, "{mean: sex}", "'sex', a column without bounds", "one of age, fnlwgt"),
     (HOURS, "{mean: hours-a-week}", "the column 'hours-a-week'", "write 'hours-per-week'"),
-    (HOURS, "{median: age}", "the keys median", "count, {sum: COLUMN} or {mean: COLUMN}"),
+    (HOURS, "{median: age}", "the keys median", "count, {sum: COLUMN}, {mean: COLUMN}"),
     (HOURS, "{mean: age, step: 5}", "[17, 90] in steps of 5", "a whole number of steps"),
     (
         "[sex, race]",

@@ -13,6 +13,7 @@ import numpy as np
 from contracts.contract.column import Cells, Labelled
 from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.message import message
 from contracts.reading.scalars import parse_bound, plain_text
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 _WHAT: Final[Mapping[type, str]] = {
     ValueLattice: "sums",
+    LoneSum: "sums",
+    ValueMoments: "sums",
     ValueTree: message("tree of counts"),
     WeightedCount: message("weighted counts"),
 }
@@ -64,10 +67,13 @@ class AddendsStatement(LatticeStatement):
     """The lattice on which a column was added up; with a resolution, the tree of counts over it.
 
     With a weight each row counts as often as its weight says. With `counts_rows` the column is the weight itself, and
-    rows were counted by it.
+    rows were counted by it. `alone` says that only sums were drawn; `whole`, that moments were, in so many steps a
+    row. Where several are stated, it reads as one of them, which writes itself otherwise.
     """
 
     resolution: StatedText | None = None
+    alone: Literal[True] | None = None
+    whole: int | None = None
     weight: LatticeStatement | None = None
     counts_rows: Literal[True] | None = None
 
@@ -83,6 +89,10 @@ class AddendsStatement(LatticeStatement):
             return WeightedCount(lattice)
         if self.weight is not None:
             lattice = replace(lattice, weight=self.weight.lattice)
+        if self.whole is not None:
+            return ValueMoments(lattice, self.whole)
+        if self.alone is not None:
+            return LoneSum(lattice)
         return lattice if self.resolution is None else ValueTree(lattice, parse_bound(self.resolution))
 
 
@@ -143,7 +153,9 @@ class CellSumForm(DrawForm[CellSumMeasurement, CellSumDraw]):
     cells = "one a cell of the declared domain and part of its sum"
     columns: ClassVar[Mapping[str, str]] = {
         PART: "What was added up over the rows of the cell: steps above the lower end of the clip, steps below its "
-        "upper end, or all steps of the clip for each missing value; with a survey weight, as often as it says.",
+        "upper end, or all steps of the clip for each missing value; with a survey weight, as often as it "
+        "says; of a sum alone the values in steps; of moments "
+        "the shares of each row at the lower end of the clip, between the ends, and at the upper end.",
         "noisy": "Noisy sum in steps of the column's lattice, as it was drawn.",
         "variance": "Variance of the noise, in squared steps.",
         "lower": "Lower end of a 95 % interval of the exact sum, in steps.",
@@ -231,8 +243,9 @@ def _named(measurement: CellSumMeasurement) -> str:
     column = measurement.addends.column
     if isinstance(measurement.addends, WeightedCount):
         return message("rows weighted by {column}", column=column)
-    summed = isinstance(measurement.addends, ValueLattice)
-    return column if summed else message("a tree of counts of {column}", column=column)
+    if isinstance(measurement.addends, ValueTree):
+        return message("a tree of counts of {column}", column=column)
+    return message("moments of {column}", column=column) if isinstance(measurement.addends, ValueMoments) else column
 
 
 def weight_terms(weight: ValueLattice | None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.domains.value_lattices import ValueLattice
 from contracts.message import AND, joined, message
-from contracts.release.statistic_forms import COUNT, QUANTILES
+from contracts.release.statistic_forms import COUNT, QUANTILES, SPREADS
 from contracts.release.statistics import NEAR_ZERO, Statistic, StatisticsProduct, StatisticsTable
 from contracts.release.survey_weight import SurveyWeight
 from tasks.records.charts import charts
@@ -28,6 +28,7 @@ from tasks.records.page.published_tables import ReadFile
 from tasks.records.page.statistics_words import (
     brief,
     lattice_words,
+    most_spread,
     plain_number,
     readable,
     round_end,
@@ -42,6 +43,8 @@ KINDS: Final = {
     "count": message("counts"),
     "sum": message("sums"),
     "mean": message("means"),
+    "variance": message("variances"),
+    "sd": message("standard deviations"),
     "ratio": message("ratios"),
     "quantiles": message("quantiles"),
 }
@@ -102,7 +105,8 @@ class StatisticsView:
         expected: each statistic with the half width of its interval, in words.
         chosen: which cells are shown, of "all", "counts", "intervals" and "sums".
         statistics: the statistics.
-        facts: short facts about the released numbers.
+        counted: whether it is known of cells that they may be empty.
+        facts: short facts about the released numbers; of cells that may be empty where the table has counts.
         files: its files.
     """
 
@@ -115,6 +119,7 @@ class StatisticsView:
     expected: list[str]
     chosen: str
     statistics: list[StatisticBars]
+    counted: bool
     facts: list[tuple[str, str]]
     files: list[str]
 
@@ -145,6 +150,13 @@ class _Numbers:
         if self.lattice is None or self.statistic.what not in ("mean", QUANTILES):
             return None
         return float(self.lattice.low), float(self.lattice.high)
+
+    @property
+    def possible(self) -> tuple[float, float] | None:
+        """Between which numbers a variance or its root must lie; None of others."""
+        if self.lattice is None or self.statistic.what not in SPREADS:
+            return None
+        return 0.0, most_spread(self.statistic, self.lattice)
 
 
 def statistics_views(
@@ -179,7 +191,8 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
     data = pq.read_table(pa.BufferReader(version.read(stated["data"])))
     lattices = {each.column: each for each in table.lattices(contract)}
     numbers = [_numbers(each, data, lattices.get(str(each.column))) for each in _single(table)]
-    near, impossible = _column(data, NEAR_ZERO), contract.impossible(table.by).reshape(-1)
+    counted, impossible = NEAR_ZERO in data.column_names, contract.impossible(table.by).reshape(-1)
+    near = _column(data, NEAR_ZERO) if counted else impossible
     chosen, cells = _chosen(numbers, most)
     named = [
         (
@@ -201,7 +214,8 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
         expected=_expected(version, table, lattices),
         chosen=chosen,
         statistics=[_bars(each, named) for each in numbers],
-        facts=_facts(near, impossible),
+        counted=counted,
+        facts=_facts(near, impossible, counted),
         files=[file["path"] for file in version.values["output.files"] if file["path"].rpartition(".")[0] in own],
     )
 
@@ -258,6 +272,8 @@ def _bars(numbers: _Numbers, cells: Sequence[tuple[int, str, str]]) -> Statistic
                 interval = message("{low} or more", low=lowest)
             if numbers.clip == (low, high):
                 interval = message("{low} to {high}, the whole clip", low=lowest, high=highest)
+            if numbers.possible == (low, high):
+                interval = message("{low} to {high}, all that is possible", low=lowest, high=highest)
         value, high = min(value, scale[1]), min(high, scale[1])
         rows.append(StatisticRow(label, mark, shown, interval, charts.count_bar(value, (low, value, high), scale)))
     ends = plain_number(Decimal(f"{scale[0]:.6g}")), plain_number(Decimal(f"{scale[1]:.6g}"))
@@ -315,14 +331,16 @@ def _expected(version: _Version, table: StatisticsTable, lattices: Mapping[str, 
             width = brief(float(errors[0]["half_width_95"]))
             lines.append(message("{statistic}: ±{width} in every cell", statistic=name, width=width))
             continue
+        spread = statistic.what in SPREADS
         most = float(lattice.high - lattice.low) if statistic.over is None else inf
-        weighed = table.survey_weight is not None
-        parts = [within_rows(float(each["half_width_95"]), each["rows"], most, weighed=weighed) for each in errors]
+        most = most_spread(statistic, lattice) if spread else most
+        terms = {"weighed": table.survey_weight is not None, "spread": spread}
+        parts = [within_rows(float(each["half_width_95"]), each["rows"], most, **terms) for each in errors]
         lines.append(message("{statistic}: {widths}", statistic=name, widths=joined(parts)))
     return lines
 
 
-def _facts(near: NDArray[Any], impossible: NDArray[Any]) -> list[tuple[str, str]]:
+def _facts(near: NDArray[Any], impossible: NDArray[Any], counted: bool) -> list[tuple[str, str]]:
     empty, never = int((near & ~impossible).sum()), int(impossible.sum())
     found: list[tuple[str, str]] = [
         (
@@ -330,4 +348,4 @@ def _facts(near: NDArray[Any], impossible: NDArray[Any]) -> list[tuple[str, str]
             message("{some} of {all}", some=f"{empty:,}", all=f"{near.size:,}"),
         )
     ]
-    return found + ([(message("Cells declared impossible"), f"{never:,}")] if never else [])
+    return (found if counted else []) + ([(message("Cells declared impossible"), f"{never:,}")] if never else [])

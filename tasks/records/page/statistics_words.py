@@ -27,7 +27,17 @@ def statistic_name(statistic: Statistic) -> str:
     if statistic.what == QUANTILES:
         shares = joined([f"{plain_text(100 * share)} %" for share in statistic.quantiles])
         return message("{shares} quantile of {column}", shares=shares, column=statistic.column)
+    if statistic.what == "variance":
+        return message("variance of {column}", column=statistic.column)
+    if statistic.what == "sd":
+        return message("standard deviation of {column}", column=statistic.column)
     return message("mean of {column}", column=statistic.column)
+
+
+def most_spread(statistic: Statistic, lattice: ValueLattice) -> float:
+    """Return the largest variance or standard deviation of a clip: of values at both of its ends."""
+    half = float(lattice.high - lattice.low) / 2
+    return half * half if statistic.what == "variance" else half
 
 
 def readable(value: float, low: float, high: float, *, whole: bool) -> tuple[str, str, str]:
@@ -94,15 +104,16 @@ def plain_number(number: Decimal) -> str:
     return f"{number:,f}".replace("-", "−")
 
 
-def within_rows(width: float, rows: int, most: float, *, weighed: bool = False) -> str:
-    """Say how wide an interval is in a cell of so many rows, or of that weight; `most` is the length of the clip."""
-    if weighed:
-        if 2 * width >= most:
-            return message("the whole clip in a cell of weight {rows}", rows=f"{rows:,}")
-        return message("±{width} in a cell of weight {rows}", width=brief(width), rows=f"{rows:,}")
+def within_rows(width: float, rows: int, most: float, *, weighed: bool = False, spread: bool = False) -> str:
+    """Say how wide an interval is in a cell of so many rows, or of that weight.
+
+    `most` is the length of the clip, or the most spread.
+    """
+    size = message("{rows} rows", rows=f"{rows:,}") if not weighed else message("weight {rows}", rows=f"{rows:,}")
     if 2 * width >= most:
-        return message("the whole clip in a cell of {rows} rows", rows=f"{rows:,}")
-    return message("±{width} in a cell of {rows} rows", width=brief(width), rows=f"{rows:,}")
+        whole = message("all that is possible") if spread else message("the whole clip")
+        return message("{width} in a cell of {size}", width=whole, size=size)
+    return message("±{width} in a cell of {size}", width=brief(width), size=size)
 
 
 def brief(width: float) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.domains.addends import Addends, WeightedCount, addend_problems
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_sums import LoneSum
 from contracts.domains.value_trees import MOST_LEVELS, ValueTree, resolution_problems
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
@@ -79,7 +80,10 @@ def _check_sums(draw: CellSumDraw, contract: Contract, at: str, where: str) -> l
     ]
     findings += differences(pairs, where=where, allowed="the whole declared domain, in a file of its own")
     # A row moves a sum by all steps, or one node of each level; as often as its weight says.
-    worst = [move * each for each in addends.row_moves for move in worst_moves(contract)]
+    moves = worst_moves(contract)
+    if isinstance(addends, LoneSum) and addends.lattice.low < 0 < addends.lattice.high:
+        moves = [sum(moves)]  # what leaves a sum may lie below 0, and what enters it above
+    worst = [move * each for each in addends.row_moves for move in moves]
     if draw.event.get("moves") != worst:
         rows = f"{contract.unit.max_rows_per_unit} rows a unit"
         terms = f"{contract.adjacency} with {rows} that move {list(addends.row_moves)}"

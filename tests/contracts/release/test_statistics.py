@@ -117,7 +117,7 @@ def test_the_schema_refuses_a_statistic_that_is_none() -> None:
             jsonschema.Draft202012Validator(spec_schema()).validate(yaml.safe_load(text))
 
 
-FORMS = "count, {sum: COLUMN} or {mean: COLUMN}"
+FORMS = "count, {sum: COLUMN}, {mean: COLUMN}"
 BAD = [
     # at the clip
     (PAY, "{sum: income, clip: [0, 2]}", "of[0]", "[0, 2]", "within the bounds"),

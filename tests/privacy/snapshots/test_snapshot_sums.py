@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_sums import LoneSum, ValueMoments, moments_of
 from privacy.private_table import PrivateTable
 from privacy.snapshots import snapshot_sums as sums_module
 from privacy.snapshots.shared_scan import sum_offsets
@@ -163,3 +164,59 @@ def test_a_handle_reads_the_lattice_that_its_price_is_derived_of(
     (made,) = SnapshotSums(table, contract).sums(("sex",), [narrow])
     assert (replace(made, addends=wide)._read() == brute_force(contract, rows, ("sex",), wide)).all()
     assert (made._read() == brute_force(contract, rows, ("sex",), narrow)).all()
+
+
+WIDE = ADDENDS[2]
+FORMS: tuple[LoneSum | ValueMoments, ...] = (
+    LoneSum(ADDENDS[0]),
+    LoneSum(replace(ADDENDS[1], low=Decimal(-9), high=Decimal(99990))),
+    moments_of(ADDENDS[0], 1),
+    moments_of(ADDENDS[1], 3),
+    moments_of(WIDE, 1),
+)
+
+
+def one_by_one(
+    contract: Contract, rows: dict[str, NDArray[np.int64]], clique: tuple[str, ...], form: LoneSum | ValueMoments
+) -> NDArray[np.int64]:
+    """Row by row, in whole numbers of any size."""
+    exact = np.zeros((*contract.shape(clique), form.parts), dtype=np.int64)
+    width = form.lattice.width
+    for place in range(len(next(iter(rows.values())))):
+        cell, stored = tuple(int(rows[name][place]) for name in clique), int(rows[form.lattice.name][place])
+        if isinstance(form, LoneSum):
+            exact[(*cell, 0)] += form.low_steps + stored - 1 if stored else 0
+        elif stored == 0:
+            exact[(*cell, 3)] += form.whole
+        else:
+            low, high = ((away * away * form.whole) // width**2 for away in (width - stored + 1, stored - 1))
+            exact[(*cell, slice(0, 3))] += [low, form.whole - low - high, high]
+    return exact
+
+
+@pytest.mark.parametrize("clique", CLIQUES[:3], ids="×".join)
+def test_moments_and_sums_alone_are_those_of_the_rows(
+    tmp_path: Path, contract: Contract, rows: dict[str, NDArray[np.int64]], clique: tuple[str, ...]
+) -> None:
+    """Squares of a billion steps among them; sums alone are added up in the scan of the other sums."""
+    coded = {**rows, FORMS[1].lattice.name: rows[ADDENDS[1].name]}
+    table = stored(tmp_path / "forms.duckdb", contract, coded)
+    handles = SnapshotSums(table, contract).sums(clique, [*FORMS, ADDENDS[0]])
+    for handle, form in zip(handles, FORMS, strict=False):
+        exact = opened(handle)
+        assert exact.dtype == np.int64
+        np.testing.assert_array_equal(exact, one_by_one(contract, coded, clique, form))
+        if isinstance(form, ValueMoments):
+            assert exact.sum() == ROWS * form.whole
+    np.testing.assert_array_equal(opened(handles[-1]), brute_force(contract, rows, clique, ADDENDS[0]))
+
+
+def test_a_handle_reads_the_form_that_its_price_is_derived_of(
+    table: PrivateTable, contract: Contract, rows: dict[str, NDArray[np.int64]]
+) -> None:
+    """Moments in more steps are read in more steps, and paid for."""
+    (made,) = SnapshotSums(table, contract).sums(("sex",), [FORMS[2]])
+    finer = ValueMoments(FORMS[2].lattice, 10 * 73**2)
+    assert (replace(made, addends=finer)._read() == one_by_one(contract, rows, ("sex",), finer)).all()
+    alone = LoneSum(ADDENDS[0])
+    assert (replace(made, addends=alone)._read() == one_by_one(contract, rows, ("sex",), alone)).all()
