@@ -9,6 +9,7 @@ from rich.console import Console
 
 from console.products.fitted import BASE_MEGABYTES, BASE_SECONDS
 from console.render import table
+from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import ValueTree
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistics import StatisticsProduct, statistics_product
@@ -84,8 +85,10 @@ def _draw_object(draw: StatisticsDraw) -> dict[str, Any]:
     if isinstance(addends, ValueTree):
         nodes = addends.level_nodes[0] + addends.lattice.counts_missing
         deviation = (nodes * draw.variance) ** 0.5
+    elif isinstance(addends, ValueLattice):
+        deviation = (addends.parts * draw.variance) ** 0.5 / addends.width
     else:
-        deviation = draw.variance**0.5 if addends is None else (addends.parts * draw.variance) ** 0.5 / addends.width
+        deviation = draw.variance**0.5
     return {
         "key": draw.key,
         "level": None,

@@ -16,7 +16,6 @@ from contracts.domains.value_trees import ValueTree, tree_key, usual_resolution
 from contracts.reading.scalars import (
     Amount,
     Bound,
-    BoundPair,
     FieldPath,
     Label,
     Problem,
@@ -28,6 +27,7 @@ from contracts.reading.scalars import (
     word_list,
 )
 from contracts.release.file_names import unfit_name
+from contracts.release.private_clips import Clip, PrivateClip, clip_schema
 from contracts.release.product_spec import ProductSpec
 from contracts.release.statistic_forms import (
     COUNT,
@@ -58,13 +58,14 @@ class Statistic(Frozen):
     smallest value at or below which at least a share p of the rows lie; `resolution` is the length of the intervals
     in which rows are counted.
 
-    Values outside `clip` count as its ends; where nothing is said the contract's bounds are the clip. `step` is the
-    unit in which values are added up, to which they are rounded.
+    Values outside `clip` count as its ends; where nothing is said the contract's bounds are the clip. With `private`
+    the run finds a clip within them by a charged draw. `step` is the unit in which values are added up, to which they
+    are rounded.
     """
 
     what: Literal["count", "sum", "mean", "ratio", "quantiles"]
     column: Label | None = None
-    clip: BoundPair | None = None
+    clip: Clip | None = None
     step: Bound | None = None
     over: Statistic | None = None
     quantiles: Annotated[tuple[Bound, ...], BeforeValidator(as_tuple)] = ()
@@ -147,8 +148,7 @@ class Statistic(Frozen):
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Describe the written forms."""
-        pair = {"type": "array", "items": {"type": ["number", "string"]}, "minItems": 2, "maxItems": 2}
-        more = {"clip": pair, "step": {"type": ["number", "string"]}}
+        more = {"clip": clip_schema(), "step": {"type": ["number", "string"]}}
         forms = [
             {
                 "type": "object",
@@ -247,6 +247,13 @@ class StatisticsTable(Frozen):
         """Return the lattice of each such column; of one whose statistics say nothing, its bounds'."""
         return tuple(_lattice(self, name, contract) for name in self.columns)
 
+    @property
+    def private_clips(self) -> dict[str, PrivateClip]:
+        """The clips that the run finds itself, by column; until then their lattices are those of the bounds."""
+        terms = (term for each in self.of if each.what != QUANTILES for term in each.terms)
+        clips = {str(term.column): term.clip for term in terms if term.clip is not None}
+        return {column: clip for column, clip in clips.items() if isinstance(clip, PrivateClip)}
+
     def trees(self, contract: Contract) -> tuple[ValueTree, ...]:
         """Return the trees of counts of all quantiles, in their order."""
         found = []
@@ -334,6 +341,7 @@ def _lattice(table: StatisticsTable, name: str, contract: Contract) -> ValueLatt
     terms = (term for each in table.of for term in each.terms)
     domain, own = contract.column(name).domain, [term for term in terms if term.column == name]
     clip = next((each.clip for each in own if each.clip is not None), None) or domain.value_bounds
+    clip = domain.value_bounds if isinstance(clip, PrivateClip) else clip
     if clip is None:
         raise ValueError(f"column {name} has no bounds")
     step = next((each.step for each in own if each.step is not None), None)

@@ -10,6 +10,7 @@ from contracts.domains.value_lattices import ValueLattice, lattice_problems
 from contracts.domains.value_trees import ValueTree, resolution_problems, usual_resolution
 from contracts.errors import Finding
 from contracts.reading.scalars import FieldPath, Problem, nearest, word_list
+from contracts.release.private_clips import PrivateClip
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistic_forms import QUANTILES, RATIO
 from contracts.release.statistics import Statistic, StatisticsProduct, StatisticsTable, statistics_product
@@ -72,6 +73,9 @@ def _column_problems(table: StatisticsTable, contract: Contract) -> Iterator[Pro
             allowed = word_list(numbers) if numbers else "a column of numbers, which the contract has none of"
             remedy = "give the column a domain of kind integer or decimal with bounds"
             yield Problem(f"{each.column!r}, a column without bounds", allowed, remedy, named)
+        if each.what == QUANTILES and isinstance(each.clip, PrivateClip):
+            remedy = "drop it: quantiles are found within wide bounds too, with a `resolution:` that fits"
+            yield Problem("a private clip of quantiles", "a pair [low, high], or none", remedy, (*at, "clip"))
         for key in ("clip", "step"):
             earlier = [getattr(other, key) for _, other in placed[:order] if other.column == each.column]
             other = next((one for one in earlier if one is not None), None)

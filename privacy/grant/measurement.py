@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import ValueTree
 from privacy.accounting.events import (
     CountNoise,
     DiscreteGaussian,
@@ -22,6 +20,7 @@ from privacy.accounting.events import (
 )
 from privacy.learning.moments import Moments
 from privacy.learning.perturbed import Perturbation, VectorEvent
+from privacy.marginals.cell_sums import Addends
 from privacy.marginals.suppression import Threshold
 from privacy.refine.sparse import SparseTable
 
@@ -196,7 +195,7 @@ class CellSumMeasurement:
 
     key: str
     clique: Clique
-    addends: ValueLattice | ValueTree
+    addends: Addends
     values: NDArray[np.int64]
     event: CountNoise
     variance: float

@@ -9,7 +9,8 @@ For sums the handle has two or three whole numbers a cell [steps of the lattice,
 One row hands out `width` steps in all, so that counts, sums and means of a column come of one draw.
 
 For quantiles it has the counts of all nodes of a tree (`contracts.domains.value_trees`) [rows]. A row with a value
-is in one node of each level; one without is counted once, beside the nodes.
+is in one node of each level; one without is counted once, beside the nodes. For a clip that a run finds it has the
+counts of a histogram of magnitudes (`contracts.domains.value_magnitudes`) [rows].
 """
 
 from __future__ import annotations
@@ -24,9 +25,13 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.domains.value_trees import ValueTree
 from privacy.accounting.events import CountNoise
 from privacy.marginals.sensitivity import Noise, marginal_moves, moved_noise
+
+Addends = ValueLattice | NarrowedLattice | ValueTree | ValueMagnitudes
+"""What is added up for each cell: a column on its lattice, or on a part of it, or counts of its values."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -43,10 +48,10 @@ class PrivateCellSums:
 
     clique: Clique
     shape: tuple[int, ...]
-    addends: ValueLattice | ValueTree
+    addends: Addends
     keyed_hash: str
     contract_digest: str
-    _sum: Callable[[ValueLattice | ValueTree], NDArray[np.int64]]
+    _sum: Callable[[Addends], NDArray[np.int64]]
 
     def _read(self) -> NDArray[np.int64]:
         """Return the exact numbers of its own lattice, which its price is derived of; a grant alone calls this."""
@@ -61,16 +66,15 @@ class PrivateCellSums:
         raise TypeError("PrivateCellSums cannot be pickled: exact sums stay in this process")
 
 
-def cell_sum_event(
-    noise: Noise, addends: ValueLattice | ValueTree, *, adjacency: Adjacency, rows_per_unit: int
-) -> CountNoise:
+def cell_sum_event(noise: Noise, addends: Addends, *, adjacency: Adjacency, rows_per_unit: int) -> CountNoise:
     """Return the event of adding `noise` to all numbers of all cells.
 
     Of sums it is that of a marginal whose rows weigh `width`: one row moves up to three numbers of one cell by
     `width` steps together, and no such change is worse than one number that moves by all of them
     (docs/derivations.md, section 2). Of a tree it is that of a marginal for each level, with one noise: the nodes of
     a level are the cells of a marginal, whose worst change is known. A row without a value moves a number that no
-    other row of its cell moves, as if the first level had one more node, and nothing of the other levels.
+    other row of its cell moves, as if the first level had one more node, and nothing of the other levels. Of
+    magnitudes it is that of a marginal whose cells are the bins.
     """
     moves = marginal_moves(adjacency, rows_per_unit)
     return moved_noise(noise, tuple(move * each for each in addends.row_moves for move in moves))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.domains.value_trees import ValueTree
 
 if TYPE_CHECKING:
@@ -82,7 +83,13 @@ def count_populated(
 
 
 def sum_offsets(
-    path: Path, clique: ColumnNames, shape: tuple[int, ...], names: Sequence[str], *, threads: int
+    path: Path,
+    clique: ColumnNames,
+    shape: tuple[int, ...],
+    names: Sequence[str],
+    *,
+    threads: int,
+    relation: str = "codes",
 ) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
     """Add offsets up by the cells of one marginal, in one scan; private, for handles alone.
 
@@ -92,6 +99,7 @@ def sum_offsets(
         shape: cells along each column.
         names: the columns of offsets: 0 for a missing value, else the offset plus 1.
         threads: threads that DuckDB may use.
+        relation: what is added up: the table `codes`, or `narrowed` offsets of it.
     Returns:
         By name: sum of the offsets, rows with a value, and all rows of each cell, row-major, int64.
     Privacy: exact sums; nothing of them may leave but through a grant.
@@ -99,7 +107,7 @@ def sum_offsets(
     import duckdb  # as above
 
     terms = [f"sum({_quoted(name)}::BIGINT)::BIGINT, count(*) FILTER ({_quoted(name)} > 0)" for name in names]
-    query = f"SELECT {', '.join([_cell_sql(clique, shape), 'count(*)', *terms])} FROM codes GROUP BY 1"
+    query = f"SELECT {', '.join([_cell_sql(clique, shape), 'count(*)', *terms])} FROM {relation} GROUP BY 1"
     with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
         found = connection.execute(query).to_arrow_table()
     cells, *counted = (np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns)
@@ -107,6 +115,38 @@ def sum_offsets(
     return {
         name: (total - valued, valued, rows) for name, total, valued in zip(names, sums[::2], sums[1::2], strict=True)
     }
+
+
+def narrowed(lattice: NarrowedLattice) -> str:
+    """Write SQL for the rows of a snapshot, their offsets clipped to a part of a lattice and counted from its start.
+
+    Whatever an offset is, the clipped one lies within the width that its price is derived of.
+    """
+    name = _quoted(lattice.name)
+    clipped = f"greatest(0, least({lattice.width}, {name}::BIGINT - {1 + lattice.first}))"
+    return f"(SELECT * REPLACE (CASE WHEN {name} = 0 THEN 0 ELSE 1 + {clipped} END AS {name}) FROM codes)"
+
+
+def count_magnitudes(path: Path, magnitudes: ValueMagnitudes, *, threads: int) -> NDArray[np.int64]:
+    """Count all rows with a value by the bins of a histogram; private, for handles alone.
+
+    Args:
+        path: the snapshot file, with its table `codes`.
+        magnitudes: over offsets: 0 for a missing value, else the offset plus 1.
+        threads: threads that DuckDB may use.
+    Returns:
+        Counts of the bins, int64, shape (magnitudes.parts,) [rows].
+    Privacy: exact counts; nothing of them may leave but through a grant.
+    """
+    import duckdb  # as above
+
+    name = _quoted(magnitudes.lattice.name)
+    until = " ".join(f"WHEN {name} <= {1 + last} THEN {place}" for place, (_, last) in enumerate(magnitudes.bins))
+    query = f"SELECT CASE {until} END, count(*)::BIGINT FROM codes WHERE {name} > 0 GROUP BY 1"
+    with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
+        found = connection.execute(query).fetchnumpy()
+    places, rows = (np.asarray(column, dtype=np.int64) for column in found.values())
+    return _spread(places, rows, magnitudes.parts)
 
 
 def count_leaves(

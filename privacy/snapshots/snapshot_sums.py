@@ -1,6 +1,7 @@
-"""Sums of a snapshot: handles on sums of columns by cell, and on trees of counts, read when a grant opens them.
+"""Sums of a snapshot: handles on sums of columns by cell, and on counts of values, read when a grant opens them.
 
-All sums over the same cells are added up in one scan, when the first of them is opened; each tree takes its own.
+All sums over the same cells are added up in one scan, when the first of them is opened; each tree takes its own, and
+so does a sum on a part of its lattice.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.domains.value_trees import ValueTree
-from privacy.marginals.cell_sums import PrivateCellSums
+from privacy.marginals.cell_sums import Addends, PrivateCellSums
 from privacy.private_table import PrivateTable
-from privacy.snapshots.shared_scan import count_leaves, sum_offsets
+from privacy.snapshots.shared_scan import count_leaves, count_magnitudes, narrowed, sum_offsets
 
 
 class SnapshotSums:
@@ -49,14 +51,14 @@ class SnapshotSums:
         """Refuse pickling: exact sums stay in this process."""
         raise TypeError("SnapshotSums cannot be pickled: exact sums stay in this process")
 
-    def sums(self, clique: Clique, addends: Sequence[ValueLattice | ValueTree]) -> tuple[PrivateCellSums, ...]:
+    def sums(self, clique: Clique, addends: Sequence[Addends]) -> tuple[PrivateCellSums, ...]:
         """Return a handle for each of some columns over the same cells; opening one adds up all that are no trees.
 
         Privacy: nothing is read yet; each handle opens only inside a grant.
         """
         shape = self._contract.shape(clique)
-        known: dict[str, NDArray[np.int64]] = {}
-        together = tuple(each for each in addends if isinstance(each, ValueLattice))
+        known: dict[ValueLattice, NDArray[np.int64]] = {}
+        together = tuple(each for each in addends if type(each) is ValueLattice)
         mark = self._table.keyed_hash, self._table.contract_digest
         read = partial(self._of, clique, shape, together, known)
         return tuple(PrivateCellSums(clique, shape, each, *mark, read) for each in addends)
@@ -66,12 +68,14 @@ class SnapshotSums:
         clique: Clique,
         shape: tuple[int, ...],
         together: tuple[ValueLattice, ...],
-        known: dict[str, NDArray[np.int64]],
-        wanted: ValueLattice | ValueTree,
+        known: dict[ValueLattice, NDArray[np.int64]],
+        wanted: Addends,
     ) -> NDArray[np.int64]:
         """Return the exact numbers of a lattice or a tree; the handle names its own."""
         if isinstance(wanted, ValueTree):
             return self._tree(clique, shape, wanted)
+        if isinstance(wanted, ValueMagnitudes):
+            return self._magnitudes(clique, wanted)
         return self._summed(clique, shape, together, wanted, known)
 
     def _tree(self, clique: Clique, shape: tuple[int, ...], tree: ValueTree) -> NDArray[np.int64]:
@@ -88,18 +92,28 @@ class SnapshotSums:
         shape: tuple[int, ...],
         together: tuple[ValueLattice, ...],
         wanted: ValueLattice,
-        known: dict[str, NDArray[np.int64]],
+        known: dict[ValueLattice, NDArray[np.int64]],
     ) -> NDArray[np.int64]:
         """Return the exact sums of one column, shape (*shape, parts), and remember those of the others; read-only."""
-        if wanted.name not in known:
+        if wanted not in known:
+            part = narrowed(wanted) if isinstance(wanted, NarrowedLattice) else "codes"
             together = together if wanted in together else (wanted,)
-            found = sum_offsets(
-                self._table.path, clique, shape, [each.name for each in together], threads=self._threads
-            )
+            names = [each.name for each in together]
+            found = sum_offsets(self._table.path, clique, shape, names, threads=self._threads, relation=part)
             for each in together:
-                known[each.name] = _handed_out(each, *found[each.name]).reshape(*shape, each.parts)
-                known[each.name].flags.writeable = False
-        return known[wanted.name]
+                known[each] = _handed_out(each, *found[each.name]).reshape(*shape, each.parts)
+                known[each].flags.writeable = False
+        return known[wanted]
+
+    def _magnitudes(self, clique: Clique, magnitudes: ValueMagnitudes) -> NDArray[np.int64]:
+        """Return the exact counts of all bins, shape (parts,).
+
+        Raises:
+            ValueError: by the cells of columns; it is of all rows together.
+        """
+        if clique:
+            raise ValueError("a histogram of magnitudes is one of all rows")
+        return count_magnitudes(self._table.path, magnitudes, threads=self._threads)
 
 
 def _handed_out(

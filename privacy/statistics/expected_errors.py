@@ -57,7 +57,7 @@ def expected_errors(table: StatisticsTable, draws: Sequence[StatisticsDraw]) -> 
         if isinstance(draw.addends, ValueTree):
             found += _rank_errors(each, draw.addends, draw)
             continue
-        if draw.addends is None:
+        if not isinstance(draw.addends, ValueLattice):
             raise ValueError(f"{draw.key} adds nothing up")
         low, high, width = float(draw.addends.low), float(draw.addends.high), draw.addends.width
         if each.what == "sum":

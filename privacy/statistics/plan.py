@@ -2,12 +2,15 @@
 
 A function of spec and contract alone. A table has one draw for each column that it adds up, since counts, sums and
 means of a column come of the same numbers, and one for each column whose quantiles it gives; a table of counts alone
-has one draw of its marginal.
+has one draw of its marginal. A column whose clip is private has one draw more, a histogram of magnitudes over all
+rows: each draw that needs it gives a share of its part. The later draw's part is fixed, and its moves are not known
+before the clip is: the charge has a budget for all such draws, of the sum of their parts
+(`privacy.accounting.adaptive`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -19,13 +22,13 @@ import numpy as np
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import ValueTree
-from contracts.release.statistics import StatisticsProduct, StatisticsTable
+from contracts.domains.value_magnitudes import ValueMagnitudes
+from contracts.release.statistics import StatisticsProduct
 from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon, rho_for
-from privacy.accounting.events import CountNoise
-from privacy.marginals.cell_sums import cell_sum_event
+from privacy.accounting.events import CountNoise, PrivacyEvent, Pure, ZeroConcentrated
+from privacy.marginals.cell_sums import Addends, cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event
 from privacy.marginals.uncertainty import variance
 from privacy.statistics.table_values import NoisyNumbers, table_values
@@ -38,7 +41,7 @@ class StatisticsDraw:
 
     Args:
         key: name of the draw inside the run.
-        table: the table that it is for.
+        table: the table that it is for; empty of a histogram of magnitudes.
         clique: columns that rows are grouped by.
         addends: the column that is added up, or its tree of counts; None where rows are counted alone.
         shape: of the numbers that are drawn.
@@ -46,17 +49,19 @@ class StatisticsDraw:
         noise: kind of noise and its cost.
         event: the event it will be, sensitivity and scale included.
         variance: variance of the noise in one number [steps², or rows²].
+        clip: the histogram in which its clip is found; until then its lattice is that of the bounds. None of others.
     """
 
     key: str
     table: str
     clique: Clique
-    addends: ValueLattice | ValueTree | None
+    addends: Addends | None
     shape: tuple[int, ...]
     share: Fraction
     noise: LaplaceNoise | GaussianNoise
     event: CountNoise
     variance: float
+    clip: str | None = None
 
 
 @dataclass(frozen=True)
@@ -64,21 +69,23 @@ class StatisticsPlan:
     """All draws of a release, with what they cost together.
 
     Args:
-        draws: in the order in which they are drawn.
+        draws: those of the tables, in the order in which they are drawn.
         epsilon: ε of all draws composed, at `delta` [10⁻¹²], rounded up.
         delta: δ [10⁻¹⁸]; 0 when the guarantee is pure.
         mechanism: the kind of noise of every draw.
+        clips: the histograms of magnitudes, which are drawn first.
     """
 
     draws: tuple[StatisticsDraw, ...]
     epsilon: int
     delta: int
     mechanism: Literal["laplace", "gaussian"]
+    clips: tuple[StatisticsDraw, ...] = ()
 
     @property
-    def events(self) -> tuple[CountNoise, ...]:
-        """The events of the draws, in order."""
-        return tuple(draw.event for draw in self.draws)
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        """What the charge plans."""
+        return planned_events((*self.clips, *self.draws))
 
     @property
     def public_total(self) -> None:
@@ -98,7 +105,7 @@ class StatisticsPlan:
     @property
     def numbers(self) -> int:
         """Numbers of all draws together."""
-        return sum(prod(draw.shape) for draw in self.draws)
+        return sum(prod(draw.shape) for draw in (*self.clips, *self.draws))
 
     def of_table(self, name: str) -> tuple[StatisticsDraw, ...]:
         """Return the draws of a table, in their order."""
@@ -138,25 +145,58 @@ def plan_statistics(
     Privacy: reads no data; the composed ε of the events is at most `epsilon`.
     """
     budget = Fraction(epsilon) if product.mechanism == "laplace" else rho_for(Fraction(epsilon), Fraction(delta))
-    wanted = list(_wanted(product, contract))
-    parts = _split(budget, [share for *_, share in wanted])
-    draws = tuple(_planned(product, contract, *each, part) for each, part in zip(wanted, parts, strict=True))
-    events = [draw.event for draw in draws]
+    histograms, wanted = wanted_draws(product, contract)
+    parts = _split(budget, [each.share for each in (*histograms, *wanted)])
+    draws = [
+        _planned(product, contract, each, part) for each, part in zip((*histograms, *wanted), parts, strict=True)
+    ]
+    events = planned_events(draws)
     spent_delta = delta_down(delta) if product.mechanism == "gaussian" else 0
     spent = (
         loss_up(best_epsilon(events, Fraction(spent_delta, ATTO))[0]) if spent_delta else PureCalculus().cost(events)
     )
-    return StatisticsPlan(draws, spent, spent_delta, product.mechanism)
+    first = len(histograms)
+    return StatisticsPlan(tuple(draws[first:]), spent, spent_delta, product.mechanism, tuple(draws[:first]))
 
 
-def _wanted(
-    product: StatisticsProduct, contract: Contract
-) -> Iterator[tuple[StatisticsTable, str, ValueLattice | ValueTree | None, Fraction]]:
-    """Yield what is drawn, with its share: tables by weight, draws of a table alike."""
+def planned_events(draws: Sequence[StatisticsDraw]) -> tuple[PrivacyEvent, ...]:
+    """Return what a charge plans: the events of draws, and a budget for those whose clip the run finds."""
+    events: list[PrivacyEvent] = [draw.event for draw in draws if draw.clip is None]
+    later = [draw.noise for draw in draws if draw.clip is not None]
+    pure = sum((noise.epsilon for noise in later if isinstance(noise, LaplaceNoise)), Fraction(0))
+    rho = sum((noise.rho for noise in later if isinstance(noise, GaussianNoise)), Fraction(0))
+    return (*events, *([Pure(pure)] if pure else ()), *([ZeroConcentrated(rho)] if rho else ()))
+
+
+@dataclass(frozen=True)
+class WantedDraw:
+    """A draw with its share, before it is priced; fields as of `StatisticsDraw`."""
+
+    key: str
+    table: str
+    clique: Clique
+    addends: Addends | None
+    share: Fraction
+    clip: str | None = None
+
+
+def wanted_draws(product: StatisticsProduct, contract: Contract) -> tuple[list[WantedDraw], list[WantedDraw]]:
+    """Return histograms of magnitudes, and what is drawn for tables: these by weight, draws of a table alike."""
     shares = shares_by_weight([Fraction(table.weight) for table in product.tables])
+    given: dict[ValueMagnitudes, Fraction] = {}
+    found: list[WantedDraw] = []
     for table, share in zip(product.tables, shares, strict=True):
-        draws = table.draws(contract)
-        yield from ((table, *each, share / len(draws)) for each in draws)
+        draws, private = table.draws(contract), table.private_clips
+        for key, addends in draws:
+            own, clip = share / len(draws), None
+            if isinstance(addends, ValueLattice) and addends.column in private:
+                magnitudes = ValueMagnitudes(addends)
+                part = own * Fraction(private[addends.column].share)
+                given[magnitudes] = given.get(magnitudes, Fraction(0)) + part
+                own, clip = own - part, magnitudes.draw_key
+            found.append(WantedDraw(key, table.name, table.by, addends, own, clip))
+    histograms = [WantedDraw(each.draw_key, "", (), each, share) for each, share in given.items()]
+    return histograms, found
 
 
 def _split(budget: Fraction, shares: list[Fraction]) -> list[Fraction]:
@@ -166,22 +206,15 @@ def _split(budget: Fraction, shares: list[Fraction]) -> list[Fraction]:
     return [Fraction(part, PICO) for part in units]
 
 
-def _planned(
-    product: StatisticsProduct,
-    contract: Contract,
-    table: StatisticsTable,
-    key: str,
-    addends: ValueLattice | ValueTree | None,
-    share: Fraction,
-    part: Fraction,
-) -> StatisticsDraw:
+def _planned(product: StatisticsProduct, contract: Contract, wanted: WantedDraw, part: Fraction) -> StatisticsDraw:
     noise: LaplaceNoise | GaussianNoise = (
         LaplaceNoise(part) if product.mechanism == "laplace" else GaussianNoise(part)
     )
-    rows, shape = contract.unit.max_rows_per_unit, contract.shape(table.by)
+    rows, shape, addends = contract.unit.max_rows_per_unit, contract.shape(wanted.clique), wanted.addends
     if addends is None:
         event = noise_event(noise, adjacency=contract.adjacency, rows_per_unit=rows)
     else:
         event = cell_sum_event(noise, addends, adjacency=contract.adjacency, rows_per_unit=rows)
         shape = (*shape, addends.parts)
-    return StatisticsDraw(key, table.name, table.by, addends, shape, share, noise, event, variance(event))
+    terms = wanted.key, wanted.table, wanted.clique, addends, shape, wanted.share
+    return StatisticsDraw(*terms, noise, event, variance(event), wanted.clip)

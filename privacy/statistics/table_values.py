@@ -31,6 +31,7 @@ from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic_forms import COUNT, QUANTILES
 from contracts.release.statistics import NEAR_ZERO, Statistic, StatisticsTable
 from privacy.accounting.events import CountNoise
+from privacy.marginals.cell_sums import Addends
 from privacy.marginals.uncertainty import half_width
 from privacy.statistics.estimates import Estimates, estimate_counts, estimate_means, estimate_sums
 from privacy.statistics.noise_quantiles import even_quantile, six_digits_up
@@ -55,7 +56,7 @@ class NoisyNumbers:
 
     values: NDArray[np.int64]
     event: CountNoise
-    addends: ValueLattice | ValueTree | None
+    addends: Addends | None
 
     @property
     def counts(self) -> Estimates:
@@ -66,7 +67,7 @@ class NoisyNumbers:
         if isinstance(self.addends, ValueTree):
             return tree_counts(self.values, self.addends, event=self.event, confidence=CONFIDENCE)
         above, below, missing = self._parts
-        terms: dict[str, Any] = {"width": self.addends.width, "event": self.event, "confidence": CONFIDENCE}
+        terms: dict[str, Any] = {"width": self._lattice.width, "event": self.event, "confidence": CONFIDENCE}
         return estimate_counts(above, below, missing, **terms)
 
     @property

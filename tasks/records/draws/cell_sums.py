@@ -12,11 +12,13 @@ import numpy as np
 
 from contracts.contract.column import Cells, Labelled
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_magnitudes import ValueMagnitudes
 from contracts.domains.value_trees import ValueTree
 from contracts.message import message
 from contracts.reading.scalars import parse_bound, plain_text
 from privacy.accounting.events import event_from_json
 from privacy.grant.measurement import CellSumMeasurement, Measurement
+from privacy.marginals.cell_sums import Addends
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.draws.draw_form import DrawForm
@@ -35,7 +37,7 @@ PART: Final = "part"
 
 
 class AddendsStatement(Statement):
-    """The lattice on which a column was added up; with a resolution, the tree of counts over it."""
+    """The lattice on which a column was added up; with a resolution the tree of counts over it, or its magnitudes."""
 
     column: StatedText
     low: StatedText
@@ -43,16 +45,21 @@ class AddendsStatement(Statement):
     step: StatedText
     counts_missing: bool
     resolution: StatedText | None = None
+    magnitudes: Literal[True] | None = None
 
     @property
-    def addends(self) -> ValueLattice | ValueTree:
-        """The lattice, or the tree.
+    def addends(self) -> Addends:
+        """The lattice, or what is counted over it.
 
         Raises:
-            ValueError: an end or the step is no number, or one that no contract can have.
+            ValueError: both a tree and magnitudes; an end or the step is no number, or one that no contract can have.
         """
         low, high, step = (parse_bound(text) for text in (self.low, self.high, self.step))
         lattice = ValueLattice(self.column, low, high, step, self.counts_missing)
+        if self.magnitudes:
+            if self.resolution is not None:
+                raise ValueError("a histogram of magnitudes has no resolution")
+            return ValueMagnitudes(lattice)
         return lattice if self.resolution is None else ValueTree(lattice, parse_bound(self.resolution))
 
 
@@ -113,7 +120,7 @@ class CellSumForm(DrawForm[CellSumMeasurement, CellSumDraw]):
     cells = "one a cell of the declared domain and part of its sum"
     columns: ClassVar[Mapping[str, str]] = {
         PART: "What was added up over the rows of the cell: steps above the lower end of the clip, steps below its "
-        "upper end, or all steps of the clip for each missing value.",
+        "upper end, or all steps of the clip for each missing value; of counts of values, the interval.",
         "noisy": "Noisy sum in steps of the column's lattice, as it was drawn.",
         "variance": "Variance of the noise, in squared steps.",
         "lower": "Lower end of a 95 % interval of the exact sum, in steps.",
@@ -149,7 +156,7 @@ class CellSumForm(DrawForm[CellSumMeasurement, CellSumDraw]):
         """Describe the draw: what is added up, its sensitivity, its noise [steps]."""
         moves, addends = released.event.moves, released.addends.lattice
         return {
-            "what": "sums" if addends is released.addends else message("tree of counts"),
+            "what": _what(released),
             "of": addends.column,
             "columns": list(released.clique),
             "numbers": released.values.size,
@@ -198,8 +205,16 @@ def sums_name(measurement: CellSumMeasurement) -> str:
 def _named(measurement: CellSumMeasurement) -> str:
     """Name what was drawn: a column that was added up, or a tree of counts over one."""
     column = measurement.addends.column
+    if isinstance(measurement.addends, ValueMagnitudes):
+        return message("magnitudes of {column}", column=column)
     summed = isinstance(measurement.addends, ValueLattice)
     return column if summed else message("a tree of counts of {column}", column=column)
+
+
+def _what(measurement: CellSumMeasurement) -> str:
+    if isinstance(measurement.addends, ValueMagnitudes):
+        return message("histogram of magnitudes")
+    return "sums" if isinstance(measurement.addends, ValueLattice) else message("tree of counts")
 
 
 def _measurement(draw: CellSumDraw) -> CellSumMeasurement:

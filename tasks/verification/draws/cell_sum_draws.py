@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.domains.value_lattices import ValueLattice, lattice_problems
+from contracts.domains.value_lattices import lattice_problems
+from contracts.domains.value_magnitudes import ValueMagnitudes
 from contracts.domains.value_trees import MOST_LEVELS, ValueTree, resolution_problems
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.grant.queries.cell_sums import CellSumQuery
+from privacy.marginals.cell_sums import Addends
 from tasks.records.draws.cell_sums import PART, CellSumDraw, PartedCells
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.charged_noise import MOST_MOVES, worst_moves
@@ -77,7 +79,10 @@ def _check_sums(draw: CellSumDraw, contract: Contract, at: str, where: str) -> l
         (f"{at}.measurements", name if own else shown(name), name if own else "a Parquet file in measurements/"),
     ]
     findings += differences(pairs, where=where, allowed="the whole declared domain, in a file of its own")
-    # A row moves a sum by all steps, or one node of each level.
+    if isinstance(addends, ValueMagnitudes) and draw.clique:
+        found = shown(list(draw.clique))
+        findings.append(Finding(where, f"{at}.clique", found, "magnitudes of all rows together", OTHER))
+    # A row moves a sum by all steps, one node of each level, or one bin.
     worst = [move * each for each in addends.row_moves for move in worst_moves(contract)]
     if draw.event.get("moves") != worst:
         rows = f"{contract.unit.max_rows_per_unit} rows a unit"
@@ -87,9 +92,7 @@ def _check_sums(draw: CellSumDraw, contract: Contract, at: str, where: str) -> l
     return findings
 
 
-def _read_addends(
-    draw: CellSumDraw, contract: Contract, at: str, where: str
-) -> tuple[ValueLattice | ValueTree | None, list[Finding]]:
+def _read_addends(draw: CellSumDraw, contract: Contract, at: str, where: str) -> tuple[Addends | None, list[Finding]]:
     """Read a lattice, or a tree over it, and hold it against the column's domain."""
     stated = draw.addends
     try:
