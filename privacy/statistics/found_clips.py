@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import prod
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +19,14 @@ from contracts.contract.contract import Contract
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_magnitudes import ValueMagnitudes
 from contracts.release.statistics import StatisticsTable
-from privacy.marginals.cell_sums import cell_sum_event
-from privacy.marginals.sensitivity import LaplaceNoise, marginal_moves
+from privacy.marginals.sensitivity import LaplaceNoise, marginal_moves, moved_noise
 from privacy.marginals.uncertainty import variance
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
 from privacy.statistics.private_clips import FoundClip, LaterDraw, find_clip
 
-_MEAN = "mean"
+FORETOLD: Final = (4, 16, 256)
+"""Parts of the bounds for which a plan tells how wide intervals would be."""
+_MEANS: Final = frozenset({"mean", "quantiles"})
 
 
 def find_clips(
@@ -67,20 +69,47 @@ def _later(draw: StatisticsDraw, table: StatisticsTable, contract: Contract) -> 
         spread = Fraction(sum(move * move for move in moves)) / (2 * draw.noise.rho)
     column = None if draw.addends is None else draw.addends.column
     kinds = {each.what for each in table.of if column in {term.column for term in each.terms}}
-    return LaterDraw(prod(draw.shape[:-1]), spread, kinds <= {_MEAN, "quantiles"})
+    return LaterDraw(prod(draw.shape[:-1]), spread, kinds <= _MEANS)
 
 
-def narrowed_plan(plan: StatisticsPlan, lattices: Mapping[str, ValueLattice], contract: Contract) -> StatisticsPlan:
+def narrowed_plan(plan: StatisticsPlan, lattices: Mapping[str, ValueLattice]) -> StatisticsPlan:
     """Return a plan whose draws have the lattices that were found, by key; the others stay as they are.
 
     Privacy: public parameters alone; parts of the charge are those of `plan`.
     """
-    terms = {"adjacency": contract.adjacency, "rows_per_unit": contract.unit.max_rows_per_unit}
-    draws = []
-    for draw in plan.draws:
-        if draw.key in lattices:
-            lattice = lattices[draw.key]
-            event = cell_sum_event(draw.noise, lattice, **terms)  # type: ignore[arg-type]
-            draw = replace(draw, addends=lattice, event=event, variance=variance(event))
-        draws.append(draw)
+    draws = [_narrowed(draw, lattices[draw.key]) if draw.key in lattices else draw for draw in plan.draws]
     return replace(plan, draws=tuple(draws))
+
+
+def narrower_plans(plan: StatisticsPlan) -> dict[str, StatisticsPlan]:
+    """Return what the plan may become: for some parts of the bounds, in words, the plan with such clips everywhere.
+
+    What a clip will be is not known before the charge; how wide intervals are with a few narrower ones is.
+    """
+    found = {}
+    for parts in FORETOLD:
+        lattices = {
+            draw.key: _part_of(ValueMagnitudes(draw.addends.lattice), parts)
+            for draw in plan.draws
+            if draw.clip is not None and draw.addends is not None
+        }
+        if lattices:
+            found[f"clip 1/{parts} of the bounds"] = narrowed_plan(plan, lattices)
+    return found
+
+
+def _part_of(magnitudes: ValueMagnitudes, parts: int) -> ValueLattice:
+    """Return the bins within a part of the distance from 0 to both bounds; at least one step."""
+    zero, width = magnitudes.zero, magnitudes.lattice.width
+    low = max([first for first, _ in magnitudes.bins if (zero - first) * parts >= zero], default=0)
+    high = min([last for _, last in magnitudes.bins if (last - zero) * parts >= width - zero], default=width)
+    return magnitudes.narrowed(low, high)
+
+
+def _narrowed(draw: StatisticsDraw, lattice: ValueLattice) -> StatisticsDraw:
+    """Return a draw over a part of its lattice: it moves as many widths, and has the same part of the charge."""
+    if not isinstance(draw.addends, ValueLattice):
+        raise TypeError(f"{draw.key} adds nothing up")
+    moves = tuple(move // draw.addends.width * lattice.width for move in draw.event.moves)
+    event = moved_noise(draw.noise, moves)
+    return replace(draw, addends=lattice, event=event, variance=variance(event))

@@ -248,7 +248,7 @@ def _narrowed(run: Run) -> StatisticsPlan:
     """Return the plan with the clips that were found."""
     plan, made = run.facts.summarized
     lattices = {key: clip.lattice for key, clip in made.clips.items()}
-    return narrowed_plan(plan, lattices, run.facts.contract) if lattices else plan
+    return narrowed_plan(plan, lattices) if lattices else plan
 
 
 def _resolution(table: StatisticsTable, lattice: ValueLattice, contract: Contract) -> dict[str, str]:

@@ -60,7 +60,7 @@ def stated_events(replay: StatisticsReplay, meaning: ProductMeaning) -> list[Cou
     plan, stated = _plan(replay, meaning), {draw.key: draw for draw in replay.draws}
     found = {draw.key: _stated_lattice(stated.get(draw.key), draw) for draw in plan.draws}
     lattices = {key: lattice for key, lattice in found.items() if lattice is not None}
-    return [draw.event for draw in (*plan.clips, *narrowed_plan(plan, lattices, meaning.contract).draws)]
+    return [draw.event for draw in (*plan.clips, *narrowed_plan(plan, lattices).draws)]
 
 
 def check_clips(

@@ -76,7 +76,7 @@ def _found(making: Making, drawn: Iterable[Drawn]) -> dict[str, FoundClip]:
 def _narrowed(making: Making, drawn: Iterable[Drawn]) -> StatisticsPlan:
     """Return the plan with these clips."""
     lattices = {key: clip.lattice for key, clip in _found(making, drawn).items()}
-    return narrowed_plan(making.plan, lattices, making.contract)
+    return narrowed_plan(making.plan, lattices)
 
 
 def released_tables(
