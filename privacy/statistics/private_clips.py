@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import isqrt
 from typing import Final
 
@@ -176,10 +177,16 @@ def outermost(counts: Sequence[int], event: CountNoise, most: int) -> int:
     """
     found = 0
     for run in RUNS:
-        margin = even_quantile([(1.0, event)] * run, _confidence(most)) if run <= len(counts) else 0.0
+        margin = _margin(event, run, most)
         starts = (place for place in range(len(counts) - run + 1) if sum(counts[place : place + run]) > margin)
         found = max([found, *(place + 1 for place in starts)])
     return found
+
+
+@lru_cache(maxsize=256)
+def _margin(event: CountNoise, run: int, most: int) -> float:
+    """Return what the noise of so many bins together stays within."""
+    return even_quantile([(1.0, event)] * run, _confidence(most))
 
 
 def _confidence(most: int) -> float:
