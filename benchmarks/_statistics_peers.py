@@ -94,7 +94,7 @@ def answers(
         python = (peers or Path()) / peer.key / "bin" / "python"
         if peers is not None and python.is_file():
             wanted = peer if modes is None else replace(peer, modes=modes)
-            found.append(_asked(wanted, python, table, epsilons, kept.resolve()))
+            found.append(asked(wanted, python, table, epsilons, kept.resolve()))
         else:
             print(f"no {peer.name}: give --peers DIR with DIR/{peer.key} an environment of {_requirements(peer)}")
     return found
@@ -105,7 +105,7 @@ def _requirements(peer: Peer) -> str:
     return " ".join((SCRIPTS / f"{peer.key}_statistics.txt").read_text(encoding="utf-8").split())
 
 
-def _asked(peer: Peer, python: Path, table: Measured, epsilons: Sequence[str], kept: Path) -> Answers:
+def asked(peer: Peer, python: Path, table: Measured, epsilons: Sequence[str], kept: Path) -> Answers:
     """Ask once; what is kept already is taken as it is."""
     data = table.write(kept)
     out = kept / f"{data.stem}.{peer.key}.npz"

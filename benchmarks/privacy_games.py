@@ -49,6 +49,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
         *("cell_moments", "cell_moments_middle"),
     ),
     "weighted_sums": ("weighted_sums", "weighted_sums_replace_one", "weighted_counts"),
+    "private_clips": ("clip_histogram", "private_clip"),
     "noise": (
         *("choice", "sparse", "several_tables", "laplace", "laplace_replace_one", "laplace_three_rows"),
         *("gaussian", "gaussian_replace_one", "minimum_frequency"),

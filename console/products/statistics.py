@@ -16,8 +16,9 @@ from contracts.domains.value_trees import ValueTree
 from contracts.reading.scalars import plain_text
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistic_forms import SPREADS
-from contracts.release.statistics import StatisticsProduct, statistics_product
+from contracts.release.statistics import StatisticsProduct, StatisticsTable, statistics_product
 from privacy.statistics.expected_errors import ExpectedError, clip_costs, expected_errors
+from privacy.statistics.found_clips import narrower_plans
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
 
 _BYTES_PER_NUMBER: Final = 120
@@ -33,15 +34,14 @@ class StatisticsProductView:
         tables = statistics_product(spec.product).tables
         return {
             "mechanism": plan.mechanism,
-            "draws": [_draw_object(draw) for draw in plan.draws],
+            "draws": [_draw_object(draw) for draw in (*plan.clips, *plan.draws)],
             "statistics": [
                 {
                     "table": each.name,
                     "columns": list(each.by),
                     "cells": _cells(plan.of_table(each.name)[0]),
                     "share": float(sum(draw.share for draw in plan.of_table(each.name))),
-                    "expected": [_error_object(error) for error in expected_errors(each, plan.of_table(each.name))],
-                    **_clips_object(plan.of_table(each.name)),
+                    "expected": _expected(each, plan),
                 }
                 for each in tables
             ],
@@ -56,7 +56,9 @@ class StatisticsProductView:
     def plan_facts(self, payload: dict[str, Any]) -> list[tuple[str, str]]:
         """Return how much is drawn."""
         tables, draws = payload["statistics"], payload["draws"]
-        return [("draws", f"{len(draws)} for {len(tables)} table{'s' if len(tables) > 1 else ''}")]
+        facts = [("draws", f"{len(draws)} for {len(tables)} table{'s' if len(tables) > 1 else ''}")]
+        clips = [draw for draw in draws if draw["of"] and draw["of"].get("magnitudes")]
+        return [*facts, *((f"clip of {each['of']['column']}", _clip_words(each)) for each in clips)]
 
     def print_draws(self, console: Console, payload: dict[str, Any]) -> None:
         """Print each statistic with its expected interval."""
@@ -65,7 +67,8 @@ class StatisticsProductView:
             named = " × ".join(each["columns"]) or "all rows"
             for place, error in enumerate(each["expected"]):
                 first = (named, f"{each['cells']:,}", f"{each['share']:.1%}") if place == 0 else ("", "", "")
-                rows.append((first[0], error["statistic"], _of_rows(error), first[1], first[2], _within(error)))
+                named_so = f"{error['statistic']}, {error['if']}" if "if" in error else error["statistic"]
+                rows.append((first[0], named_so, _of_rows(error), first[1], first[2], _within(error)))
         console.print(table(("table", "statistic", "in a cell of", *_NUMBERS), rows, numbers=_NUMBERS))
         for each in payload["statistics"]:
             if "survey_weight" in each:
@@ -85,6 +88,23 @@ class StatisticsProductView:
             for each in replay["tables"]
         ]
         console.print(table(("table", "statistics", "data", "measurements"), rows))
+
+
+def _expected(table: StatisticsTable, plan: StatisticsPlan) -> list[dict[str, Any]]:
+    """Foretell each statistic, over the whole of the bounds where its clip is private, then with narrower clips."""
+    own = expected_errors(table, plan.of_table(table.name))
+    found = [_error_object(error) for error in own]
+    for words, narrower in narrower_plans(plan).items():
+        errors = expected_errors(table, narrower.of_table(table.name))
+        found += [{**_error_object(a), "if": words} for a, b in zip(errors, own, strict=True) if a != b]
+    return found
+
+
+def _clip_words(draw: dict[str, Any]) -> str:
+    """Say what the histogram costs in which a private clip is found."""
+    return (
+        f"found by a noisy histogram for {draw['share']:.1%} of the charge; intervals below are for the bounds first"
+    )
 
 
 def _draw_object(draw: StatisticsDraw) -> dict[str, Any]:

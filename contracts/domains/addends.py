@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from contracts.domains.value_lattices import WIDEST, ValueLattice, coarser_step, lattice_problems
+from contracts.domains.value_magnitudes import ValueMagnitudes
 from contracts.domains.value_sums import LoneSum, ValueMoments, form_problems
 from contracts.domains.value_trees import ValueTree
 from contracts.reading.scalars import Problem, plain_text
@@ -62,7 +63,7 @@ class WeightedCount:
         return {**self.weight.to_json(), "counts_rows": True}
 
 
-Addends = ValueLattice | LoneSum | ValueMoments | ValueTree | WeightedCount
+Addends = ValueLattice | LoneSum | ValueMoments | ValueTree | ValueMagnitudes | WeightedCount
 """What is added up, or counted, by cell."""
 
 
@@ -72,6 +73,8 @@ def addend_problems(addends: Addends, rows_per_unit: int) -> list[Problem]:
     problems = lattice_problems(lattice.low, lattice.high, lattice.step, rows_per_unit)
     if isinstance(addends, LoneSum | ValueMoments) and not problems:
         problems = form_problems(addends, rows_per_unit)
+    if isinstance(addends, ValueMagnitudes) and lattice.weight is not None:
+        problems = [Problem("magnitudes of weighed rows", "rows that count once")]
     weight = addends.weight if isinstance(addends, WeightedCount) else lattice.weight
     return problems if weight is None or problems else weighted_problems(addends, weight, rows_per_unit)
 

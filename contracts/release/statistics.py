@@ -24,164 +24,31 @@ from contracts.domains.domain_terms import Frozen
 from contracts.domains.text import KeyColumn
 from contracts.domains.value_lattices import ValueLattice, usual_step
 from contracts.domains.value_sums import LoneSum, may_stand_alone, moments_of
-from contracts.domains.value_trees import ValueTree, tree_key, usual_resolution
+from contracts.domains.value_trees import ValueTree, usual_resolution
 from contracts.reading.scalars import (
     Amount,
-    Bound,
-    BoundPair,
     FieldPath,
     Label,
     Problem,
     as_tuple,
-    nearest,
-    plain_text,
     refuse,
     show,
-    word_list,
 )
 from contracts.release.file_names import unfit_name
+from contracts.release.private_clips import PrivateClip
 from contracts.release.product_spec import ProductSpec
+from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import (
     COUNT,
     FORMS,
-    OF_A_COLUMN,
     QUANTILES,
-    QUANTILES_FORM,
-    RATIO,
-    RATIO_FORM,
     SPREADS,
-    form_remedy,
-    quantiles_schema,
-    read_quantiles,
-    read_ratio,
-    share_problems,
 )
 from contracts.release.survey_weight import SurveyWeight
 from contracts.release.tables.all_marginals import check_weight
 
 NEAR_ZERO: Final = "near_zero"
 """The column that marks cells whose count cannot be told from 0."""
-_ENDS: Final = ("low", "high")
-_MORE: Final = ("clip", "step")
-
-
-class Statistic(Frozen):
-    """One statistic of a table: `count`, `{sum: income, clip: [0, 200000]}`, `{mean: income}` or a ratio of two sums.
-
-    Or some quantiles of a column: `{quantiles: [0.1, 0.5, 0.9], of: income, resolution: 100}`. A quantile p is the
-    smallest value at or below which at least a share p of the rows lie; `resolution` is the length of the intervals
-    in which rows are counted.
-
-    Values outside `clip` count as its ends; where nothing is said the contract's bounds are the clip. `step` is the
-    unit in which values are added up, to which they are rounded.
-    """
-
-    what: Literal["count", "sum", "mean", "variance", "sd", "ratio", "quantiles"]
-    column: Label | None = None
-    clip: BoundPair | None = None
-    step: Bound | None = None
-    over: Statistic | None = None
-    quantiles: Annotated[tuple[Bound, ...], BeforeValidator(as_tuple)] = ()
-    resolution: Bound | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_form(cls, written: Any) -> Any:
-        """Read `count`, and a mapping whose first key says what is published of which column."""
-        if written == COUNT:
-            return {"what": COUNT}
-        if not isinstance(written, dict):
-            refuse([Problem(show(written), FORMS, form_remedy(written))])
-        if "what" in written:
-            return written
-        if RATIO in written:
-            return read_ratio(written)
-        if QUANTILES in written:
-            return read_quantiles(written)
-        named = [key for key in written if key in (COUNT, *OF_A_COLUMN)]
-        if len(named) != 1:
-            refuse([Problem(show(written), FORMS, form_remedy(written))])
-        what, column = named[0], written[named[0]]
-        if isinstance(column, list | tuple | dict):
-            refuse([Problem(show(column), "the name of one column", "write a statistic for each column", (what,))])
-        rest = {key: value for key, value in written.items() if key != what}
-        unknown = [key for key in rest if key not in _MORE]
-        if unknown:
-            remedies = {key: nearest(str(key), _MORE) or "remove it" for key in unknown}
-            allowed = word_list((what, *_MORE))
-            refuse([Problem(f"the unknown key {key!r}", allowed, remedies[key], (key,)) for key in unknown])
-        return {"what": what, "column": column, **rest}
-
-    @model_validator(mode="after")
-    def _of_a_column(self) -> Statistic:
-        if self.what == COUNT and (self.column, self.clip, self.step) != (None, None, None):
-            refuse([Problem("a count with a column, a clip or a step", "count alone", "write count")])
-        if self.what != COUNT and self.column is None:
-            refuse([Problem(f"a {self.what} of no column", FORMS)])
-        if (self.what == RATIO) != (self.over is not None):
-            refuse([Problem("`over:` without a ratio, or a ratio without it", RATIO_FORM)])
-        if self.over is not None and (self.over.what != "sum" or self.over.column == self.column):
-            refuse([Problem("a ratio of a column to itself, or of no sum", f"{RATIO_FORM} of two columns")])
-        if self.what != QUANTILES and (self.quantiles, self.resolution) != ((), None):
-            refuse([Problem(f"quantiles, or a resolution, with a {self.what}", QUANTILES_FORM)])
-        if self.what == QUANTILES:
-            problems = list(share_problems(self.quantiles))
-            if problems:
-                refuse(problems)
-        return self
-
-    @property
-    def name(self) -> str:
-        """Its column in the published file; of quantiles, what they are called together."""
-        named = COUNT if self.column is None else f"{self.what}_{self.column}"
-        return named if self.over is None else f"{named}_over_{self.over.column}"
-
-    @property
-    def terms(self) -> tuple[Statistic, ...]:
-        """What it says of columns: itself, and of a ratio the lower sum too."""
-        return (self,) if self.over is None else (self, self.over)
-
-    @property
-    def key(self) -> str | None:
-        """What its draw is found by among those of a table; None of a count, which any of them gives."""
-        return tree_key(self.column) if self.what == QUANTILES and self.column is not None else self.column
-
-    @property
-    def estimates(self) -> tuple[str, ...]:
-        """Its estimates in the published file: one, or one for each quantile."""
-        if self.what != QUANTILES:
-            return (self.name,)
-        return tuple(f"q{plain_text(100 * share)}_{self.column}" for share in self.quantiles)
-
-    @property
-    def published(self) -> tuple[str, ...]:
-        """Its columns in the published file: each estimate, and the ends of its interval."""
-        return tuple(name for each in self.estimates for name in (each, *(f"{each}_{end}" for end in _ENDS)))
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Describe the written forms."""
-        pair = {"type": "array", "items": {"type": ["number", "string"]}, "minItems": 2, "maxItems": 2}
-        more = {"clip": pair, "step": {"type": ["number", "string"]}}
-        forms = [
-            {
-                "type": "object",
-                "properties": {what: {"type": "string"}, **more},
-                "required": [what],
-                "additionalProperties": False,
-            }
-            for what in OF_A_COLUMN
-        ]
-        term = {
-            "type": "object",
-            "properties": {"sum": {"type": "string"}, **more},
-            "required": ["sum"],
-            "additionalProperties": False,
-        }
-        parts = {RATIO: term, "over": term}
-        forms.append({"type": "object", "properties": parts, "required": [*parts], "additionalProperties": False})
-        forms.append(quantiles_schema(more))
-        return {"title": "Statistic", "description": cls.__doc__, "anyOf": [{"const": COUNT}, *forms]}
 
 
 class StatisticsTable(Frozen):
@@ -265,6 +132,13 @@ class StatisticsTable(Frozen):
         """Return the lattice of each such column; of one whose statistics say nothing, its bounds'."""
         return tuple(_lattice(self, name, contract) for name in self.columns)
 
+    @property
+    def private_clips(self) -> dict[str, PrivateClip]:
+        """The clips that the run finds itself, by column; until then their lattices are those of the bounds."""
+        terms = (term for each in self.of if each.what != QUANTILES for term in each.terms)
+        clips = {str(term.column): term.clip for term in terms if term.clip is not None}
+        return {column: clip for column, clip in clips.items() if isinstance(clip, PrivateClip)}
+
     def trees(self, contract: Contract) -> tuple[ValueTree, ...]:
         """Return the trees of counts of all quantiles, in their order."""
         found = []
@@ -313,7 +187,7 @@ class StatisticsTable(Frozen):
             return moments_of(lattice, rows)
         counted = any(each.what == COUNT for each in self.of)
         alone = not counted and lattice.weight is None and asked <= {"sum", QUANTILES}
-        alone = alone and may_stand_alone(lattice, rows)
+        alone = alone and lattice.column not in self.private_clips and may_stand_alone(lattice, rows)
         return LoneSum(lattice) if alone else lattice
 
 
@@ -383,6 +257,7 @@ def _lattice(table: StatisticsTable, name: str, contract: Contract) -> ValueLatt
     terms = (term for each in table.of for term in each.terms)
     domain, own = contract.column(name).domain, [term for term in terms if term.column == name]
     clip = next((each.clip for each in own if each.clip is not None), None) or domain.value_bounds
+    clip = domain.value_bounds if isinstance(clip, PrivateClip) else clip
     if clip is None:
         raise ValueError(f"column {name} has no bounds")
     step = next((each.step for each in own if each.step is not None), None)

@@ -11,10 +11,12 @@ from contracts.domains.value_lattices import ValueLattice, lattice_problems
 from contracts.domains.value_trees import ValueTree, resolution_problems, usual_resolution
 from contracts.errors import Finding
 from contracts.reading.scalars import FieldPath, Problem, nearest, word_list
+from contracts.release.private_clips import PrivateClip
 from contracts.release.private_keys import key_problems
 from contracts.release.spec import ReleaseSpec
+from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import QUANTILES, RATIO, SPREADS
-from contracts.release.statistics import Statistic, StatisticsProduct, StatisticsTable, statistics_product
+from contracts.release.statistics import StatisticsProduct, StatisticsTable, statistics_product
 from contracts.release.survey_weight import survey_weight_problems
 from contracts.release.synthetic import MEASURED_COLUMNS
 
@@ -46,7 +48,7 @@ def statistics_problems(product: StatisticsProduct, contract: Contract) -> Itera
         at: FieldPath = ("tables", place)
         problems = [*_grouping_problems(table, contract), *_column_problems(table, contract)]
         problems += _weight_problems(table, contract)
-        problems += [*key_problems(product, place, contract)]
+        problems += [*key_problems(product, place, contract), *_clip_problems(table)]
         problems += [] if problems else [*_lattice_problems(table, contract), *_name_problems(table)]
         for problem in problems:
             yield at, problem
@@ -82,6 +84,9 @@ def _column_problems(table: StatisticsTable, contract: Contract) -> Iterator[Pro
             allowed = word_list(numbers) if numbers else "a column of numbers, which the contract has none of"
             remedy = "give the column a domain of kind integer or decimal with bounds"
             yield Problem(f"{each.column!r}, a column without bounds", allowed, remedy, named)
+        if each.what == QUANTILES and isinstance(each.clip, PrivateClip):
+            remedy = "drop it: quantiles are found within wide bounds too, with a `resolution:` that fits"
+            yield Problem("a private clip of quantiles", "a pair [low, high], or none", remedy, (*at, "clip"))
         for key in ("clip", "step"):
             earlier = [getattr(other, key) for _, other in placed[:order] if other.column == each.column]
             other = next((one for one in earlier if one is not None), None)
@@ -100,6 +105,24 @@ def _weight_problems(table: StatisticsTable, contract: Contract) -> Iterator[Pro
             found, named = f"the survey weight {each.column!r}", "sum" if each.what == RATIO else each.what
             remedy = "write count: in a table with a survey weight it is the sum of the weights"
             yield Problem(found, "other columns beside a survey weight", remedy, (*at, named))
+
+
+def _clip_problems(table: StatisticsTable) -> Iterator[Problem]:
+    """A private clip stands beside sums, means and ratios of declared cells, in which every row counts once."""
+    private = table.private_clips
+    for at, each in _placed(table):
+        if each.column not in private or each.what == QUANTILES:
+            continue
+        found = f"a private clip of {each.column!r}"
+        if each.what in SPREADS:
+            remedy = "write a clip of two ends, or put the sum into a table of its own"
+            yield Problem(f"{found} with its {each.what}", "a clip of two ends, or none", remedy, (*at, each.what))
+        if table.survey_weight is not None:
+            remedy = "write a clip of two ends, or drop it: the contract's bounds are one"
+            yield Problem(f"{found} beside a survey weight", "a clip of two ends, or none", remedy, (*at, "clip"))
+        if table.keys == "private":
+            remedy = "write a clip of two ends, or drop it: the contract's bounds are one"
+            yield Problem(f"{found} with keys: private", "a clip of two ends, or none", remedy, (*at, "clip"))
 
 
 def _lattice_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:

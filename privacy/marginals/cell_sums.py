@@ -6,14 +6,14 @@ For sums the handle has two or three whole numbers a cell [steps of the lattice,
     below     of rows with a value, the sum of the steps from it up to the upper bound
     missing   of rows without one, `width` steps each; where missing values are counted apart
 
-One row hands out `width` steps in all, so that counts, sums and means of a column come of one draw. With a survey
-weight it hands out each of its steps as often as its weight says [steps of the lattice, times steps of the weight].
 One row hands out `width` steps in all, so that counts, sums and means of a column come of one draw. A sum alone has
 one number a cell, and moments three or four, of which a row hands out `whole` steps (`contracts.domains.value_sums`).
+With a survey weight it hands out each of its steps as often as its weight says [steps, times steps of the weight].
 
 For quantiles it has the counts of all nodes of a tree (`contracts.domains.value_trees`) [rows]. A row with a value
 is in one node of each level; one without is counted once, beside the nodes. Rows that are weighed count as often as
-their weight says, here and where nothing but rows is counted (`contracts.domains.addends`) [steps of the weight].
+their weight says, here and where nothing but rows is counted (`contracts.domains.addends`) [steps of the weight]. For
+a clip that a run finds it has the counts of a histogram of magnitudes (`contracts.domains.value_magnitudes`) [rows].
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def cell_sum_event(noise: Noise, addends: Addends, *, adjacency: Adjacency, rows
     Of a tree it is that of a marginal for each level, with one noise: the nodes of a level are the cells of a
     marginal, whose worst change is known. A row without a value moves a number that no other row of its cell moves,
     as if the first level had one more node, and nothing of the other levels. A row of weight w moves each of its
-    numbers w times as far, so that a move is times the largest weight.
+    numbers w times as far, so that a move is times the largest weight. Of magnitudes it is that of a marginal whose
+    cells are the bins.
     """
     moves = marginal_moves(adjacency, rows_per_unit)
     if isinstance(addends, LoneSum) and addends.both_signs:

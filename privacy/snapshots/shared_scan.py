@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.domains.value_sums import ValueMoments
 from contracts.domains.value_trees import ValueTree
 
@@ -91,6 +92,7 @@ def sum_offsets(
     names: Sequence[OffsetNames],
     *,
     threads: int,
+    relation: str = "codes",
 ) -> dict[OffsetNames, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
     """Add offsets up by the cells of one marginal, in one scan; private, for handles alone.
 
@@ -101,6 +103,7 @@ def sum_offsets(
         names: the columns of offsets: 0 for a missing value, else the offset plus 1. Each with the column of the
             weights of its rows in the same form, where a missing one weighs 0; None where every row counts once.
         threads: threads that DuckDB may use.
+        relation: what is added up: the table `codes`, or `narrowed` offsets of it.
     Returns:
         By names: sum of the offsets, rows with a value, and all rows of each cell, row-major, int64; each row as
         often as its weight says [steps, rows or steps of the weight].
@@ -114,7 +117,7 @@ def sum_offsets(
         *map(_weighed_rows, weights),
         *(each for pair in names for each in _terms(*pair)),
     ]
-    query = f"SELECT {', '.join(terms)} FROM codes GROUP BY 1"
+    query = f"SELECT {', '.join(terms)} FROM {relation} GROUP BY 1"
     with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
         found = connection.execute(query).to_arrow_table()
     cells, *counted = (np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns)
@@ -159,6 +162,38 @@ def sum_moments(
     rows, valued, at_low, at_high = (_spread(cells, values, prod(shape)) for values in counted)
     parts = [at_low, whole * valued - at_low - at_high, at_high, whole * (rows - valued)]
     return np.stack(parts[: moments.parts], axis=-1)
+
+
+def narrowed(lattice: NarrowedLattice) -> str:
+    """Write SQL for the rows of a snapshot, their offsets clipped to a part of a lattice and counted from its start.
+
+    Whatever an offset is, the clipped one lies within the width that its price is derived of.
+    """
+    name = _quoted(lattice.name)
+    clipped = f"greatest(0, least({lattice.width}, {name}::BIGINT - {1 + lattice.first}))"
+    return f"(SELECT * REPLACE (CASE WHEN {name} = 0 THEN 0 ELSE 1 + {clipped} END AS {name}) FROM codes)"
+
+
+def count_magnitudes(path: Path, magnitudes: ValueMagnitudes, *, threads: int) -> NDArray[np.int64]:
+    """Count all rows with a value by the bins of a histogram; private, for handles alone.
+
+    Args:
+        path: the snapshot file, with its table `codes`.
+        magnitudes: over offsets: 0 for a missing value, else the offset plus 1.
+        threads: threads that DuckDB may use.
+    Returns:
+        Counts of the bins, int64, shape (magnitudes.parts,) [rows].
+    Privacy: exact counts; nothing of them may leave but through a grant.
+    """
+    import duckdb  # as above
+
+    name = _quoted(magnitudes.lattice.name)
+    until = " ".join(f"WHEN {name} <= {1 + last} THEN {place}" for place, (_, last) in enumerate(magnitudes.bins))
+    query = f"SELECT CASE {until} END, count(*)::BIGINT FROM codes WHERE {name} > 0 GROUP BY 1"
+    with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
+        found = connection.execute(query).fetchnumpy()
+    places, rows = (np.asarray(column, dtype=np.int64) for column in found.values())
+    return _spread(places, rows, magnitudes.parts)
 
 
 def count_leaves(

@@ -1,7 +1,7 @@
-"""Sums of a snapshot: handles on sums of columns by cell, and on trees of counts, read when a grant opens them.
+"""Sums of a snapshot: handles on sums of columns by cell, and on counts of values, read when a grant opens them.
 
-All sums over the same cells are added up in one scan, when the first of them is opened; each tree, and each
-column whose moments are wanted, takes its own.
+All sums over the same cells are added up in one scan, when the first of them is opened; each tree, each column whose
+moments are wanted, and each sum on a part of its lattice takes its own.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.private_table import PrivateTable
-from privacy.snapshots.shared_scan import count_leaves, sum_moments, sum_offsets
+from privacy.snapshots.shared_scan import count_leaves, count_magnitudes, narrowed, sum_moments, sum_offsets
 
 
 class SnapshotSums:
@@ -59,7 +60,8 @@ class SnapshotSums:
         """
         shape = self._contract.shape(clique)
         known: dict[ValueLattice, NDArray[np.int64]] = {}
-        together = tuple(each.lattice for each in addends if isinstance(each, ValueLattice | LoneSum))
+        alike = [each.lattice for each in addends if isinstance(each, ValueLattice | LoneSum)]
+        together = tuple(each for each in alike if not isinstance(each, NarrowedLattice))
         mark = self._table.keyed_hash, self._table.contract_digest
         read = partial(self._of, clique, shape, together, known)
         return tuple(PrivateCellSums(clique, shape, each, *mark, read) for each in addends)
@@ -78,6 +80,8 @@ class SnapshotSums:
         if isinstance(wanted, WeightedCount):
             # A weight is its own distance from 0, and a missing one adds nothing.
             return self._summed(clique, shape, (wanted.weight,), wanted.weight, known)[..., :1]
+        if isinstance(wanted, ValueMagnitudes):
+            return self._magnitudes(clique, wanted)
         if isinstance(wanted, ValueMoments):
             found = sum_moments(self._table.path, clique, shape, wanted, threads=self._threads)
             return found.reshape(*shape, wanted.parts)
@@ -105,12 +109,24 @@ class SnapshotSums:
     ) -> NDArray[np.int64]:
         """Return the exact sums of one column, shape (*shape, parts), and remember those of the others; read-only."""
         if wanted not in known:
+            relation = narrowed(wanted) if isinstance(wanted, NarrowedLattice) else "codes"
             together = together if wanted in together else (wanted,)
-            found = sum_offsets(self._table.path, clique, shape, list(map(_names, together)), threads=self._threads)
+            names = [_names(each) for each in together]
+            found = sum_offsets(self._table.path, clique, shape, names, threads=self._threads, relation=relation)
             for each in together:
                 known[each] = _handed_out(each, *found[_names(each)]).reshape(*shape, each.parts)
                 known[each].flags.writeable = False
         return known[wanted]
+
+    def _magnitudes(self, clique: Clique, magnitudes: ValueMagnitudes) -> NDArray[np.int64]:
+        """Return the exact counts of all bins, shape (parts,).
+
+        Raises:
+            ValueError: by the cells of columns; it is of all rows together.
+        """
+        if clique:
+            raise ValueError("a histogram of magnitudes is one of all rows")
+        return count_magnitudes(self._table.path, magnitudes, threads=self._threads)
 
 
 def _names(lattice: ValueLattice) -> tuple[str, str | None]:

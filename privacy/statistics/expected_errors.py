@@ -13,8 +13,9 @@ from contracts.domains.addends import Addends
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
+from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import COUNT, SPREADS
-from contracts.release.statistics import Statistic, StatisticsTable
+from contracts.release.statistics import StatisticsTable
 from privacy.marginals.sensitivity import moved_noise
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.statistics.noise_quantiles import even_quantile, mixed_quantile, quantile

@@ -2,13 +2,16 @@
 
 A function of spec and contract alone. A table has one draw for each column that it adds up, since counts, sums and
 means of a column come of the same numbers, and one for each column whose quantiles it gives; a table of counts alone
-has one draw of its marginal.
+has one draw of its marginal. A column whose clip is private has one draw more, a histogram of magnitudes over all
+rows: each draw that needs it gives a share of its part. The later draw's part is fixed, and its moves are not known
+before the clip is: the charge has a budget for all such draws, of the sum of their parts
+(`privacy.accounting.adaptive`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import floor, prod
@@ -20,15 +23,17 @@ from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.addends import Addends
 from contracts.domains.value_lattices import ValueLattice
-from contracts.release.statistics import StatisticsProduct, StatisticsTable
+from contracts.domains.value_magnitudes import ValueMagnitudes
+from contracts.release.statistics import StatisticsProduct
 from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon, rho_for
-from privacy.accounting.events import CountNoise
-from privacy.accounting.key_selection import KeySelection, failures, key_selection
+from privacy.accounting.events import CountNoise, PrivacyEvent, Pure, ZeroConcentrated
+from privacy.accounting.key_selection import failures
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event
 from privacy.marginals.uncertainty import variance
+from privacy.statistics.selections import PlannedSelection, plan_selections, selection_shares
 from privacy.statistics.table_values import NoisyNumbers, table_values
 from privacy.table_plans.split import shares_by_weight
 
@@ -39,7 +44,7 @@ class StatisticsDraw:
 
     Args:
         key: name of the draw inside the run.
-        table: the table that it is for.
+        table: the table that it is for; empty of a histogram of magnitudes.
         clique: columns that rows are grouped by.
         addends: the column that is added up, or its tree of counts, or the weight by which rows are counted; None
             where rows are counted alone, and each once.
@@ -48,6 +53,7 @@ class StatisticsDraw:
         noise: kind of noise and its cost.
         event: the event it will be, sensitivity and scale included.
         variance: variance of the noise in one number [steps², or rows²; of weighed rows, times weight steps²].
+        clip: the histogram in which its clip is found; until then its lattice is that of the bounds. None of others.
     """
 
     key: str
@@ -59,6 +65,7 @@ class StatisticsDraw:
     noise: LaplaceNoise | GaussianNoise
     event: CountNoise
     variance: float
+    clip: str | None = None
 
     @property
     def weight(self) -> ValueLattice | None:
@@ -67,38 +74,17 @@ class StatisticsDraw:
 
 
 @dataclass(frozen=True)
-class PlannedSelection:
-    """A selection of keys that nobody declared, before the draws of its table.
-
-    Args:
-        key: name of the draw inside the run.
-        table: the table that it is for.
-        column: the column of texts.
-        share: share of the release's epsilon.
-        epsilon: what it costs [dimensionless].
-        failure: what it may fail with beside that [10⁻¹⁸].
-        event: the event it will be, for as many keys of a unit as it has rows.
-    """
-
-    key: str
-    table: str
-    column: str
-    share: Fraction
-    epsilon: Fraction
-    failure: int
-    event: KeySelection
-
-
-@dataclass(frozen=True)
 class StatisticsPlan:
     """All draws of a release, with what they cost together.
 
     Args:
-        draws: in the order in which they are drawn; of a table with selected keys the shape is that of one of them.
+        draws: those of the tables, in the order in which they are drawn; of a table with selected keys the shape is
+            that of one of them.
         epsilon: ε of all draws composed, at `delta` [10⁻¹²], rounded up.
         delta: δ [10⁻¹⁸]; 0 when the guarantee is pure.
         mechanism: the kind of noise of every draw.
         selections: of keys, drawn before all others.
+        clips: the histograms of magnitudes, which are drawn next.
     """
 
     draws: tuple[StatisticsDraw, ...]
@@ -106,11 +92,12 @@ class StatisticsPlan:
     delta: int
     mechanism: Literal["laplace", "gaussian"]
     selections: tuple[PlannedSelection, ...] = ()
+    clips: tuple[StatisticsDraw, ...] = ()
 
     @property
-    def events(self) -> tuple[CountNoise | KeySelection, ...]:
-        """The events of selections and draws, in order."""
-        return (*(each.event for each in self.selections), *(draw.event for draw in self.draws))
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        """What the charge plans, selections first."""
+        return (*(each.event for each in self.selections), *planned_events((*self.clips, *self.draws)))
 
     @property
     def public_total(self) -> None:
@@ -130,7 +117,7 @@ class StatisticsPlan:
     @property
     def numbers(self) -> int:
         """Numbers of all draws together."""
-        return sum(prod(draw.shape) for draw in self.draws)
+        return sum(prod(draw.shape) for draw in (*self.clips, *self.draws))
 
     def of_table(self, name: str) -> tuple[StatisticsDraw, ...]:
         """Return the draws of a table, in their order."""
@@ -169,54 +156,67 @@ def plan_statistics(
         AmountRefused: the charge is too small for so many draws.
     Privacy: reads no data; the composed ε of the events is at most `epsilon`.
     """
-    wanted, shares = list(_wanted(product, contract)), _selection_shares(product, contract)
+    histograms, wanted = wanted_draws(product, contract)
+    shares = selection_shares(product)
     units = delta_down(delta) if product.mechanism == "gaussian" or shares else 0
-    selections = tuple(_selections(product, contract, shares, Fraction(epsilon), units))
+    selections = tuple(plan_selections(product, contract, shares, Fraction(epsilon), units))
     rest = Fraction(epsilon) - sum((each.epsilon for each in selections), Fraction(0))
     left = Fraction(units - failures(each.event for each in selections), ATTO) if selections else Fraction(delta)
     budget = rest if product.mechanism == "laplace" else rho_for(rest, left)
     drawn = 1 - sum(shares.values(), Fraction(0))
-    parts = _split(budget, [share / drawn for *_, share in wanted])
-    draws = tuple(_planned(product, contract, *each, part) for each, part in zip(wanted, parts, strict=True))
-    events = [*(each.event for each in selections), *(draw.event for draw in draws)]
-    spent_delta = units if product.mechanism == "gaussian" else failures(events)
+    parts = _split(budget, [each.share / drawn for each in (*histograms, *wanted)])
+    draws = [
+        _planned(product, contract, each, part) for each, part in zip((*histograms, *wanted), parts, strict=True)
+    ]
+    first = len(histograms)
+    plan = StatisticsPlan(tuple(draws[first:]), 0, 0, product.mechanism, selections, tuple(draws[:first]))
     if product.mechanism == "gaussian":
-        spent = loss_up(best_epsilon(events, Fraction(spent_delta, ATTO))[0])
-    else:
-        spent = PureCalculus(spent_delta).cost(events)
-    return StatisticsPlan(draws, spent, spent_delta, product.mechanism, selections)
+        return replace(plan, epsilon=loss_up(best_epsilon(plan.events, Fraction(units, ATTO))[0]), delta=units)
+    spent = failures(plan.events)
+    return replace(plan, epsilon=PureCalculus(spent).cost(plan.events), delta=spent)
 
 
-def _wanted(
-    product: StatisticsProduct, contract: Contract
-) -> Iterator[tuple[StatisticsTable, str, Addends | None, Fraction]]:
-    """Yield what is drawn, with its share: tables by weight, draws of a table alike, its selection of keys too."""
+def planned_events(draws: Sequence[StatisticsDraw]) -> tuple[PrivacyEvent, ...]:
+    """Return what a charge plans: the events of draws, and a budget for those whose clip the run finds."""
+    events: list[PrivacyEvent] = [draw.event for draw in draws if draw.clip is None]
+    later = [draw.noise for draw in draws if draw.clip is not None]
+    pure = sum((noise.epsilon for noise in later if isinstance(noise, LaplaceNoise)), Fraction(0))
+    rho = sum((noise.rho for noise in later if isinstance(noise, GaussianNoise)), Fraction(0))
+    return (*events, *([Pure(pure)] if pure else ()), *([ZeroConcentrated(rho)] if rho else ()))
+
+
+@dataclass(frozen=True)
+class WantedDraw:
+    """A draw with its share, before it is priced; fields as of `StatisticsDraw`."""
+
+    key: str
+    table: str
+    clique: Clique
+    addends: Addends | None
+    share: Fraction
+    clip: str | None = None
+
+
+def wanted_draws(product: StatisticsProduct, contract: Contract) -> tuple[list[WantedDraw], list[WantedDraw]]:
+    """Return histograms of magnitudes, and what is drawn for tables: these by weight, draws of a table alike.
+
+    A selection of keys takes as much as a draw of its table does.
+    """
     shares = shares_by_weight([Fraction(table.weight) for table in product.tables])
+    given: dict[ValueMagnitudes, Fraction] = {}
+    found: list[WantedDraw] = []
     for table, share in zip(product.tables, shares, strict=True):
-        draws = table.draws(contract)
-        parts = len(draws) + (table.keys == "private")
-        yield from ((table, *each, share / parts) for each in draws)
-
-
-def _selection_shares(product: StatisticsProduct, contract: Contract) -> dict[str, Fraction]:
-    """Return the share of epsilon of each selection of keys, by its table: that of a draw of the table."""
-    first = {table.name: share for table, _, _, share in _wanted(product, contract)}
-    return {table.name: first[table.name] for table in product.tables if table.keys == "private"}
-
-
-def _selections(
-    product: StatisticsProduct, contract: Contract, shares: Mapping[str, Fraction], epsilon: Fraction, delta: int
-) -> Iterator[PlannedSelection]:
-    """Yield the selections of keys, which have delta alike: all of it, or half of it beside Gaussian noise."""
-    groups = contract.unit.max_rows_per_unit
-    for table in product.tables:
-        if table.name in shares:
-            [column] = contract.texts(table.by)
-            part = Fraction(floor(epsilon * shares[table.name] * PICO), PICO)
-            failure = delta // len(shares) // (1 if product.mechanism == "laplace" else 2)
-            event = key_selection(part, failure, groups)
-            key = f"table:{table.name}/keys"
-            yield PlannedSelection(key, table.name, column, shares[table.name], part, failure, event)
+        draws, private = table.draws(contract), table.private_clips
+        for key, addends in draws:
+            own, clip = share / (len(draws) + (table.keys == "private")), None
+            if isinstance(addends, ValueLattice) and addends.column in private:
+                magnitudes = ValueMagnitudes(addends)
+                part = own * Fraction(private[addends.column].share)
+                given[magnitudes] = given.get(magnitudes, Fraction(0)) + part
+                own, clip = own - part, magnitudes.draw_key
+            found.append(WantedDraw(key, table.name, table.by, addends, own, clip))
+    histograms = [WantedDraw(each.draw_key, "", (), each, share) for each, share in given.items()]
+    return histograms, found
 
 
 def _split(budget: Fraction, shares: list[Fraction]) -> list[Fraction]:
@@ -226,22 +226,15 @@ def _split(budget: Fraction, shares: list[Fraction]) -> list[Fraction]:
     return [Fraction(part, PICO) for part in units]
 
 
-def _planned(
-    product: StatisticsProduct,
-    contract: Contract,
-    table: StatisticsTable,
-    key: str,
-    addends: Addends | None,
-    share: Fraction,
-    part: Fraction,
-) -> StatisticsDraw:
+def _planned(product: StatisticsProduct, contract: Contract, wanted: WantedDraw, part: Fraction) -> StatisticsDraw:
     noise: LaplaceNoise | GaussianNoise = (
         LaplaceNoise(part) if product.mechanism == "laplace" else GaussianNoise(part)
     )
-    rows, shape = contract.unit.max_rows_per_unit, contract.shape(table.by)
+    rows, shape, addends = contract.unit.max_rows_per_unit, contract.shape(wanted.clique), wanted.addends
     if addends is None:
         event = noise_event(noise, adjacency=contract.adjacency, rows_per_unit=rows)
     else:
         event = cell_sum_event(noise, addends, adjacency=contract.adjacency, rows_per_unit=rows)
         shape = (*shape, addends.parts)
-    return StatisticsDraw(key, table.name, table.by, addends, shape, share, noise, event, variance(event))
+    terms = wanted.key, wanted.table, wanted.clique, addends, shape, wanted.share
+    return StatisticsDraw(*terms, noise, event, variance(event), wanted.clip)

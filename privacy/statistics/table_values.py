@@ -32,8 +32,9 @@ from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
+from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import COUNT, QUANTILES, SPREADS
-from contracts.release.statistics import NEAR_ZERO, Statistic, StatisticsTable
+from contracts.release.statistics import NEAR_ZERO, StatisticsTable
 from privacy.accounting.events import CountNoise
 from privacy.marginals.uncertainty import half_width
 from privacy.statistics.estimates import Estimates, estimate_counts, estimate_lone_sums, estimate_means, estimate_sums

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from privacy.marginals.seeds import PostProcessingSeed
     from privacy.refine.sparse_tables import RefinedCells
     from privacy.refine.tables import Refined
+    from privacy.statistics.private_clips import FoundClip
 
 WriteFiles = Callable[[Path, Mapping[str, str]], Any]
 """Writes the data files of a version into a folder, with marks of where they come from; returns what it wrote."""
@@ -219,7 +220,9 @@ class ReleasedStatistics(Fit):
     Args:
         fitted: all draws.
         tables: the tables.
+        clips: those that the run found, by key of the draw that has each.
     """
 
     fitted: Fitted[None]
     tables: tuple[StatisticsTableValues, ...]
+    clips: Mapping[str, FoundClip] = field(default_factory=dict)

@@ -17,7 +17,9 @@ from contracts.release.statistic_forms import QUANTILES, RATIO, SPREADS
 from contracts.release.statistics import NEAR_ZERO, StatisticsTable, statistics_product
 from privacy.generators.generator import Fitted
 from privacy.statistics.expected_errors import expected_errors
-from privacy.statistics.plan import plan_statistics
+from privacy.statistics.found_clips import narrowed_plan
+from privacy.statistics.plan import StatisticsPlan, plan_statistics
+from tasks.records.clip_statements import FoundClipStatement, described_clips, read_clips, stated_clips
 from tasks.records.draws.cell_sums import weight_terms
 from tasks.records.draws.drawn import drawn_files, published_draws, stated_draws
 from tasks.records.draws.drawn import measured as measured_draws
@@ -92,6 +94,7 @@ class StatisticsReplay(DrawsReplay):
     """All that a stranger needs to check a release of statistics."""
 
     tables: Tuple[StatisticsTableStatement]
+    clips: Tuple[FoundClipStatement] = ()
 
 
 class StatisticsRecord(RecordTerms):
@@ -124,8 +127,10 @@ class StatisticsRecordPart:
 
     def stated(self, run: Run) -> dict[str, Any]:
         """Return what was drawn, and what follows from it."""
-        _, made = run.facts.summarized
+        plan, made = run.facts.summarized
+        clips = {"clips": stated_clips(plan, made.clips)} if made.clips else {}
         return {
+            **clips,
             "draws": stated_draws(run.facts),
             "tables": [
                 {
@@ -146,9 +151,11 @@ class StatisticsRecordPart:
         replay = record.replay
         epsilon, delta = Decimal(replay.charge.epsilon), Decimal(replay.charge.delta)
         plan: Any = plan_statistics(product, contract, epsilon=epsilon, delta=delta)
+        clips = _read_clips(replay, plan)
         if [event.to_json() for event in plan.events] != list(reserved["events"]):
             plan = Published()
         made = Published(
+            **clips,
             fitted=Fitted(Published(), published_draws(replay.draws), ()),
             tables=tuple(
                 StatisticsTableValues(table.name, table.columns, {}, table.draws) for table in replay.tables
@@ -189,6 +196,14 @@ class StatisticsRecordPart:
         return found
 
 
+def _read_clips(replay: StatisticsReplay, plan: StatisticsPlan) -> dict[str, Any]:
+    """Read the clips; what is none is as good as not published."""
+    try:
+        return {"clips": read_clips(replay.clips, plan)}
+    except (ArithmeticError, ValueError):
+        return {}
+
+
 def _ratio_columns(statistic: str, upper: str, lower: str) -> dict[str, DataColumn]:
     """Describe a ratio and its interval."""
     what, of = f"ratio of the sum of {upper} to that of {lower}", (upper, lower)
@@ -223,7 +238,7 @@ def tables(run: Run) -> list[dict[str, Any]]:
                     "steps_of": plain_text(lattice.step),
                     **_resolution(table, lattice, contract),
                 }
-                for lattice in table.lattices(contract)
+                for lattice in _lattices(run, table)
             ]
             or NONE,
             **_weighed_by(table, contract),
@@ -232,9 +247,31 @@ def tables(run: Run) -> list[dict[str, Any]]:
     ]
 
 
+def _lattices(run: Run, table: StatisticsTable) -> list[ValueLattice]:
+    """Return the lattices of a table, those of private clips as they were found."""
+    plan, made = run.facts.summarized
+    draws = plan.of_table(table.name) if made.clips else ()
+    found = [made.clips[draw.key].lattice for draw in draws if draw.key in made.clips]
+    by_column: dict[str, ValueLattice] = {lattice.column: lattice for lattice in found}
+    return [by_column.get(lattice.column, lattice) for lattice in table.lattices(run.facts.contract)]
+
+
+def clips(run: Run) -> list[dict[str, Any]] | str:
+    """Describe the clips that the run found."""
+    plan, made = run.facts.summarized
+    return described_clips(statistics_product(run.facts.spec.product).tables, plan, made.clips) or NONE
+
+
+def _narrowed(run: Run) -> StatisticsPlan:
+    """Return the plan with the clips that were found."""
+    plan, made = run.facts.summarized
+    lattices = {key: clip.lattice for key, clip in made.clips.items()}
+    return narrowed_plan(plan, lattices) if lattices else plan
+
+
 def _resolution(table: StatisticsTable, lattice: ValueLattice, contract: Contract) -> dict[str, str]:
     """Give the length of the intervals in which rows are counted, where quantiles are published."""
-    tree = next((each for each in table.trees(contract) if each.lattice == lattice), None)
+    tree = next((each for each in table.trees(contract) if each.column == lattice.column), None)
     return {} if tree is None else {"resolution": plain_text(tree.resolution)}
 
 
@@ -277,7 +314,7 @@ def reproducible(run: Run) -> list[dict[str, str]]:
 
 def expected_error(run: Run) -> list[dict[str, Any]]:
     """Give for each statistic the half width of its interval, from the declared noise alone."""
-    plan, _ = run.facts.summarized
+    plan = _narrowed(run)
     return [
         {
             "table": table.name,
@@ -313,6 +350,7 @@ STATISTICS: Final = FieldGroup(
     (
         public("tables", "What each table is grouped by, and what it says of which column.", tables),
         public("measured", "What was drawn, with its noise.", lambda run: measured_draws(run.facts)),
+        public("clips", "The clips that the run found, the draws that they cost, and the rows that they cut.", clips),
         public("known_bias", "What numbers are known to get wrong.", known_bias),
         public("intervals", "What the intervals say.", lambda run: INTERVALS),
     ),

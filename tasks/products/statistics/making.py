@@ -1,9 +1,12 @@
-"""Statistics: every planned draw through the grant, then the numbers that follow from them."""
+"""Statistics: every planned draw through the grant, then the numbers that follow from them.
+
+Histograms of magnitudes come first: the clips that are found in them decide the lattices of the draws after them.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,7 +20,9 @@ from privacy.grant.queries.marginal import MarginalQuery
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.snapshots.snapshot_keys import SnapshotKeys
 from privacy.snapshots.snapshot_sums import SnapshotSums
+from privacy.statistics.found_clips import find_clips, narrowed_plan
 from privacy.statistics.plan import StatisticsPlan
+from privacy.statistics.private_clips import FoundClip
 from privacy.statistics.table_values import NoisyNumbers, table_values
 from tasks.products.product_kind import Making, MakingStep
 from tasks.records.draws.drawn import write_drawn
@@ -33,7 +38,7 @@ Drawn = Measurement | CellSumMeasurement | KeyMeasurement
 
 def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
     """Draw, or replay, in the order of the plan; sums over the same cells are added up in one scan."""
-    plan: StatisticsPlan = making.plan
+    charged: StatisticsPlan = making.plan
     drawn: list[Drawn] = []
     with step("measure") as bar:
         selected = _selected(making)
@@ -41,6 +46,10 @@ def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
         recoded = SnapshotKeys(making.table, making.contract).recoded(selected_texts(selected)) if selected else None
         table, contract = recoded or (making.table, making.contract)
         counts, sums = SnapshotCounts(table, contract), SnapshotSums(table, contract)
+        for clip in charged.clips:
+            (handle,) = sums.sums((), [clip.addends] if clip.addends else [])
+            drawn.append(making.grant.draw(CellSumQuery(handle, clip.noise), key=clip.key))
+        plan = _narrowed(making, drawn)
         for name in dict.fromkeys(draw.table for draw in plan.draws):
             draws = plan.of_table(name)
             addends = [draw.addends for draw in draws if draw.addends is not None]
@@ -51,7 +60,7 @@ def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
                     drawn.append(making.grant.draw(query, key=draw.key))
                 else:
                     drawn.append(making.grant.draw(CellSumQuery(next(handles), draw.noise), key=draw.key))
-                bar.advance(len(drawn) / len(plan.events))
+                bar.advance(len(drawn) / (len(plan.selections) + len(plan.clips) + len(plan.draws)))
     logger.info("measured %d draws of %d numbers", len(drawn), plan.numbers)
     return tuple(drawn)
 
@@ -70,8 +79,23 @@ def _selected(making: Making) -> list[KeyMeasurement]:
 
 def _summarized(making: Making, drawn: tuple[Drawn, ...]) -> Outputs:
     contract = making.contract.with_keys(selected_texts(drawn))
-    tables = released_tables(making.plan, contract, statistics_product(making.spec.product).tables, drawn)
-    return Outputs(statistics=ReleasedStatistics(Fitted(None, drawn), tables))
+    tables = statistics_product(making.spec.product).tables
+    made = released_tables(_narrowed(making, drawn), contract, tables, drawn)
+    return Outputs(statistics=ReleasedStatistics(Fitted(None, drawn), made, _found(making, drawn)))
+
+
+def _found(making: Making, drawn: Iterable[Drawn]) -> dict[str, FoundClip]:
+    """Return the clips that the histograms among what was drawn lead to, by key of the draw that has each."""
+    plan: StatisticsPlan = making.plan
+    keys = {each.key for each in plan.clips}
+    values = {each.key: each.values for each in drawn if isinstance(each, CellSumMeasurement) and each.key in keys}
+    return find_clips(plan, statistics_product(making.spec.product).tables, making.contract, values)
+
+
+def _narrowed(making: Making, drawn: Iterable[Drawn]) -> StatisticsPlan:
+    """Return the plan with these clips."""
+    lattices = {key: clip.lattice for key, clip in _found(making, drawn).items()}
+    return narrowed_plan(making.plan, lattices)
 
 
 def released_tables(

@@ -1,10 +1,11 @@
 """The checks of a version of statistics: rules 5, 6, 8 and 9.
 
 1. contract and product are read again, and the product fits its contract
-2. the draws are those that the product's tables need, in their order, over the declared lattices, each with its share
-   of the charge
+2. the draws are those that the product's tables need, in their order, over the declared lattices, or over a part of
+   one where the clip is private; each with its share of the charge
 3. each draw is the journal's, of the worst neighbour's moves, and its file holds the values that were entered
-4. the tables are made again from these values, and every published number is compared
+4. private clips are found again in the histograms that were drawn for them, and compared with the draws' lattices
+5. the tables are made again from these values, and every published number is compared
 """
 
 from __future__ import annotations
@@ -18,12 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.domains.addends import Addends
 from contracts.errors import Finding, SudareError
 from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from contracts.release.statistics_rules import statistics_problems
 from privacy.accounting.events import DiscreteGaussian, PrivacyEvent
-from privacy.statistics.plan import plan_statistics
 from privacy.statistics.table_values import Columns, NoisyNumbers, table_values
 from tasks.records.draws.cell_sums import CellSumDraw
 from tasks.records.draws.keys import KeyDraw, with_stated_keys
@@ -31,6 +30,7 @@ from tasks.records.model.version_statements import FittedDraw, Manifest
 from tasks.records.statistics_record import StatisticsRecord, StatisticsReplay, values_digest
 from tasks.records.strict_json import printable, shown
 from tasks.storage.progress import Bar
+from tasks.verification.clip_checks import check_clips, stated_events, wanted_of
 from tasks.verification.draws.charged_noise import check_draws
 from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.files.table_files import (
@@ -169,7 +169,7 @@ class StatisticsChecks:
         drawn = check_fitted_values(replay, self.events, self.meaning, files)
         measured = drawn.findings, list(files.skipped)
         files.skipped.clear()
-        findings: list[Finding] = []
+        findings = check_clips(replay, self.meaning, drawn.noisy, files.skipped, where=self._where)
         for table, stated in zip(self.meaning.product.tables, replay.tables, strict=True):
             numbers = self._numbers(stated.draws, drawn.noisy)
             if numbers is None:
@@ -250,18 +250,13 @@ def read_statistics(replay: StatisticsReplay, *, where: str) -> tuple[Statistics
 
 def _check_tables(replay: StatisticsReplay, meaning: StatisticsMeaning, where: str) -> list[Finding]:
     """Check that each table of the product has its draws, its file and its columns; and no draw is of no table."""
-    wanted: list[tuple[str, list[str], list[str], str]] = []
-    keys: list[tuple[str, list[str], Addends | None]] = []
-    for table in meaning.product.tables:
-        if table.selection_key is not None:
-            keys.append((table.selection_key, list(meaning.contract.texts(table.by)), None))
-    for table in meaning.product.tables:
-        draws = table.draws(meaning.contract)
-        wanted.append((table.name, list(table.by), [key for key, _ in draws], f"data/{table.name}.parquet"))
-        keys += [(key, list(table.by), each) for key, each in draws]
+    wanted = [
+        (table.name, list(table.by), list(table.draw_keys), f"data/{table.name}.parquet")
+        for table in meaning.product.tables
+    ]
     found = [(table.name, list(table.columns), list(table.draws), table.data) for table in replay.tables]
     drawn = [(draw.key, list(draw.clique), _amounts(draw)) for draw in replay.draws]
-    expected = [(key, by, None if each is None else each.to_json()) for key, by, each in keys]
+    expected = wanted_of(replay.draws, meaning)
     pairs = [*_in_pairs("replay.tables", found, wanted), *_in_pairs("replay.draws", drawn, expected)]
     return list(differences(pairs, where=where, allowed="as product and contract say"))
 
@@ -301,11 +296,12 @@ def _check_shares(
 ) -> list[Finding]:
     """Check that the noise of each draw is what its table's weight leaves it of the spec's charge."""
     try:
-        epsilon, delta = replay.charge.amounts
-        planned = plan_statistics(meaning.product, meaning.contract, epsilon=epsilon, delta=delta).events
+        planned = stated_events(replay, meaning)
     except (SudareError, ArithmeticError, ValueError) as error:
         return [Finding(where, "replay.charge", printable(str(error)), "a charge that its draws can share", OTHER)]
     allowed = "the share of the charge that the table's weight gives"
+    if len(events) != len(planned):
+        return []  # `_check_tables` says which draws there must be
     return [
         Finding(
             where,

@@ -13,6 +13,7 @@ import numpy as np
 from contracts.contract.column import Cells, Labelled
 from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_magnitudes import ValueMagnitudes
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.message import message
@@ -37,6 +38,7 @@ _WHAT: Final[Mapping[type, str]] = {
     LoneSum: "sums",
     ValueMoments: "sums",
     ValueTree: message("tree of counts"),
+    ValueMagnitudes: message("histogram of magnitudes"),
     WeightedCount: message("weighted counts"),
 }
 PART: Final = "part"
@@ -68,12 +70,14 @@ class AddendsStatement(LatticeStatement):
 
     With a weight each row counts as often as its weight says. With `counts_rows` the column is the weight itself, and
     rows were counted by it. `alone` says that only sums were drawn; `whole`, that moments were, in so many steps a
-    row. Where several are stated, it reads as one of them, which writes itself otherwise.
+    row; `magnitudes`, that a histogram of them was. Where several are stated, it reads as one of them, which writes
+    itself otherwise.
     """
 
     resolution: StatedText | None = None
     alone: Literal[True] | None = None
     whole: int | None = None
+    magnitudes: Literal[True] | None = None
     weight: LatticeStatement | None = None
     counts_rows: Literal[True] | None = None
 
@@ -93,6 +97,8 @@ class AddendsStatement(LatticeStatement):
             return ValueMoments(lattice, self.whole)
         if self.alone is not None:
             return LoneSum(lattice)
+        if self.magnitudes is not None:
+            return ValueMagnitudes(lattice)
         return lattice if self.resolution is None else ValueTree(lattice, parse_bound(self.resolution))
 
 
@@ -243,6 +249,8 @@ def _named(measurement: CellSumMeasurement) -> str:
     column = measurement.addends.column
     if isinstance(measurement.addends, WeightedCount):
         return message("rows weighted by {column}", column=column)
+    if isinstance(measurement.addends, ValueMagnitudes):
+        return message("magnitudes of {column}", column=column)
     if isinstance(measurement.addends, ValueTree):
         return message("a tree of counts of {column}", column=column)
     return message("moments of {column}", column=column) if isinstance(measurement.addends, ValueMoments) else column

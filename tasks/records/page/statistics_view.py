@@ -16,13 +16,16 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_trees import tree_key
 from contracts.message import AND, joined, message
+from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import COUNT, QUANTILES, SPREADS
-from contracts.release.statistics import NEAR_ZERO, Statistic, StatisticsProduct, StatisticsTable
+from contracts.release.statistics import NEAR_ZERO, StatisticsProduct, StatisticsTable
 from contracts.release.survey_weight import SurveyWeight
 from tasks.records.charts import charts
 from tasks.records.draws.keys import with_stated_keys
 from tasks.records.files.tidy_tables import DATA
+from tasks.records.page.clip_words import clip_words, found_lattices
 from tasks.records.page.dense_view import LARGEST_CELLS, cell_label, cells_words, room, title_of
 from tasks.records.page.published_tables import ReadFile
 from tasks.records.page.statistics_words import (
@@ -189,8 +192,8 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
     contract = version.contract
     [stated] = [each for each in version.replay["tables"] if each["name"] == table.name]
     data = pq.read_table(pa.BufferReader(version.read(stated["data"])))
-    lattices = {each.column: each for each in table.lattices(contract)}
-    numbers = [_numbers(each, data, lattices.get(str(each.column))) for each in _single(table)]
+    lattices = found_lattices(table, contract, version.replay.get("clips", ()), stated["draws"])
+    numbers = [_numbers(each, data, lattices.get(str(each.key))) for each in _single(table)]
     counted, impossible = NEAR_ZERO in data.column_names, contract.impossible(table.by).reshape(-1)
     near = _column(data, NEAR_ZERO) if counted else impossible
     chosen, cells = _chosen(numbers, most)
@@ -301,10 +304,12 @@ def _draw_terms(
     """Say of each draw of a table what it added up, and how."""
     terms, draws = [], {draw["key"]: draw for draw in version.values["ledger.draws"]}
     for key in keys:
-        lattice = lattices.get(draws[key].get("of", ""))
+        column = draws[key].get("of", "")
+        lattice = lattices.get(column if draws[key]["what"] == "sums" else tree_key(column))
         words = [] if lattice is None else lattice_words(lattice, version.contract)
         if lattice is None and weight is not None:
             words = [weight_words(weight.lattice(version.contract))]
+        words += clip_words(key, version.replay.get("clips", ()), draws)
         terms.append(DrawTerms(None if lattice is None else lattice.column, words, draws[key]))
     return terms
 

@@ -10,8 +10,8 @@ from contracts.contract.contract import Contract
 from contracts.domains.value_lattices import ValueLattice
 from contracts.message import joined, message
 from contracts.reading.scalars import plain_text
+from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import QUANTILES
-from contracts.release.statistics import Statistic
 
 OPEN: Final = message("no upper end")
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.domains.addends import Addends, WeightedCount, addend_problems
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_magnitudes import ValueMagnitudes
 from contracts.domains.value_sums import LoneSum
 from contracts.domains.value_trees import MOST_LEVELS, ValueTree, resolution_problems
 from contracts.errors import Finding
@@ -79,7 +80,10 @@ def _check_sums(draw: CellSumDraw, contract: Contract, at: str, where: str) -> l
         (f"{at}.measurements", name if own else shown(name), name if own else "a Parquet file in measurements/"),
     ]
     findings += differences(pairs, where=where, allowed="the whole declared domain, in a file of its own")
-    # A row moves a sum by all steps, or one node of each level; as often as its weight says.
+    if isinstance(addends, ValueMagnitudes) and draw.clique:
+        found = shown(list(draw.clique))
+        findings.append(Finding(where, f"{at}.clique", found, "magnitudes of all rows together", OTHER))
+    # A row moves a sum by all steps, one node of each level, or one bin; as often as its weight says.
     moves = worst_moves(contract)
     if isinstance(addends, LoneSum) and addends.lattice.low < 0 < addends.lattice.high:
         moves = [sum(moves)]  # what leaves a sum may lie below 0, and what enters it above

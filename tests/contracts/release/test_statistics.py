@@ -12,7 +12,8 @@ import yaml
 from contracts.errors import Finding, SpecRefused
 from contracts.release.spec import ReleaseSpec, load_spec, spec_schema
 from contracts.release.spec_checks import check_spec
-from contracts.release.statistics import Statistic, StatisticsProduct, statistics_product
+from contracts.release.statistic import Statistic
+from contracts.release.statistics import StatisticsProduct, statistics_product
 from contracts.release.statistics_rules import statistics_problems
 from tests.contracts.samples import SPEC as TABLES
 from tests.contracts.samples import column, contract_of, line_of, loaded, replaced, write

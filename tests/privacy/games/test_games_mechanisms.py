@@ -18,7 +18,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.games import cell_sums, federated, generators, sums, surrogate, tables, training, weighted_sums
+from benchmarks.games import (
+    cell_sums,
+    federated,
+    generators,
+    private_clips,
+    sums,
+    surrogate,
+    tables,
+    training,
+    weighted_sums,
+)
 from benchmarks.games.game import Game, play
 from benchmarks.games.generators import GAMES, PAIRS, exact_rows, game_on, marginals_of
 from benchmarks.games.leaks import guesses, leak, shadow, shadow_leak
@@ -31,6 +41,8 @@ FAST: dict[str, tuple[Callable[[], Game], float]] = {
     **{name: (made, 1.0) for name, made in sums.GAMES.items()},
     **{name: (made, 0.25) for name, made in cell_sums.GAMES.items()},
     **{name: (made, 0.25) for name, made in weighted_sums.GAMES.items()},
+    "clip_histogram": (private_clips.replaced, 0.25),
+    "private_clip": (private_clips.clipped, 0.05),
     "lattice_noise": (training.lattice_noise, 1.0),
     "dp_sgd": (training.whole_batches, 0.125),
     # The twin's sums are normal but for steps of 0.08 deviations; by Clopper and Pearson 1 play in 25 misses it.

@@ -1,0 +1,210 @@
+"""From a noisy histogram of magnitudes to a clip: post-processing, exact in whole numbers and rationals.
+
+A clip from a to b costs noise, which grows with its ends, and bias, which is what it cuts off. With m cells, k the
+variance of the later draw's noise in one number over the squared width of its clip (the same for every clip, since
+the draw's part of the charge is fixed), and cut(a, b) what all rows together lose, the clip is the one with the least
+
+    m k g(a, b) + cut(a, b)^2 / m        g = a^2 + b^2 for sums,  (b - a)^2 / 2 for means
+
+the squared error of all cells where the cut rows are spread evenly over them (docs/derivations.md, section 2). A row
+of a bin counts as lying in the middle of it.
+
+Most bins are empty where bounds are wide, and the noise of those far out would weigh more than all rows. So a side's
+last bin is decided first: the outermost one that begins a run of 1, 2, 4 or 8 bins whose noisy counts add up to more
+than empty bins reach, but for a chance of `FALSE_ALARM` in all runs together. Bins beyond it count as empty, yet
+rows may hide there: half of what one bin needs to be seen, at distances from 0 whose tail is that of Pareto's law
+with index 3/2, cut off at the bound. Where no bin but that of the value 0 has rows for sure, the clip is the whole of
+the bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import isqrt
+from typing import Final
+
+from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
+from privacy.accounting.events import CountNoise
+from privacy.marginals.uncertainty import half_width
+from privacy.statistics.noise_quantiles import even_quantile
+
+FALSE_ALARM: Final = 0.01
+"""How likely any empty bin is taken for one with rows."""
+HIDDEN: Final = Fraction(1, 2)
+"""Rows that may hide, as a share of what one bin needs to be seen."""
+RUNS: Final = (1, 2, 4, 8)
+"""How many neighbouring bins are added up to find rows."""
+
+
+@dataclass(frozen=True)
+class FoundClip:
+    """A clip that was found for a draw, and how many rows it cuts.
+
+    Args:
+        lattice: the column's lattice between its ends.
+        rows: noisy number of rows with a value.
+        below: noisy number of rows below the lower end.
+        above: noisy number of rows above the upper end.
+    """
+
+    lattice: NarrowedLattice
+    rows: int
+    below: int
+    above: int
+
+
+@dataclass(frozen=True)
+class LaterDraw:
+    """What is known of the draw that the clip is for.
+
+    Args:
+        cells: its cells.
+        variance: of its noise in one number, over the squared width of its clip.
+        means: whether only means are published of the column; else sums too.
+    """
+
+    cells: int
+    variance: Fraction
+    means: bool
+
+    def loss(self, low: Fraction, high: Fraction, cut: Fraction) -> Fraction:
+        """Return the expected squared error of all cells together [steps^2]."""
+        size = (high - low) ** 2 / 2 if self.means else low * low + high * high
+        return self.cells * self.variance * size + cut * cut / self.cells
+
+
+def find_clip(
+    counts: Sequence[int], magnitudes: ValueMagnitudes, *, event: CountNoise, later: LaterDraw
+) -> FoundClip:
+    """Choose the clip of the least expected squared error.
+
+    Args:
+        counts: noisy counts of the bins [rows].
+        magnitudes: the histogram.
+        event: the noise of the counts.
+        later: the draw that the clip is for.
+    Privacy: post-processing.
+    """
+    bins = magnitudes.bins
+    first, last = _best(_Histogram.of(counts, magnitudes, event), later)
+    lattice = magnitudes.narrowed(bins[first][0], bins[last][1])
+    return FoundClip(lattice, sum(counts), sum(counts[:first]), sum(counts[last + 1 :]))
+
+
+def _best(histogram: _Histogram, later: LaterDraw) -> tuple[int, int]:
+    """Return the first and the last bin of the best clip; those of the bounds where nothing was found."""
+    bins, whole = histogram.magnitudes.bins, histogram.magnitudes.lattice
+    if histogram.found == (0, 0):
+        return 0, len(bins) - 1
+    start = Fraction(whole.low) / Fraction(whole.step)
+    below, above = histogram.cuts_below(), histogram.cuts_above()
+    losses = {
+        (first, last): later.loss(start + low, start + bins[last][1], below[first] + above[last])
+        for first, (low, _) in enumerate(bins)
+        for last in range(first, len(bins))
+        if bins[last][1] > low
+    }
+    return min(losses, key=lambda pair: (losses[pair], pair))
+
+
+@dataclass(frozen=True)
+class _Histogram:
+    """What a noisy histogram tells of rows.
+
+    Args:
+        magnitudes: its bins.
+        rows: of each bin; none beyond the outermost bins that were found to have some.
+        found: distances from 0 that these reach to, below and above it; 0 where none has rows for sure [steps].
+        hidden: rows that may lie beyond each.
+    """
+
+    magnitudes: ValueMagnitudes
+    rows: tuple[int, ...]
+    found: tuple[int, int]
+    hidden: Fraction
+
+    @classmethod
+    def of(cls, counts: Sequence[int], magnitudes: ValueMagnitudes, event: CountNoise) -> _Histogram:
+        """Read noisy counts."""
+        bins, zero = magnitudes.bins, magnitudes.zero
+        place = bins.index((zero, zero))
+        most = len(counts)
+        below = outermost(counts[:place][::-1], event, most)
+        above = outermost(counts[place + 1 :], event, most)
+        inside = range(place - below, place + above + 1)
+        rows = tuple(max(0, count) if each in inside else 0 for each, count in enumerate(counts))
+        found = zero - bins[inside[0]][0], bins[inside[-1]][1] - zero
+        return cls(magnitudes, rows, found, half_width(event, _confidence(most)) * HIDDEN)
+
+    def cuts_above(self) -> list[Fraction]:
+        """Return for each bin how many steps all rows lie above its end, together [steps]."""
+        zero, cuts = self.magnitudes.zero, []
+        for _, end in self.magnitudes.bins:
+            seen = sum(
+                count * (low + high - 2 * end)
+                for count, (low, high) in zip(self.rows, self.magnitudes.bins, strict=True)
+                if low > end
+            )
+            cuts.append(
+                Fraction(seen, 2)
+                + self.hidden * _beyond(self.found[1], end - zero, self.magnitudes.lattice.width - zero)
+            )
+        return cuts
+
+    def cuts_below(self) -> list[Fraction]:
+        """Return for each bin how many steps all rows lie below its start, together [steps]."""
+        zero, cuts = self.magnitudes.zero, []
+        for start, _ in self.magnitudes.bins:
+            seen = sum(
+                count * (2 * start - low - high)
+                for count, (low, high) in zip(self.rows, self.magnitudes.bins, strict=True)
+                if high < start
+            )
+            cuts.append(Fraction(seen, 2) + self.hidden * _beyond(self.found[0], zero - start, zero))
+        return cuts
+
+
+def outermost(counts: Sequence[int], event: CountNoise, most: int) -> int:
+    """Return the number of the outermost bin that begins a run of bins with rows, from 1; 0 where there is none.
+
+    Args:
+        counts: noisy counts of the bins on one side of 0, outwards.
+        event: their noise.
+        most: bins on both sides, with that of 0.
+    """
+    found = 0
+    for run in RUNS:
+        margin = _margin(event, run, most)
+        starts = (place for place in range(len(counts) - run + 1) if sum(counts[place : place + run]) > margin)
+        found = max([found, *(place + 1 for place in starts)])
+    return found
+
+
+@lru_cache(maxsize=256)
+def _margin(event: CountNoise, run: int, most: int) -> float:
+    """Return what the noise of so many bins together stays within."""
+    return even_quantile([(1.0, event)] * run, _confidence(most))
+
+
+def _confidence(most: int) -> float:
+    """Return with what confidence noise stays within a margin on both sides, so that all runs hold on one."""
+    return 1 - 2 * FALSE_ALARM / (most * len(RUNS))
+
+
+def _beyond(reach: int, end: int, bound: int) -> Fraction:
+    """Return how far a hidden row lies beyond an end, on average: (reach / x)^(3/2), integrated from it to the bound.
+
+    Formula: 2 reach (sqrt(reach / end) - sqrt(reach / bound)), and reach - end besides where the end is nearer to 0.
+    """
+    if reach == 0:
+        return Fraction(0)
+    tail = 2 * reach * (_root(Fraction(reach, max(end, reach))) - _root(Fraction(reach, bound)))
+    return tail + max(0, reach - end)
+
+
+def _root(number: Fraction) -> Fraction:
+    """Return a square root, rounded down to 32 binary digits: the same on every machine."""
+    return Fraction(isqrt((number.numerator << 64) // number.denominator), 1 << 32)

@@ -1,0 +1,71 @@
+"""Selections of keys that nobody declared, as a release plans them: what share of the charge and of δ each has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+
+from contracts.contract.contract import Contract
+from contracts.release.statistics import StatisticsProduct
+from privacy.accounting.amounts import PICO
+from privacy.accounting.key_selection import KeySelection, key_selection
+from privacy.table_plans.split import shares_by_weight
+
+
+@dataclass(frozen=True)
+class PlannedSelection:
+    """A selection of keys that nobody declared, before the draws of its table.
+
+    Args:
+        key: name of the draw inside the run.
+        table: the table that it is for.
+        column: the column of texts.
+        share: share of the release's epsilon.
+        epsilon: what it costs [dimensionless].
+        failure: what it may fail with beside that [10⁻¹⁸].
+        event: the event it will be, for as many keys of a unit as it has rows.
+    """
+
+    key: str
+    table: str
+    column: str
+    share: Fraction
+    epsilon: Fraction
+    failure: int
+    event: KeySelection
+
+
+def selection_shares(product: StatisticsProduct) -> dict[str, Fraction]:
+    """Return the share of epsilon of each selection of keys, by its table: that of a draw of the table."""
+    shares = shares_by_weight([Fraction(table.weight) for table in product.tables])
+    return {
+        table.name: share / (len(table.draw_keys) + 1)
+        for table, share in zip(product.tables, shares, strict=True)
+        if table.keys == "private"
+    }
+
+
+def plan_selections(
+    product: StatisticsProduct, contract: Contract, shares: Mapping[str, Fraction], epsilon: Fraction, delta: int
+) -> Iterator[PlannedSelection]:
+    """Yield the selections of keys, which have delta alike: all of it, or half of it beside Gaussian noise.
+
+    Args:
+        product: which fits the contract.
+        contract: its contract.
+        shares: of epsilon, by table.
+        epsilon: of the release.
+        delta: of the release [10⁻¹⁸].
+    Privacy: reads no data.
+    """
+    groups = contract.unit.max_rows_per_unit
+    for table in product.tables:
+        if table.name in shares:
+            [column] = contract.texts(table.by)
+            part = Fraction(floor(epsilon * shares[table.name] * PICO), PICO)
+            failure = delta // len(shares) // (1 if product.mechanism == "laplace" else 2)
+            event = key_selection(part, failure, groups)
+            key = f"table:{table.name}/keys"
+            yield PlannedSelection(key, table.name, column, shares[table.name], part, failure, event)
