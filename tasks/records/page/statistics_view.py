@@ -197,7 +197,7 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
         expected=_expected(version, table, lattices),
         chosen=chosen,
         statistics=[_bars(each, named) for each in numbers],
-        facts=_facts(near, impossible),
+        facts=_facts(near, impossible, table.survey_weight, contract),
         files=[file["path"] for file in version.values["output.files"] if file["path"].rpartition(".")[0] in own],
     )
 
@@ -318,9 +318,16 @@ def _expected(version: _Version, table: StatisticsTable, lattices: Mapping[str, 
     return lines
 
 
-def _facts(near: NDArray[Any], impossible: NDArray[Any]) -> list[tuple[str, str]]:
+def _facts(
+    near: NDArray[Any], impossible: NDArray[Any], weight: SurveyWeight | None, contract: Contract
+) -> list[tuple[str, str]]:
     empty, never = int((near & ~impossible).sum()), int(impossible.sum())
-    found: list[tuple[str, str]] = [
+    found: list[tuple[str, str]] = []
+    if weight is not None:
+        high = plain_number(weight.lattice(contract).high)
+        told = message("{column}, up to {high}: counts are sums of it", column=weight.column, high=high)
+        found.append((message("Survey weight"), told))
+    found += [
         (
             message("Cells whose count cannot be told from 0"),
             message("{some} of {all}", some=f"{empty:,}", all=f"{near.size:,}"),
