@@ -39,7 +39,7 @@ from privacy.statistics.table_values import NoisyNumbers, table_values
 
 CLIP: Final = 400
 WEIGHT: Final = ValueLattice("weight", Decimal(0), Decimal(CLIP), Decimal(1), counts_missing=True)
-COLUMNS: Final = (("age", "years", "AGEP", 0, 100), ("income", "USD", "PINCP", 0, 200_000))
+COLUMNS: Final = (("age", "years", "AGEP", 0, 100),)
 ASKED: Final = ("opendp", "smartnoise", "pipelinedp")
 HALF: Final = "0.5"
 Floats = NDArray[np.float64]
@@ -139,7 +139,10 @@ def _row(
     compared = _comparison(mine, theirs[best], by_formula)
     told = settings | compared | {"peers_rmse": {name: float(f"{each.size:.5g}") for name, each in theirs.items()}}
     peer, holds = f"{best}: {theirs[best].size:.4g}", compared["verdict"] != "larger"
-    return Row(named, float(f"{mine.size:.5g}"), unit, theirs[best].size, holds, peer=peer, settings=told)
+    target: float | str = float(f"{theirs[best].size:.4g}")
+    if by_formula is not None:
+        target = f"by formula {2**0.5 * CLIP:.5g}, for all"
+    return Row(named, float(f"{mine.size:.5g}"), unit, target, holds, peer=peer, settings=told)
 
 
 if __name__ == "__main__":

@@ -146,15 +146,21 @@ def _clips_object(draws: Sequence[StatisticsDraw]) -> dict[str, Any]:
 
 def _weight_words(table: dict[str, Any]) -> str:
     """Say what a lower clip of the weight would take off the interval of a count, and when it pays."""
-    weight = table["survey_weight"]
-    (now, *lower), named = weight["counts"], " × ".join(table["columns"]) or "all rows"
-    first = f"{named}: {weight['column']} up to {now['clip']} hides a whole weight, so a count is within"
-    others = [
-        f"up to {each['clip']}: ±{each['half_width_95']:,.4g}, which pays where less than "
-        f"{now['half_width_95'] - each['half_width_95']:,.4g} of a cell's weight is cut off"
-        for each in lower
+    weight, named = table["survey_weight"], " × ".join(table["columns"]) or "all rows"
+    ((first, most), *lower) = [(each["clip"], each["half_width_95"]) for each in weight["counts"]]
+    words = [
+        f"{named}: {weight['column']} up to {first} hides a whole weight, so a count is within ±{_digits(most)}",
+        *(
+            f"up to {clip}: ±{_digits(width)}, which pays where less than {_digits(most - width)} of a cell's weight "
+            "is cut off"
+            for clip, width in lower
+        ),
     ]
-    return "\n  ".join([f"{first} ±{now['half_width_95']:,.4g}", *others])
+    return "\n  ".join(words)
+
+
+def _digits(width: float) -> str:
+    return f"{width:,.0f}" if width >= 1000 else f"{width:.4g}"
 
 
 def _cells(draw: StatisticsDraw) -> int:

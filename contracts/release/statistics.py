@@ -102,8 +102,7 @@ class StatisticsTable(Frozen):
     def _fit_for_a_file(cls, name: str) -> str:
         allowed = unfit_name(name)
         if allowed is not None:
-            remedy = "give the table another `name:`: it names a file"
-            refuse([Problem(f"the table name {show(name)}", allowed, remedy)])
+            refuse([Problem(f"the table name {show(name)}", allowed, "give it another `name:`: it names a file")])
         return name
 
     @field_validator("weight")

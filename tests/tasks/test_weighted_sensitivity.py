@@ -119,7 +119,6 @@ def test_a_row_counts_as_often_as_its_weight_and_nowhere_without_one(tmp_path: P
         WeightedCount(replace(WEIGHT, low=Decimal(10))),
         WeightedCount(replace(WEIGHT, step=Decimal("1e-7"))),
     ],
-    ids=str,
 )
 def test_a_grant_refuses_a_weight_that_is_none(addends: Addends) -> None:
     """From below or above 0, weighed itself, in broken steps, or of so many that sums might leave 64 bits."""

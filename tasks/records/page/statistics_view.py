@@ -28,6 +28,7 @@ from tasks.records.files.tidy_tables import DATA
 from tasks.records.page.clip_words import clip_words, found_lattices
 from tasks.records.page.dense_view import LARGEST_CELLS, cell_label, cells_words, room, title_of
 from tasks.records.page.published_tables import ReadFile
+from tasks.records.page.statistics_facts import table_facts
 from tasks.records.page.statistics_words import (
     brief,
     lattice_words,
@@ -218,7 +219,7 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
         chosen=chosen,
         statistics=[_bars(each, named) for each in numbers],
         counted=counted,
-        facts=_facts(near, impossible, counted),
+        facts=table_facts(near, impossible, table.survey_weight, contract, counted=counted),
         files=[file["path"] for file in version.values["output.files"] if file["path"].rpartition(".")[0] in own],
     )
 
@@ -343,14 +344,3 @@ def _expected(version: _Version, table: StatisticsTable, lattices: Mapping[str, 
         parts = [within_rows(float(each["half_width_95"]), each["rows"], most, **terms) for each in errors]
         lines.append(message("{statistic}: {widths}", statistic=name, widths=joined(parts)))
     return lines
-
-
-def _facts(near: NDArray[Any], impossible: NDArray[Any], counted: bool) -> list[tuple[str, str]]:
-    empty, never = int((near & ~impossible).sum()), int(impossible.sum())
-    found: list[tuple[str, str]] = [
-        (
-            message("Cells whose count cannot be told from 0"),
-            message("{some} of {all}", some=f"{empty:,}", all=f"{near.size:,}"),
-        )
-    ]
-    return (found if counted else []) + ([(message("Cells declared impossible"), f"{never:,}")] if never else [])

@@ -100,6 +100,7 @@ def test_the_record_says_by_what_rows_are_weighed(worlds: Worlds) -> None:
     page = (worlds.published(laplace()).folder / "record.html").read_text()
     assert "every row counts as often as age says: weights above 99 count as 99" in page
     assert "in a cell of weight 10,000" in page
+    assert "bill, up to 400: counts are sums of it" in page
 
 
 @dataclass(frozen=True)
