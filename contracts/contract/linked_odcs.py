@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
 from contracts.contract.flattening import flat_terms
-from contracts.contract.link_checks import TABLES, link_problems
+from contracts.contract.link_checks import TABLES, link_problems, name_problems
 from contracts.contract.linked_tables import Derivation, Key, LinkedTable, LinkedTables, LinkedTerms
 from contracts.errors import Finding
 from contracts.reading.scalars import FieldPath, Label, Problem
@@ -73,6 +73,9 @@ def read_linked(reading: OdcsReading) -> Contract | None:
     if len(tables) < 2:
         found, remedy = f"{len(tables)} tables", "add the other tables, or put the `privacy` block into the table"
         reading._add(("schema",), Problem(found, "two tables or more below a `privacy` block of the file", remedy))
+    if terms is not None and len(tables) > 1:
+        for problem in name_problems(terms, _written_names(reading)):
+            reading._add(block, problem)
     named = [table for table in tables if table is not None]
     if terms is None or reading.findings or len(named) < len(tables):
         return None
@@ -84,6 +87,15 @@ def read_linked(reading: OdcsReading) -> Contract | None:
     fields = {**reading._header(), **flat_terms(linked, terms.unit.table), "linked": linked}
     contract: Contract | None = reading._validated(TypeAdapter(Contract), Contract, (), fields)
     return contract
+
+
+def _written_names(reading: OdcsReading) -> list[tuple[str, list[str]]]:
+    """Return the name of each table and those of its properties, as they are written."""
+    tables = [_entries(table) for table in _items(reading._text.get("schema"))]
+    return [
+        (str(table.get("name")), [str(_entries(each).get("name")) for each in _items(table.get("properties"))])
+        for table in tables
+    ]
 
 
 def _placed(reading: OdcsReading, block: FieldPath, problem: Problem) -> tuple[FieldPath, Problem]:
