@@ -24,9 +24,7 @@ def link_problems(linked: LinkedTables) -> list[Problem]:
 
     Later checks follow the links, so they wait until these lead somewhere and come to an end.
     """
-    problems = list(_double_problems(linked)) or name_problems(
-        linked.terms, {table.name: table.source_columns for table in linked.tables}
-    )
+    problems = name_problems(linked.terms, [(table.name, table.source_columns) for table in linked.tables])
     if not problems:
         problems = [*_circle_problems(linked), *_twice_problems(linked)]
     if not problems:
