@@ -120,7 +120,7 @@ REFUSED = [
     (VISIT, f"{VISIT}, {{from: ward.code, to: ward.code}}", "links[1].to", "a link from ward to itself"),
     (VISIT, f"{VISIT}, {{from: drug.visit, to: ward.code}}", "links[2]", "a second way from drug to ward"),
     ("patient.ward, to: ward.code", "patient.ward, to: ward.floor", "links[2]", "patient.ward of integers"),
-    ("- name: hospital\n", "- name: WARD\n", "privacy", "2 tables 'ward'"),
+    ("  - name: hospital\n    l", "  - name: WARD\n    l", "privacy", "2 tables 'ward'"),
     ("{from: patient.ward, to: ward.code},", "", "links", "the table 'ward' without a link"),
     ("to: ward.code}", "to: ward.code, at_most: 5}", "links[2].at_most", "belong to no unit of patient"),
     ("table: patient", "table: ptient", "unit.table", "'ptient'"),
