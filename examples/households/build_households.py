@@ -16,7 +16,7 @@ from pathlib import Path
 SEED = 20
 HOUSEHOLDS = 1000
 REGIONS = ("north", "east", "south", "west")
-SIZES = {"alone": (1, 1), "couple": (2, 2), "family": (3, 7), "shared": (2, 11)}
+SIZES = {"alone": (1, 1), "couple": (2, 2), "family": (3, 7), "shared": (2, 9)}
 SHARES = (0.4, 0.28, 0.28, 0.04)
 
 

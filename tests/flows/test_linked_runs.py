@@ -8,6 +8,7 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from privacy.private_table import PrivateTable
 from tasks.ingest import ingest
 from tasks.storage.snapshot.snapshot import SNAPSHOT
 from tasks.storage.workspace.settings import Workspace
+from tasks.validation.misfits import misfits
 from tasks.verify import verify
 from tests.tasks.intake import KEY
 
@@ -142,6 +144,26 @@ def test_the_rows_are_those_that_the_contract_keeps(town: Town) -> None:
 def _raw(table: PrivateTable, what: str) -> tuple[Any, ...]:
     with duckdb.connect(str(table.path), read_only=True) as connection:
         return tuple(connection.execute(f"SELECT {what} FROM raw").fetchone() or ())
+
+
+def test_the_operator_is_told_what_links_leave_out(town: Town) -> None:
+    """A key that is written in another way joins nobody: nothing stops, so the look before the charge says it."""
+    request = read_request(town.example / "people.yaml")
+    look = misfits(town.rows("people"), request.contract, folder=town.example / "private", memory_limit="256MB")
+    link, unit = look.columns[1], look.columns[0]
+    assert (link.column, unit.column) == (
+        "person.household_id → household.household_id",
+        "household.household_id",
+    )
+    assert (link.unfit, link.null, unit.clipped) == (1, 1, 1)
+    assert link.clipped == link.rows - 2 - look.rows > 0
+    assert not look.above(Fraction(1, 100))
+    person = town.example / "data" / "person.csv"
+    header, *rows = person.read_text().splitlines()
+    person.write_text("\n".join([header, *(f"h{row}" for row in rows)]) + "\n")
+    look = misfits(town.rows("people"), request.contract, folder=town.example / "private", memory_limit="256MB")
+    assert [each.column for each in look.above(Fraction(1, 100))] == [link.column]
+    assert look.rows == 0
 
 
 @pytest.mark.parametrize("form", ["parquet", "duckdb", "sqlite"])

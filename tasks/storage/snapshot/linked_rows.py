@@ -25,7 +25,8 @@ from contracts.contract.flattening import flat_name, reached
 from contracts.contract.linked_tables import Derivation, Link, LinkedTable, LinkedTables
 from contracts.domains.value_sql import identifier, literal
 
-FLAT: Final = "flat"
+FLAT, LOSSES = "flat", "link_losses"
+OWNED, SHARED = "owned", "shared"
 OUTER, INNER = "outer_key", "inner_key"
 ONE, SOME = "one of a key", "some of a parent"
 _WHOLE = frozenset(
@@ -109,9 +110,35 @@ class LinkedRows:
         order = f"ORDER BY o.{self._row(base)}, o.unit"
         self.execute(f"CREATE TABLE {FLAT} AS SELECT {', '.join(taken)} FROM {owned} AS o {' '.join(joins)} {order}")
 
+    def count_losses(self) -> None:
+        """Make the table `link_losses`: for each link that was followed, the rows of its child that are left out.
+
+        Privacy: exact and private, for the operator who holds the rows (`tasks.validation.misfits`).
+        """
+        unit = self.linked.terms.unit
+        found = [self._loss(f"{unit.table}.{unit.column}", unit.table, str(unit.column), None)]
+        for link in self.linked.terms.links:
+            if {f"{kind}_{self._row(link.child)}" for kind in (OWNED, SHARED)} & self._made:
+                found.append(self._loss(f"{link.origin} → {link.to}", link.child, link.child_column, link))
+        self.execute(f"CREATE TABLE {LOSSES} AS {' UNION ALL '.join(found)}")
+
+    def _loss(self, what: str, name: str, column: str, link: Link | None) -> str:
+        """Write one row: rows of a table, those without a key, those whose key no parent has, others left out."""
+        key = self._key(name, column)
+        stray = "false"
+        if link is not None:
+            parents = f"SELECT {self._key(link.parent, link.parent_column)} FROM {self._table(link.parent)} AS t"
+            stray = f"{key} NOT IN (SELECT * FROM ({parents}) AS k(key) WHERE key IS NOT NULL)"
+        counts = f"count(*) AS number, count(*) FILTER ({key} IS NULL) AS missing, count(*) FILTER ({stray}) AS stray"
+        bounded = link is None or self.linked.chain(link.parent) is not None
+        kept = f"(SELECT count(*) FROM {OWNED}_{self._row(name)})" if bounded else "number"
+        beyond = f"greatest(0, number - missing - stray - {kept}) AS beyond"
+        counted = f"SELECT {counts} FROM {self._table(name)} AS t"
+        return f"SELECT {literal(what)} AS link, number, missing, stray, {beyond} FROM ({counted})"
+
     def _owned(self, name: str) -> str:
         """Make the rows of a table that units keep: unit, numbers of this row and of those it leads to, its key."""
-        relation = f"owned_{self._row(name)}"
+        relation = f"{OWNED}_{self._row(name)}"
         if relation in self._made:
             return relation
         terms, chain = self.linked.terms, self.linked.chain(name) or ()
@@ -152,7 +179,7 @@ class LinkedRows:
 
     def _shared(self, name: str, key: str) -> str:
         """Make the rows of a table that belong to no unit, one for each key."""
-        relation = f"shared_{self._row(name)}"
+        relation = f"{SHARED}_{self._row(name)}"
         if relation not in self._made:
             joins, rows = self._aside(name, None)
             taken = ", ".join([f"{self._key(name, key)} AS key", *rows])
@@ -223,7 +250,7 @@ def delivered_name(linked: LinkedTables, name: str) -> str:
 
 
 def flatten(linked: LinkedTables, base: str, connection: duckdb.DuckDBPyConnection, execute: Execute) -> None:
-    """Make the table `flat` of a connection that holds every table as delivered; see `LinkedRows.flatten`.
+    """Make the tables `flat` and `link_losses` of a connection that holds every table as delivered; see `LinkedRows`.
 
     Args:
         linked: the tables.
@@ -235,4 +262,6 @@ def flatten(linked: LinkedTables, base: str, connection: duckdb.DuckDBPyConnecti
     for table in linked.tables:
         described = connection.execute(f"DESCRIBE {delivered_name(linked, table.name)}").fetchall()
         stored[table.name] = {row[0]: row[1] for row in described}
-    LinkedRows(linked, stored, execute).flatten(base)
+    rows = LinkedRows(linked, stored, execute)
+    rows.flatten(base)
+    rows.count_losses()
