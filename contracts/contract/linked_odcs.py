@@ -21,7 +21,7 @@ from contracts.contract.column import Column
 from contracts.contract.contract import Contract
 from contracts.contract.flattening import flat_terms
 from contracts.contract.link_checks import TABLES, link_problems, name_problems
-from contracts.contract.linked_tables import Derivation, Key, LinkedTable, LinkedTables, LinkedTerms
+from contracts.contract.linked_tables import Derivation, LinkedTable, LinkedTables, LinkedTerms, RowKey
 from contracts.errors import Finding
 from contracts.reading.scalars import FieldPath, Label, Problem
 from contracts.reading.validation_errors import from_validation
@@ -135,13 +135,13 @@ def _table(reading: OdcsReading, place: int, written: Any, terms: LinkedTerms | 
         reading._add(own, Problem("a `privacy` block of one of several tables", "one for all of them", remedy))
     if not _items(table.get("properties")):
         reading._add((*at, "properties"), Problem("no properties", "at least one column"))
-    keys, columns, derived = list[Key](), list[Column](), list[tuple[str, Derivation]]()
+    keys, columns, derived = list[RowKey](), list[Column](), list[tuple[str, Derivation]]()
     links = set() if terms is None else _key_names(terms, str(name))
     seen: dict[str, str] = {}
     for spot, entry in enumerate(_items(table.get("properties"))):
         path = (*at, "properties", spot)
         part = _part(reading, path, _entries(entry), links, seen)
-        if isinstance(part, Key):
+        if isinstance(part, RowKey):
             keys.append(part)
         elif part is not None:
             columns.append(part[0])
@@ -160,7 +160,7 @@ def _key_names(terms: LinkedTerms, table: str) -> set[str]:
 
 def _part(
     reading: OdcsReading, at: FieldPath, written: dict[str, Any], keys: set[str], seen: dict[str, str]
-) -> Key | tuple[Column, Derivation | None] | None:
+) -> RowKey | tuple[Column, Derivation | None] | None:
     """Read one property: a key, or a column with how it is derived, if it is."""
     name = reading._validated(TypeAdapter(Label), None, (*at, "name"), written.get("name"))
     if name is not None and name.casefold() in seen:
@@ -170,7 +170,7 @@ def _part(
         seen.setdefault(name.casefold(), name)
     if name in keys and reading._block(at, written, "domain") is None:
         fields = {"name": name, "logical_type": written.get("logicalType")}
-        key: Key | None = reading._validated(TypeAdapter(Key), Key, at, fields)
+        key: RowKey | None = reading._validated(TypeAdapter(RowKey), RowKey, at, fields)
         return key
     column = reading._column(at, written, name, {})
     block = reading._block(at, written, "derived")

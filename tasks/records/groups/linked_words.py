@@ -7,11 +7,11 @@ from contracts.contract.flattening import flat_name
 from contracts.contract.linked_tables import Derivation, Link, LinkedTables
 from contracts.message import joined, message
 
-Step = tuple[str, str, str]
+LinkStep = tuple[str, str, str]
 """What was done, how, and how it is accounted for."""
 
 
-def link_steps(contract: Contract) -> list[Step]:
+def link_steps(contract: Contract) -> list[LinkStep]:
     """List what was done to linked tables; nothing for a contract of one table.
 
     Args:
@@ -28,7 +28,7 @@ def link_steps(contract: Contract) -> list[Step]:
         base=contract.table,
         unit=unit,
     )
-    steps: list[Step] = [
+    steps: list[LinkStep] = [
         (message("linked tables"), what, message("no row of one {unit} depends on another", unit=unit))
     ]
     steps += [_link(linked, link, unit) for link in linked.terms.links]
@@ -37,7 +37,7 @@ def link_steps(contract: Contract) -> list[Step]:
     return steps
 
 
-def _link(linked: LinkedTables, link: Link, unit: str) -> Step:
+def _link(linked: LinkedTables, link: Link, unit: str) -> LinkStep:
     """Say what one link does."""
     named = message("link from {child} to {parent}", child=link.origin, parent=link.to)
     if link.at_most is not None:
@@ -59,7 +59,7 @@ def _link(linked: LinkedTables, link: Link, unit: str) -> Step:
     return named, attributes, message("rows of both belong to no {unit}, and are not protected", unit=unit)
 
 
-def _derived(linked: LinkedTables, table: str, name: str, made: Derivation, unit: str) -> Step:
+def _derived(linked: LinkedTables, table: str, name: str, made: Derivation, unit: str) -> LinkStep:
     """Say what a derived column counts."""
     named = message("derived column {column}", column=flat_name(linked, table, name))
     counted = message("the kept rows of {child} for each row of {parent}", child=made.count, parent=table)

@@ -90,6 +90,7 @@ class LinkedRows:
             base: a table whose rows belong to units.
         Privacy: the rows of a unit depend on that unit's rows and on rows that belong to none.
         """
+        self.execute("SET preserve_insertion_order = false")  # rows are told apart by their numbers
         owned = self._owned(base)
         names = reached(self.linked, base)
         taken = [f"o.unit AS {identifier(str(self.linked.terms.unit.column))}"]
@@ -108,6 +109,7 @@ class LinkedRows:
                 named = identifier(flat_name(self.linked, name, derived))
                 taken.append(f"coalesce({alias}.number, 0) AS {named}")
         order = f"ORDER BY o.{self._row(base)}, o.unit"
+        self.execute("SET preserve_insertion_order = true")
         self.execute(f"CREATE TABLE {FLAT} AS SELECT {', '.join(taken)} FROM {owned} AS o {' '.join(joins)} {order}")
 
     def count_losses(self) -> None:
@@ -196,21 +198,24 @@ class LinkedRows:
         return f"({grouped} FROM {joined} WHERE {tests} GROUP BY ALL)"
 
     def _chosen(self, query: str, name: str, group: Sequence[str], bound: int, purpose: str) -> str:
-        """Write a query that keeps at most `bound` rows of each group, those with the smallest draws.
+        """Make what a query finds, and write a query that keeps at most `bound` rows of each group of it.
 
-        Draws are made only where rows are dropped. What is hashed tells its parts apart by their lengths.
+        Those with the smallest draws are kept. Only groups that have too many are sorted. What is hashed tells its
+        parts apart by their lengths.
         """
-        own, partition = self._row(name), ", ".join(group)
+        own, partition, place = self._row(name), ", ".join(group), len(self._made)
+        found, crowded = f"found_{place}", f"crowded_{place}"
+        self._make(found, query)
+        self._make(crowded, f"SELECT {partition} FROM {found} GROUP BY ALL HAVING count(*) > {bound}")
         parts = [literal(f"{purpose}, {own}"), "ordinal_", *(f"length({each}) || ':' || {each}" for each in group)]
         hashed = " || ':' || ".join(parts)
-        draw = f"sha256(getvariable('{OUTER}') || sha256(getvariable('{INNER}') || {hashed}))"
-        windows = f"count(*) OVER (PARTITION BY {partition}) AS number_"
-        windows += f", row_number() OVER (PARTITION BY {partition} ORDER BY {own}) AS ordinal_"
-        counted = f"SELECT *, {windows} FROM ({query})"
-        drawn = f"SELECT *, CASE WHEN number_ > {bound} THEN {draw} ELSE '' END AS draw_ FROM ({counted})"
-        place = f"row_number() OVER (PARTITION BY {partition} ORDER BY draw_, ordinal_) AS place_"
-        ranked = f"SELECT *, {place} FROM ({drawn})"
-        return f"SELECT * EXCLUDE (number_, ordinal_, draw_, place_) FROM ({ranked}) WHERE place_ <= {bound}"
+        draw = f"sha256(getvariable('{OUTER}') || sha256(getvariable('{INNER}') || {hashed})) AS draw_"
+        ordinal = f"row_number() OVER (PARTITION BY {partition} ORDER BY {own}) AS ordinal_"
+        drawn = f"SELECT *, {draw} FROM (SELECT *, {ordinal} FROM {found} SEMI JOIN {crowded} USING ({partition}))"
+        rank = f"row_number() OVER (PARTITION BY {partition} ORDER BY draw_, ordinal_) AS place_"
+        ranked = f"SELECT *, {rank} FROM ({drawn})"
+        kept = f"SELECT * EXCLUDE (ordinal_, draw_, place_) FROM ({ranked}) WHERE place_ <= {bound}"
+        return f"SELECT * FROM {found} ANTI JOIN {crowded} USING ({partition}) UNION ALL BY NAME {kept}"
 
     def _make(self, relation: str, query: str) -> None:
         self.execute(f"CREATE TABLE {relation} AS {query}")
