@@ -26,7 +26,7 @@ from tasks.storage.duckdb_session import Explanation, connect, run
 from tasks.storage.progress import Bar, step
 from tasks.storage.snapshot.bounding import bound_contributions
 from tasks.storage.snapshot.fingerprint import fingerprint
-from tasks.storage.snapshot.linked_origin import open_linked
+from tasks.storage.snapshot.linked_origin import keep_losses, open_linked
 from tasks.storage.snapshot.snapshot import (
     PARTIAL,
     SNAPSHOT,
@@ -143,6 +143,7 @@ def _make(
                 advance=_part(bar, FETCHED if origin.fetches else 0.0, READ),
                 days=None if days is None else days.read_by(contract),
             )
+            keep_losses(connection, contract, explain)
             check_pictures(connection, contract, where=reading.where, parquet=origin.fixed_lists)
             _bound(connection, contract, key, reading.where, explain)
             _encode(connection, contract, lattices, explain, _part(bar, READ, ENCODED))

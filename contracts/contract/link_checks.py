@@ -7,12 +7,12 @@ Each problem is placed below the `privacy` block, but for those of a derived col
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from contracts.contract.contradictions import contradictions
 from contracts.contract.flattening import all_columns, flat_name
-from contracts.contract.linked_tables import Derivation, Link, LinkedTable, LinkedTables
+from contracts.contract.linked_tables import Derivation, Link, LinkedTable, LinkedTables, LinkedTerms
 from contracts.reading.scalars import FieldPath, Problem, nearest, show, word_list
 
 TABLES = "tables"
@@ -24,7 +24,7 @@ def link_problems(linked: LinkedTables) -> list[Problem]:
 
     Later checks follow the links, so they wait until these lead somewhere and come to an end.
     """
-    problems = [*_name_problems(linked), *_link_name_problems(linked)]
+    problems = name_problems(linked.terms, [(table.name, table.source_columns) for table in linked.tables])
     if not problems:
         problems = [*_circle_problems(linked), *_twice_problems(linked)]
     if not problems:
@@ -40,37 +40,48 @@ def link_problems(linked: LinkedTables) -> list[Problem]:
     ]
 
 
-def _name_problems(linked: LinkedTables) -> Iterator[Problem]:
-    """Tables have names of their own, the unit is declared on one of them, and each has a part in a link."""
-    names = [table.name for table in linked.tables]
-    for name, number in Counter(name.casefold() for name in names).items():
-        if number > 1:
-            yield Problem(f"{number} tables {name!r}", "names that differ in more than capitals", "rename one")
-    table = linked.terms.unit.table
+def name_problems(terms: LinkedTerms, tables: Sequence[tuple[str, Sequence[str]]]) -> list[Problem]:
+    """List what is wrong with the names of tables, and of tables and columns in the privacy block.
+
+    Args:
+        terms: the block.
+        tables: each table's name, and the names of its columns.
+    """
+    double = [
+        Problem(f"{number} tables {name!r}", "names that differ in more than capitals", "rename one", ("unit",))
+        for name, number in Counter(name.casefold() for name, _ in tables).items()
+        if number > 1
+    ]
+    columns = dict(tables)
+    return [*double, *_table_name_problems(terms, tuple(columns)), *_link_name_problems(terms, columns)]
+
+
+def _table_name_problems(terms: LinkedTerms, names: Sequence[str]) -> Iterator[Problem]:
+    """The unit is declared on one of the tables, and each has a part in a link."""
+    table = terms.unit.table
     if table not in names:
         yield Problem(repr(table), word_list(names), nearest(table, names), ("unit", "table"))
-    for name, bound in linked.terms.rows_per_unit.items():
+    for name, bound in terms.rows_per_unit.items():
         if name not in names:
             yield Problem(f"{name}: {bound}", word_list(names), nearest(name, names), ("rows_per_unit", name))
-    linked_ones = set(chain.from_iterable((link.child, link.parent) for link in linked.terms.links))
+    linked_ones = set(chain.from_iterable((link.child, link.parent) for link in terms.links))
     for name in names:
         if name not in linked_ones:
             remedy = f"add a link from or to {name}, or give it a contract of its own"
             yield Problem(f"the table {name!r} without a link", "tables that are linked", remedy, ("links",))
 
 
-def _link_name_problems(linked: LinkedTables) -> Iterator[Problem]:
-    """Links name tables and delivered columns."""
-    known = {table.name: table for table in linked.tables}
-    for place, link in enumerate(linked.terms.links):
+def _link_name_problems(terms: LinkedTerms, known: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
+    """Links name tables and their columns."""
+    for place, link in enumerate(terms.links):
         ends = (("from", link.child, link.child_column), ("to", link.parent, link.parent_column))
         for key, table, column in ends:
             at: FieldPath = ("links", place, key)
             if table not in known:
                 yield Problem(f"the table {table!r}", word_list(tuple(known)), nearest(table, known), at)
-            elif column not in known[table].source_columns:
-                columns = known[table].source_columns
-                yield Problem(f"the column {column!r} of {table}", word_list(columns), nearest(column, columns), at)
+            elif column not in known[table]:
+                allowed, remedy = word_list(known[table]), nearest(column, known[table])
+                yield Problem(f"the column {column!r} of {table}", allowed, remedy, at)
         if link.child == link.parent:
             remedy = "link a table to another one"
             yield Problem(f"a link from {link.child} to itself", "two tables", remedy, ("links", place, "to"))

@@ -20,8 +20,8 @@ from pydantic import TypeAdapter, ValidationError
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
 from contracts.contract.flattening import flat_terms
-from contracts.contract.link_checks import TABLES, link_problems
-from contracts.contract.linked_tables import Derivation, Key, LinkedTable, LinkedTables, LinkedTerms
+from contracts.contract.link_checks import TABLES, link_problems, name_problems
+from contracts.contract.linked_tables import Derivation, LinkedTable, LinkedTables, LinkedTerms, RowKey
 from contracts.errors import Finding
 from contracts.reading.scalars import FieldPath, Label, Problem
 from contracts.reading.validation_errors import from_validation
@@ -73,6 +73,9 @@ def read_linked(reading: OdcsReading) -> Contract | None:
     if len(tables) < 2:
         found, remedy = f"{len(tables)} tables", "add the other tables, or put the `privacy` block into the table"
         reading._add(("schema",), Problem(found, "two tables or more below a `privacy` block of the file", remedy))
+    if terms is not None and len(tables) > 1:
+        for problem in name_problems(terms, _written_names(reading)):
+            reading._add(block, problem)
     named = [table for table in tables if table is not None]
     if terms is None or reading.findings or len(named) < len(tables):
         return None
@@ -84,6 +87,15 @@ def read_linked(reading: OdcsReading) -> Contract | None:
     fields = {**reading._header(), **flat_terms(linked, terms.unit.table), "linked": linked}
     contract: Contract | None = reading._validated(TypeAdapter(Contract), Contract, (), fields)
     return contract
+
+
+def _written_names(reading: OdcsReading) -> list[tuple[str, list[str]]]:
+    """Return the name of each table and those of its properties, as they are written."""
+    tables = [_entries(table) for table in _items(reading._text.get("schema"))]
+    return [
+        (str(table.get("name")), [str(_entries(each).get("name")) for each in _items(table.get("properties"))])
+        for table in tables
+    ]
 
 
 def _placed(reading: OdcsReading, block: FieldPath, problem: Problem) -> tuple[FieldPath, Problem]:
@@ -123,13 +135,13 @@ def _table(reading: OdcsReading, place: int, written: Any, terms: LinkedTerms | 
         reading._add(own, Problem("a `privacy` block of one of several tables", "one for all of them", remedy))
     if not _items(table.get("properties")):
         reading._add((*at, "properties"), Problem("no properties", "at least one column"))
-    keys, columns, derived = list[Key](), list[Column](), list[tuple[str, Derivation]]()
+    keys, columns, derived = list[RowKey](), list[Column](), list[tuple[str, Derivation]]()
     links = set() if terms is None else _key_names(terms, str(name))
     seen: dict[str, str] = {}
     for spot, entry in enumerate(_items(table.get("properties"))):
         path = (*at, "properties", spot)
         part = _part(reading, path, _entries(entry), links, seen)
-        if isinstance(part, Key):
+        if isinstance(part, RowKey):
             keys.append(part)
         elif part is not None:
             columns.append(part[0])
@@ -148,7 +160,7 @@ def _key_names(terms: LinkedTerms, table: str) -> set[str]:
 
 def _part(
     reading: OdcsReading, at: FieldPath, written: dict[str, Any], keys: set[str], seen: dict[str, str]
-) -> Key | tuple[Column, Derivation | None] | None:
+) -> RowKey | tuple[Column, Derivation | None] | None:
     """Read one property: a key, or a column with how it is derived, if it is."""
     name = reading._validated(TypeAdapter(Label), None, (*at, "name"), written.get("name"))
     if name is not None and name.casefold() in seen:
@@ -158,7 +170,7 @@ def _part(
         seen.setdefault(name.casefold(), name)
     if name in keys and reading._block(at, written, "domain") is None:
         fields = {"name": name, "logical_type": written.get("logicalType")}
-        key: Key | None = reading._validated(TypeAdapter(Key), Key, at, fields)
+        key: RowKey | None = reading._validated(TypeAdapter(RowKey), RowKey, at, fields)
         return key
     column = reading._column(at, written, name, {})
     block = reading._block(at, written, "derived")

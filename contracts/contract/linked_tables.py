@@ -99,7 +99,7 @@ class Derivation(Frozen):
         return as_items(written, "a mapping of column: [labels]")
 
 
-class Key(Frozen):
+class RowKey(Frozen):
     """A column without a domain: it says which rows belong together, and nothing of it is published."""
 
     name: Label
@@ -117,7 +117,7 @@ class LinkedTable(Frozen):
     """
 
     name: Label
-    keys: tuple[Key, ...]
+    keys: tuple[RowKey, ...]
     columns: tuple[Column, ...]
     derived: tuple[tuple[Label, Derivation], ...] = ()
 

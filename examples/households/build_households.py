@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 
 SEED = 20
-HOUSEHOLDS = 3000
+HOUSEHOLDS = 1000
 REGIONS = ("north", "east", "south", "west")
-SIZES = {"alone": (1, 1), "couple": (2, 2), "family": (3, 7), "shared": (2, 11)}
+SIZES = {"alone": (1, 1), "couple": (2, 2), "family": (3, 7), "shared": (2, 9)}
 SHARES = (0.4, 0.28, 0.28, 0.04)
 
 
@@ -42,7 +42,7 @@ def build(folder: Path) -> None:
 
 def _write(path: Path, header: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
+        writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
 

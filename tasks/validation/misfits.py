@@ -25,6 +25,7 @@ from tasks.storage.duckdb_session import connect, run, trouble
 from tasks.storage.progress import step
 from tasks.storage.workspace.run_folder import SPILL
 from tasks.validation.distinct_values import ROWS
+from tasks.validation.link_losses import link_losses
 from tasks.validation.notation_hints import hint_of
 
 Counted = Mapping[str, int]
@@ -38,7 +39,7 @@ class ColumnMisfits:
     """How the rows fit one column's domain. Private; its repr shows no count.
 
     Args:
-        column: its name.
+        column: its name; of linked tables also a link, of whose child the rows are that are left out.
         rows: all rows.
         unfit: rows whose value is there and is no category, number, day or picture of the domain.
         clipped: rows whose value lies outside the bounds.
@@ -132,17 +133,34 @@ def misfits(table: PrivateTable, contract: Contract, *, folder: Path, memory_lim
             notations: Notations = {}
         else:
             rows, counted, notations = _counted(table, contract, listed, folder, memory_limit)
-        found = _misfits(contract, listed, rows, counted, notations)
+        links = _links(table, contract, folder, memory_limit)
+        found = _misfits(contract, listed, rows, counted, notations, links)
         bar.outcome(found.clean)
     return found
 
 
 def _misfits(
-    contract: Contract, checks: Sequence[Check], rows: int, counted: Counted, notations: Notations
+    contract: Contract,
+    checks: Sequence[Check],
+    rows: int,
+    counted: Counted,
+    notations: Notations,
+    links: tuple[ColumnMisfits, ...],
 ) -> Misfits:
     broken = tuple(check.name for check in checks if check.gate and counted[check.name])
     found = tuple(_column(each, rows, counted, notations.get(each.name, ())) for each in contract.columns)
-    return Misfits(rows, found, broken)
+    return Misfits(rows, (*links, *found), broken)
+
+
+def _links(table: PrivateTable, contract: Contract, folder: Path, memory_limit: str) -> tuple[ColumnMisfits, ...]:
+    """Count by link of linked tables the rows that it leaves out: by a key that nobody has, by a bound, by no key."""
+    found = link_losses(table, folder, memory_limit) if contract.linked is not None else ()
+    return tuple(
+        ColumnMisfits(name, rows, stray, beyond, none, *_OUT, False) for name, rows, none, stray, beyond in found
+    )
+
+
+_OUT = ("left out", "left out")
 
 
 def _column(column: Column, rows: int, counted: Counted, notations: tuple[str, ...]) -> ColumnMisfits:

@@ -10,6 +10,7 @@ from tasks.records.groups.choices import chosen_settings
 from tasks.records.groups.contract_terms import truncation
 from tasks.records.groups.declarations import declares
 from tasks.records.groups.field import NONE, FieldGroup, Run, public
+from tasks.records.groups.linked_words import link_steps
 from tasks.records.groups.release_identity import hour
 from tasks.records.sentences import OF_A_PERIOD
 from tasks.storage.sources.gate_words import delivered, readable
@@ -142,6 +143,7 @@ def steps(run: Run) -> list[dict[str, str]]:
         listed.append(
             (OF_A_PERIOD, message("{column} in {period}", column=source.by, period=run.facts.spec.block), alone)
         )
+    listed += link_steps(contract)
     named = [dict(zip(STEP, step, strict=True)) for step in listed]
     return [*named, *encoding_steps(run, LOOK)]
 

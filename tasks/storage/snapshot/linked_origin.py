@@ -24,7 +24,7 @@ from contracts.release.linked_source import table_sources
 from contracts.release.source import Source
 from tasks.storage.duckdb_session import Explanation, attempt, connect, run, trouble
 from tasks.storage.snapshot.bounding import choice_keys
-from tasks.storage.snapshot.linked_rows import FLAT, INNER, OUTER, delivered_name, flatten
+from tasks.storage.snapshot.linked_rows import FLAT, INNER, LOSSES, OUTER, delivered_name, flatten
 from tasks.storage.sources.delivery import Advance, deliver, explanation
 from tasks.storage.sources.open_source import open_source
 from tasks.storage.sources.origin import Origin
@@ -133,6 +133,12 @@ def _joined(
         flatten(linked, contract.table, connection, execute)
         attempt(lambda: connection.execute("CHECKPOINT"), explain)
     return replace(read_duckdb(joined, table=FLAT), may_be_empty=True, stored={}).told_as(joined, str(where))
+
+
+def keep_losses(connection: duckdb.DuckDBPyConnection, contract: Contract, explain: Explanation) -> None:
+    """Keep in the snapshot how many rows each link left out, for the operator's look."""
+    if contract.linked is not None:
+        attempt(lambda: connection.execute(f"CREATE TABLE {LOSSES} AS FROM {ORIGIN}.main.{LOSSES}"), explain)
 
 
 def _share(advance: Advance, start: float, length: float, fraction: float) -> None:

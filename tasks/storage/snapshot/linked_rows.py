@@ -25,7 +25,8 @@ from contracts.contract.flattening import flat_name, reached
 from contracts.contract.linked_tables import Derivation, Link, LinkedTable, LinkedTables
 from contracts.domains.value_sql import identifier, literal
 
-FLAT: Final = "flat"
+FLAT, LOSSES = "flat", "link_losses"
+OWNED, SHARED = "owned", "shared"
 OUTER, INNER = "outer_key", "inner_key"
 ONE, SOME = "one of a key", "some of a parent"
 _WHOLE = frozenset(
@@ -89,6 +90,7 @@ class LinkedRows:
             base: a table whose rows belong to units.
         Privacy: the rows of a unit depend on that unit's rows and on rows that belong to none.
         """
+        self.execute("SET preserve_insertion_order = false")  # rows are told apart by their numbers
         owned = self._owned(base)
         names = reached(self.linked, base)
         taken = [f"o.unit AS {identifier(str(self.linked.terms.unit.column))}"]
@@ -107,11 +109,38 @@ class LinkedRows:
                 named = identifier(flat_name(self.linked, name, derived))
                 taken.append(f"coalesce({alias}.number, 0) AS {named}")
         order = f"ORDER BY o.{self._row(base)}, o.unit"
+        self.execute("SET preserve_insertion_order = true")
         self.execute(f"CREATE TABLE {FLAT} AS SELECT {', '.join(taken)} FROM {owned} AS o {' '.join(joins)} {order}")
+
+    def count_losses(self) -> None:
+        """Make the table `link_losses`: for each link that was followed, the rows of its child that are left out.
+
+        Privacy: exact and private, for the operator who holds the rows (`tasks.validation.misfits`).
+        """
+        unit = self.linked.terms.unit
+        found = [self._loss(f"{unit.table}.{unit.column}", unit.table, str(unit.column), None)]
+        for link in self.linked.terms.links:
+            if {f"{kind}_{self._row(link.child)}" for kind in (OWNED, SHARED)} & self._made:
+                found.append(self._loss(f"{link.origin} → {link.to}", link.child, link.child_column, link))
+        self.execute(f"CREATE TABLE {LOSSES} AS {' UNION ALL '.join(found)}")
+
+    def _loss(self, what: str, name: str, column: str, link: Link | None) -> str:
+        """Write one row: rows of a table, those without a key, those whose key no parent has, others left out."""
+        key = self._key(name, column)
+        stray = "false"
+        if link is not None:
+            parents = f"SELECT {self._key(link.parent, link.parent_column)} FROM {self._table(link.parent)} AS t"
+            stray = f"{key} NOT IN (SELECT * FROM ({parents}) AS k(key) WHERE key IS NOT NULL)"
+        counts = f"count(*) AS number, count(*) FILTER ({key} IS NULL) AS missing, count(*) FILTER ({stray}) AS stray"
+        bounded = link is None or self.linked.chain(link.parent) is not None
+        kept = f"(SELECT count(*) FROM {OWNED}_{self._row(name)})" if bounded else "number"
+        beyond = f"greatest(0, number - missing - stray - {kept}) AS beyond"
+        counted = f"SELECT {counts} FROM {self._table(name)} AS t"
+        return f"SELECT {literal(what)} AS link, number, missing, stray, {beyond} FROM ({counted})"
 
     def _owned(self, name: str) -> str:
         """Make the rows of a table that units keep: unit, numbers of this row and of those it leads to, its key."""
-        relation = f"owned_{self._row(name)}"
+        relation = f"{OWNED}_{self._row(name)}"
         if relation in self._made:
             return relation
         terms, chain = self.linked.terms, self.linked.chain(name) or ()
@@ -152,7 +181,7 @@ class LinkedRows:
 
     def _shared(self, name: str, key: str) -> str:
         """Make the rows of a table that belong to no unit, one for each key."""
-        relation = f"shared_{self._row(name)}"
+        relation = f"{SHARED}_{self._row(name)}"
         if relation not in self._made:
             joins, rows = self._aside(name, None)
             taken = ", ".join([f"{self._key(name, key)} AS key", *rows])
@@ -169,21 +198,24 @@ class LinkedRows:
         return f"({grouped} FROM {joined} WHERE {tests} GROUP BY ALL)"
 
     def _chosen(self, query: str, name: str, group: Sequence[str], bound: int, purpose: str) -> str:
-        """Write a query that keeps at most `bound` rows of each group, those with the smallest draws.
+        """Make what a query finds, and write a query that keeps at most `bound` rows of each group of it.
 
-        Draws are made only where rows are dropped. What is hashed tells its parts apart by their lengths.
+        Those with the smallest draws are kept. Only groups that have too many are sorted. What is hashed tells its
+        parts apart by their lengths.
         """
-        own, partition = self._row(name), ", ".join(group)
+        own, partition, place = self._row(name), ", ".join(group), len(self._made)
+        found, crowded = f"found_{place}", f"crowded_{place}"
+        self._make(found, query)
+        self._make(crowded, f"SELECT {partition} FROM {found} GROUP BY ALL HAVING count(*) > {bound}")
         parts = [literal(f"{purpose}, {own}"), "ordinal_", *(f"length({each}) || ':' || {each}" for each in group)]
         hashed = " || ':' || ".join(parts)
-        draw = f"sha256(getvariable('{OUTER}') || sha256(getvariable('{INNER}') || {hashed}))"
-        windows = f"count(*) OVER (PARTITION BY {partition}) AS number_"
-        windows += f", row_number() OVER (PARTITION BY {partition} ORDER BY {own}) AS ordinal_"
-        counted = f"SELECT *, {windows} FROM ({query})"
-        drawn = f"SELECT *, CASE WHEN number_ > {bound} THEN {draw} ELSE '' END AS draw_ FROM ({counted})"
-        place = f"row_number() OVER (PARTITION BY {partition} ORDER BY draw_, ordinal_) AS place_"
-        ranked = f"SELECT *, {place} FROM ({drawn})"
-        return f"SELECT * EXCLUDE (number_, ordinal_, draw_, place_) FROM ({ranked}) WHERE place_ <= {bound}"
+        draw = f"sha256(getvariable('{OUTER}') || sha256(getvariable('{INNER}') || {hashed})) AS draw_"
+        ordinal = f"row_number() OVER (PARTITION BY {partition} ORDER BY {own}) AS ordinal_"
+        drawn = f"SELECT *, {draw} FROM (SELECT *, {ordinal} FROM {found} SEMI JOIN {crowded} USING ({partition}))"
+        rank = f"row_number() OVER (PARTITION BY {partition} ORDER BY draw_, ordinal_) AS place_"
+        ranked = f"SELECT *, {rank} FROM ({drawn})"
+        kept = f"SELECT * EXCLUDE (ordinal_, draw_, place_) FROM ({ranked}) WHERE place_ <= {bound}"
+        return f"SELECT * FROM {found} ANTI JOIN {crowded} USING ({partition}) UNION ALL BY NAME {kept}"
 
     def _make(self, relation: str, query: str) -> None:
         self.execute(f"CREATE TABLE {relation} AS {query}")
@@ -223,7 +255,7 @@ def delivered_name(linked: LinkedTables, name: str) -> str:
 
 
 def flatten(linked: LinkedTables, base: str, connection: duckdb.DuckDBPyConnection, execute: Execute) -> None:
-    """Make the table `flat` of a connection that holds every table as delivered; see `LinkedRows.flatten`.
+    """Make the tables `flat` and `link_losses` of a connection that holds every table as delivered; see `LinkedRows`.
 
     Args:
         linked: the tables.
@@ -235,4 +267,6 @@ def flatten(linked: LinkedTables, base: str, connection: duckdb.DuckDBPyConnecti
     for table in linked.tables:
         described = connection.execute(f"DESCRIBE {delivered_name(linked, table.name)}").fetchall()
         stored[table.name] = {row[0]: row[1] for row in described}
-    LinkedRows(linked, stored, execute).flatten(base)
+    rows = LinkedRows(linked, stored, execute)
+    rows.flatten(base)
+    rows.count_losses()
