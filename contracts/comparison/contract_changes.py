@@ -6,7 +6,7 @@
 | a column's type or domain: its cells, their order, what falls into which, what missing values become | account |
 | a column that is new or gone, the id of the contract | breaking |
 | structural zeros, constraints between columns, a new gate | breaking |
-| names, descriptions, provenance, the order of columns, a gate that is gone | compatible |
+| names, descriptions, provenance, the order of columns, what is left out, a gate that is gone | compatible |
 """
 
 from __future__ import annotations
