@@ -125,7 +125,9 @@ class _Line:
         name = f"  {yaml_text(column.name)}: "
         form = self._form()
         if form is None:
-            aside = "; ".join(filter(None, (_HINTS.get(column.logical_type, _HINTS[None]), column.description)))
+            missing = f"missing: [{', '.join(map(yaml_code, column.missing))}]" if column.missing else None
+            hint = _HINTS.get(column.logical_type, _HINTS[None])
+            aside = "; ".join(filter(None, (hint, missing, column.description)))
             yield f"{name}{PLACEHOLDER}   {next(comments((aside,)))}"
             return
         key, opening, parts, closing = form
