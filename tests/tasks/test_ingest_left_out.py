@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
 from contracts.errors import GateBroken, SpecRefused
 from contracts.release.spec import Source
 from tests.tasks.intake import ROWS, SECRET, make_contract, take_in, write_csv
@@ -52,6 +53,21 @@ def test_a_select_says_itself_what_is_read(tmp_path: Path) -> None:
     take_in(source.model_copy(update={"select": chosen}), _contract(tmp_path), tmp_path / "one")
     with pytest.raises(SpecRefused, match="'name'"):
         take_in(source.model_copy(update={"select": "SELECT * FROM source"}), _contract(tmp_path), tmp_path)
+
+
+def test_one_column_can_be_read_in_two_groupings(tmp_path: Path) -> None:
+    """Single years for one table, groups for another: declared both, and handed on twice by the select."""
+    text = "id: x\nversion: 1.0.0\nunit: {kind: row, scope: block}\nadjacency: add_remove\n"
+    text += "defaults: {nulls: category, provenance: declared}\n"
+    text += "columns: {age: 0..99 by 1, age_group: '0..99 at 18, 40', sex: [F, M]}\n"
+    (tmp_path / "two.yaml").write_text(text)
+    contract = load_contract(tmp_path / "two.yaml")
+    select = "SELECT age, age AS age_group, sex FROM source"
+    source = write_csv(tmp_path, *ROWS).model_copy(update={"select": select})
+    table = take_in(source, contract, tmp_path)
+    with duckdb.connect(str(table.path), read_only=True) as connection:
+        codes = connection.execute("SELECT * FROM codes ORDER BY ALL").fetchall()
+    assert codes == [(17, 0, 1), (34, 1, 0), (99, 2, 2), (100, 3, 0)]
 
 
 def test_a_table_of_a_database_too(tmp_path: Path) -> None:
