@@ -32,8 +32,10 @@ from contracts.release.spec_checks import check_spec
 
 ROOT = Path(__file__).resolve().parents[1]
 ADULT = ROOT / "examples" / "adult"
-SPECS = sorted(path for path in (ROOT / "examples").rglob("*.yaml") if not path.name.endswith(".odcs.yaml"))
-CONTRACTS = sorted((ROOT / "examples").rglob("*.odcs.yaml"))
+CONTRACTS = sorted(
+    path for path in (ROOT / "examples").rglob("*.yaml") if path.name.endswith((".odcs.yaml", ".contract.yaml"))
+)
+SPECS = sorted(path for path in (ROOT / "examples").rglob("*.yaml") if path not in CONTRACTS)
 LAYERS = ["console", "flows", "tasks", "privacy", "contracts"]
 
 MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(?:work|root|home|opt|tmp|Users)/|file:/{3}")

@@ -7,7 +7,7 @@
 | which tables are linked by which keys, their bounds, the unit's table, what a derived column counts | account |
 | a column that is new or gone, the id of the contract | breaking |
 | structural zeros, constraints between columns, a new gate | breaking |
-| names, descriptions, provenance, the order of columns, a gate that is gone | compatible |
+| names, descriptions, provenance, the order of columns, what is left out, a gate that is gone | compatible |
 """
 
 from __future__ import annotations

@@ -13,9 +13,8 @@ import yaml
 
 from contracts.drafting.sketch import ColumnSketch, TableSketch
 from contracts.drafting.yaml_words import comments, slug, yaml_text
-from contracts.reading.placeholders import PLACEHOLDER
+from contracts.reading.placeholders import CHECK_IT, PLACEHOLDER
 
-CHECK_IT = "check it"
 _NUMBER = re.compile(r"[-+]?[0-9][-0-9.eE+]*")
 _KEYS = {
     "integer": ("bounds", "bins"),

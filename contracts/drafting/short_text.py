@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from contracts.contract.short_column import DOMAIN_KEYS, type_of_texts
 from contracts.drafting.advice.suspicions import names_an_id, names_free_text
-from contracts.drafting.draft_text import CHECK_IT
 from contracts.drafting.sketch import ColumnSketch, TableSketch
 from contracts.drafting.yaml_words import comments, slug, wrapped, yaml_code, yaml_text
-from contracts.reading.placeholders import PLACEHOLDER
+from contracts.reading.placeholders import CHECK_IT, PLACEHOLDER
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _HINTS = {
@@ -61,6 +60,7 @@ def _head(table: TableSketch) -> Iterator[str]:
             f"Draft of a contract, made from {table.origin}. {read}",
             f"Replace every {PLACEHOLDER}; `sudare contract lint` says what belongs there. Nothing may be",
             "looked up in confidential rows: categories, bounds and bins are published, and would give people away.",
+            *_other_sources(table),
             *table.hints,
         )
     )
@@ -69,6 +69,13 @@ def _head(table: TableSketch) -> Iterator[str]:
         yield f"name: {yaml_text(' '.join(table.title.split()))}"
     yield "version: 0.1.0"
     yield f"table: {yaml_text(table.name)}"
+
+
+def _other_sources(table: TableSketch) -> tuple[str, ...]:
+    """Warn where an open column would get the provenance of the others."""
+    known = [column for column in table.columns if column.origin]
+    said = "A column that you declare from another source says so itself: {..., provenance: {public: ...}}."
+    return (said,) if known and len(known) < len(table.columns) else ()
 
 
 def _terms(table: TableSketch, unread: list[ColumnSketch]) -> Iterator[str]:
@@ -118,7 +125,9 @@ class _Line:
         name = f"  {yaml_text(column.name)}: "
         form = self._form()
         if form is None:
-            aside = "; ".join(filter(None, (_HINTS.get(column.logical_type, _HINTS[None]), column.description)))
+            missing = f"missing: [{', '.join(map(yaml_code, column.missing))}]" if column.missing else None
+            hint = _HINTS.get(column.logical_type, _HINTS[None])
+            aside = "; ".join(filter(None, (hint, missing, column.description)))
             yield f"{name}{PLACEHOLDER}   {next(comments((aside,)))}"
             return
         key, opening, parts, closing = form

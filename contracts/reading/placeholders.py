@@ -12,6 +12,8 @@ from contracts.reading.scalars import FieldPath, Problem
 from contracts.reading.yaml_lines import Document
 
 PLACEHOLDER = "<declare>"
+CHECK_IT = "check it"
+"""In the reference of a drafted provenance, until somebody has found out where the values come from."""
 
 _FROM_NO_ROWS = "from a code list, a law, a form, or by decision; not by looking at the rows"
 _ASKED: dict[tuple[str, ...], tuple[str, str]] = {

@@ -39,6 +39,43 @@ def test_a_draft_of_the_example_is_refused_and_names_the_parquet_columns(tmp_pat
     assert typed("contract", "lint", str(write(tmp_path, "a.yaml", said.out))).code == 2
 
 
+def test_a_draft_from_a_header_and_a_codebook_says_what_contradicts(tmp_path: Path, typed: Typed) -> None:
+    """On the error stream and as JSON, with places; the draft goes to the file or the terminal all the same."""
+    rows = str(write(tmp_path, "rows.csv", "age,sexx\n1,2\n"))
+    book = str(write(tmp_path, "book.csv", "column,values\nage,0..99\nsex,1=male; 2=female\n"))
+    said = typed("contract", "draft", "--from", rows, "--codebook", book)
+    assert said.code == 0
+    assert "\n  age: 0..99 by <declare>\n" in said.out
+    assert "column 'sexx'" in said.err
+    assert "do: write 'sex' instead of 'sexx'" in said.err
+    told = typed("contract", "draft", "--from", rows, "--codebook", book, "--json").json
+    assert [each["field"] for each in told["contradictions"]] == ["column 'sexx'"]
+    assert told["to_declare"] == 7
+    other = typed("contract", "draft", "--from", rows, "--codebook", book, "--form", "ddi")
+    assert (other.code, "a codebook of the form 'list'" in other.err) == (2, True)
+    long = typed("contract", "draft", "--from", rows, "--codebook", book, "--long").out
+    assert "              bounds: [0, 99]\n" in long
+    nothing = typed("contract", "draft")
+    assert (nothing.code, "neither a file nor a codebook" in nothing.err) == (2, True)
+    public = typed("contract", "draft", "--from", rows, "--public-because", "made up for this test")
+    assert "\n  sexx: [2]\n" in public.out
+
+
+def test_lint_fixes_what_has_one_answer_and_lists_the_rest(tmp_path: Path, typed: Typed) -> None:
+    """The file is written; what a person has to decide still exits 2."""
+    text = "id: x\nversion: 1.0.0\nunit: {kind: row, scope: block}\nadjacency: add_remove\n"
+    text += "defaults: {nulls: category, provenance: declared}\ncolumns:\n  a: 7..7 by <declare>\n"
+    path = write(tmp_path, "c.yaml", text)
+    assert typed("contract", "lint", str(path)).code == 2
+    said = typed("contract", "lint", str(path), "--fix", "--json")
+    assert (said.code, [each["written"] for each in said.json["fixed"]]) == (0, ["by 1"])
+    assert f"{path}:7: columns.a is now by 1" in said.err
+    open_ = write(tmp_path, "d.yaml", text.replace("7..7", "7..8"))
+    refused = typed("contract", "lint", str(open_), "--fix")
+    assert (refused.code, "columns.a" in refused.err) == (2, True)
+    assert open_.read_text() == text.replace("7..7", "7..8")
+
+
 def test_a_draft_of_nothing_exits_2(tmp_path: Path, typed: Typed) -> None:
     said = typed("contract", "draft", "--from", str(tmp_path / "gone.parquet"))
     assert (said.code, "not a Parquet file" in said.err) == (2, True)

@@ -14,7 +14,7 @@ from contracts.drafting.advice.suspicions import (
     names_free_text,
     near_duplicates,
 )
-from contracts.drafting.draft_text import CHECK_IT
+from contracts.reading.placeholders import CHECK_IT
 
 MANY_CELLS = 10_000
 

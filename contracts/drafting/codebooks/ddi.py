@@ -68,7 +68,7 @@ class _Refused(Exception):
         self.parts = (line, found, allowed, remedy)
 
 
-class _Builder:
+class _XmlBuilder:
     """Takes expat's events and builds the tree; stops at the first entity."""
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ def read_xml(path: Path, content: bytes) -> XmlElement:
     Raises:
         DraftRefused: it is not well-formed, declares or names an entity, or is nested too deeply.
     """
-    builder = _Builder()
+    builder = _XmlBuilder()
     try:
         builder.parser.Parse(content, True)
         refusal = None

@@ -42,7 +42,8 @@ def statistical_codebook(path: Path) -> Codebook:
         remedy = 'pip install "sudare[labels]", or export the labels as a list of columns in CSV'
         refuse_draft(shown(path), "codebook", "pyreadstat is not installed", "the extra `labels`", remedy)
     try:
-        _, metadata = getattr(pyreadstat, reader)(str(path), metadataonly=True)
+        declared = {"user_missing": True} if reader == "read_sav" else {}  # without it missing values are not told
+        _, metadata = getattr(pyreadstat, reader)(str(path), metadataonly=True, **declared)
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, UnicodeDecodeError, ValueError):
         metadata = None
     if metadata is None:

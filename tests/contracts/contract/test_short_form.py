@@ -14,7 +14,7 @@ from contracts.contract.short_form import contract_document, long_text
 from contracts.reading.placeholders import PLACEHOLDER
 from tests.contracts.samples import CONTRACT, contract_findings, line_of, replaced, write
 
-ACS = Path(__file__).parents[3] / "examples" / "acs" / "acs.yaml"
+ACS = Path(__file__).parents[3] / "examples" / "acs" / "acs.contract.yaml"
 SHORT = """\
 id: people
 name: People

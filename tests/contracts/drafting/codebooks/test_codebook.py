@@ -292,7 +292,7 @@ BOMB = '<!DOCTYPE c [<!ENTITY a "ha">' + "".join(
     ("head", "found"),
     [
         (BOMB + "]>", "the entity 'a', declared in the file"),
-        ('<!DOCTYPE c [<!ENTITY x SYSTEM "file:///etc/passwd">]>', "the entity 'x', declared in the file"),
+        ('<!DOCTYPE c [<!ENTITY x SYSTEM "codebook.json">]>', "the entity 'x', declared in the file"),
         (
             '<!DOCTYPE c [<!ENTITY % x SYSTEM "http://localhost:1/a.dtd"> %x;]>',
             "the entity 'x', declared in the file",

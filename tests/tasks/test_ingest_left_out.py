@@ -1,0 +1,78 @@
+"""Columns that a contract leaves out: the source may have them, and nothing that stands in them is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
+from contracts.errors import GateBroken, SpecRefused
+from contracts.release.spec import Source
+from tests.tasks.intake import ROWS, SECRET, make_contract, take_in, write_csv
+
+LEFT = ("name", "remark, or note")
+
+
+def _contract(folder: Path, left_out: tuple[str, ...] = LEFT, **options: int) -> Contract:
+    return make_contract(folder, **options).model_copy(update={"left_out": left_out})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rows_per_unit", [None, 1])
+def test_the_snapshot_does_not_depend_on_what_is_left_out(tmp_path: Path, rows_per_unit: int | None) -> None:
+    """The same rows with other names and remarks: the same keyed hash as without these columns at all."""
+    options = {} if rows_per_unit is None else {"rows_per_unit": rows_per_unit}
+    contract, hashes = _contract(tmp_path, **options), []
+    rows = [f"p{n},{row}" for n, row in enumerate(ROWS)] if rows_per_unit else list(ROWS)
+    head = "person,age,sex,wage,since" if rows_per_unit else "age,sex,wage,since"
+    for place, text in enumerate(("", SECRET, "ö", None)):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        lines = rows if text is None else [f"{text},{row},{text}" for row in rows]
+        header = head if text is None else f'name,{head},"remark, or note"'
+        table = take_in(write_csv(folder, *lines, header=header), contract, folder)
+        hashes.append(table.keyed_hash)
+        assert not any(SECRET.encode() in file.read_bytes() for file in (folder / "run").rglob("*") if file.is_file())
+    assert len(set(hashes)) == 1
+
+
+def test_other_columns_are_refused_as_ever(tmp_path: Path) -> None:
+    """Only what is named is left out; a name in another case is another name."""
+    source = write_csv(tmp_path, *(f"x,{row}" for row in ROWS), header="Name,age,sex,wage,since")
+    with pytest.raises(GateBroken, match="'Name'"):
+        take_in(source, _contract(tmp_path), tmp_path)
+
+
+def test_a_select_says_itself_what_is_read(tmp_path: Path) -> None:
+    """It may use a column that is left out, and may not hand one on."""
+    source = write_csv(tmp_path, *(f"x,{row}" for row in ROWS), header="name,age,sex,wage,since")
+    chosen = "SELECT * EXCLUDE (name) FROM source"
+    (tmp_path / "one").mkdir()
+    take_in(source.model_copy(update={"select": chosen}), _contract(tmp_path), tmp_path / "one")
+    with pytest.raises(SpecRefused, match="'name'"):
+        take_in(source.model_copy(update={"select": "SELECT * FROM source"}), _contract(tmp_path), tmp_path)
+
+
+def test_one_column_can_be_read_in_two_groupings(tmp_path: Path) -> None:
+    """Single years for one table, groups for another: declared both, and handed on twice by the select."""
+    text = "id: x\nversion: 1.0.0\nunit: {kind: row, scope: block}\nadjacency: add_remove\n"
+    text += "defaults: {nulls: category, provenance: declared}\n"
+    text += "columns: {age: 0..99 by 1, age_group: '0..99 at 18, 40', sex: [F, M]}\n"
+    (tmp_path / "two.yaml").write_text(text)
+    contract = load_contract(tmp_path / "two.yaml")
+    select = "SELECT age, age AS age_group, sex FROM source"
+    source = write_csv(tmp_path, *ROWS).model_copy(update={"select": select})
+    table = take_in(source, contract, tmp_path)
+    with duckdb.connect(str(table.path), read_only=True) as connection:
+        codes = connection.execute("SELECT * FROM codes ORDER BY ALL").fetchall()
+    assert codes == [(17, 0, 1), (34, 1, 0), (99, 2, 2), (100, 3, 0)]
+
+
+def test_a_table_of_a_database_too(tmp_path: Path) -> None:
+    """The columns stay where they are."""
+    csv = write_csv(tmp_path, *(f"x,{row}" for row in ROWS), header="name,age,sex,wage,since")
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as session:
+        session.execute(f"CREATE TABLE people AS SELECT * FROM read_csv('{csv.path}', all_varchar = true)")
+    take_in(Source(path=tmp_path / "people.duckdb", table="people"), _contract(tmp_path), tmp_path)
