@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ADULT = ROOT / "examples" / "adult"
 SPECS = sorted(path for path in (ROOT / "examples").rglob("*.yaml") if not path.name.endswith(".odcs.yaml"))
 CONTRACTS = sorted((ROOT / "examples").rglob("*.odcs.yaml"))
-LAYERS = ["console", "flows", "tasks", "privacy", "contracts"]
+LAYERS = ["sudare", "console", "flows", "tasks", "privacy", "contracts"]
 
 MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(?:work|root|home|opt|tmp|Users)/|file:/{3}")
 OUTSIDE = re.compile(r"\.\./shared\b")
