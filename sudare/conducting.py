@@ -21,7 +21,7 @@ from flows.misfit_report import before_charge
 from flows.order import OperatorDecision
 from flows.outcome import Outcome
 from flows.periods.publications import SecondVersion, withdrawal
-from flows.prefect_runs.prefect_server import prefect_server
+from flows.prefect_runs.prefect_server import lasting_server
 from flows.prepare import intake
 from flows.request import Request
 from tasks.storage.workspace.run_folder import RunFolder
@@ -68,7 +68,7 @@ def released(options: RunOptions, place: Place, *, progress: bool) -> Outcome:
     """
 
     def steps() -> Outcome:
-        with prefect_server(place) as prefect:
+        with lasting_server(place) as prefect:
             return entrance.make_release(options, place, Caller(options, place, prefect, Stop()))
 
     def watched() -> Outcome:

@@ -14,8 +14,8 @@ from markupsafe import Markup, escape
 from tasks.records.charts import drawing
 
 INK: Final = "#0f766e"
-FAINT: Final = "#94a3b8"
-_CELL: Final = "text-align:left;padding:2px 10px 2px 0"
+FAINT: Final = "#64748b"
+_CELL: Final = "text-align:left;vertical-align:top;padding:2px 10px 2px 0"
 _NUMBER: Final = "text-align:right;padding:2px 10px 2px 0;font-variant-numeric:tabular-nums"
 
 
@@ -57,6 +57,11 @@ def facts(title: str, pairs: Sequence[tuple[str, object]]) -> str:
 def plain(text: str) -> str:
     """Draw a text of several lines as it is."""
     return str(Markup('<pre style="overflow-x:auto">{}</pre>').format(text.rstrip())) if text.strip() else ""
+
+
+def lines(texts: Iterable[str]) -> Markup:
+    """Draw texts one below the other."""
+    return Markup("<br>").join(texts)
 
 
 def note(text: str) -> str:

@@ -74,4 +74,5 @@ class Record(Mapping[str, Any]):
         return f"{self._record['release']} v{self._record['version']}"
 
     def _repr_html_(self) -> str:
-        return html.facts(f"record of {self._title}", self._facts())
+        facts = [(name, html.lines(words.split("; "))) for name, words in self._facts()]
+        return html.facts(f"record of {self._title}", facts)

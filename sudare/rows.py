@@ -75,8 +75,8 @@ def _reader(source: Any, *, whole: bool) -> pa.RecordBatchReader:
     for kind in kinds:
         if kind in _LAZY:
             found = f"a {kind[1]}, whose rows may be others each time that it is read"
-            _refuse("source", found, "a table whose rows are there", _LAZY[kind])
-    _refuse("source", f"an object of type {type(source).__name__}", ALLOWED, "convert it, or name a file in the spec")
+            _refuse("type", found, "a table whose rows are there", _LAZY[kind])
+    _refuse("type", f"an object of type {type(source).__name__}", ALLOWED, "convert it, or name a file in the spec")
 
 
 def _of_polars(frame: Any, whole: bool) -> pa.RecordBatchReader:
@@ -160,8 +160,10 @@ def _guarded(action: Callable[[], Any]) -> Any:
     except Exception as error:  # noqa: BLE001 - its text may quote a row
         closed = type(error).__name__ == "ConnectionException"
     if closed:
-        _refuse("source", "a relation of a connection that is closed", "a relation that can be read", "open it again")
-    _refuse("source", "rows that Arrow cannot hold", "one type a column", "give each column a type of its own")
+        _refuse(
+            "connection", "a relation of a connection that is closed", "a relation that can be read", "open it again"
+        )
+    _refuse("types", "rows that Arrow cannot hold", "one type a column", "give each column a type of its own")
 
 
 def _refuse_mixed(name: str) -> NoReturn:

@@ -162,6 +162,12 @@ def run_file(spec: Spec, rows: Path | None, root: Path) -> Path:
     return file
 
 
+def as_written(file: Path, root: Path) -> Path:
+    """Return a file as a spec in a workspace names it, from the folder of specs."""
+    folder = root / FOLDER
+    return folder / os.path.relpath(file, folder)
+
+
 def _completed(spec: Spec, rows: Path | None, folder: Path | None) -> dict[str, Any]:
     """Return the keys with the source and the store; paths as they are written in a file of a folder."""
     keys = {**spec, "publish": spec.get("publish", {"to": STORE})}

@@ -81,18 +81,15 @@ class Table:
     def _repr_html_(self) -> str:
         whole = self.to_arrow()
         names, rows = whole.schema.names, whole.slice(0, MOST_ROWS).to_pylist()
-        statistics = [(name, *ends) for name in names if (ends := _interval(name, names)) is not None]
-        hidden = {end for _, low, high in statistics for end in (low, high)}
-        shown = [name for name in names if name not in hidden]
-        scales = {
-            name: _scale([row[each] for row in rows for each in (name, low, high)]) for name, low, high in statistics
-        }
-        headings, drawn = list(shown), [[_text(row[name]) for name in shown] for row in rows]
-        for name, low, high in statistics:
-            headings += ["95 %", name]
-            for cells, row in zip(drawn, rows, strict=True):
-                cells += _whiskered(row[low], row[name], row[high], scales[name])
-        numbers = [name for name in shown if rows and isinstance(rows[0][name], int | float)]
+        ends = {name: found for name in names if (found := _interval(name, names)) is not None}
+        hidden = {end for pair in ends.values() for end in pair}
+        headings: list[str] = []
+        drawn: list[list[Any]] = [[] for _ in rows]
+        for name in (each for each in names if each not in hidden):
+            headings += [name, "95 %", ""] if name in ends else [name]
+            for cells, added in zip(drawn, _cells(rows, name, ends.get(name)), strict=True):
+                cells += added
+        numbers = [name for name in names if rows and isinstance(rows[0][name], int | float)]
         more = f"{whole.num_rows:,} rows" + (f", the first {MOST_ROWS}" if whole.num_rows > MOST_ROWS else "")
         return html.table(headings, drawn, numbers=numbers) + html.note(f"{self._made} {self.name}: {more}")
 
@@ -112,12 +109,22 @@ def _scale(values: Sequence[Any]) -> tuple[float, float]:
     return min([0.0, *known]), max([1e-9, *known])
 
 
-def _whiskered(low: Any, value: Any, high: Any, scale: tuple[float, float]) -> list[Any]:
-    """Write an interval and draw it."""
-    if low is None or value is None or high is None:
-        return ["–", ""]
-    end = min(float(high), scale[1])
-    return [f"{_text(low)} to {_text(high)}", html.whisker(float(low), float(value), end, scale)]
+def _cells(rows: Sequence[dict[str, Any]], name: str, ends: tuple[str, str] | None) -> list[list[Any]]:
+    """Return what each row shows of a column: its value and, where it has an interval, that in words and drawn."""
+    if ends is None:
+        return [[_text(row[name])] for row in rows]
+    low, high = ends
+    scale = _scale([row[each] for row in rows for each in (name, low, high)])
+    shown: list[list[Any]] = []
+    for row in rows:
+        numbers = row[low], row[name], row[high]
+        if None in numbers:
+            shown.append([_text(row[name]), "–", ""])
+            continue
+        words = f"{_text(row[low])} to {_text(row[high])}"
+        bar = html.whisker(float(row[low]), float(row[name]), min(float(row[high]), scale[1]), scale)
+        shown.append([_text(row[name]), words, bar])
+    return shown
 
 
 def _text(value: Any) -> str:

@@ -30,11 +30,15 @@ _CALLS: Final = (
     (re.compile(r"--from\b"), "source"),
     (re.compile(r"--key\b"), "key"),
     (re.compile(r"make one: sudare init; or say where it is: --workspace DIR"), "make one: Workspace.init(path)"),
-    (re.compile(r"sudare budget open [^;,]*--help"), "ws.open_account(...), see help(sudare.Workspace.open_account)"),
+    (re.compile(r"see sudare budget open --help"), "see help(sudare.Workspace.open_account)"),
+    (re.compile(r"sudare budget open [^;,]*--help"), "ws.open_account(...)"),
+    (re.compile(r"^sudare budget open$"), "open_account"),
+    (re.compile(r"^command line$"), "arguments"),
     (re.compile(r"look: sudare check \S+, or the private page"), "look at the private page"),
     (re.compile(r"sudare contract lint \S+"), "sudare.Contract.load(path)"),
 )
 """What a remedy says of the command line, and the same in Python."""
+_OPTION: Final = re.compile(r"(?<!\S)--(?=[a-z])")
 _BIND: Final = re.compile(r"bind it: sudare budget bind .*")
 
 
@@ -48,7 +52,11 @@ def in_python(error: ErrorT, places: Mapping[Path, str], bind: str = "") -> Erro
     """
     if isinstance(error, Refused):
         error.findings = tuple(_translated(finding, places, bind) for finding in error.findings)
-        error.args = ("\n" + "\n".join(map(str, error.findings)),)
+        error.args = ("\n".join(map(str, error.findings)),)
+    elif isinstance(error, SudareError) and len(error.args) == 1:
+        error.args = (_OPTION.sub("", str(error.args[0])),)
+    notes = getattr(error, "__notes__", [])
+    notes[:] = [note.replace("running the same command", "calling run again") for note in notes]
     return error
 
 

@@ -15,7 +15,7 @@ from sudare.contract import Contract
 from sudare.delivery import delivered, is_name, rows_file
 from sudare.plan import Plan
 from sudare.release import Release
-from sudare.spec import Spec, planned_file, run_file, spec_of
+from sudare.spec import Spec, as_written, planned_file, run_file, spec_of
 from sudare.words import call
 from tasks.storage.version_folders import version_folder
 from tasks.storage.workspace.settings import Workspace as Place
@@ -238,6 +238,12 @@ class Workspace:
             raise SpecRefused([Finding(str(self.path), "release", found, there)])
         return known[-1]
 
+    def close(self) -> None:
+        """End the Prefect server that stays between the runs of this process; the next run starts another."""
+        from flows.prefect_runs.prefect_server import stop_lasting
+
+        stop_lasting(self._place)
+
     def _readable(self, file: Path, period: str | None) -> None:
         """Refuse a spec that cannot be followed, before anything of it is written into the workspace."""
         from flows.request import read_request
@@ -257,7 +263,10 @@ class Workspace:
         return call(lambda: rows_file(self._place, name or _table_of(spec)))
 
     def _named(self, rows: Path | None) -> dict[Path, str]:
-        return {} if rows is None else {rows: f"source {rows.stem!r}"}
+        if rows is None:
+            return {}
+        place = f"source {rows.stem!r}"
+        return {rows: place, as_written(rows, self._place.root): place}
 
     def _how_to_bind(self, spec: Spec, rows: Path | None) -> str:
         """Return the call that binds rows in memory."""
