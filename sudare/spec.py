@@ -77,21 +77,10 @@ class Spec(Mapping[str, Any]):
         return str(self._keys.get("release", ""))
 
     @property
-    def place(self) -> str:
-        """What stands for it in findings."""
-        return self._place
-
-    @property
     def contract(self) -> Path | None:
         """The contract's file; None where none is named."""
         written = self._keys.get("contract")
         return Path(written) if isinstance(written, str) else None
-
-    @property
-    def names_rows(self) -> bool:
-        """Whether it says itself where the rows are."""
-        source = self._keys.get("source")
-        return isinstance(source, dict) and "path" in source
 
     def to_yaml(self) -> str:
         """Return the spec as a file holds it, with absolute paths."""
@@ -109,6 +98,17 @@ class Spec(Mapping[str, Any]):
     def __repr__(self) -> str:
         """Show it as a file holds it."""
         return self.to_yaml().rstrip()
+
+
+def place_of(spec: Spec) -> str:
+    """Return what stands for a spec in findings."""
+    return spec._place
+
+
+def names_rows(spec: Spec) -> bool:
+    """Say whether a spec says itself where the rows are."""
+    source = spec.get("source")
+    return isinstance(source, dict) and "path" in source
 
 
 def spec_of(given: Spec | Mapping[str, Any] | str | Path) -> Spec:

@@ -15,7 +15,7 @@ from sudare.contract import Contract
 from sudare.delivery import delivered, is_name, rows_file
 from sudare.plan import Plan
 from sudare.release import Release
-from sudare.spec import Spec, as_written, planned_file, run_file, spec_of
+from sudare.spec import Spec, as_written, names_rows, place_of, planned_file, run_file, spec_of
 from sudare.words import call
 from tasks.storage.version_folders import version_folder
 from tasks.storage.workspace.settings import Workspace as Place
@@ -157,12 +157,12 @@ class Workspace:
             from flows.request import read_request
 
             request = read_request(file, self._place, period)
-            return Plan(plan_object(request, self._place, rows, rows_come_later=not read.names_rows))
+            return Plan(plan_object(request, self._place, rows, rows_come_later=not names_rows(read)))
 
-        source = None if read.names_rows else self._rows_file(read, None)
+        source = None if names_rows(read) else self._rows_file(read, None)
         with planned_file(read, source) as file:
             return call(
-                lambda: planned(file), {file: read.place, **self._named(source)}, self._how_to_bind(read, source)
+                lambda: planned(file), {file: place_of(read), **self._named(source)}, self._how_to_bind(read, source)
             )
 
     def run(
@@ -200,14 +200,14 @@ class Workspace:
         rows = None if source is None else self._rows_file(read, name)
         places, bind = self._named(rows), self._how_to_bind(read, rows)
         with planned_file(read, rows) as draft:
-            call(lambda: self._readable(draft, period), {draft: read.place, **places}, bind)
+            call(lambda: self._readable(draft, period), {draft: place_of(read), **places}, bind)
 
         def made() -> Outcome:
             from console.running import RunOptions
             from sudare.conducting import released
 
             written = run_file(read, rows, self._place.root)
-            places[written] = read.place
+            places[written] = place_of(read)
             with nullcontext() if rows is None else delivered(self._place, rows.stem, source):
                 options = RunOptions(
                     written, period, supersede, early=early, accept_misfits=accept_misfits, may_ask=False
@@ -252,11 +252,11 @@ class Workspace:
 
     def _check_source(self, spec: Spec, source: Any) -> None:
         """Refuse rows from two places, or from none."""
-        if (source is None) == spec.names_rows:
+        if (source is None) == names_rows(spec):
             return
         found = "no rows" if source is None else "rows, and a spec that names a source of its own"
         remedy = "run(spec, source=frame), or source={'path': ...} in the spec"
-        raise SpecRefused([Finding(spec.place, "source", found, "one of the two", remedy)])
+        raise SpecRefused([Finding(place_of(spec), "source", found, "one of the two", remedy)])
 
     def _rows_file(self, spec: Spec, name: str | None) -> Path:
         """Return where rows in memory lie while they are released."""
@@ -299,5 +299,5 @@ def _table_of(spec: Spec) -> str:
             f"the table {table!r} of the contract",
             "name the rows: run(spec, source=frame, name='visits')",
         )
-        raise SpecRefused([Finding(spec.place, "name", found, "a name of lower-case letters and digits", remedy)])
+        raise SpecRefused([Finding(place_of(spec), "name", found, "a name of lower-case letters and digits", remedy)])
     return table

@@ -86,24 +86,36 @@ def test_a_yaml_file_with_a_source_of_its_own_runs_as_by_the_command(
     assert house.ws.run(Path("data/spec.yaml")).verify().key_id
 
 
-REFUSED: list[tuple[str, Callable[[House], Any], dict[str, Any], str]] = [
-    ("the account does not exist", lambda h: h.rows, {"charge": {"account": "nobody", "epsilon": 1, "delta": 0}}, r"ws\.open_account"),
-    ("the account is exhausted", lambda h: h.rows, {"charge": {"account": "adults", "epsilon": 90, "delta": 0}}, r"ask for epsilon"),
-    ("a column that the contract lacks", lambda h: h.rows.with_columns(pl.lit(7).alias("secret")), {}, r"'secret', which the contract does not have"),
-    ("a column too few", lambda h: h.rows.drop("age"), {}, r"column 'age'"),
-    ("no rows", lambda h: h.rows.clear(), {}, r"at least one row"),
-    ("rows that do not fit", lambda h: h.rows.with_columns(pl.lit("martian").alias("sex")), {}, r"accept_misfits=True"),
-    ("a lazy frame", lambda h: h.rows.lazy(), {}, r"collect\(\) it"),
-    ("no rows at all", lambda h: None, {}, r"run\(spec, source=frame\)"),
-    ("rows and a source", lambda h: h.rows, {"source": {"path": "adult.parquet"}}, r"one of the two"),
-    ("a typing error in a value", lambda h: h.rows, {"product": {"kind": "statistics", "mechanism": "laplce", "tables": TABLES}}, r"write 'laplace'"),
-    ("a typing error in a key", lambda h: h.rows, {"relese": "x"}, r"write 'release'"),
-]  # fmt: skip
+TYPING_ERROR = {"kind": "statistics", "mechanism": "laplce", "tables": TABLES}
+MISFITS = pl.lit("martian").alias("sex")
+REFUSED: dict[str, tuple[Callable[[House], Any], dict[str, Any], str]] = {
+    "the account does not exist": (
+        lambda house: house.rows,
+        {"charge": {"account": "nobody", "epsilon": 1, "delta": 0}},
+        r"ws\.open_account",
+    ),
+    "the account is exhausted": (
+        lambda house: house.rows,
+        {"charge": {"account": "adults", "epsilon": 90, "delta": 0}},
+        r"ask for epsilon",
+    ),
+    "a column that the contract lacks": (
+        lambda house: house.rows.with_columns(pl.lit(7).alias("secret")),
+        {},
+        r"'secret', which the contract does not have",
+    ),
+    "a column too few": (lambda house: house.rows.drop("age"), {}, r"column 'age'"),
+    "no rows": (lambda house: house.rows.clear(), {}, r"at least one row"),
+    "rows that do not fit": (lambda house: house.rows.with_columns(MISFITS), {}, r"accept_misfits=True"),
+    "a lazy frame": (lambda house: house.rows.lazy(), {}, r"collect\(\) it"),
+    "no source": (lambda house: None, {}, r"run\(spec, source=frame\)"),
+    "rows and a source": (lambda house: house.rows, {"source": {"path": "a.parquet"}}, r"one of the two"),
+    "a typing error in a value": (lambda house: house.rows, {"product": TYPING_ERROR}, r"write 'laplace'"),
+    "a typing error in a key": (lambda house: house.rows, {"relese": "x"}, r"write 'release'"),
+}
 
 
-@pytest.mark.parametrize(
-    ("rows", "changes", "said"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
-)
+@pytest.mark.parametrize(("rows", "changes", "said"), list(REFUSED.values()), ids=list(REFUSED))
 def test_what_cannot_be_released_is_refused_in_words_and_charges_nothing(
     house: House, rows: Callable[[House], Any], changes: dict[str, Any], said: str
 ) -> None:
