@@ -64,7 +64,7 @@ def _translated(finding: Finding, places: Mapping[Path, str], bind: str) -> Find
     texts = [finding.where, finding.field, finding.found, finding.allowed, finding.remedy]
     for file, place in places.items():
         for written in dict.fromkeys((str(file.resolve()), str(file), shown(file), file.name)):
-            texts = [re.sub(rf"(?<![\w./]){re.escape(written)}(:\d+)?(?![\w/])", place, text) for text in texts]
+            texts = [re.sub(rf"(?<![\w./-]){re.escape(written)}(:\d+)?(?![\w/])", place, text) for text in texts]
     where, field, found, allowed, remedy = texts
     if bind:
         remedy = _BIND.sub(lambda _: f"bind it: {bind}", remedy)
