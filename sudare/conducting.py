@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 from collections.abc import Callable
-from threading import Thread
+from threading import Event, Thread
 from typing import TypeVar
 
 from console.check import OperatorDecides
@@ -95,18 +95,21 @@ def outside_loop(action: Callable[[], ResultT]) -> ResultT:
         return action()
     results: list[ResultT] = []
     errors: list[BaseException] = []
+    ended = Event()
 
     def body() -> None:
         try:
             results.append(action())
         except BaseException as error:  # noqa: BLE001 - raised again by the caller's thread
             errors.append(error)
+        finally:
+            ended.set()
 
     thread = Thread(target=body, name="sudare")
     thread.start()
-    while thread.is_alive():
+    while not ended.is_set():
         try:
-            thread.join(_LOOK_SECONDS)
+            ended.wait(_LOOK_SECONDS)  # a `join` that is interrupted takes the thread for ended (Python 3.11)
         except KeyboardInterrupt:
             _interrupt(thread)
     if errors:

@@ -82,6 +82,8 @@ class Plan(Mapping[str, Any]):
     def _draws(self) -> str:
         """Return what is drawn and how far off it will be, as the command prints it."""
         printed = StringIO()
-        console = Console(file=printed, width=WIDTH, highlight=False, markup=False, no_color=True)
+        console = Console(
+            file=printed, force_jupyter=False, width=WIDTH, highlight=False, markup=False, no_color=True
+        )
         product_view(str(self._payload["kind"])).print_draws(console, self._payload)
         return printed.getvalue()

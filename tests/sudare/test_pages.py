@@ -22,13 +22,14 @@ MOST_LINES = 5
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_home: Path) -> Iterator[Path]:
-    """A folder with the example, in which Python is; with a workspace as the pages make it."""
+    """A folder with the example, in which Python is; with workspaces as the pages make them."""
     for name in ("adult.odcs.yaml", "adult.parquet"):
         shutil.copy(ADULT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
-    ws = made(tmp_path / "work", prefect_home)
+    places = [made(tmp_path / name, prefect_home) for name in ("work", "work-synthetic")]
     yield tmp_path
-    ws.close()
+    for ws in places:
+        ws.close()
 
 
 def test_every_block_of_the_manual_runs(folder: Path) -> None:
@@ -84,4 +85,6 @@ def test_a_notebook_runs_from_its_first_cell_to_its_last(notebook: Path, folder:
     shown = run_cells(["".join(cell["source"]) for cell in cells])
     assert any("<svg" in each for each in shown)
     assert not any(re.search(r"<script|src=|href=|url\(", each) for each in shown)
-    assert all(release.verify() for release in sudare.Workspace(folder / "work").releases)
+    released = [each for name in ("work", "work-synthetic") for each in sudare.Workspace(folder / name).releases]
+    assert len(released) == 1
+    assert released[0].verify().key_id

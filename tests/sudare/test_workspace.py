@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 import re
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,6 +60,34 @@ def test_a_run_works_inside_a_running_event_loop(house: House) -> None:
         return house.ws.run(house.keys("in-a-loop"), source=house.rows)
 
     assert asyncio.run(cell()).version == 1
+
+
+KERNEL = """
+class Shell:
+    config = {"IPKernelApp": {}}
+
+def get_ipython():
+    return Shell()
+"""
+
+
+def test_duckdb_opens_where_it_takes_the_process_for_a_notebook_without_widgets(tmp_path: Path) -> None:
+    """It refuses a progress bar there, on which nothing depends. It asks a module IPython, as a kernel has it."""
+    (tmp_path / "IPython.py").write_text(KERNEL)
+    code = (
+        "import IPython, duckdb, sys, pathlib\n"
+        "from tasks.storage.duckdb_session import connect\n"
+        "try: duckdb.sql('SET enable_progress_bar = true'); print('not taken for one')\n"
+        "except duckdb.Error: print('taken for one')\n"
+        "with connect(None, memory_limit='1GB', spill=pathlib.Path(sys.argv[1])) as session:\n"
+        "    print(session.execute(\"SELECT current_setting('TimeZone')\").fetchall())"
+    )
+    path = f"{tmp_path}{os.pathsep}{Path(sudare.__file__).parents[1]}"
+    command = [sys.executable, "-c", code, str(tmp_path / "spill")]
+    said = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    assert said.stdout == "taken for one\n[('UTC',)]\n", said.stderr
 
 
 def test_rows_that_changed_under_the_name_are_refused_until_they_are_wanted(house: House) -> None:
