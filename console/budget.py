@@ -106,20 +106,20 @@ def open_account(
         sudare budget open visits-{period} --periods 2024Q1..2025Q4 --population patients \\
           --unit person_id --epsilon 1 --calculus pure --adjacency add_remove
     """
-    cap, at = budget_down(_number("--epsilon", epsilon)), delta_down(_number("--delta", delta, zero=True))
-    aside = delta_down(_number("--selection-delta", selection_delta, zero=True))
     opened = []
     with ledger_at(workspace) as ledger:
         for days, named in _named(block, periods):
-            terms = AccountTerms(
-                name=named(account),
-                population=population,
-                block=days,
-                unit=unit,
-                adjacency=adjacency.value,
-                calculus=_calculus(calculus, cap, at, order, aside),
-                epsilon=cap,
-                delta=at,
+            terms = account_terms(
+                named(account),
+                population,
+                days,
+                unit,
+                adjacency.value,
+                calculus.value,
+                epsilon,
+                delta,
+                order,
+                selection_delta,
             )
             state = ledger.open_account(terms, reopen=reopen)
             for written in source or []:
@@ -130,6 +130,41 @@ def open_account(
             return
     told = f"{len(opened)} accounts are open: {opened[0]} to {opened[-1]}"
     answer({"accounts": opened}, lambda console: console.print(told), as_json=as_json)
+
+
+def account_terms(
+    name: str,
+    population: str,
+    days: str,
+    unit: str,
+    adjacency: str,
+    calculus: str,
+    epsilon: str,
+    delta: str = "0",
+    order: str | None = None,
+    selection_delta: str = "0",
+) -> AccountTerms:
+    """Return the terms of an account out of what a person writes; numbers are read from their text.
+
+    Raises:
+        AmountRefused: a number is none, or none that an account can have.
+        UsageRefused: an adjacency or a calculus that there is not.
+    """
+    for option, word, known in (("adjacency", adjacency, AdjacencyOption), ("calculus", calculus, CalculusKind)):
+        if word not in tuple(known):
+            raise UsageRefused("sudare budget open", f"{option} {word!r}", f"one of {', '.join(known)}")
+    cap, at = budget_down(_number("--epsilon", epsilon)), delta_down(_number("--delta", delta, zero=True))
+    aside = delta_down(_number("--selection-delta", selection_delta, zero=True))
+    return AccountTerms(
+        name=name,
+        population=population,
+        block=days,
+        unit=unit,
+        adjacency=AdjacencyOption(adjacency).value,
+        calculus=_calculus(CalculusKind(calculus), cap, at, order, aside),
+        epsilon=cap,
+        delta=at,
+    )
 
 
 def _named(block: str | None, periods: str | None) -> Iterator[tuple[str, Callable[[str], str]]]:

@@ -55,19 +55,37 @@ def plan(
 
         sudare plan examples/adult/tables.yaml --json
     """
-    request = read_request(spec, _workspace(workspace), period)
-    check_capacity(request, _workspace(workspace))
-    payload = {
-        **_plan_object(request),
-        "lambda_reference": _lambda_reference(request, workspace),
-        "account": _account_left(request, workspace),
-    }
-    known = known_rows(request, rows)
-    payload["delta_unheld"] = delta_unheld(request, known)
-    payload["warnings"] = warnings_of(request, payload.get("draws", ()), known)
+    where = _workspace(workspace)
+    payload = plan_object(read_request(spec, where, period), where, rows)
     answer(payload, lambda console: _print(console, payload, exact=exact), as_json=as_json)
     if not payload["account"].get("fits", True):
         raise typer.Exit(BudgetExceeded.exit_code)
+
+
+def plan_object(
+    request: Request, workspace: Workspace | None, rows: int | None, *, rows_come_later: bool = False
+) -> dict[str, Any]:
+    """Return all that is told of a plan, as a JSON object; reads no data.
+
+    Args:
+        request: what would be released.
+        workspace: whose ledger knows the accounts; None where there is none.
+        rows: about how many rows there are, if that is public.
+        rows_come_later: whether the source is a table in memory, whose file is there only while it is released.
+    Raises:
+        SudareError: it would be refused; nothing was charged.
+    """
+    check_capacity(request, workspace)
+    payload = {
+        **_plan_object(request),
+        "lambda_reference": _lambda_reference(request, workspace),
+        "account": _account_left(request, workspace, rows_come_later=rows_come_later),
+    }
+    known = known_rows(request, rows)
+    payload["delta_unheld"] = delta_unheld(request, known)
+    warnings = warnings_of(request, payload.get("draws", ()), known)
+    payload["warnings"] = [each for each in warnings if not (rows_come_later and each["rule"] == "source")]
+    return payload
 
 
 def _plan_object(request: Request) -> dict[str, Any]:
@@ -82,9 +100,9 @@ def _plan_object(request: Request) -> dict[str, Any]:
     }
 
 
-def _lambda_reference(request: Request, folder: Path | None) -> str | None:
+def _lambda_reference(request: Request, workspace: Workspace | None) -> str | None:
     """Name the earlier version on which λ is chosen, if the spec names one; refuse one that a run would refuse."""
-    reference, workspace = request.spec.reference, _workspace(folder)
+    reference = request.spec.reference
     if reference is not None and workspace is not None:
         # the reader of versions, with Arrow: for the few specs that name one
         from tasks.products.tables.reference_version import earlier_version
@@ -94,11 +112,10 @@ def _lambda_reference(request: Request, folder: Path | None) -> str | None:
     return None if reference is None else reference.reference
 
 
-def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
+def _account_left(request: Request, workspace: Workspace | None, *, rows_come_later: bool) -> dict[str, Any]:
     """Return what the release would cost its people's accounts, where there are any; refuse what is never charged."""
     name = request.spec.charge.account
     missing = {"name": name, "open": False}
-    workspace = _workspace(folder)
     if workspace is None:
         return missing
     with closing(workspace.open_ledger()) as ledger:
@@ -108,7 +125,8 @@ def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
         try:
             priced = ledger.price(asked)
         except LedgerRefusal:
-            _check_source(request)
+            if not rows_come_later:
+                _check_source(request)
             raise
     costs = {part.account: part.amount for part in priced.parts}
     remaining = {state.terms.name: state.remaining for state in priced.accounts}

@@ -36,7 +36,7 @@ CONTRACTS = sorted(
     path for path in (ROOT / "examples").rglob("*.yaml") if path.name.endswith((".odcs.yaml", ".contract.yaml"))
 )
 SPECS = sorted(path for path in (ROOT / "examples").rglob("*.yaml") if path not in CONTRACTS)
-LAYERS = ["console", "flows", "tasks", "privacy", "contracts"]
+LAYERS = ["sudare", "console", "flows", "tasks", "privacy", "contracts"]
 
 MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(?:work|root|home|opt|tmp|Users)/|file:/{3}")
 OUTSIDE = re.compile(r"\.\./shared\b")

@@ -24,7 +24,7 @@ from tests.worlds.tables import Scenario, first
 from tests.worlds.versions import publish_version
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("console", "flows", "tasks", "privacy", "contracts")
+PACKAGES = ("sudare", "console", "flows", "tasks", "privacy", "contracts")
 
 
 def run(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -46,7 +46,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree, folder = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("wheel")
     for name in PACKAGES:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE", "sudare.py"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree / name)
     done(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, tree, cwd=folder)
     (built,) = folder.glob("*.whl")
@@ -85,7 +85,7 @@ def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
     }
     expected = {path.relative_to(ROOT).as_posix() for path in files if path.is_file()}
     found = {name for name in ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert found == {*expected, "sudare.py"}
+    assert found == expected
 
 
 @pytest.mark.long

@@ -47,6 +47,8 @@ _CLIENT_SETTINGS = {
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
     "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",
 }
+_lasting: dict[Path, PrefectServer] = {}
+"""The servers that stay, by the folders of their databases."""
 
 
 class PrefectServerFailed(SudareError):
@@ -159,12 +161,46 @@ def prefect_server(workspace: Workspace) -> Iterator[PrefectServer]:
             yield running
         return
     own = _start(workspace.prefect_home)
-    home = {"PREFECT_HOME": str(workspace.prefect_home)}
     try:
-        with settings.exported(_CLIENT_SETTINGS | home | own.client_settings | settings.loopback_without_proxy()):
+        with settings.exported(_environment(workspace, own)):
             yield own
     finally:
         own.stop()
+
+
+@contextmanager
+def lasting_server(workspace: Workspace) -> Iterator[PrefectServer]:
+    """As `prefect_server`, with a server of our own that stays for the next run of this process, and ends with it.
+
+    A notebook makes one release after another, and each would wait for a server that starts.
+    """
+    home = workspace.prefect_home
+    if workspace.prefect_api_url is not None:
+        with prefect_server(workspace) as running:
+            yield running
+        return
+    known = _lasting.get(home)
+    if known is None or known.process is None or known.process.poll() is not None:
+        known = _lasting[home] = _start(home)
+    try:
+        with settings.exported(_environment(workspace, known)):
+            yield known
+    except PrefectServerFailed:
+        stop_lasting(workspace)
+        raise
+
+
+def stop_lasting(workspace: Workspace) -> None:
+    """End the server that stays for a workspace's runs in this process, if there is one."""
+    known = _lasting.pop(workspace.prefect_home, None)
+    if known is not None:
+        known.stop()
+
+
+def _environment(workspace: Workspace, own: PrefectServer) -> dict[str, str]:
+    """Return what Prefect reads in the environment beside a server of our own."""
+    home = {"PREFECT_HOME": str(workspace.prefect_home)}
+    return _CLIENT_SETTINGS | home | own.client_settings | settings.loopback_without_proxy()
 
 
 def _check_answers(api_url: str) -> None:

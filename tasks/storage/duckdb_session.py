@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -67,10 +68,13 @@ def connect(
 def _open(path: str, read_only: bool, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
     """Open a database whose statements know how far they are; DuckDB measures that only for a progress bar.
 
-    The day of an instant is that in UTC, never that of the zone in which the process runs.
+    In a notebook without ipywidgets it refuses the bar: there nobody is told how far a statement is. The day of an
+    instant is that in UTC, never that of the zone in which the process runs.
     """
     connection = duckdb.connect(path, read_only=read_only, config=config)
-    connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false; SET TimeZone = 'UTC'")
+    with suppress(duckdb.InvalidInputException):
+        connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+    connection.execute("SET TimeZone = 'UTC'")
     return connection
 
 

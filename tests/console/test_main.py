@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from typer.core import TyperGroup
 
-import sudare
 from console import errors
 from console.commands import COMMANDS, GROUPS, DeferredCommand, summary_of
 from console.main import root_command
 from contracts.errors import ContractRefused, Finding, GateBroken, SourceUnreadable, SpecRefused, SudareError
 from privacy.ledger.errors import BudgetExceeded, LedgerConflict, LedgerRefusal
+from sudare import entrance
 from tasks.storage.object_store import StoreRefuses
 from tasks.storage.sinks.version_copy import VersionBroken
 from tasks.storage.workspace.run_folder import RunBusy
@@ -57,7 +57,7 @@ def _modules_after(*words: str) -> tuple[int, set[str]]:
 
 def _own(modules: set[str]) -> set[str]:
     """Return the modules that are ours: each costs a millisecond or two, so their number bounds a command's start."""
-    return {name for name in modules if name.partition(".")[0] in sudare.PACKAGES}
+    return {name for name in modules if name.partition(".")[0] in entrance.PACKAGES}
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -135,11 +135,11 @@ def test_help_says_where_to_start_in_order_and_version_is_told(typed: Typed) -> 
     assert re.fullmatch(r"sudare \S+\n", told.out)
 
 
-@pytest.mark.parametrize("name", sudare.PACKAGES)
+@pytest.mark.parametrize("name", entrance.PACKAGES)
 def test_a_strangers_package_before_ours_is_told_in_a_line(name: str, tmp_path: Path) -> None:
     """Exit 1 and one line that names the folder; no traceback. A folder that is no package is in nobody's way."""
-    command = [sys.executable, "-c", "import sudare; sudare.main()", "--version"]
-    ours = str(sudare.HOME)
+    command = [sys.executable, "-c", "from sudare.entrance import main; main()", "--version"]
+    ours = str(entrance.HOME)
     where = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ours}"}
     (tmp_path / name).mkdir()
     assert subprocess.run(command, env=where, cwd=tmp_path.parent, capture_output=True, check=False).returncode == 0

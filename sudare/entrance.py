@@ -1,4 +1,4 @@
-"""The entrance of the `sudare` command: it looks that our packages are found, and not others of the same names.
+"""The entrance of the command and of `import sudare`: it looks that our packages are found, and not their namesakes.
 
 `contracts`, `privacy`, `tasks`, `flows` and `console` are common names. A folder of that name that comes earlier on
 the path (PYTHONPATH, the current folder, another distribution) would be imported in place of ours, and end in a
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 PACKAGES: Final = ("contracts", "privacy", "tasks", "flows", "console")
-HOME: Final = Path(__file__).resolve().parent
+HOME: Final = Path(__file__).resolve().parents[1]
 
 
 def stranger() -> tuple[str, str] | None:
@@ -43,7 +43,3 @@ def main() -> None:
     from console.main import main as run
 
     run()
-
-
-if __name__ == "__main__":
-    main()

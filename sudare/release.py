@@ -1,0 +1,156 @@
+"""A published version in Python: its tables, its record, further synthetic rows, and its check."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from contracts.errors import Finding, SpecRefused
+from sudare import html
+from sudare.record import Record
+from sudare.table import Table
+from sudare.verification import Verification, verify
+from sudare.words import call
+
+if TYPE_CHECKING:
+    import polars as pl
+
+DATA: Final = "data"
+_HEX: Final = "0123456789abcdef"
+
+
+class Release:
+    """One version of a release: the folder that was published, and nothing else.
+
+    Args:
+        folder: the version's folder.
+        key: the public key that checks it, where the workspace is at hand.
+        facts: what the run said of it, as `sudare run --json` has it; empty for one that was opened later.
+    """
+
+    def __init__(self, folder: str | Path, key: Path | None = None, facts: Mapping[str, Any] | None = None) -> None:
+        self._folder, self._key, self._facts = Path(folder), key, dict(facts or {})
+        self._record = call(lambda: Record(self._folder))
+
+    @property
+    def name(self) -> str:
+        """Name of the release."""
+        return str(self._record["release"])
+
+    @property
+    def version(self) -> int:
+        """Number of the version."""
+        return int(self._record["version"])
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self._folder
+
+    @property
+    def record(self) -> Record:
+        """Its audit record."""
+        return self._record
+
+    @property
+    def epsilon(self) -> Decimal:
+        """ε of the release."""
+        return Decimal(self._record["replay"]["charge"]["epsilon"])
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the run found it published, so that nothing was drawn and nothing charged."""
+        return bool(self._facts.get("repeated", True))
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the run said of it: cost, account, what is left."""
+        return MappingProxyType(self._facts)
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """Its tables by name; of a synthetic version the rows."""
+        kind = str(self._record["replay"]["product"]["kind"])
+        made = "synthetic rows" if kind == "synthetic" else "table"
+        files = sorted((self._folder / DATA).glob("*.parquet"))
+        return MappingProxyType({file.stem: Table(file.stem, file, made) for file in files})
+
+    def sample(
+        self, n: int, *, where: Mapping[str, str | Sequence[str]] | None = None, seed: str | None = None
+    ) -> pl.DataFrame:
+        """Sample further rows from the model of a synthetic version; it costs no privacy.
+
+        Args:
+            n: how many rows.
+            where: the labels that a column may have, by column.
+            seed: up to 32 hex digits; drawn without it. The same seed gives the same rows.
+        Raises:
+            SpecRefused: this version has no model, or no row meets the condition.
+        Privacy: reads published files only.
+        """
+        conditions = {
+            column: [labels] if isinstance(labels, str) else list(labels) for column, labels in (where or {}).items()
+        }
+
+        def sampled() -> pl.DataFrame:
+            import polars as pl
+
+            from privacy.marginals.seeds import PostProcessingSeed
+            from tasks.sample import sample
+
+            with TemporaryDirectory(prefix="sudare-sample-") as folder:
+                file = Path(folder) / "rows.parquet"
+                sample(self._folder, rows=n, where=conditions, seed=PostProcessingSeed(_seed(seed)), to=file)
+                return pl.read_parquet(file)
+
+        return call(sampled)
+
+    def verify(self, key: str | Path | None = None, *, deep: bool = False) -> Verification:
+        """Check it offline; see `sudare.verify`.
+
+        Args:
+            key: the publisher's public key, a file; without it that of the workspace which this came from.
+            deep: whether a model is fitted again.
+        Raises:
+            VerificationFailed: something does not hold.
+        """
+        chosen = key or self._key
+        if chosen is None:
+            found = Finding(
+                "the call", "key", "none", "the publisher's public key, a file", "verify('publisher.pub')"
+            )
+            raise SpecRefused([found])
+        return verify(self._folder, chosen, deep=deep)
+
+    def _lines(self) -> list[tuple[str, str]]:
+        charge = self._record["replay"]["charge"]
+        standing = {True: "was published already; nothing was drawn or charged", False: "published now"}
+        return [
+            *([("this run", standing[self.repeated])] if self._facts else []),
+            ("cost", f"ε = {charge['epsilon']} at δ = {charge['delta']}, account {charge['account']}"),
+            ("tables", ", ".join(self.tables) or "none"),
+            ("where", str(self._folder)),
+        ]
+
+    def __repr__(self) -> str:
+        """Say what it cost, and what is in it."""
+        title = f"{self.name} v{self.version}"
+        return "\n".join([title, *(f"{name}: {words}" for name, words in self._lines())])
+
+    def _repr_html_(self) -> str:
+        tables = list(self.tables.values())
+        first = tables[0]._repr_html_() if tables else ""
+        return html.facts(f"{self.name} v{self.version}", self._lines()) + first
+
+
+def _seed(written: str | None) -> int:
+    if written is None:
+        return secrets.randbits(128)
+    if not 1 <= len(written) <= 32 or set(written.lower()) - set(_HEX):
+        raise SpecRefused([Finding("the call", "seed", repr(written), "up to 32 hex digits")])
+    return int(written, 16)

@@ -1,0 +1,62 @@
+"""`import sudare` takes no time, loads names when they are used, and tells of strangers before ours."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sudare
+from sudare import entrance
+
+HEAVY = ("prefect", "great_expectations", "torch", "polars", "duckdb", "pandas", "pyarrow", "numpy", "sqlalchemy")
+MOST_MODULES = 12
+MOST_SECONDS = 0.5
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    where = {**os.environ, **environment}
+    return subprocess.run([sys.executable, "-c", code], env=where, capture_output=True, text=True, check=False)
+
+
+def test_importing_loads_nothing_but_the_entrance() -> None:
+    """What an interpreter has loaded without it is not counted."""
+    code = "import sys; before = set(sys.modules); import sudare; print(*sorted(set(sys.modules) - before))"
+    loaded = python(code).stdout.split()
+    assert {"sudare", "sudare.entrance"} <= set(loaded)
+    assert not {name.partition(".")[0] for name in loaded} & {*HEAVY, *entrance.PACKAGES}
+    assert len(loaded) <= MOST_MODULES
+
+
+def test_importing_takes_less_than_half_a_second_of_work() -> None:
+    """Processor time, since others may use the machine: of importing, beside what Python itself takes."""
+    code = "import time; begun = time.process_time(); import sudare; print(time.process_time() - begun)"
+    assert float(python(code).stdout) < MOST_SECONDS
+
+
+def test_every_public_name_can_be_loaded_and_no_other() -> None:
+    for name in sudare.__all__:
+        assert getattr(sudare, name) is not None
+    assert dir(sudare) == sorted(sudare.__all__)
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = sudare.no_such_name  # type: ignore[attr-defined]
+
+
+def test_a_strangers_package_before_ours_is_told_when_a_name_is_used(tmp_path: Path) -> None:
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "__init__.py").touch()
+    path = f"{tmp_path}{os.pathsep}{entrance.HOME}"
+    command = [sys.executable, "-P", "-c", "import sudare; sudare.Workspace"]
+    where = {**os.environ, "PYTHONPATH": path}
+    said = subprocess.run(command, env=where, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert said.returncode == 1
+    assert str(tmp_path / "tasks") in said.stderr.splitlines()[-1]
+    assert said.stderr.splitlines()[-1].startswith("ImportError: sudare: ")
+
+
+def test_the_module_is_the_command() -> None:
+    said = subprocess.run([sys.executable, "-m", "sudare", "--version"], capture_output=True, text=True, check=True)
+    assert said.stdout.startswith("sudare ")

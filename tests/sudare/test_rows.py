@@ -1,0 +1,131 @@
+"""Rows in memory become a file that holds the same rows, or are refused without a value of theirs."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sudare
+from sudare.rows import write_head, write_rows
+
+SECRET = "zebra-4711"
+ROWS = pl.DataFrame(
+    {
+        "name": ["a", None, SECRET],
+        "number": [1, 2, None],
+        "share": [0.5, None, 1.5],
+        "day": [date(2026, 1, 1), None, date(2026, 1, 2)],
+        "yes": [True, False, None],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ROWS,
+        ROWS.to_arrow(),
+        ROWS.to_arrow().to_batches()[0],
+        ROWS.to_pandas(use_pyarrow_extension_array=True),
+        ROWS.to_pandas(use_pyarrow_extension_array=True).set_axis([5, 7, 9]),
+        duckdb.connect().from_arrow(ROWS.to_arrow()),
+    ],
+    ids=["polars", "arrow", "batch", "pandas", "filtered", "duckdb"],
+)
+def test_the_file_holds_the_rows_in_their_order_for_the_owner_alone(rows: Any, tmp_path: Path) -> None:
+    file = tmp_path / "rows.parquet"
+    file.touch(0o666)
+    write_rows(rows, file)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert pq.read_table(file).to_pylist() == ROWS.to_dicts()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["x", None, float("nan")], [1, 2, None], [Decimal("0.5"), None], [date(2026, 1, 1), None], [[1, 2], [3, 4]]],
+)
+def test_a_column_of_objects_of_one_type_is_taken(values: list[Any], tmp_path: Path) -> None:
+    """pandas keeps texts with gaps, decimals, days and pictures as objects."""
+    write_rows(pd.DataFrame({"x": pd.Series(values, dtype=object)}), tmp_path / "rows.parquet")
+    assert pq.read_metadata(tmp_path / "rows.parquet").num_rows == len(values)
+
+
+def twice() -> pd.DataFrame:
+    return pd.DataFrame([[1, SECRET]], columns=["x", "x"])
+
+
+def objects(*values: object) -> pd.DataFrame:
+    return pd.DataFrame({"x": pd.Series(values, dtype=object)})
+
+
+def closed() -> duckdb.DuckDBPyRelation:
+    connection = duckdb.connect()
+    relation = connection.sql(f"SELECT '{SECRET}' AS x")
+    connection.close()
+    return relation
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "two columns of one name": (twice, "2 columns named 'x'"),
+    "two names that differ in case": (lambda: pl.DataFrame({"x": [1], "X": [2]}), r"the columns \['x', 'X'\]"),
+    "two columns of one name in Arrow": (lambda: pa.table([[1], [2]], names=["x", "x"]), "2 columns named 'x'"),
+    "two columns of one name in DuckDB": (lambda: duckdb.sql("SELECT 1 AS x, 2 AS x"), "2 columns named 'x'"),
+    "a column without a name": (lambda: pl.DataFrame({"": [1]}), "without a name"),
+    "a name that is a number": (lambda: pd.DataFrame({0: [1]}), "whose name is no text"),
+    "names on two levels": (
+        lambda: pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([("a", "b")])),
+        "whose name is no text",
+    ),
+    "no columns": (pl.DataFrame, "no columns"),
+    "an index of ids": (lambda: pd.DataFrame({"id": [SECRET], "x": [1]}).set_index("id"), "an index named id"),
+    "an index of texts": (lambda: pd.DataFrame({"x": [1]}, index=pd.Index([SECRET])), "an index of type"),
+    "an index of two levels": (
+        lambda: pd.DataFrame({"x": [1]}, index=pd.MultiIndex.from_tuples([(1, 2)])),
+        "an index of type",
+    ),
+    "texts and numbers": (lambda: objects(1, SECRET), "column x"),
+    "texts and bytes": (lambda: objects(SECRET, SECRET.encode()), "column x"),
+    "texts and lists": (lambda: objects([1], SECRET), "types|column x"),
+    "objects of Polars": (lambda: pl.DataFrame({"x": pl.Series([object()], dtype=pl.Object)}), "column x"),
+    "a lazy frame": (lambda: pl.LazyFrame({"x": [SECRET]}), r"collect\(\)"),
+    "a reader of batches": (lambda: pa.table({"x": [SECRET]}).to_reader(), r"read_all\(\)"),
+    "a closed connection": (closed, "a connection that is closed"),
+    "a relation that fails": (lambda: duckdb.sql(f"SELECT CAST('{SECRET}' AS INTEGER) AS x"), "cannot hold"),
+    "a series": (lambda: pl.Series("x", [SECRET]), "type Series"),
+    "a list": (lambda: [SECRET], "type list"),
+}
+
+
+@pytest.mark.parametrize(("rows", "said"), list(REFUSED.values()), ids=list(REFUSED))
+def test_what_no_file_could_hold_is_refused_without_a_value(
+    rows: Callable[[], Any], said: str, tmp_path: Path
+) -> None:
+    """One value tells of one person: neither the message nor the error that it came from has it."""
+    with pytest.raises(sudare.SourceUnreadable, match=said) as refused:
+        write_rows(rows(), tmp_path / "rows.parquet")
+    assert SECRET not in str(refused.value)
+    assert refused.value.__cause__ is None
+    assert refused.value.__context__ is None
+    assert refused.value.findings[0].remedy
+
+
+def test_the_head_of_a_table_has_names_and_types_and_no_row(tmp_path: Path) -> None:
+    """Objects of pandas count as texts, whatever they are: to find out, rows would be read."""
+    for rows in (ROWS, ROWS.to_pandas(), ROWS.to_arrow(), duckdb.connect().from_arrow(ROWS.to_arrow()), objects(1)):
+        write_head(rows, tmp_path / "head.parquet")
+        head = pq.read_table(tmp_path / "head.parquet")
+        assert head.num_rows == 0
+        assert head.schema.names == ([*ROWS.columns] if len(head.schema) > 1 else ["x"])
+        assert SECRET.encode() not in (tmp_path / "head.parquet").read_bytes()
+    assert str(head.schema.field("x").type) == "string"

@@ -1,0 +1,112 @@
+"""A spec in Python is the spec of a file: the same keys, the same digest, the same refusals at their place."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+
+import sudare
+from contracts.release.spec import load_spec
+from sudare.spec import planned_file, run_file, spec_of
+from tests.sudare.conftest import ADULT, TABLES, House
+
+PRODUCT = {"kind": "statistics", "mechanism": "laplace", "tables": TABLES}
+KEYS: dict[str, Any] = {
+    "release": "by-sex",
+    "contract": ADULT / "adult.odcs.yaml",
+    "charge": {"account": "adults", "epsilon": Decimal("0.1"), "delta": 1e-9},
+    "product": PRODUCT,
+}
+
+
+def test_a_file_that_is_loaded_and_written_again_is_the_same_spec(tmp_path: Path) -> None:
+    """But for its paths, which are absolute; numbers keep their digits."""
+    for path in sorted(ADULT.glob("*.yaml")):
+        if path.name.endswith(".odcs.yaml") or path.name == "model.yaml":
+            continue
+        again = tmp_path / path.name
+        again.write_text(sudare.Spec.load(path).to_yaml())
+        one, other = (load_spec(each).model_dump(exclude={"path", "written_paths"}) for each in (path, again))
+        assert one == other
+
+
+def test_numbers_of_python_arrive_as_they_are_written(tmp_path: Path) -> None:
+    """0.1 is a tenth and 1e-9 a billionth, from a float, a Decimal or a text."""
+    for epsilon, delta in ((0.1, 1e-9), (Decimal("0.1"), Decimal("1e-9")), ("0.1", "1e-9")):
+        spec = sudare.Spec(**KEYS | {"charge": {"account": "adults", "epsilon": epsilon, "delta": delta}})
+        with planned_file(spec, tmp_path / "adult.parquet") as file:
+            charge = load_spec(file).charge
+        assert (charge.epsilon, charge.delta) == (Decimal("0.1"), Decimal("1e-9"))
+
+
+def test_the_file_of_a_run_is_named_by_its_content_and_written_once(tmp_path: Path) -> None:
+    """Two specs of one release are two files: no run reads the other's."""
+    rows = tmp_path / ".sudare" / "sources" / "adult.parquet"
+    first = run_file(sudare.Spec(**KEYS), rows, tmp_path)
+    assert run_file(sudare.Spec(**KEYS), rows, tmp_path) == first
+    other = run_file(sudare.Spec(**KEYS | {"charge": {**KEYS["charge"], "epsilon": 2}}), rows, tmp_path)
+    assert {first, other} == set((tmp_path / "specs").iterdir())
+    written = yaml.safe_load(first.read_text())
+    assert written["source"]["path"] == "../.sudare/sources/adult.parquet"
+    assert not Path(written["contract"]).is_absolute()
+    assert load_spec(first).source.path.resolve() == rows  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "remedy"),
+    [
+        ({"relese": 1}, "relese", "write 'release' instead of 'relese'"),
+        (
+            {"charge": {"acount": "a", "epsilon": 1, "delta": 0}},
+            "charge.acount",
+            "write 'account' instead of 'acount'",
+        ),
+        ({"product": {**PRODUCT, "mechanism": "laplce"}}, "product.mechanism", "write 'laplace' instead of 'laplce'"),
+        (
+            {"product": {**PRODUCT, "tables": [{"by": ["sx"], "of": ["count"]}]}},
+            "product.tables[0].by[0]",
+            "write 'sex' instead of 'sx'",
+        ),
+        ({"product": {**PRODUCT, "tables": pl.DataFrame()}}, "product.tables", "give rows to run(spec, source=...)"),
+    ],
+)
+def test_a_typing_error_is_told_at_its_place_in_the_object(
+    changes: dict[str, Any], field: str, remedy: str, house: House
+) -> None:
+    """Field and remedy are those of the file's refusal; the place is the object, without a line."""
+    with pytest.raises(sudare.SpecRefused) as refused:
+        house.ws.plan(KEYS | changes)
+    told = {finding.field: finding for finding in refused.value.findings}
+    assert told[field].where == "Spec('by-sex')"
+    assert told[field].remedy == remedy
+
+
+def test_the_findings_are_word_for_word_those_of_the_file(house: House, tmp_path: Path) -> None:
+    """Several at once: what was found, what is allowed, what to do."""
+    wrong = KEYS | {"charge": {"account": "", "epsilon": -1, "delta": 2}, "product": {"kind": "table"}}
+    path = tmp_path / "spec.yaml"
+    path.write_text(sudare.Spec(**wrong | {"source": {"path": "adult.parquet"}}).to_yaml())
+    with pytest.raises(sudare.SpecRefused) as by_file:
+        load_spec(path)
+    with pytest.raises(sudare.SpecRefused) as by_object:
+        house.ws.plan(wrong)
+    parts = [
+        [(each.field, each.found, each.allowed, each.remedy) for each in refused.value.findings]
+        for refused in (by_file, by_object)
+    ]
+    assert len(parts[0]) > 3
+    assert parts[0] == parts[1]
+
+
+def test_what_is_no_spec_is_refused() -> None:
+    with pytest.raises(sudare.SpecRefused, match="an object of type int"):
+        spec_of(5)  # type: ignore[arg-type]
+    with pytest.raises(sudare.SpecRefused, match="no such file"):
+        spec_of("nothing.yaml")
+    with pytest.raises(sudare.SpecRefused, match=r"save it: \.save"):
+        sudare.Spec(**KEYS | {"contract": sudare.Contract.draft(pl.DataFrame({"x": [1]}))})
