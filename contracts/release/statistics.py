@@ -56,7 +56,8 @@ _MORE: Final = ("clip", "step")
 class Statistic(Frozen):
     """One statistic of a table: `count`, `{sum: income, clip: [0, 200000]}`, `{mean: income}` or a ratio of two sums.
 
-    Or some quantiles of a column: `{quantiles: [0.1, 0.5, 0.9], of: income, resolution: 100}`. A quantile p is the
+    Or `{variance: income}` and its root `{sd: income}`, of the rows with a value: the mean of squared distances from
+    their mean. Or some quantiles of a column: `{quantiles: [0.1, 0.5, 0.9], of: income, resolution: 100}`. A quantile p is the
     smallest value at or below which at least a share p of the rows lie; `resolution` is the length of the intervals
     in which rows are counted.
 
@@ -287,9 +288,10 @@ class StatisticsTable(Frozen):
 
 
 class StatisticsProduct(ProductSpec):
-    """Counts, sums, means and quantiles by the cells of declared columns, with their intervals.
+    """Counts, sums, means, variances and quantiles by the cells of declared columns, with their intervals.
 
-    Each column that is added up is drawn once for each table; its counts, sums and means come of that draw. All
+    Each column that is added up is drawn once for each table; its counts, sums, means and variances come of that draw.
+    A column of which a table without counts publishes sums alone is drawn as these, where that has less noise. All
     quantiles of a column come of one draw more, whatever their number. Without such a column the counts are drawn
     alone. Tables share the charge by their weights, draws of a table alike.
     """
