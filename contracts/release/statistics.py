@@ -12,7 +12,7 @@ from pydantic_core import CoreSchema
 from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import Frozen
 from contracts.domains.value_lattices import ValueLattice, usual_step
-from contracts.domains.value_sums import Addends, LoneSum, may_stand_alone, moments_of
+from contracts.domains.value_sums import Addends, form_of
 from contracts.domains.value_trees import ValueTree, tree_key, usual_resolution
 from contracts.reading.scalars import (
     Amount,
@@ -56,8 +56,8 @@ _MORE: Final = ("clip", "step")
 class Statistic(Frozen):
     """One statistic of a table: `count`, `{sum: income, clip: [0, 200000]}`, `{mean: income}` or a ratio of two sums.
 
-    Or `{variance: income}` and its root `{sd: income}`, of the rows with a value: the mean of squared distances from
-    their mean. Or some quantiles of a column: `{quantiles: [0.1, 0.5, 0.9], of: income, resolution: 100}`. A quantile p is the
+    Or `{variance: income}`, the mean of squared distances from the mean of the rows, and its root `{sd: income}`. Or
+    some quantiles of a column: `{quantiles: [0.1, 0.5, 0.9], of: income, resolution: 100}`. A quantile p is the
     smallest value at or below which at least a share p of the rows lie; `resolution` is the length of the intervals
     in which rows are counted.
 
@@ -264,36 +264,30 @@ class StatisticsTable(Frozen):
     @property
     def draw_keys(self) -> tuple[str, ...]:
         """The names of the draws: of columns that are added up, then of trees; else of the counts alone."""
-        terms = [term for each in self.of if each.what != QUANTILES for term in each.terms]
-        sums = [f"table:{self.name}/{column}" for column in self.columns if column in {term.column for term in terms}]
+        summed = {term.column for each in self.of if each.what != QUANTILES for term in each.terms}
+        sums = [f"table:{self.name}/{column}" for column in self.columns if column in summed]
         trees = [f"table:{self.name}/quantiles/{each.column}" for each in self.of if each.what == QUANTILES]
         return (*sums, *trees) or (f"table:{self.name}",)
 
     def draws(self, contract: Contract) -> tuple[tuple[str, Addends | None], ...]:
         """Return what is drawn under each of these names."""
-        terms = (term for each in self.of if each.what != QUANTILES for term in each.terms)
-        summed = {term.column for term in terms}
+        summed = {term.column for each in self.of if each.what != QUANTILES for term in each.terms}
         sums = [self._form(each, contract) for each in self.lattices(contract) if each.column in summed]
         return tuple(zip(self.draw_keys, (*sums, *self.trees(contract)) or (None,), strict=True))
 
     def _form(self, lattice: ValueLattice, contract: Contract) -> Addends:
         """Return how a column is added up: as its statistics need, a sum alone where nothing asks for a count."""
-        rows = contract.unit.max_rows_per_unit
         asked = {each.what for each in self.of if lattice.column in {term.column for term in each.terms}}
-        if asked & set(SPREADS):
-            return moments_of(lattice, rows)
-        counted = any(each.what == COUNT for each in self.of)
-        alone = not counted and asked <= {"sum", QUANTILES} and may_stand_alone(lattice, rows)
-        return LoneSum(lattice) if alone else lattice
+        alone = asked <= {"sum", QUANTILES} and all(each.what != COUNT for each in self.of)
+        return form_of(lattice, contract.unit.max_rows_per_unit, spread=bool(asked & set(SPREADS)), alone=alone)
 
 
 class StatisticsProduct(ProductSpec):
     """Counts, sums, means, variances and quantiles by the cells of declared columns, with their intervals.
 
-    Each column that is added up is drawn once for each table; its counts, sums, means and variances come of that draw.
-    A column of which a table without counts publishes sums alone is drawn as these, where that has less noise. All
-    quantiles of a column come of one draw more, whatever their number. Without such a column the counts are drawn
-    alone. Tables share the charge by their weights, draws of a table alike.
+    Each column that is added up is drawn once for each table, and all that is said of it comes of that draw. It is a
+    sum alone where nothing else is asked for and that has less noise. All quantiles of a column come of one draw
+    more. Without such a column the counts are drawn alone. Tables share the charge by weight, draws of a table alike.
     """
 
     reads_rows: ClassVar[bool] = True
