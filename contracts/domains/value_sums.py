@@ -170,6 +170,22 @@ def moments_of(lattice: ValueLattice, rows_per_unit: int) -> ValueMoments:
     return ValueMoments(lattice, min(-(-_FEWEST // square) * square, WIDEST // rows_per_unit))
 
 
+def form_of(
+    lattice: ValueLattice, rows_per_unit: int, *, spread: bool, alone: bool
+) -> ValueLattice | LoneSum | ValueMoments:
+    """Return the form in which a column is added up.
+
+    Args:
+        lattice: the lattice of its values.
+        rows_per_unit: of one unit, times the largest weight.
+        spread: whether its variance is asked for.
+        alone: whether nothing is but its sum, and no count.
+    """
+    if spread:
+        return moments_of(lattice, rows_per_unit)
+    return LoneSum(lattice) if alone and may_stand_alone(lattice, rows_per_unit) else lattice
+
+
 def form_problems(form: LoneSum | ValueMoments, rows_per_unit: int) -> list[Problem]:
     """List what is wrong with a form of adding up: an end that is no whole step from 0, or too many steps a row."""
     if isinstance(form, LoneSum) and (Fraction(form.lattice.low) / Fraction(form.lattice.step)).denominator != 1:

@@ -48,7 +48,8 @@ _MORE: Final = ("clip", "step")
 class Statistic(Frozen):
     """One statistic of a table: `count`, `{sum: income, clip: [0, 200000]}`, `{mean: income}` or a ratio of two sums.
 
-    Or some quantiles of a column: `{quantiles: [0.1, 0.5, 0.9], of: income, resolution: 100}`. A quantile p is the
+    Or `{variance: income}`, the mean of squared distances from the mean of the rows, and its root `{sd: income}`. Or
+    some quantiles of a column: `{quantiles: [0.1, 0.5, 0.9], of: income, resolution: 100}`. A quantile p is the
     smallest value at or below which at least a share p of the rows lie; `resolution` is the length of the intervals
     in which rows are counted.
 

@@ -23,7 +23,7 @@ from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.domain_terms import Frozen
 from contracts.domains.text import KeyColumn
 from contracts.domains.value_lattices import ValueLattice, usual_step
-from contracts.domains.value_sums import LoneSum, may_stand_alone, moments_of
+from contracts.domains.value_sums import form_of
 from contracts.domains.value_trees import ValueTree, usual_resolution
 from contracts.reading.scalars import (
     Amount,
@@ -165,37 +165,33 @@ class StatisticsTable(Frozen):
     @property
     def draw_keys(self) -> tuple[str, ...]:
         """The names of the draws: of columns that are added up, then of trees; else of the counts alone."""
-        terms = [term for each in self.of if each.what != QUANTILES for term in each.terms]
-        sums = [f"table:{self.name}/{column}" for column in self.columns if column in {term.column for term in terms}]
+        summed = {term.column for each in self.of if each.what != QUANTILES for term in each.terms}
+        sums = [f"table:{self.name}/{column}" for column in self.columns if column in summed]
         trees = [f"table:{self.name}/quantiles/{each.column}" for each in self.of if each.what == QUANTILES]
         return (*sums, *trees) or (f"table:{self.name}",)
 
     def draws(self, contract: Contract) -> tuple[tuple[str, Addends | None], ...]:
         """Return what is drawn under each of these names."""
-        terms = (term for each in self.of if each.what != QUANTILES for term in each.terms)
-        summed = {term.column for term in terms}
+        summed = {term.column for each in self.of if each.what != QUANTILES for term in each.terms}
         sums = [self._form(each, contract) for each in self.lattices(contract) if each.column in summed]
         counted = None if self.survey_weight is None else WeightedCount(self.survey_weight.lattice(contract))
         return tuple(zip(self.draw_keys, (*sums, *self.trees(contract)) or (counted,), strict=True))
 
     def _form(self, lattice: ValueLattice, contract: Contract) -> Addends:
         """Return how a column is added up: as its statistics need, a sum alone where nothing asks for a count."""
-        rows = contract.unit.max_rows_per_unit * lattice.most_weight
         asked = {each.what for each in self.of if lattice.column in {term.column for term in each.terms}}
-        if asked & set(SPREADS):
-            return moments_of(lattice, rows)
-        counted = any(each.what == COUNT for each in self.of)
-        alone = not counted and lattice.weight is None and asked <= {"sum", QUANTILES}
-        alone = alone and lattice.column not in self.private_clips and may_stand_alone(lattice, rows)
-        return LoneSum(lattice) if alone else lattice
+        alone = asked <= {"sum", QUANTILES} and all(each.what != COUNT for each in self.of)
+        alone = alone and lattice.weight is None and lattice.column not in self.private_clips
+        rows = contract.unit.max_rows_per_unit * lattice.most_weight
+        return form_of(lattice, rows, spread=bool(asked & set(SPREADS)), alone=alone)
 
 
 class StatisticsProduct(ProductSpec):
-    """Counts, sums, means and quantiles by the cells of declared columns, with their intervals.
+    """Counts, sums, means, variances and quantiles by the cells of declared columns, with their intervals.
 
-    Each column that is added up is drawn once for each table; its counts, sums and means come of that draw. All
-    quantiles of a column come of one draw more, whatever their number. Without such a column the counts are drawn
-    alone. Tables share the charge by their weights, draws of a table alike.
+    Each column that is added up is drawn once for each table, and all that is said of it comes of that draw. It is a
+    sum alone where nothing else is asked for and that has less noise. All quantiles of a column come of one draw
+    more. Without such a column the counts are drawn alone. Tables share the charge by weight, draws of a table alike.
     """
 
     reads_rows: ClassVar[bool] = True

@@ -145,21 +145,21 @@ def sum_moments(
     import duckdb  # as above
 
     stored, width, whole = _quoted(moments.lattice.name), moments.lattice.width, moments.whole
-    square, weight = width * width, moments.weight
-    weighed = "1" if weight is None else _weight_sql(weight.name)
+    offset = f"({stored}::BIGINT - 1)"
+    weight = None if moments.weight is None else moments.weight.name
+    weighed = "" if weight is None else f" * {_weight_sql(weight)}"
     ends = [
-        # Squares of 10^9 steps, times as many, need more than 64 bits.
-        f"sum(({away}::HUGEINT * {away} * {whole}) // {square} * {weighed}) FILTER ({stored} > 0)"
-        for away in (f"({width + 1} - {stored}::BIGINT)", f"({stored}::BIGINT - 1)")
+        f"sum({_square_sql(away, moments)}{weighed}) FILTER ({stored} > 0)"
+        for away in (f"({width} - {offset})", offset)
     ]
-    rows_sql = _weighed_rows(None if weight is None else weight.name)
-    counts = [rows_sql, f"{rows_sql.removesuffix('::BIGINT')} FILTER ({stored} > 0)"]
+    counts = [_weighed_rows(weight), _terms(moments.lattice.name, weight)[1]]
     terms = ", ".join(f"coalesce({each}, 0)::BIGINT" for each in [*counts, *ends])
     query = f"SELECT {_cell_sql(clique, shape)}, {terms} FROM codes GROUP BY 1"
     with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
         found = connection.execute(query).to_arrow_table()
     cells, *counted = (np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns)
-    rows, valued, at_low, at_high = (_spread(cells, values, prod(shape)) for values in counted)
+    rows, valued, *squares = (_spread(cells, values, prod(shape)) for values in counted)
+    at_low, at_high = (each * (whole // width**2 if moments.exact else 1) for each in squares)
     parts = [at_low, whole * valued - at_low - at_high, at_high, whole * (rows - valued)]
     return np.stack(parts[: moments.parts], axis=-1)
 
@@ -194,6 +194,18 @@ def count_magnitudes(path: Path, magnitudes: ValueMagnitudes, *, threads: int) -
         found = connection.execute(query).fetchnumpy()
     places, rows = (np.asarray(column, dtype=np.int64) for column in found.values())
     return _spread(places, rows, magnitudes.parts)
+
+
+def _square_sql(offset: str, moments: ValueMoments) -> str:
+    """Write SQL for the square of an offset: as it is, or in steps of moments and rounded down where these are few.
+
+    floor(U o^2 / W^2) = (q o + r o // W) // W with U o = q W + r: no number is above 2 10^18.
+    """
+    width, whole = moments.lattice.width, moments.whole
+    if moments.exact:
+        return f"{offset} * {offset}"
+    scaled = f"{whole} * {offset}"
+    return f"(({scaled} // {width}) * {offset} + (({scaled} % {width}) * {offset}) // {width}) // {width}"
 
 
 def count_leaves(

@@ -19,10 +19,13 @@ Quantiles are taken box by box, m in one of 64 pieces and v in one of 32, with e
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privacy.accounting.events import CountNoise, DiscreteLaplace
@@ -40,7 +43,6 @@ _APART: Final = 0.005
 _NEGLIGIBLE: Final = 2.0**-40
 _STEPS: Final = 48
 _CHUNK: Final = 2**11
-_PAIRS: Final = 2**14
 
 
 def variance_intervals(parts: Floats, *, event: CountNoise, confidence: float, sink: float) -> Floats:
@@ -91,38 +93,71 @@ def _ends(parts: Floats, means: Floats, squares: Floats, sink: float) -> tuple[F
     reach = means[:, None] * spread + rounding
     start, end = np.maximum(centre - reach, edges[:-1, None]), np.minimum(centre + reach, edges[1:, None])
     pieces, cells = np.nonzero((start <= end) & known)
-    lower, upper = np.full(total.shape, np.inf), np.full(total.shape, -np.inf)
-    for begin in range(0, pieces.size, _PAIRS):
-        pair = pieces[begin : begin + _PAIRS], cells[begin : begin + _PAIRS]
-        terms = parts[:, pair[1]] * spread[pair[1]], start[pair], end[pair], centre[pair[1]]
-        least, most = _of_pairs(*terms, squares[pair[0]] * spread[pair[1], None] + rounding[pair[1], None], sink)
-        np.minimum.at(lower, pair[1], least)
-        np.maximum.at(upper, pair[1], most)
+    pairs = _Pairs.of(parts * spread, start[pieces, cells], end[pieces, cells], centre, pieces, cells)
+    lower = _first(pairs, range(BOXES), squares, spread, rounding, sink)[0]
+    upper = _first(pairs, range(BOXES)[::-1], squares, spread, rounding, sink)[1]
     empty = lower > upper
     lower, upper = lower * (1 - _ROUNDING), upper * (1 + _ROUNDING) + sink
     return np.where(empty, 0.0, np.clip(lower, 0.0, LARGEST)), np.where(empty, LARGEST, np.clip(upper, 0.0, LARGEST))
 
 
-def _of_pairs(
-    shares: Floats, start: Floats, end: Floats, centre: Floats, margins: Floats, sink: float
+@dataclass(frozen=True)
+class _Pairs:
+    """Cells, each with a piece of means that pass the first test; all of shape (pairs,).
+
+    Args:
+        pieces, cells: which they are.
+        least, most: of F / N over the means of the piece that pass.
+        room: the largest variance of numbers from 0 to 1 with such a mean.
+    """
+
+    pieces: NDArray[np.intp]
+    cells: NDArray[np.intp]
+    least: Floats
+    most: Floats
+    room: Floats
+
+    @classmethod
+    def of(
+        cls,
+        shares: Floats,
+        start: Floats,
+        end: Floats,
+        centre: Floats,
+        pieces: NDArray[np.intp],
+        cells: NDArray[np.intp],
+    ) -> _Pairs:
+        """Find the ends of F / N, a parabola that is open upwards and least at the centre."""
+        at_low, between, at_high = shares[:, cells]
+
+        def deviation(mean: Floats) -> Floats:
+            found: Floats = mean * mean * at_low - mean * (1 - mean) * between + (1 - mean) * (1 - mean) * at_high
+            return found
+
+        middle = np.clip(0.5, start, end)
+        least = deviation(np.clip(centre[cells], start, end))
+        most = np.maximum(deviation(start), deviation(end))
+        return cls(pieces, cells, least, most, middle * (1 - middle) * (1 + _ROUNDING))
+
+
+def _first(
+    pairs: _Pairs, boxes: Iterable[int], squares: Floats, spread: Floats, rounding: Floats, sink: float
 ) -> tuple[Floats, Floats]:
-    """Return the ends for means from `start` to `end`, shape (pairs,); margins over N, shape (pairs, boxes)."""
-
-    def deviation(mean: Floats) -> Floats:
-        found: Floats = mean * mean * shares[0] - mean * (1 - mean) * shares[1] + (1 - mean) * (1 - mean) * shares[2]
-        return found
-
-    # F / N is a parabola that is open upwards, least at the centre.
-    least = deviation(np.clip(centre, start, end))
-    most = np.maximum(deviation(start), deviation(end))
-    # No mean allows a larger variance than of numbers at both ends.
-    room = np.clip(0.5, start, end)
-    edges = LARGEST * np.arange(BOXES + 1) / BOXES
-    edges[0] = -sink
-    bottom = np.maximum(least[:, None] - margins, edges[:-1])
-    top = np.minimum(np.minimum(most[:, None] + margins, edges[1:]), (room * (1 - room))[:, None] * (1 + _ROUNDING))
-    there = bottom <= top
-    return np.where(there, bottom, np.inf).min(axis=1), np.where(there, top, -np.inf).max(axis=1)
+    """Return the least and the largest variance of each cell in the first box that has any; infinite without one."""
+    lower, upper = np.full(spread.shape, np.inf), np.full(spread.shape, -np.inf)
+    open_pairs = np.arange(pairs.cells.size)
+    for box in boxes:
+        cells = pairs.cells[open_pairs]
+        margins = squares[pairs.pieces[open_pairs], box] * spread[cells] + rounding[cells]
+        low = LARGEST * box / BOXES if box else -sink
+        bottom = np.maximum(pairs.least[open_pairs] - margins, low)
+        top = np.minimum(pairs.most[open_pairs] + margins, LARGEST * (box + 1) / BOXES)
+        top = np.minimum(top, pairs.room[open_pairs])
+        there = bottom <= top
+        np.minimum.at(lower, cells[there], bottom[there])
+        np.maximum.at(upper, cells[there], top[there])
+        open_pairs = open_pairs[np.isinf(lower[cells])]  # other boxes lie further on
+    return lower, upper
 
 
 @lru_cache(maxsize=64)

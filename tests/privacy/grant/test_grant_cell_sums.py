@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
 from contracts.domains.value_lattices import WIDEST, ValueLattice
+from contracts.domains.value_sums import Addends, LoneSum, ValueMoments
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, PrivacyEvent, ZeroConcentrated
@@ -34,7 +35,7 @@ WAGE = ValueLattice("wage", Decimal(0), Decimal(50), Decimal("0.5"), counts_miss
 EXACT = np.arange(18, dtype=np.int64).reshape(2, 3, 3) * 100
 
 
-def handle(exact: NDArray[np.int64] | None = EXACT, addends: ValueLattice = WAGE, **changed: Any) -> PrivateCellSums:
+def handle(exact: NDArray[np.int64] | None = EXACT, addends: Addends = WAGE, **changed: Any) -> PrivateCellSums:
     """A handle on sums; without any, opening it fails the test."""
     read = (lambda _: pytest.fail("sums were read")) if exact is None else (lambda _: exact)
     shape = EXACT.shape[:-1] if exact is None else exact.shape[:-1]
@@ -182,3 +183,30 @@ def test_a_lattice_without_a_whole_number_of_steps_is_refused_before_anything_is
         other = ValueLattice("wage", Decimal(low), Decimal(high), Decimal(step), counts_missing=True)
         with pytest.raises(ValueError, match="allowed"):
             measured(grant, handle(None, other))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        LoneSum(ValueLattice("wage", Decimal(WIDEST), Decimal(WIDEST + 1), Decimal(1), counts_missing=True)),
+        LoneSum(ValueLattice("wage", Decimal(1), Decimal(7), Decimal(2), counts_missing=True)),
+        ValueMoments(WAGE, WIDEST + 1),
+        ValueMoments(WAGE, 0),
+    ],
+    ids=["far from 0", "between two steps", "too many steps", "no steps"],
+)
+def test_a_form_that_cannot_be_is_refused_before_anything_is_read(sqlite_place: Place, form: Addends) -> None:
+    """A sum alone that starts between two steps, or steps beyond 64 bits, have no price."""
+    _, grant = opened(sqlite_place)
+    with pytest.raises(ValueError, match="allowed"):
+        measured(grant, handle(None, form))
+
+
+@pytest.mark.parametrize("form", [LoneSum(WAGE), ValueMoments(WAGE, 10**4)], ids=["a sum alone", "moments"])
+def test_other_forms_are_measured_at_the_price_of_their_steps(sqlite_place: Place, form: Addends) -> None:
+    """The event and the identity that is entered follow from the handle's own form."""
+    _, grant = opened(sqlite_place)
+    found = measured(grant, handle(EXACT[..., :1] if form.parts == 1 else np.tile(EXACT, 2)[..., :4], form))
+    assert found.event == cell_sum_event(GAUSSIAN, form, adjacency="add_remove", rows_per_unit=1)
+    assert found.event.moves == form.row_moves
+    assert found.addends == form

@@ -232,3 +232,36 @@ def test_digits_follow_the_interval(low: float, width: float, share: float) -> N
 )
 def test_examples_of_digits(given_numbers: tuple[float, float, float], whole: bool, texts: tuple[str, ...]) -> None:
     assert readable(*given_numbers, whole=whole) == texts
+
+
+SPREAD = """[
+  {by: [ward], of: [{variance: age}, {sd: age}]},
+  {by: [floor], name: alone, of: [{sum: age, clip: [20, 80]}]}]"""
+
+
+def test_variances_and_sums_alone_are_shown_in_words(worlds: Worlds) -> None:
+    """What is possible is said where nothing else is; a table without counts marks no cell as perhaps empty."""
+    version = worlds.published(of_tables(SPREAD, release="spread", epsilon="0.02"), here=True)
+    wards, alone = shown(version)
+    assert wards.kinds == ["variance", "sd"]
+    assert [str(each.name) for each in wards.statistics] == ["variance of age", "standard deviation of age"]
+    assert any("all that is possible" in row.interval for row in wards.statistics[0].rows)
+    assert "all that is possible in a cell of 100 rows" in wards.expected[0]
+    assert (wards.counted, alone.counted) == (True, False)
+    assert all(row.mark == "" for row in alone.statistics[0].rows)
+    assert alone.facts == []
+    assert {draw.draw["what"] for draw in (*wards.draws, *alone.draws)} == {"sums"}
+    for page, word in zip(PAGES.values(), ("variance of age", "ageの分散"), strict=True):
+        assert word in unescape((version.folder / page).read_text())
+    assert any("mean of squared distances" in str(bias) for bias in version.words["product.known_bias"])
+    [file] = [each for each in version.words["output.files"] if each["path"] == "data/alone.parquet"]
+    assert [each["name"] for each in file["columns"]] == ["floor", "sum_age", "sum_age_low", "sum_age_high"]
+
+
+def test_where_no_table_counts_rows_the_page_says_nothing_of_empty_cells(worlds: Worlds) -> None:
+    version = worlds.published(
+        of_tables("[{by: [floor], of: [{sum: age, clip: [20, 80]}]}]", release="one"), here=True
+    )
+    assert "near_zero</code>" not in (version.folder / PAGES["en"]).read_text()
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
