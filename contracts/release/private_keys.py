@@ -24,7 +24,7 @@ def key_problems(product: StatisticsProduct, place: int, contract: Contract) -> 
     """
     table = product.tables[place]
     texts = contract.texts(table.by)
-    if table.keys == "declared":
+    if table.key_choice == "declared":
         for name in texts:
             remedy = "write keys: private beside `by:`, and a delta above 0"
             found = f"{name!r}, a column of texts that nobody declared"
@@ -41,7 +41,7 @@ def key_problems(product: StatisticsProduct, place: int, contract: Contract) -> 
     if contract.unit.max_rows_per_unit > MOST_GROUPS:
         found = f"{contract.unit.max_rows_per_unit} rows of a unit, each of which may have another key"
         yield Problem(found, f"at most {MOST_GROUPS}", "bound the rows of a unit in the contract", ("keys",))
-    earlier = [each.name for each in product.tables[:place] if each.keys == "private" and {*each.by} & {*texts}]
+    earlier = [each.name for each in product.tables[:place] if each.key_choice == "private" and {*each.by} & {*texts}]
     if earlier:
         found = f"{texts[0]!r}, whose keys table {earlier[0]!r} selects"
         yield Problem(found, "a column in one table with keys: private", "put all statistics into it", ("by",))

@@ -188,14 +188,14 @@ def _wanted(
     shares = shares_by_weight([Fraction(table.weight) for table in product.tables])
     for table, share in zip(product.tables, shares, strict=True):
         draws = table.draws(contract)
-        parts = len(draws) + (table.keys == "private")
+        parts = len(draws) + (table.key_choice == "private")
         yield from ((table, *each, share / parts) for each in draws)
 
 
 def _selection_shares(product: StatisticsProduct, contract: Contract) -> dict[str, Fraction]:
     """Return the share of epsilon of each selection of keys, by its table: that of a draw of the table."""
     first = {table.name: share for table, _, _, share in _wanted(product, contract)}
-    return {table.name: first[table.name] for table in product.tables if table.keys == "private"}
+    return {table.name: first[table.name] for table in product.tables if table.key_choice == "private"}
 
 
 def _selections(
