@@ -12,8 +12,11 @@ from console.render import table
 from contracts.domains.value_trees import ValueTree
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistics import StatisticsProduct, statistics_product
+from privacy.accounting.amounts import atto_to_text
+from privacy.accounting.keep_chances import ONE, keep_chances
+from privacy.accounting.key_selection import failures
 from privacy.statistics.expected_errors import ExpectedError, expected_errors
-from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
+from privacy.statistics.plan import PlannedSelection, StatisticsDraw, StatisticsPlan
 
 _BYTES_PER_NUMBER: Final = 120
 _SECONDS_PER_NUMBER: Final = 2e-6
@@ -29,6 +32,7 @@ class StatisticsProductView:
         return {
             "mechanism": plan.mechanism,
             "draws": [_draw_object(draw) for draw in plan.draws],
+            "selections": [_selection_object(each) for each in plan.selections],
             "statistics": [
                 {
                     "table": each.name,
@@ -50,7 +54,8 @@ class StatisticsProductView:
     def plan_facts(self, payload: dict[str, Any]) -> list[tuple[str, str]]:
         """Return how much is drawn."""
         tables, draws = payload["statistics"], payload["draws"]
-        return [("draws", f"{len(draws)} for {len(tables)} table{'s' if len(tables) > 1 else ''}")]
+        told = [("draws", f"{len(draws)} for {len(tables)} table{'s' if len(tables) > 1 else ''}")]
+        return [*told, *(("keys", _selection_words(each)) for each in payload["selections"])]
 
     def print_draws(self, console: Console, payload: dict[str, Any]) -> None:
         """Print each statistic with its expected interval."""
@@ -76,6 +81,30 @@ class StatisticsProductView:
             for each in replay["tables"]
         ]
         console.print(table(("table", "statistics", "data", "measurements"), rows))
+
+
+def _selection_object(selection: PlannedSelection) -> dict[str, Any]:
+    """Return a selection of keys: what it costs, and from how many units on a key is published."""
+    event = selection.event
+    chances = keep_chances(event.epsilon, event.delta)
+    half, sure = (next(n for n, chance in enumerate(chances) if chance >= part * ONE) for part in (0.5, 0.99))
+    return {
+        "key": selection.key,
+        "column": selection.column,
+        "share": float(selection.share),
+        "may_fail_with": atto_to_text(failures([event])),
+        "event": event.to_json(),
+        "units_for_half": half,
+        "units_for_99_percent": sure,
+    }
+
+
+def _selection_words(selection: dict[str, Any]) -> str:
+    """Say from how many units on a key is published."""
+    return (
+        f"of {selection['column']}: one of {selection['units_for_half']:,} units is published in half of releases, "
+        f"one of {selection['units_for_99_percent']:,} in 99 %; for δ = {selection['may_fail_with']}"
+    )
 
 
 def _draw_object(draw: StatisticsDraw) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def key_problems(product: StatisticsProduct, place: int, contract: Contract) -> 
         yield Problem(f"keys: private under {contract.adjacency}", "adjacency add_remove", remedy, ("keys",))
     if len(texts) != 1:
         known = contract.texts()
-        allowed = f"one of {word_list(known)}" if known else "a column of kind text, which the contract has none of"
+        allowed = word_list(known) if known else "a column of kind text, which the contract has none of"
         found = f"{len(texts)} columns of texts with keys: private"
         yield Problem(found, allowed, "group by one column of texts, and declared ones beside it", ("by",))
     if contract.unit.max_rows_per_unit > MOST_GROUPS:

@@ -15,6 +15,7 @@ from scipy.stats import binom
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import Pure
+from privacy.accounting.keep_chances import ONE, keep_chances
 from privacy.accounting.key_selection import key_selection
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.measurement import KeyMeasurement
@@ -23,7 +24,6 @@ from privacy.grant.queries.query import Relation
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.key_units import Key, PrivateKeys
-from privacy.noise.key_coins import ONE, keep_chances
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place, bind, request, terms
 
 NANO = ATTO // 10**9
