@@ -18,7 +18,7 @@ from contracts.reading.scalars import Problem
 from flows.capacity import check_capacity
 from flows.request import Request, read_request
 from privacy.accounting.amounts import atto_to_text, pico_to_text
-from privacy.ledger.accounts.admission import fitting_epsilon
+from privacy.ledger.accounts.admission import Admission, fitting_epsilon
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
 from privacy.ledger.forecast import runs_left, times
 from tasks.products.charge_request import request_for
@@ -138,7 +138,9 @@ def _account_left(request: Request, workspace: Workspace | None, *, rows_come_la
         "cost": pico_to_text(costs[name]),
         "remaining": pico_to_text(remaining[name]),
         "fits": priced.fits,
-        "runs_left": runs_left(priced.parts, remaining),
+        "fits_but_for_selections": not priced.over and not priced.fits,
+        "for_selections": atto_to_text(min(left)) if (left := _for_selections(priced)) else None,
+        "runs_left": min([runs_left(priced.parts, remaining), *_selections_left(priced)]),
         "largest_epsilon": None if smallest is None else f"{float(smallest):.12g}",
         "also_charged": [
             {"name": each, "cost": pico_to_text(costs[each]), "remaining": pico_to_text(remaining[each])}
@@ -146,6 +148,16 @@ def _account_left(request: Request, workspace: Workspace | None, *, rows_come_la
             if each != name
         ],
     }
+
+
+def _for_selections(priced: Admission) -> list[int]:
+    """Return what each account has left for selections of keys, where the release has one [10⁻¹⁸]."""
+    return [max(0, state.selections_left) for state in priced.accounts] if priced.failure else []
+
+
+def _selections_left(priced: Admission) -> list[int]:
+    """Return how many more such releases fit by that."""
+    return [left // priced.failure for left in _for_selections(priced)]
 
 
 def _check_source(request: Request) -> None:
@@ -188,6 +200,14 @@ def _print(console: Console, payload: dict[str, Any], *, exact: bool) -> None:
     print_warnings(console, payload["warnings"])
 
 
+def _what_would_fit(account: dict[str, Any]) -> str:
+    """Say what the accounts hold of a release that does not fit."""
+    if account["fits_but_for_selections"]:
+        return f"its selections of keys may fail with at most δ = {account['for_selections']} more"
+    largest = account["largest_epsilon"]
+    return f"ask for epsilon {largest} or less" if largest else "nothing more does"
+
+
 def _account_words(account: dict[str, Any], *, exact: bool) -> str:
     """Say what the accounts can still give in this kind of release, and how often it fits; units where asked for."""
     if not account["open"]:
@@ -200,5 +220,5 @@ def _account_words(account: dict[str, Any], *, exact: bool) -> str:
     if account["fits"]:
         lines.append(f"it fits {times(account['runs_left'])}, if nothing else is charged")
     else:
-        lines.append("it does not fit: " + (f"ask for epsilon {largest} or less" if largest else "nothing more does"))
+        lines.append(f"it does not fit: {_what_would_fit(account)}")
     return "\n".join(lines)

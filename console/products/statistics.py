@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import ceil, prod
 from typing import Any, Final
 
 from rich.console import Console
 
 from console.products.fitted import BASE_MEGABYTES, BASE_SECONDS
+from console.products.statistics_charges import (
+    clip_words,
+    selection_object,
+    selection_words,
+    weight_words,
+    weights_object,
+)
 from console.render import table
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
-from contracts.reading.scalars import plain_text
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistic_forms import SPREADS
 from contracts.release.statistics import StatisticsProduct, StatisticsTable, statistics_product
-from privacy.statistics.expected_errors import ExpectedError, clip_costs, expected_errors
+from privacy.statistics.expected_errors import ExpectedError, expected_errors
 from privacy.statistics.found_clips import narrower_plans
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
 
@@ -35,6 +40,7 @@ class StatisticsProductView:
         return {
             "mechanism": plan.mechanism,
             "draws": [_draw_object(draw) for draw in (*plan.clips, *plan.draws)],
+            "selections": [selection_object(each) for each in plan.selections],
             "statistics": [
                 {
                     "table": each.name,
@@ -42,6 +48,7 @@ class StatisticsProductView:
                     "cells": _cells(plan.of_table(each.name)[0]),
                     "share": float(sum(draw.share for draw in plan.of_table(each.name))),
                     "expected": _expected(each, plan),
+                    **weights_object(plan.of_table(each.name)),
                 }
                 for each in tables
             ],
@@ -58,7 +65,8 @@ class StatisticsProductView:
         tables, draws = payload["statistics"], payload["draws"]
         facts = [("draws", f"{len(draws)} for {len(tables)} table{'s' if len(tables) > 1 else ''}")]
         clips = [draw for draw in draws if draw["of"] and draw["of"].get("magnitudes")]
-        return [*facts, *((f"clip of {each['of']['column']}", _clip_words(each)) for each in clips)]
+        facts += [(f"clip of {each['of']['column']}", clip_words(each)) for each in clips]
+        return [*facts, *(("keys", selection_words(each)) for each in payload["selections"])]
 
     def print_draws(self, console: Console, payload: dict[str, Any]) -> None:
         """Print each statistic with its expected interval."""
@@ -72,7 +80,7 @@ class StatisticsProductView:
         console.print(table(("table", "statistic", "in a cell of", *_NUMBERS), rows, numbers=_NUMBERS))
         for each in payload["statistics"]:
             if "survey_weight" in each:
-                console.print(_weight_words(each))
+                console.print(weight_words(each))
 
     def print_version(self, console: Console, replay: dict[str, Any]) -> None:
         """Print the tables: what each tells, and its files."""
@@ -98,13 +106,6 @@ def _expected(table: StatisticsTable, plan: StatisticsPlan) -> list[dict[str, An
         errors = expected_errors(table, narrower.of_table(table.name))
         found += [{**_error_object(a), "if": words} for a, b in zip(errors, own, strict=True) if a != b]
     return found
-
-
-def _clip_words(draw: dict[str, Any]) -> str:
-    """Say what the histogram costs in which a private clip is found."""
-    return (
-        f"found by a noisy histogram for {draw['share']:.1%} of the charge; intervals below are for the bounds first"
-    )
 
 
 def _draw_object(draw: StatisticsDraw) -> dict[str, Any]:
@@ -133,34 +134,6 @@ def _draw_object(draw: StatisticsDraw) -> dict[str, Any]:
         "event": draw.event.to_json(),
         "sparse": None,
     }
-
-
-def _clips_object(draws: Sequence[StatisticsDraw]) -> dict[str, Any]:
-    """Return how wide the interval of a weighted count is at lower clips of the weight; nothing without a weight."""
-    costs, weight = clip_costs(draws), draws[0].weight
-    if weight is None:
-        return {}
-    told = [{"clip": plain_text(clip), "half_width_95": width} for clip, width in costs]
-    return {"survey_weight": {"column": weight.column, "counts": told}}
-
-
-def _weight_words(table: dict[str, Any]) -> str:
-    """Say what a lower clip of the weight would take off the interval of a count, and when it pays."""
-    weight, named = table["survey_weight"], " × ".join(table["columns"]) or "all rows"
-    ((first, most), *lower) = [(each["clip"], each["half_width_95"]) for each in weight["counts"]]
-    words = [
-        f"{named}: {weight['column']} up to {first} hides a whole weight, so a count is within ±{_digits(most)}",
-        *(
-            f"up to {clip}: ±{_digits(width)}, which pays where less than {_digits(most - width)} of a cell's weight "
-            "is cut off"
-            for clip, width in lower
-        ),
-    ]
-    return "\n  ".join(words)
-
-
-def _digits(width: float) -> str:
-    return f"{width:,.0f}" if width >= 1000 else f"{width:.4g}"
 
 
 def _cells(draw: StatisticsDraw) -> int:

@@ -11,7 +11,7 @@ and not the label of one of those two cells. Other texts are never selected.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, Self
 
@@ -19,7 +19,7 @@ from pydantic import PrivateAttr, model_validator
 
 from contracts.domains.domain import DeclaredDomain, DomainCheck
 from contracts.domains.domain_terms import NULL_LABEL
-from contracts.domains.statements import VALUES_MOVED, Change, CheckKind, Parameter
+from contracts.domains.statements import VALUES_MOVED, Change, CheckKind
 from contracts.domains.value_sql import absent_sql, literal, text_sql
 from contracts.message import message
 from contracts.reading.scalars import Problem, Whole, refuse
@@ -125,21 +125,12 @@ class TextDomain(DeclaredDomain):
         return f"CASE WHEN {unfit} THEN {literal(NO_KEY)} ELSE {value} END"
 
     def checks(self) -> tuple[DomainCheck, ...]:
-        """Every text is there, and short enough to be a key."""
-        bounds: Mapping[str, Parameter] = {
-            "low": "1",
-            "high": str(self.max_bytes),
-            "to": "bytes",
-            "missing": self.missing,
-        }
-        return (("domain", "between", bounds),)
+        """Nothing but being there: no text breaks what nobody declared."""
+        return ()
 
     def violation_sql(self, check: CheckKind, raw: str) -> str:
-        """True where a text is absent; or there and too long."""
-        value = self.value_sql(raw)
-        if check == "not_null":
-            return f"(({value}) IS NULL)"
-        return f"COALESCE(strlen({value}) > {self.max_bytes}, FALSE)"
+        """True where a text is absent."""
+        return f"(({self.value_sql(raw)}) IS NULL)"
 
     @property
     def extent(self) -> str:

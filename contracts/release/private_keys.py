@@ -24,7 +24,7 @@ def key_problems(product: StatisticsProduct, place: int, contract: Contract) -> 
     """
     table = product.tables[place]
     texts = contract.texts(table.by)
-    if table.keys == "declared":
+    if table.key_choice == "declared":
         for name in texts:
             remedy = "write keys: private beside `by:`, and a delta above 0"
             found = f"{name!r}, a column of texts that nobody declared"
@@ -35,13 +35,13 @@ def key_problems(product: StatisticsProduct, place: int, contract: Contract) -> 
         yield Problem(f"keys: private under {contract.adjacency}", "adjacency add_remove", remedy, ("keys",))
     if len(texts) != 1:
         known = contract.texts()
-        allowed = f"one of {word_list(known)}" if known else "a column of kind text, which the contract has none of"
+        allowed = word_list(known) if known else "a column of kind text, which the contract has none of"
         found = f"{len(texts)} columns of texts with keys: private"
         yield Problem(found, allowed, "group by one column of texts, and declared ones beside it", ("by",))
     if contract.unit.max_rows_per_unit > MOST_GROUPS:
         found = f"{contract.unit.max_rows_per_unit} rows of a unit, each of which may have another key"
         yield Problem(found, f"at most {MOST_GROUPS}", "bound the rows of a unit in the contract", ("keys",))
-    earlier = [each.name for each in product.tables[:place] if each.keys == "private" and {*each.by} & {*texts}]
+    earlier = [each.name for each in product.tables[:place] if each.key_choice == "private" and {*each.by} & {*texts}]
     if earlier:
         found = f"{texts[0]!r}, whose keys table {earlier[0]!r} selects"
         yield Problem(found, "a column in one table with keys: private", "put all statistics into it", ("by",))

@@ -65,7 +65,8 @@ class StatisticsTable(Frozen):
     name: Label
     weight: Amount = Decimal(1)
     survey_weight: SurveyWeight | None = None
-    keys: Literal["declared", "private"] = "declared"
+    key_choice: Literal["declared", "private"] = Field(default="declared", alias="keys")
+    # Not named `keys`: whoever asks an object for its keys takes it for a mapping.
 
     @model_validator(mode="before")
     @classmethod
@@ -153,14 +154,13 @@ class StatisticsTable(Frozen):
     def _without_declared_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Write `keys` only where they are private, so that a table of declared keys is written as it always was."""
         written: dict[str, Any] = handler(self)
-        if self.keys == "declared":
-            del written["keys"]
-        return written
+        choice = written.pop("key_choice", None) or written.pop("keys", None)
+        return written if choice in (None, "declared") else {**written, "keys": choice}
 
     @property
     def selection_key(self) -> str | None:
         """The name of the draw that selects its keys; None where they are declared."""
-        return f"table:{self.name}/keys" if self.keys == "private" else None
+        return f"table:{self.name}/keys" if self.key_choice == "private" else None
 
     @property
     def draw_keys(self) -> tuple[str, ...]:
@@ -231,7 +231,7 @@ class StatisticsProduct(ProductSpec):
         found = [replace(each, weight=None) for table in self.tables for each in table.lattices(contract)]
         weights = (table.survey_weight for table in self.tables)
         found += [each.lattice(contract) for each in weights if each is not None]
-        selected = (table.by for table in self.tables if table.keys == "private")
+        selected = (table.by for table in self.tables if table.key_choice == "private")
         keys = dict.fromkeys(KeyColumn(name) for by in selected for name in contract.texts(by))
         return (*dict.fromkeys(found), *keys)
 

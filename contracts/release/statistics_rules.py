@@ -30,7 +30,7 @@ def statistics_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     """List what in a release of statistics does not fit its contract."""
     product = statistics_product(spec.product)
     findings = [spec.finding(("product", *at), problem) for at, problem in statistics_problems(product, contract)]
-    selecting = [place for place, table in enumerate(product.tables) if table.keys == "private"]
+    selecting = [place for place, table in enumerate(product.tables) if table.key_choice == "private"]
     if selecting and not spec.charge.delta:
         remedy = "give delta a small positive value: the probability that a selection of keys fails"
         problem = Problem("delta 0 with keys: private", "a delta above 0", remedy)
@@ -120,7 +120,7 @@ def _clip_problems(table: StatisticsTable) -> Iterator[Problem]:
         if table.survey_weight is not None:
             remedy = "write a clip of two ends, or drop it: the contract's bounds are one"
             yield Problem(f"{found} beside a survey weight", "a clip of two ends, or none", remedy, (*at, "clip"))
-        if table.keys == "private":
+        if table.key_choice == "private":
             remedy = "write a clip of two ends, or drop it: the contract's bounds are one"
             yield Problem(f"{found} with keys: private", "a clip of two ends, or none", remedy, (*at, "clip"))
 

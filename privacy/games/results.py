@@ -15,6 +15,8 @@ ROOT: Final = Path(__file__).parents[1]
 FILE: Final = Path(__file__).with_name("results.json")
 SOURCES: Final = (
     "noise/*.py",
+    "accounting/keep_chances.py",
+    "accounting/key_selection.py",
     "grant/**/*.py",
     "federation/*.py",
     "marginals/sensitivity.py",

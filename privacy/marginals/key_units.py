@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 
-Key = tuple[str, ...]
+KeyLabels = tuple[str, ...]
 """One label for each column."""
 
 
@@ -30,9 +30,9 @@ class PrivateKeys:
     groups: int
     keyed_hash: str
     contract_digest: str
-    _units: Callable[[Clique, int], tuple[tuple[Key, ...], NDArray[np.int64]]]
+    _units: Callable[[Clique, int], tuple[tuple[KeyLabels, ...], NDArray[np.int64]]]
 
-    def _read(self) -> tuple[tuple[Key, ...], NDArray[np.int64]]:
+    def _read(self) -> tuple[tuple[KeyLabels, ...], NDArray[np.int64]]:
         """Return keys and units at its own bound, which its price is derived of; a grant alone calls this."""
         return self._units(self.clique, self.groups)
 

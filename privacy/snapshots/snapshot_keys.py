@@ -18,7 +18,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.text import NO_KEY, KeyColumn, TextDomain
 from contracts.domains.value_sql import enumeration, identifier, literal
-from privacy.marginals.key_units import Key, PrivateKeys
+from privacy.marginals.key_units import KeyLabels, PrivateKeys
 from privacy.private_table import PrivateTable
 from privacy.snapshots.shared_scan import SPILL
 
@@ -61,7 +61,7 @@ class SnapshotKeys:
         mark = self._table.keyed_hash, self._table.contract_digest
         return PrivateKeys((column,), self._contract.unit.max_rows_per_unit, *mark, self._units)
 
-    def _units(self, clique: Clique, groups: int) -> tuple[tuple[Key, ...], NDArray[np.int64]]:
+    def _units(self, clique: Clique, groups: int) -> tuple[tuple[KeyLabels, ...], NDArray[np.int64]]:
         """Return each key with the number of distinct units that have it; a unit of several rows counts once."""
         import duckdb  # here, so that looking at a budget does not load it
 

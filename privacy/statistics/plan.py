@@ -208,7 +208,7 @@ def wanted_draws(product: StatisticsProduct, contract: Contract) -> tuple[list[W
     for table, share in zip(product.tables, shares, strict=True):
         draws, private = table.draws(contract), table.private_clips
         for key, addends in draws:
-            own, clip = share / (len(draws) + (table.keys == "private")), None
+            own, clip = share / (len(draws) + (table.key_choice == "private")), None
             if isinstance(addends, ValueLattice) and addends.column in private:
                 magnitudes = ValueMagnitudes(addends)
                 part = own * Fraction(private[addends.column].share)

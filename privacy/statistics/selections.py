@@ -43,7 +43,7 @@ def selection_shares(product: StatisticsProduct) -> dict[str, Fraction]:
     return {
         table.name: share / (len(table.draw_keys) + 1)
         for table, share in zip(product.tables, shares, strict=True)
-        if table.keys == "private"
+        if table.key_choice == "private"
     }
 
 

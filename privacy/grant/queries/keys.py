@@ -16,7 +16,7 @@ from contracts.contract.impossible_cells import Clique
 from privacy.accounting.key_selection import MOST_GROUPS, KeySelection, key_selection
 from privacy.grant.measurement import DurableDraw, KeyMeasurement
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
-from privacy.marginals.key_units import Key, PrivateKeys
+from privacy.marginals.key_units import KeyLabels, PrivateKeys
 
 _WORD = 8
 
@@ -79,8 +79,8 @@ class KeyQuery(Query[KeyMeasurement]):
 
 
 def selected_keys(
-    keys: Sequence[Key], units: NDArray[np.int64], *, event: KeySelection, noise: NoiseSource
-) -> tuple[Key, ...]:
+    keys: Sequence[KeyLabels], units: NDArray[np.int64], *, event: KeySelection, noise: NoiseSource
+) -> tuple[KeyLabels, ...]:
     """Toss the coin of every key; the selected ones sorted, so that their order tells nothing of the rows.
 
     Privacy: that of the event, where one unit has at most `event.groups` of the keys and counts once in each.
@@ -89,13 +89,13 @@ def selected_keys(
     return tuple(sorted(key for key, shown in zip(keys, kept, strict=True) if shown))
 
 
-def packed(keys: Sequence[Key]) -> NDArray[np.int64]:
+def packed(keys: Sequence[KeyLabels]) -> NDArray[np.int64]:
     """Write keys as words: canonical JSON, filled up with spaces; shape (words,)."""
     text = canonical_json([list(key) for key in keys])
     return np.frombuffer(text + b" " * (-len(text) % _WORD), dtype="<i8").astype(np.int64)
 
 
-def unpacked(words: NDArray[np.int64]) -> tuple[Key, ...]:
+def unpacked(words: NDArray[np.int64]) -> tuple[KeyLabels, ...]:
     """Read keys out of words.
 
     Raises:

@@ -22,7 +22,7 @@ class KeyDraw(FittedDraw):
     """Keys that were selected, of the column that is named."""
 
     kind: Literal["keys"]
-    keys: Tuple[StatedText]
+    selected: Tuple[StatedText]
 
 
 class KeyForm(DrawForm[KeyMeasurement, KeyDraw]):
@@ -32,7 +32,7 @@ class KeyForm(DrawForm[KeyMeasurement, KeyDraw]):
 
     def stated(self, released: KeyMeasurement, key: str) -> dict[str, Any]:
         """Return what was selected."""
-        return {"clique": list(released.clique), "shape": [], "keys": [text for (text,) in released.keys]}
+        return {"clique": list(released.clique), "shape": [], "selected": [text for (text,) in released.keys]}
 
     def described(self, released: KeyMeasurement, key: str) -> dict[str, Any]:
         """Describe the draw: how many keys a unit may have, and what it may fail with."""
@@ -66,7 +66,7 @@ def _selection(draw: KeyDraw) -> KeyMeasurement:
     if not isinstance(event, KeySelection):
         raise TypeError(f"{draw.key} is no selection of keys")
     return KeyMeasurement(
-        draw.key, draw.clique, tuple((text,) for text in draw.keys), event, draw.number, draw.sha256
+        draw.key, draw.clique, tuple((text,) for text in draw.selected), event, draw.number, draw.sha256
     )
 
 
@@ -79,4 +79,4 @@ def with_stated_keys(contract: Contract, draws: Iterable[FittedDraw | Mapping[st
     """
     stated = [each if isinstance(each, Mapping) else each.model_dump() for each in draws]
     keys = [each for each in stated if each["kind"] == "keys" and len(each["clique"]) == 1]
-    return contract.with_keys({each["clique"][0]: each["keys"] for each in keys})
+    return contract.with_keys({each["clique"][0]: each["selected"] for each in keys})

@@ -79,6 +79,20 @@ def conversion(run: Run) -> str:
     request = run.facts.charge.request
     if request.delta == 0:
         return message("Basic composition: the pure losses of the draws add up.")
+    if request.failure:
+        what = (
+            message("Basic composition: the pure losses of the draws add up.")
+            if run.facts.claim_source == "pure"
+            else message(
+                "Rényi losses of the draws, fixed beforehand, add up; the best order is converted by {source}.",
+                source=CONVERSION,
+            )
+        )
+        rest = message(
+            "Selections of keys may fail with {failure}, which is a part of delta; losses are stated at the rest.",
+            failure=atto_to_text(request.failure),
+        )
+        return joined([what, rest], SENTENCES)
     if run.facts.claim_source == "pld":
         return message(
             "Privacy loss distributions of the draws, fixed beforehand, are composed; discrete Gaussian noise counts "

@@ -25,7 +25,7 @@ class KeyChecks(SeparateDrawChecks[KeyDraw, KeyQuery]):
 
     def check_draw(self, draw: KeyDraw, meaning: FittedMeaning, *, at: str, where: str) -> list[Finding]:
         """Check the keys against what was entered, and the event against the contract."""
-        contract, keys = meaning.contract, list(draw.keys)
+        contract, keys = meaning.contract, list(draw.selected)
         domain = contract.column(draw.clique[0]).domain if len(draw.clique) == 1 else None
         if not isinstance(domain, TextDomain):
             allowed = "one column of texts that nobody declared"
@@ -35,7 +35,7 @@ class KeyChecks(SeparateDrawChecks[KeyDraw, KeyQuery]):
             (f"{at}.coarsening", draw.coarsening, None),
             (f"{at}.listed", draw.listed, None),
             (f"{at}.measurements", draw.measurements, None),
-            (f"{at}.keys", shown(keys), shown(sorted(set(keys)))),
+            (f"{at}.selected", shown(keys), shown(sorted(set(keys)))),
             (f"{at}.sha256", draw.sha256, values_sha256(packed([(key,) for key in keys]))),
         ]
         allowed = "the keys that were entered when they were drawn, sorted, each once"
@@ -43,7 +43,7 @@ class KeyChecks(SeparateDrawChecks[KeyDraw, KeyQuery]):
         unfit = next((key for key in keys if not _may_be_key(key, domain)), None)
         if unfit is not None:
             allowed = f"a text of 1 to {domain.max_bytes} bytes that can be displayed"
-            findings.append(Finding(where, f"{at}.keys", shown(unfit), allowed, OTHER))
+            findings.append(Finding(where, f"{at}.selected", shown(unfit), allowed, OTHER))
         groups = contract.unit.max_rows_per_unit
         if contract.adjacency not in KeySelection.adjacencies or draw.event.get("groups") != groups:
             found = f"{shown(draw.event.get('groups'))} keys of a unit under {contract.adjacency}"
@@ -53,7 +53,7 @@ class KeyChecks(SeparateDrawChecks[KeyDraw, KeyQuery]):
 
     def drawn(self, draw: KeyDraw, values: Any) -> Any:
         """Return the packed keys."""
-        return packed([(key,) for key in draw.keys])
+        return packed([(key,) for key in draw.selected])
 
 
 def _may_be_key(text: str, domain: TextDomain) -> bool:

@@ -22,6 +22,7 @@ from benchmarks.games import (
     cell_sums,
     federated,
     generators,
+    keys,
     private_clips,
     sums,
     surrogate,
@@ -43,6 +44,7 @@ FAST: dict[str, tuple[Callable[[], Game], float]] = {
     **{name: (made, 0.25) for name, made in weighted_sums.GAMES.items()},
     "clip_histogram": (private_clips.replaced, 0.25),
     "private_clip": (private_clips.clipped, 0.05),
+    **{name: (made, 0.25) for name, made in keys.GAMES.items()},
     "lattice_noise": (training.lattice_noise, 1.0),
     "dp_sgd": (training.whole_batches, 0.125),
     # The twin's sums are normal but for steps of 0.08 deviations; by Clopper and Pearson 1 play in 25 misses it.
@@ -59,7 +61,7 @@ FAST: dict[str, tuple[Callable[[], Game], float]] = {
 @pytest.mark.stat
 @pytest.mark.parametrize("name", FAST)
 def test_the_shipped_one_stays_below_its_claim_and_its_twin_does_not(name: str) -> None:
-    """n = 100,000 sums, cells; 400,000 entries, 30,000 counts, 1,000 trainings, 144 fits; false alarm 1e-9."""
+    """n = 100,000 sums, cells, keys; 400,000 entries, 30,000 counts, 1,000 trainings, 144 fits; false alarm 1e-9."""
     made, share = FAST[name]
     played = play(made().quick(share), confidence=CONFIDENCE, control_confidence=CONTROL)
     assert played.holds

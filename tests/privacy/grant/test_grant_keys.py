@@ -15,6 +15,7 @@ from scipy.stats import binom
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import Pure
+from privacy.accounting.keep_chances import ONE, keep_chances
 from privacy.accounting.key_selection import key_selection
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.measurement import KeyMeasurement
@@ -22,18 +23,19 @@ from privacy.grant.queries.keys import KeyQuery, packed, unpacked
 from privacy.grant.queries.query import Relation
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
-from privacy.marginals.key_units import Key, PrivateKeys
-from privacy.noise.key_coins import ONE, keep_chances
+from privacy.marginals.key_units import KeyLabels, PrivateKeys
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place, bind, request, terms
 
 NANO = ATTO // 10**9
 FAILURE = 5 * NANO
 EVENT = key_selection(Fraction(1), FAILURE, 2)
-KEYS: tuple[Key, ...] = (("baker",), ("",), ("=1+1",), ("\x00\n",), ("ä" * 5000,), ("rare",))
+KEYS: tuple[KeyLabels, ...] = (("baker",), ("",), ("=1+1",), ("\x00\n",), ("ä" * 5000,), ("rare",))
 UNITS = np.array([10**6, 10**6, 10**6, 10**6, 10**6, 1])
 
 
-def handle(keys: tuple[Key, ...] = KEYS, units: NDArray[np.int64] | None = UNITS, groups: int = 2) -> PrivateKeys:
+def handle(
+    keys: tuple[KeyLabels, ...] = KEYS, units: NDArray[np.int64] | None = UNITS, groups: int = 2
+) -> PrivateKeys:
     """A handle on keys; without units, opening it fails the test."""
 
     def read(clique: Any, bound: int) -> Any:

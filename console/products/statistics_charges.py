@@ -1,0 +1,73 @@
+"""What a plan of statistics says of a clip that is found, of keys that are selected, and of what a weight costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from contracts.reading.scalars import plain_text
+from privacy.accounting.amounts import atto_to_text
+from privacy.accounting.keep_chances import ONE, keep_chances
+from privacy.accounting.key_selection import failures
+from privacy.statistics.expected_errors import clip_costs
+from privacy.statistics.plan import StatisticsDraw
+from privacy.statistics.selections import PlannedSelection
+
+
+def clip_words(draw: dict[str, Any]) -> str:
+    """Say what the histogram costs in which a private clip is found."""
+    return (
+        f"found by a noisy histogram for {draw['share']:.1%} of the charge; intervals below are for the bounds first"
+    )
+
+
+def selection_object(selection: PlannedSelection) -> dict[str, Any]:
+    """Return a selection of keys: what it costs, and from how many units on a key is published."""
+    event = selection.event
+    chances = keep_chances(event.epsilon, event.delta)
+    half, sure = (next(n for n, chance in enumerate(chances) if chance >= part * ONE) for part in (0.5, 0.99))
+    return {
+        "key": selection.key,
+        "column": selection.column,
+        "share": float(selection.share),
+        "may_fail_with": atto_to_text(failures([event])),
+        "event": event.to_json(),
+        "units_for_half": half,
+        "units_for_99_percent": sure,
+    }
+
+
+def selection_words(selection: dict[str, Any]) -> str:
+    """Say from how many units on a key is published."""
+    return (
+        f"of {selection['column']}: one of {selection['units_for_half']:,} units is published in half of releases, "
+        f"one of {selection['units_for_99_percent']:,} in 99 %; for δ = {selection['may_fail_with']}"
+    )
+
+
+def weights_object(draws: Sequence[StatisticsDraw]) -> dict[str, Any]:
+    """Return how wide the interval of a weighted count is at lower clips of the weight; nothing without a weight."""
+    costs, weight = clip_costs(draws), draws[0].weight
+    if weight is None:
+        return {}
+    told = [{"clip": plain_text(clip), "half_width_95": width} for clip, width in costs]
+    return {"survey_weight": {"column": weight.column, "counts": told}}
+
+
+def weight_words(table: dict[str, Any]) -> str:
+    """Say what a lower clip of the weight would take off the interval of a count, and when it pays."""
+    weight, named = table["survey_weight"], " × ".join(table["columns"]) or "all rows"
+    ((first, most), *lower) = [(each["clip"], each["half_width_95"]) for each in weight["counts"]]
+    words = [
+        f"{named}: {weight['column']} up to {first} hides a whole weight, so a count is within ±{_digits(most)}",
+        *(
+            f"up to {clip}: ±{_digits(width)}, which pays where less than {_digits(most - width)} of a cell's weight "
+            "is cut off"
+            for clip, width in lower
+        ),
+    ]
+    return "\n  ".join(words)
+
+
+def _digits(width: float) -> str:
+    return f"{width:,.0f}" if width >= 1000 else f"{width:.4g}"

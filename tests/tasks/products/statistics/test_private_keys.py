@@ -1,0 +1,328 @@
+"""Versions by keys that nobody declared: they verify, and publish what was selected and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+
+from contracts.errors import SpecRefused
+from contracts.release.spec_checks import check_spec
+from privacy.accounting.amounts import ATTO
+from privacy.accounting.calculus import PureCalculus
+from privacy.accounting.key_selection import failures
+from privacy.grant.queries.keys import packed
+from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
+from privacy.snapshots.snapshot_keys import SnapshotKeys
+from privacy.statistics.plan import StatisticsPlan
+from tasks.verification.refinement_replay import values_sha256
+from tasks.verify import verify
+from tests.tasks.verification.forgery import Json, forge, load, set_cell
+from tests.worlds.private_keys import COMMON, MISSING, UNFIT, KeyScenario, gaussian, pure
+from tests.worlds.versions import Version, Worlds, broken
+
+SELECTED = sorted(text.strip() for text in COMMON)
+
+
+@pytest.fixture(scope="module")
+def version(worlds: Worlds) -> Version:
+    return worlds.published(pure(), here=True)
+
+
+@pytest.fixture(scope="module")
+def units(worlds: Worlds) -> Version:
+    return worlds.published(gaussian(), here=True)
+
+
+def table(version: Version, name: str) -> pl.DataFrame:
+    return pl.read_parquet(version.folder / "data" / f"{name}.parquet").with_columns(
+        pl.col(pl.Categorical).cast(pl.String)
+    )
+
+
+@pytest.mark.parametrize("name", ["version", "units"])
+def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: str) -> None:
+    """Laplace and Gaussian noise, pure and Rényi accounts, rows and units of three, another column beside."""
+    made: Version = request.getfixturevalue(name)
+    report = verify(made.folder, public_key=made.key, deep=True)
+    assert report.ok, report.findings
+    assert [check.rule for check in report.checks][:10] == list(range(1, 11))
+
+
+def test_common_keys_are_published_and_all_others_have_one_cell(version: Version) -> None:
+    """stat: texts of 400 stays are selected, of one stay not, each with a false alarm below 1e-6.
+
+    Keys that no contract lets be published count among the others, missing ones by themselves. Counts have noise of
+    scale 1: none is 40 off but with a probability below 1e-15.
+    """
+    published, rows = table(version, "note"), pure().frame()
+    assert published["note"].to_list() == [*SELECTED, "(others)", "(null)"]
+    notes = [None if note in MISSING else str(note).strip() for note in rows["note"]]
+    exact = {key: notes.count(key) for key in SELECTED}
+    exact["(null)"] = notes.count(None)
+    exact["(others)"] = len(notes) - sum(exact.values())
+    assert sum(text in UNFIT for text in notes) > 500
+    for row in published.iter_rows(named=True):
+        assert abs(row["count"] - exact[row["note"]]) < 40
+    means = rows.with_columns(pl.Series("key", notes)).filter(pl.col("key") == "broken arm")["bill"]
+    [mean] = published.filter(pl.col("note") == "broken arm")["mean_bill"]
+    assert mean == pytest.approx(float(means.fill_nan(0).clip(0, 900).mean()), abs=25)  # type: ignore[arg-type]
+
+
+def test_every_key_has_all_cells_of_a_declared_column(units: Version) -> None:
+    published = table(units, "insured_x_note")
+    assert len(published) == 3 * 7
+    assert published["note"].to_list()[:7] == [*SELECTED, "(others)", "(null)"]
+    [drawn] = [each for each in load(units.folder / "record.json")["replay"]["draws"] if each["kind"] == "keys"]
+    assert drawn["event"]["groups"] == 3
+
+
+def test_a_text_that_was_not_selected_is_in_no_published_file(version: Version) -> None:
+    """Nor are those that could be no keys, but for the label of all others."""
+    for path in version.folder.rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            assert b"rare 7" not in data
+            assert b"long long" not in data
+            assert "\u202e".encode() not in data
+
+
+def test_the_charge_states_both_sums_and_the_record_tells_them(version: Version) -> None:
+    record = load(version.folder / "record.json")
+    events = record["replay"]["draws"][0]["event"]
+    assert events["kind"] == "key_selection"
+    [charge] = [
+        each["entry"]["body"]
+        for each in load(version.folder / "PROOF.json")["entries"]
+        if each["entry"]["kind"] == "charge_reserved"
+    ]
+    [part] = charge["parts"]
+    assert (part["failure_before"], part["failure_after"]) == (0, ATTO // 10**6)
+    assert charge["delta"] == ATTO // 10**6
+    told = version.words["ledger.account_epsilon"]
+    assert {name: told[name] for name in ("for_selections", "selections_before", "selections_after")} == {
+        "for_selections": "1e-5",
+        "selections_before": "0",
+        "selections_after": "1e-6",
+    }
+    assert "may fail with 1e-6" in version.words["guarantee.conversion"]
+
+
+def test_a_unit_of_several_rows_counts_once_in_a_key(tmp_path: Path) -> None:
+    """By its id, without the spaces around it; the codes of selected keys are those of the rows."""
+    scenario = gaussian()
+    spec, contract, _, ledger = scenario.prepared_of(tmp_path, StatisticsPlan)
+    ledger.close()
+    taken = scenario.taken(tmp_path, spec, contract)
+    handle = SnapshotKeys(taken, contract).keys("note")
+    keys, units = handle._read()
+    with duckdb.connect(str(taken.path), read_only=True) as connection:
+        rows = connection.execute("SELECT note, patient FROM raw").fetchall()
+    expected: dict[str, set[str]] = {}
+    for note, patient in rows:
+        text = None if note in MISSING else note.strip()
+        if text is not None and note not in UNFIT:
+            expected.setdefault(text, set()).add(patient.strip())
+    assert dict(zip([key for (key,) in keys], units.tolist(), strict=True)) == {
+        k: len(v) for k, v in expected.items()
+    }
+    assert max(len(v) for v in expected.values()) < max(
+        sum(note is not None and note.strip() == key for note, _ in rows) for key in expected
+    )
+    assert handle.groups == 3
+    recoded, with_keys = SnapshotKeys(taken, contract).recoded({"note": ("broken arm", "café")})
+    assert with_keys.column("note").labels == ("broken arm", "café", "(others)", "(null)")
+    assert with_keys.digest == contract.digest
+    assert recoded.path.stat().st_mode & 0o077 == 0
+    with duckdb.connect(str(recoded.path), read_only=True) as connection:
+        codes = [code for (code,) in connection.execute('SELECT "note" FROM codes').fetchall()]
+        assert not [name for (name, *_) in connection.execute("DESCRIBE codes").fetchall() if "keys" in name]
+    place = {"broken arm": 0, "café": 1}
+    wanted = [3 if note in MISSING else place.get(note.strip(), 2) for note, _ in rows]
+    assert codes == wanted
+
+
+def test_no_key_may_be_selected_and_a_version_still_verifies(worlds: Worlds) -> None:
+    """Of twelve rows: all of them are with the others. stat: false alarm below 1e-4 x 12."""
+    made = worlds.published(replace(pure(), rows=12, epsilon="1", release="few"))
+    assert table(made, "note")["note"].to_list() == ["(others)", "(null)"]
+    report = verify(made.folder, public_key=made.key)
+    assert report.ok, report.findings
+
+
+# --- refusals -----------------------------------------------------------------------------------------------------
+
+REFUSED: dict[str, tuple[KeyScenario, str]] = {
+    "no delta": (replace(pure(), delta="0"), "charge.delta"),
+    "declared keys of a text": (
+        replace(pure(), product=pure().product.replace("keys: private, ", "")),
+        "product.tables[0].by[0]",
+    ),
+    "no text among the columns": (
+        replace(pure(), product=pure().product.replace("by: [note]", "by: [floor]")),
+        "product.tables[0].by",
+    ),
+    "replace_one": (
+        replace(pure(), privacy=pure().privacy.replace("add_remove", "replace_one")),
+        "product.tables[0].keys",
+    ),
+    "the same text twice": (
+        replace(pure(), product=pure().product.replace("{by: [ward]", "{by: [ward, note], keys: private")),
+        "product.tables[1].by",
+    ),
+    "no word on formulas": (replace(pure(), formats="[csv]"), "publish.formats"),
+    "a word that is none": (
+        replace(pure(), product=pure().product.replace("keys: private", "keys: secret")),
+        "product.tables[0].keys",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_spec_that_does_not_fit_is_refused_before_anything_is_charged(tmp_path: Path, name: str) -> None:
+    """With the place in its file."""
+    scenario, field = REFUSED[name]
+    with pytest.raises(SpecRefused) as refused:
+        scenario.run(tmp_path)
+    assert field in {finding.field for finding in refused.value.findings}, refused.value.findings
+    assert refused.value.exit_code == 2
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("calculus", "cap", "error"),
+    [
+        (PureCalculus(), (20 * 10**12, 0), LedgerRefusal),
+        (PureCalculus(ATTO // 10**7), (20 * 10**12, ATTO // 10**5), BudgetExceeded),
+    ],
+    ids=["nothing aside", "too little aside"],
+)
+def test_an_account_without_room_for_the_selection_refuses(
+    tmp_path: Path, calculus: PureCalculus, cap: tuple[int, int], error: type[Exception]
+) -> None:
+    with pytest.raises(error, match="selection"):
+        replace(pure(), calculus=calculus, cap=cap).run(tmp_path)
+
+
+def test_a_plan_splits_epsilon_and_delta(tmp_path: Path) -> None:
+    """A selection has the part of a draw of its table; beside Gaussian noise half of delta, beside Laplace all."""
+    for scenario, part in ((pure(), 1), (gaussian(), 2)):
+        _, _, plan, ledger = scenario.prepared_of(tmp_path / scenario.release, StatisticsPlan)
+        ledger.close()
+        [selection] = plan.selections
+        delta = ATTO // 10**6
+        assert failures([selection.event]) == delta // part
+        assert plan.delta == delta
+        assert plan.epsilon <= 8 * 10**12
+        assert plan.events[0] == selection.event
+        assert selection.share == (plan.of_table(selection.table)[0].share)
+
+
+# --- forgeries ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Forgery:
+    """What a publisher changes, and the rule that it breaks."""
+
+    rules: set[int]
+    files: Callable[[Path], object] = lambda folder: None
+    record: Callable[[Json], object] = lambda record: None
+    journal: Callable[[list[Json]], object] = lambda entries: None
+
+
+def _keys(record: Json) -> Json:
+    draw: Json = record["replay"]["draws"][0]
+    return draw
+
+
+def _another_key(record: Json) -> None:
+    _keys(record)["selected"][1] = "broken leg"
+
+
+def _another_key_with_its_digest(record: Json) -> None:
+    _another_key(record)
+    words = packed([(key,) for key in sorted(_keys(record)["selected"])])
+    _keys(record)["sha256"] = values_sha256(words)
+
+
+def _body(entries: list[Json], kind: str) -> Json:
+    return next(entry["body"] for entry in entries if entry["kind"] == kind)
+
+
+def _cheaper(event: Json) -> None:
+    event["delta"] = "1/1000000000000"
+
+
+def _cheaper_everywhere(entries: list[Json]) -> None:
+    _cheaper(_body(entries, "charge_reserved")["events"][0])
+    _cheaper(_body(entries, "noise_drawn")["event"])
+
+
+FORGERIES = {
+    "a key in the record": Forgery({6}, record=_another_key),
+    "a key with its digest": Forgery({6}, record=_another_key_with_its_digest),
+    "keys in another order": Forgery({6}, record=lambda record: _keys(record)["selected"].reverse()),
+    "a key that no contract allows": Forgery({6}, record=lambda record: _keys(record)["selected"].append("x" * 41)),
+    "a key of a declared column": Forgery({6}, record=lambda record: _keys(record).update({"clique": ["ward"]})),
+    "a selection of no column": Forgery({6}, record=lambda record: _keys(record).update({"clique": []})),
+    "more keys of a unit": Forgery({6}, record=lambda record: _keys(record)["event"].update({"groups": 2})),
+    "no selection at all": Forgery({5}, record=lambda record: record["replay"]["draws"].pop(0)),
+    "a selection that fails more seldom": Forgery(
+        {6}, record=lambda record: _cheaper(_keys(record)["event"]), journal=_cheaper_everywhere
+    ),
+    "a smaller sum of failures": Forgery(
+        {7}, journal=lambda entries: _body(entries, "charge_reserved")["parts"][0].update({"failure_after": 0})
+    ),
+    "no sum of failures": Forgery(
+        {7},
+        journal=lambda entries: [
+            _body(entries, "charge_reserved")["parts"][0].pop(name) for name in ("failure_before", "failure_after")
+        ],
+    ),
+    "an account that sets nothing aside": Forgery(
+        {7}, journal=lambda entries: _body(entries, "account_opened")["calculus"].pop("selection_delta")
+    ),
+    "a count": Forgery({9}, files=lambda folder: set_cell(folder / "data/note.parquet", "count", 0, 10**6)),
+    "a sum of a key": Forgery(
+        {8}, files=lambda folder: set_cell(folder / "measurements/0001-note_x_bill.parquet", "noisy", 0, 10**9)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path, name: str) -> None:
+    """Everything is signed again; other rules may break beside it, since words and losses follow from the record."""
+    forgery = FORGERIES[name]
+    version = worlds.published(pure()).copy(tmp_path / "v")
+    forgery.files(version.folder)
+    forge(version, record=forgery.record, journal=forgery.journal)
+    report = verify(version.folder, public_key=version.key)
+    assert not report.ok
+    assert forgery.rules <= broken(report), report.findings
+
+
+def test_the_forger_s_tools_alone_change_nothing(worlds: Worlds, tmp_path: Path) -> None:
+    version = worlds.published(pure()).copy(tmp_path / "v")
+    forge(version)
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+
+
+def test_a_version_without_a_selection_reads_as_it_always_did(tmp_path: Path) -> None:
+    """No new field in product, spec digest or plan of tables whose keys are declared."""
+    scenario = replace(pure(), product="{kind: statistics, tables: [{by: [ward], of: [count]}]}", delta="0")
+    spec, contract, plan, ledger = scenario.prepared_of(tmp_path, StatisticsPlan)
+    ledger.close()
+    dumped: Any = json.loads(json.dumps(spec.product.model_dump(mode="json")))
+    assert set(dumped["tables"][0]) == {"by", "of", "name", "weight"}
+    assert plan.selections == ()
+    assert check_spec(spec, contract) == []
+    assert np.isfinite(plan.draws[0].variance)
