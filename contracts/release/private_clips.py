@@ -31,7 +31,7 @@ class PrivateClip(Frozen):
     def _short_form(cls, written: Any) -> Any:
         """Read `private`; refuse a mapping that does not say it."""
         if written == PRIVATE:
-            return {}
+            return {PRIVATE: True}
         if isinstance(written, dict) and PRIVATE not in written:
             remedy = "write the word private, or drop the clip: the contract's bounds are one"
             refuse([Problem(show(written), PRIVATE_FORM, remedy)])

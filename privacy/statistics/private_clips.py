@@ -9,12 +9,12 @@ the draw's part of the charge is fixed), and cut(a, b) what all rows together lo
 the squared error of all cells where the cut rows are spread evenly over them (docs/derivations.md, section 2). A row
 of a bin counts as lying in the middle of it.
 
-Most bins are empty where bounds are wide, and the noise of those far out would weigh more than all rows. So a side's
-last bin is decided first: the outermost one that begins a run of 1, 2, 4 or 8 bins whose noisy counts add up to more
-than empty bins reach, but for a chance of `FALSE_ALARM` in all runs together. Bins beyond it count as empty, yet
-rows may hide there: half of what one bin needs to be seen, at distances from 0 whose tail is that of Pareto's law
-with index 3/2, cut off at the bound. Where no bin but that of the value 0 has rows for sure, the clip is the whole of
-the bounds.
+Most bins are empty where bounds are wide, and the noise of those far out would weigh more than all rows. So it is
+decided first which bins have rows: runs of 1, 2, 4 or 8 bins whose noisy counts add up to more than empty bins reach,
+but for a chance of `FALSE_ALARM` in all runs together. All others count as empty, yet rows may hide there: half of
+what one bin needs to be seen. On each side with rows so many may lie beyond the bin where the outermost run begins,
+at distances from 0 whose tail is that of Pareto's law with index 3/2, cut off at the bound; and so many may lie at 0.
+Where no bin but that of 0 has rows for sure, the clip is the whole of the bounds.
 """
 
 from __future__ import annotations
@@ -116,9 +116,9 @@ class _Histogram:
 
     Args:
         magnitudes: its bins.
-        rows: of each bin; none beyond the outermost bins that were found to have some.
-        found: distances from 0 that these reach to, below and above it; 0 where none has rows for sure [steps].
-        hidden: rows that may lie beyond each.
+        rows: of each bin; none in bins that no run with rows holds.
+        found: distances from 0 that the outermost runs begin at, below and above it; 0 where there is none [steps].
+        hidden: rows that may lie beyond each, and at 0.
     """
 
     magnitudes: ValueMagnitudes
@@ -132,54 +132,65 @@ class _Histogram:
         bins, zero = magnitudes.bins, magnitudes.zero
         place = bins.index((zero, zero))
         most = len(counts)
-        below = outermost(counts[:place][::-1], event, most)
-        above = outermost(counts[place + 1 :], event, most)
-        inside = range(place - below, place + above + 1)
-        rows = tuple(max(0, count) if each in inside else 0 for each, count in enumerate(counts))
-        found = zero - bins[inside[0]][0], bins[inside[-1]][1] - zero
+        below = occupied(counts[:place][::-1], event, most)
+        above = occupied(counts[place + 1 :], event, most)
+        inside = {place - 1 - each for start, run in below for each in range(start, start + run)}
+        inside |= {place + 1 + each for start, run in above for each in range(start, start + run)}
+        inside |= {place} if occupied(counts[place : place + 1], event, most) else set()
+        rows = tuple(count if each in inside else 0 for each, count in enumerate(counts))
+        low = min([place, *(place - 1 - start for start, _ in below)])
+        high = max([place, *(place + 1 + start for start, _ in above)])
+        found = zero - bins[low][0], bins[high][1] - zero
         return cls(magnitudes, rows, found, half_width(event, _confidence(most)) * HIDDEN)
 
     def cuts_above(self) -> list[Fraction]:
         """Return for each bin how many steps all rows lie above its end, together [steps]."""
-        zero, cuts = self.magnitudes.zero, []
-        for _, end in self.magnitudes.bins:
-            seen = sum(
-                count * (low + high - 2 * end)
-                for count, (low, high) in zip(self.rows, self.magnitudes.bins, strict=True)
-                if low > end
-            )
-            cuts.append(
-                Fraction(seen, 2)
-                + self.hidden * _beyond(self.found[1], end - zero, self.magnitudes.lattice.width - zero)
-            )
-        return cuts
+        bins, zero, bound = self.magnitudes.bins, self.magnitudes.zero, self.magnitudes.lattice.width
+        return _cuts(self.rows, bins, [end - zero for _, end in bins], self.found[1], bound - zero, zero, self.hidden)
 
     def cuts_below(self) -> list[Fraction]:
         """Return for each bin how many steps all rows lie below its start, together [steps]."""
-        zero, cuts = self.magnitudes.zero, []
-        for start, _ in self.magnitudes.bins:
-            seen = sum(
-                count * (2 * start - low - high)
-                for count, (low, high) in zip(self.rows, self.magnitudes.bins, strict=True)
-                if high < start
-            )
-            cuts.append(Fraction(seen, 2) + self.hidden * _beyond(self.found[0], zero - start, zero))
-        return cuts
+        zero = self.magnitudes.zero
+        mirrored = [(2 * zero - last, 2 * zero - first) for first, last in self.magnitudes.bins]
+        distances = [zero - first for first, _ in self.magnitudes.bins]
+        return _cuts(self.rows, mirrored, distances, self.found[0], zero, zero, self.hidden)
 
 
-def outermost(counts: Sequence[int], event: CountNoise, most: int) -> int:
-    """Return the number of the outermost bin that begins a run of bins with rows, from 1; 0 where there is none.
+def _cuts(
+    rows: Sequence[int],
+    bins: Sequence[tuple[int, int]],
+    distances: Sequence[int],
+    reach: int,
+    bound: int,
+    zero: int,
+    hidden: Fraction,
+) -> list[Fraction]:
+    """Return how many steps rows lie beyond each end; a negative distance is one on the other side of 0."""
+    cuts = []
+    for distance in distances:
+        end = zero + distance
+        beyond = [(low + high - 2 * end, count) for count, (low, high) in zip(rows, bins, strict=True) if low > end]
+        seen = max(0, sum(twice * count for twice, count in beyond))
+        cuts.append(Fraction(seen, 2) + hidden * (_beyond(reach, distance, bound) + max(0, -distance)))
+    return cuts
+
+
+def occupied(counts: Sequence[int], event: CountNoise, most: int) -> list[tuple[int, int]]:
+    """Return where each run of bins with rows begins, and how long it is; a longer one holds no bin of a shorter one.
 
     Args:
         counts: noisy counts of the bins on one side of 0, outwards.
         event: their noise.
         most: bins on both sides, with that of 0.
     """
-    found = 0
+    found: list[tuple[int, int]] = []
+    taken: set[int] = set()
     for run in RUNS:
-        margin = _margin(event, run, most)
-        starts = (place for place in range(len(counts) - run + 1) if sum(counts[place : place + run]) > margin)
-        found = max([found, *(place + 1 for place in starts)])
+        for start in range(len(counts) - run + 1):
+            places = range(start, start + run)
+            if not taken & set(places) and sum(counts[start : start + run]) > _margin(event, run, most):
+                found.append((start, run))
+                taken |= set(places)
     return found
 
 
@@ -199,7 +210,7 @@ def _beyond(reach: int, end: int, bound: int) -> Fraction:
 
     Formula: 2 reach (sqrt(reach / end) - sqrt(reach / bound)), and reach - end besides where the end is nearer to 0.
     """
-    if reach == 0:
+    if not 0 < reach < bound:
         return Fraction(0)
     tail = 2 * reach * (_root(Fraction(reach, max(end, reach))) - _root(Fraction(reach, bound)))
     return tail + max(0, reach - end)

@@ -89,6 +89,27 @@ def test_a_plan_tells_each_statistic_and_its_interval(shared: Place, typed: Type
     assert "the whole clip" in typed("plan", little, at=shared.workspace).out
 
 
+def test_a_plan_tells_what_a_private_clip_costs_and_intervals_for_some_clips(shared: Place, typed: Typed) -> None:
+    """The whole of the bounds first, then a quarter, a 16th and a 256th of them; the charge is the same for all."""
+    change = "{sum: capital-gain, clip: [0, 20000]}", "{sum: capital-gain, clip: private}"
+    spec = str(statistics(shared, "found", change))
+    plan = typed("plan", spec, "--json", at=shared.workspace).json
+    [clip, *draws] = plan["draws"]
+    assert (clip["key"], clip["cells"], clip["event"]["moves"]) == ("clip:capital-gain/1", 1, [1])
+    assert clip["share"] + sum(draw["share"] for draw in draws) == pytest.approx(1)
+    assert plan["epsilon"] == "0.5"
+    sums = [each for each in plan["statistics"][1]["expected"] if each["statistic"] == "sum_capital-gain"]
+    assert [each.get("if") for each in sums] == [
+        *(None, "clip 1/4 of the bounds", "clip 1/16 of the bounds", "clip 1/256 of the bounds")
+    ]
+    widths = [each["half_width_95"] for each in sums]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] / widths[3] == pytest.approx(99_999 / 512, rel=0.3)
+    printed = typed("plan", spec, at=shared.workspace).out
+    for told in ("clip of capital-gain", "found by a noisy histogram for 5.0% of the charge", "1/256 of the bounds"):
+        assert told in " ".join(printed.split()), printed
+
+
 def test_gaussian_noise_is_planned_at_its_delta(shared: Place, typed: Typed) -> None:
     changes = ("mechanism: laplace", "mechanism: gaussian"), ("delta: 0", "delta: 1e-9")
     plan = typed("plan", str(statistics(shared, "normal", *changes)), "--json", at=shared.workspace).json

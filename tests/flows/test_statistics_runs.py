@@ -28,6 +28,7 @@ from tasks.storage.workspace.run_folder import hold, run_name
 from tasks.storage.workspace.settings import Workspace
 from tasks.verify import verify
 from tests.tasks.verification.forgery import load
+from tests.tasks.verification.test_clip_versions import laplace as private_clips
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables, pure
 
 LARGE = 40 * PICO
@@ -199,3 +200,20 @@ def test_another_clip_is_another_run_of_another_lattice(tmp_path: Path) -> None:
     assert (bills["addends"]["high"], bills["event"]["moves"]) == ("50", [20])
     with place.ledger() as ledger:
         assert sorted(each.status for each in ledger.charges(account="stays-2024")) == ["opened", "published"]
+
+
+@pytest.mark.parametrize("after", [1, 3])
+def test_a_run_with_private_clips_goes_on_with_the_clips_it_found(tmp_path: Path, after: int) -> None:
+    """Two histograms, then three draws from the budget: killed between or after them, it draws none again."""
+    place = Place(tmp_path, private_clips())
+    place.stop(after)
+    before = place.drawn()
+    with place.ledger() as ledger:
+        left = ledger.account("stays-2024").remaining
+    folder = place.run()
+    checked(place, folder)
+    assert place.drawn()[:after] == before
+    replay = json.loads((folder / "record.json").read_bytes())["replay"]
+    assert [each["histogram"] for each in replay["clips"]] == ["clip:age/1", "clip:bill/2.5", "clip:bill/2.5"]
+    with place.ledger() as ledger:
+        assert ledger.account("stays-2024").remaining == left
