@@ -136,9 +136,11 @@ def _drafted(source: Any, codebook: str | Path | None, table: str | None) -> str
         raise Refused([Finding("the call", "codebook", found, "none: this version reads no codebook", remedy)])
     if isinstance(source, str | Path):
         return draft(Path(source), table=table)
-    from sudare.rows import write_head
+    import pyarrow.parquet as pq
+
+    from sudare.rows import schema_of
 
     with TemporaryDirectory(prefix="sudare-draft-") as folder:
         file = Path(folder) / f"{table or 'table'}.parquet"
-        write_head(source, file)
+        pq.write_table(schema_of(source).empty_table(), file)
         return draft(file)
