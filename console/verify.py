@@ -73,10 +73,10 @@ def verify(
     if not report.ok and as_json:
         raise typer.Exit(VerificationFailed.exit_code)
     if not report.ok:
-        raise VerificationFailed(_findings(report))
+        raise VerificationFailed(failures(report))
 
 
-def _findings(report: VerificationReport) -> list[Finding]:
+def failures(report: VerificationReport) -> list[Finding]:
     """Return what is wrong; what could not be checked counts as wrong."""
     skipped = [
         Finding(f"rule {check.rule}", check.name, f"not checked: {reason}", "a check that passes")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sudare.entrance import main, refusal, stranger
 
 if TYPE_CHECKING:
+    from console.errors import VerificationFailed
     from contracts.errors import (
         ContractRefused,
         Finding,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from sudare.release import Release
     from sudare.spec import Spec
     from sudare.table import Table
-    from sudare.verification import Verification, VerificationFailed, verify
+    from sudare.verification import Verification, verify
     from sudare.workspace import Workspace
 
 __all__ = [
@@ -87,8 +88,9 @@ _PLACES: Final = {
     "Workspace": "sudare.workspace",
     "BudgetExceeded": "privacy.ledger.errors",
     "LedgerRefusal": "privacy.ledger.errors",
+    "VerificationFailed": "console.errors",
     "SecondVersion": "flows.periods.publications",
-    **dict.fromkeys(("Verification", "VerificationFailed", "verify"), "sudare.verification"),
+    **dict.fromkeys(("Verification", "verify"), "sudare.verification"),
     **dict.fromkeys(_ERRORS, "contracts.errors"),
 }
 """Where each name is defined."""

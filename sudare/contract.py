@@ -142,9 +142,14 @@ def _drafted(source: Any, codebook: str | Path | None, table: str | None, public
     book = None if codebook is None else Path(codebook)
     if isinstance(source, str | Path):
         return draft_contract(Path(source), book, public_because=public_because, table=table).text
-    from sudare.rows import write_head, write_rows
+    import pyarrow.parquet as pq
+
+    from sudare.rows import schema_of, write_rows
 
     with TemporaryDirectory(prefix="sudare-draft-") as folder:
         file = Path(folder) / f"{table or 'table'}.parquet"
-        (write_head if public_because is None else write_rows)(source, file)
+        if public_because is None:
+            pq.write_table(schema_of(source).empty_table(), file)
+        else:
+            write_rows(source, file)
         return draft_contract(file, book, public_because=public_because).text

@@ -46,16 +46,14 @@ def write_rows(source: Any, file: Path) -> None:
             _guarded(lambda: [writer.write_batch(batch) for batch in batches])
 
 
-def write_head(source: Any, file: Path) -> None:
-    """Write names and types of the columns of a table in memory into a Parquet file without rows.
+def schema_of(source: Any) -> pa.Schema:
+    """Return names and types of the columns of a table in memory.
 
     Raises:
         SourceUnreadable: as `write_rows`.
     Privacy: no row is read; what pandas calls `object` counts as text.
     """
-    schema = _reader(source, whole=False).schema
-    fields = [pa.field(each.name, _plain_type(each.type)) for each in schema]
-    pq.write_table(pa.schema(fields).empty_table(), file)
+    return pa.schema([pa.field(each.name, _plain_type(each.type)) for each in _reader(source, whole=False).schema])
 
 
 def _reader(source: Any, *, whole: bool) -> pa.RecordBatchReader:

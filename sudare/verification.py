@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from contracts.errors import Finding, Refused
+from console.errors import VerificationFailed
 from sudare import html
 from sudare.words import call
 
 if TYPE_CHECKING:
     from tasks.verification.outcomes import VerificationReport
-
-_EXIT: Final = 5
-
-
-class VerificationFailed(Refused):
-    """A published version does not hold what it claims, or some of it could not be checked."""
-
-    exit_code = _EXIT
 
 
 class Verification:
@@ -77,22 +69,13 @@ def verify(path: str | Path, key: str | Path, *, deep: bool = False) -> Verifica
     """
 
     def checked() -> Verification:
+        from console.verify import failures
         from tasks import verify as verification
         from tasks.verification.public_keys import read_public_key
 
         report = verification.verify(Path(path), public_key=read_public_key(Path(key)), deep=deep, auditor=None)
         if not report.ok:
-            raise VerificationFailed(_findings(report))
+            raise VerificationFailed(failures(report))
         return Verification(report)
 
     return call(checked)
-
-
-def _findings(report: VerificationReport) -> list[Finding]:
-    """Return what is wrong; what could not be checked counts as wrong."""
-    skipped = [
-        Finding(f"rule {check.rule}", check.name, f"not checked: {reason}", "a check that passes")
-        for check in report.checks
-        for reason in check.skipped
-    ]
-    return [*report.findings, *skipped]

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sudare
-from sudare.rows import write_head, write_rows
+from sudare.rows import schema_of, write_rows
 
 SECRET = "zebra-4711"
 ROWS = pl.DataFrame(
@@ -120,12 +120,10 @@ def test_what_no_file_could_hold_is_refused_without_a_value(
     assert refused.value.findings[0].remedy
 
 
-def test_the_head_of_a_table_has_names_and_types_and_no_row(tmp_path: Path) -> None:
+def test_the_schema_of_a_table_has_names_and_types_and_no_row() -> None:
     """Objects of pandas count as texts, whatever they are: to find out, rows would be read."""
-    for rows in (ROWS, ROWS.to_pandas(), ROWS.to_arrow(), duckdb.connect().from_arrow(ROWS.to_arrow()), objects(1)):
-        write_head(rows, tmp_path / "head.parquet")
-        head = pq.read_table(tmp_path / "head.parquet")
-        assert head.num_rows == 0
-        assert head.schema.names == ([*ROWS.columns] if len(head.schema) > 1 else ["x"])
-        assert SECRET.encode() not in (tmp_path / "head.parquet").read_bytes()
-    assert str(head.schema.field("x").type) == "string"
+    for rows in (ROWS, ROWS.to_pandas(), ROWS.to_arrow(), duckdb.connect().from_arrow(ROWS.to_arrow())):
+        schema = schema_of(rows)
+        assert schema.names == ROWS.columns
+        assert SECRET not in str(schema)
+    assert str(schema_of(objects(1)).field("x").type) == "string"

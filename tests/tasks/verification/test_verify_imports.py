@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from console.commands import IMPORTED
-from sudare import PACKAGES
+from sudare.entrance import PACKAGES
 from tests.worlds.classifiers import dp_sgd
 from tests.worlds.statistics import pure
 from tests.worlds.synthetic_rows import aim
