@@ -10,73 +10,24 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from contracts.contract.contract import Contract
-from contracts.domains.value_lattices import ValueLattice
-from contracts.message import SEMICOLON, joined, message
-from contracts.reading.scalars import plain_text
-from contracts.release.statistic_forms import QUANTILES, RATIO, SPREADS
-from contracts.release.statistics import NEAR_ZERO, StatisticsTable, statistics_product
+from contracts.message import message
+from contracts.release.statistic_forms import RATIO
+from contracts.release.statistics import NEAR_ZERO
 from privacy.generators.generator import Fitted
-from privacy.statistics.expected_errors import expected_errors
-from privacy.statistics.found_clips import narrowed_plan
 from privacy.statistics.plan import StatisticsPlan, plan_statistics
-from tasks.records.clip_statements import FoundClipStatement, described_clips, read_clips, stated_clips
-from tasks.records.draws.cell_sums import weight_terms
+from tasks.records.clip_statements import FoundClipStatement, read_clips, stated_clips
 from tasks.records.draws.drawn import drawn_files, published_draws, stated_draws
-from tasks.records.draws.drawn import measured as measured_draws
 from tasks.records.files.tidy_tables import DATA, ColumnValues
-from tasks.records.fitted_groups.synthetic_groups import draws, mechanism, samplers, sensitivities, with_fills
-from tasks.records.groups.account import LEDGER
-from tasks.records.groups.contract_terms import UNIT
-from tasks.records.groups.evidence import OUTPUT, in_parts
-from tasks.records.groups.field import NONE, FieldGroup, Run, public
-from tasks.records.groups.noise import NOISE
-from tasks.records.groups.reproducibility import BYTEWISE, REPRODUCIBILITY, line, loss
-from tasks.records.groups.unprotected import UNPROTECTED
-from tasks.records.groups.utility import UTILITY
+from tasks.records.groups.field import NONE, FieldGroup, Run
 from tasks.records.model.record_kinds import DataColumn, ProductWords, ShownFile
 from tasks.records.model.statement import Hash, StatedText, Statement, Tuple
 from tasks.records.model.synthetic_statements import DrawsReplay
 from tasks.records.model.version_statements import RecordTerms
 from tasks.records.outputs import StatisticsTableValues
+from tasks.records.statistics_fields import CHANGED
 from tasks.records.unpublished import Published
 from tasks.records.values import Values
 
-IN_RANKS: Final = message("of any number, in ranks")
-ANY_SIZE: Final = message("of any number")
-RANKS: Final = message(
-    "a quantile p is the smallest value at or below which at least a share p of the rows with a value lie, of values "
-    "clipped and rounded to steps. Its error is one of ranks: how far apart the values at these ranks are depends on "
-    "the data"
-)
-UNBIASED: Final = message(
-    "noisy counts and sums are unbiased. What is published of them is cut to what is possible: no count is negative, "
-    "and no sum where all values are 0 or more. Small cells lie a little high on average for that: add up "
-    "measurements/ for totals. A mean is a ratio of noisy sums within its clip"
-)
-INTERVALS: Final = message(
-    "intervals hold in 95 % of releases, cell by cell, for the noise alone. Where the count of a cell cannot be told "
-    "from 0 (near_zero), the interval of its mean may be the whole clip"
-)
-SPREAD: Final = message(
-    "a variance is that of the rows of a cell: the mean of squared distances from their mean. It is no estimate for "
-    "people beyond them. The standard deviation is its root"
-)
-CLIPPED: Final = message(
-    "values outside the clip count as its ends and values between two steps as the nearer one, so that sums and "
-    "means are those of the clipped values"
-)
-
-WEIGHED: Final = message(
-    "in tables with a survey weight every row counts as often as its weight says, in all statistics. Weights above "
-    "the clip count as its upper end, and all are rounded to steps. Intervals are about the noise alone: they say "
-    "nothing of the sampling that the weights stand for"
-)
-
-_STEPS: Final = (
-    message("statistics computed from the noisy numbers of the table's draws"),
-    message("95 % intervals from the declared noise; of means by Fieller's method, of quantiles by tests of ranks"),
-)
-_SPREAD_STEP: Final = message("95 % intervals of variances by tests of all pairs of a mean and a variance")
 _WORDS: Final = {"sd": "standard deviation"}
 
 
@@ -118,7 +69,7 @@ class StatisticsRecordPart:
 
     def groups(self, groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
         """Return the sections, some of them filled in another way."""
-        changed = {group.name: group for group in _CHANGED}
+        changed = {group.name: group for group in CHANGED}
         return tuple(changed.get(group.name, group) for group in groups)
 
     def columns(self, run: Run) -> set[str]:
@@ -220,148 +171,3 @@ def values_digest(values: ColumnValues) -> str:
         form = "<i8" if np.issubdtype(array.dtype, np.integer) else "u1" if array.dtype == np.bool_ else "<f8"
         digest.update(np.ascontiguousarray(array, dtype=form).tobytes())
     return digest.hexdigest()
-
-
-def tables(run: Run) -> list[dict[str, Any]]:
-    """Describe each table: what it is grouped by, and what is published of which column under which clip."""
-    contract = run.facts.contract
-    return [
-        {
-            "table": table.name,
-            "columns": list(table.by),
-            "steps": [*_STEPS, *([_SPREAD_STEP] if any(each.what in SPREADS for each in table.of) else ())],
-            "statistics": [name for each in table.of for name in each.estimates],
-            "lattices": [
-                {
-                    "column": lattice.column,
-                    "clip": f"[{plain_text(lattice.low)}, {plain_text(lattice.high)}]",
-                    "steps_of": plain_text(lattice.step),
-                    **_resolution(table, lattice, contract),
-                }
-                for lattice in _lattices(run, table)
-            ]
-            or NONE,
-            **_weighed_by(table, contract),
-        }
-        for table in statistics_product(run.facts.spec.product).tables
-    ]
-
-
-def _lattices(run: Run, table: StatisticsTable) -> list[ValueLattice]:
-    """Return the lattices of a table, those of private clips as they were found."""
-    plan, made = run.facts.summarized
-    draws = plan.of_table(table.name) if made.clips else ()
-    found = [made.clips[draw.key].lattice for draw in draws if draw.key in made.clips]
-    by_column: dict[str, ValueLattice] = {lattice.column: lattice for lattice in found}
-    return [by_column.get(lattice.column, lattice) for lattice in table.lattices(run.facts.contract)]
-
-
-def clips(run: Run) -> list[dict[str, Any]] | str:
-    """Describe the clips that the run found."""
-    plan, made = run.facts.summarized
-    return described_clips(statistics_product(run.facts.spec.product).tables, plan, made.clips) or NONE
-
-
-def _narrowed(run: Run) -> StatisticsPlan:
-    """Return the plan with the clips that were found."""
-    plan, made = run.facts.summarized
-    lattices = {key: clip.lattice for key, clip in made.clips.items()}
-    return narrowed_plan(plan, lattices) if lattices else plan
-
-
-def _resolution(table: StatisticsTable, lattice: ValueLattice, contract: Contract) -> dict[str, str]:
-    """Give the length of the intervals in which rows are counted, where quantiles are published."""
-    tree = next((each for each in table.trees(contract) if each.column == lattice.column), None)
-    return {} if tree is None else {"resolution": plain_text(tree.resolution)}
-
-
-def _weighed_by(table: StatisticsTable, contract: Contract) -> dict[str, Any]:
-    """Give the survey weight of a table, where it has one."""
-    return {} if table.survey_weight is None else weight_terms(table.survey_weight.lattice(contract))
-
-
-def mechanism_choice(run: Run) -> dict[str, Any]:
-    """Say who chose the noise."""
-    return {"by": message("the spec: {mechanism}", mechanism=statistics_product(run.facts.spec.product).mechanism)}
-
-
-def row_count_origin(run: Run) -> str:
-    """Say where the number of rows comes from."""
-    return message("the declared domains: one row for each cell of the columns that a table is grouped by")
-
-
-def partitioning(run: Run) -> str:
-    """Say how the files are split."""
-    _, made = run.facts.summarized
-    whole = message(
-        "none: {tables} tables, and {draws} draws in files of their own",
-        tables=len(made.tables),
-        draws=len(made.fitted.draws),
-    )
-    parts = sum(file.role == "part" for file in run.files)
-    return joined([whole, in_parts(parts)], SEMICOLON) if parts else whole
-
-
-def reproducible(run: Run) -> list[dict[str, str]]:
-    """List what a stranger makes again, from what, and how exactly."""
-    _, made = run.facts.summarized
-    lines = [
-        (table.name, message("the noisy numbers of {keys}", keys=joined(table.draws)), BYTEWISE)
-        for table in made.tables
-    ]
-    return [line(*each) for each in [*lines, loss(run)]]
-
-
-def expected_error(run: Run) -> list[dict[str, Any]]:
-    """Give for each statistic the half width of its interval, from the declared noise alone."""
-    plan = _narrowed(run)
-    return [
-        {
-            "table": table.name,
-            "statistic": each.statistic,
-            "rows": IN_RANKS if each.ranks else ANY_SIZE if each.rows is None else each.rows,
-            "half_width_95": f"{each.half_width:.6g}",
-        }
-        for table in statistics_product(run.facts.spec.product).tables
-        for each in expected_errors(table, plan.of_table(table.name))
-    ]
-
-
-def computed_on(run: Run) -> list[dict[str, str]]:
-    """Say of each metric what it was computed on, and what it cost."""
-    drawn = len(run.facts.summarized[1].fitted.draws)
-    told = message("the declared noise of {n} draws; no data", n=drawn)
-    return [{"metric": "expected_error", "computed_on": told, "cost": "none"}]
-
-
-def known_bias(run: Run) -> list[str]:
-    """Say what numbers are known to get wrong, and of quantiles what they are."""
-    tables = statistics_product(run.facts.spec.product).tables
-    ranked = any(each.what == QUANTILES for table in tables for each in table.of)
-    weighed = any(table.survey_weight is not None for table in tables)
-    spread = any(each.what in SPREADS for table in tables for each in table.of)
-    told = {RANKS: ranked, SPREAD: spread, WEIGHED: weighed}
-    return [UNBIASED, CLIPPED, *(words for words, holds in told.items() if holds)]
-
-
-STATISTICS: Final = FieldGroup(
-    "product",
-    "Statistics",
-    (
-        public("tables", "What each table is grouped by, and what it says of which column.", tables),
-        public("measured", "What was drawn, with its noise.", lambda run: measured_draws(run.facts)),
-        public("clips", "The clips that the run found, the draws that they cost, and the rows that they cut.", clips),
-        public("known_bias", "What numbers are known to get wrong.", known_bias),
-        public("intervals", "What the intervals say.", lambda run: INTERVALS),
-    ),
-)
-_CHANGED: Final = (
-    STATISTICS,
-    with_fills(UNIT, sensitivity=sensitivities),
-    with_fills(LEDGER, draws=draws),
-    with_fills(UNPROTECTED, exact_total=lambda run: NONE),
-    with_fills(NOISE, mechanism=mechanism, mechanism_choice=mechanism_choice, samplers=samplers),
-    with_fills(OUTPUT, row_count_origin=row_count_origin, partitioning=partitioning),
-    with_fills(UTILITY, expected_error=expected_error, error_against_noisy=lambda run: NONE, computed_on=computed_on),
-    with_fills(REPRODUCIBILITY, reproducible=reproducible),
-)

@@ -40,7 +40,7 @@ from tasks.records.page.statistics_words import (
     weight_words,
     within_rows,
 )
-from tasks.records.statistics_record import ANY_SIZE, IN_RANKS
+from tasks.records.statistics_fields import ANY_SIZE, IN_RANKS
 from tasks.records.values import Values
 
 KINDS: Final = {
