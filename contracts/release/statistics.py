@@ -11,6 +11,7 @@ from pydantic_core import CoreSchema
 
 from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import Frozen
+from contracts.domains.quantile_choices import CHOICE
 from contracts.domains.value_lattices import ValueLattice, usual_step
 from contracts.domains.value_trees import ValueTree, tree_key, usual_resolution
 from contracts.reading.scalars import (
@@ -56,7 +57,8 @@ class Statistic(Frozen):
 
     Or some quantiles of a column: `{quantiles: [0.1, 0.5, 0.9], of: income, resolution: 100}`. A quantile p is the
     smallest value at or below which at least a share p of the rows lie; `resolution` is the length of the intervals
-    in which rows are counted.
+    in which rows are counted, and `method` says whether quantiles come of these counts alone, or are chosen by the
+    exponential mechanism beside them.
 
     Values outside `clip` count as its ends; where nothing is said the contract's bounds are the clip. `step` is the
     unit in which values are added up, to which they are rounded.
@@ -69,6 +71,7 @@ class Statistic(Frozen):
     over: Statistic | None = None
     quantiles: Annotated[tuple[Bound, ...], BeforeValidator(as_tuple)] = ()
     resolution: Bound | None = None
+    method: Literal["auto", "tree", "exponential"] = "auto"
 
     @model_validator(mode="before")
     @classmethod
@@ -108,8 +111,8 @@ class Statistic(Frozen):
             refuse([Problem("`over:` without a ratio, or a ratio without it", RATIO_FORM)])
         if self.over is not None and (self.over.what != "sum" or self.over.column == self.column):
             refuse([Problem("a ratio of a column to itself, or of no sum", f"{RATIO_FORM} of two columns")])
-        if self.what != QUANTILES and (self.quantiles, self.resolution) != ((), None):
-            refuse([Problem(f"quantiles, or a resolution, with a {self.what}", QUANTILES_FORM)])
+        if self.what != QUANTILES and (self.quantiles, self.resolution, self.method) != ((), None, "auto"):
+            refuse([Problem(f"quantiles, a resolution or a method with a {self.what}", QUANTILES_FORM)])
         if self.what == QUANTILES:
             problems = list(share_problems(self.quantiles))
             if problems:
@@ -265,6 +268,12 @@ class StatisticsTable(Frozen):
         sums = [f"table:{self.name}/{column}" for column in self.columns if column in {term.column for term in terms}]
         trees = [f"table:{self.name}/quantiles/{each.column}" for each in self.of if each.what == QUANTILES]
         return (*sums, *trees) or (f"table:{self.name}",)
+
+    @property
+    def choice_keys(self) -> tuple[str, ...]:
+        """The names of the draws of quantiles that are chosen, or may be."""
+        quantiles = [each for each in self.of if each.what == QUANTILES and each.method != "tree"]
+        return tuple(f"table:{self.name}/{CHOICE}/{each.column}" for each in quantiles)
 
     def draws(self, contract: Contract) -> tuple[tuple[str, ValueLattice | ValueTree | None], ...]:
         """Return what is drawn under each of these names."""

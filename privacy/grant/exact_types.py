@@ -24,9 +24,12 @@ from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.federation.rounds import SiteAnswers
 from privacy.learning.rows import PrivateRows
 from privacy.marginals.cell_sums import PrivateCellSums
+from privacy.marginals.cell_values import PrivateCellValues
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 
-HANDLES: Final = frozenset({PrivateCounts, SparseCounts, PrivateCellSums, PrivateRows, SiteAnswers})
+HANDLES: Final = frozenset(
+    {PrivateCounts, SparseCounts, PrivateCellSums, PrivateCellValues, PrivateRows, SiteAnswers}
+)
 """Only their functions, which a grant alone calls, are taken as they are."""
 SCALARS: Final = frozenset({Fraction, Decimal, int, float, str, bool, NoneType})
 """What has no parts."""

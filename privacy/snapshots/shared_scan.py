@@ -138,6 +138,30 @@ def count_leaves(
     return _spread(numbers, rows, prod(shape) * (leaves + 1)).reshape(-1, leaves + 1)
 
 
+def count_offsets(
+    path: Path, clique: ColumnNames, shape: tuple[int, ...], name: str, *, threads: int
+) -> NDArray[np.int64]:
+    """Count the rows of each cell by their offsets; private, for handles alone.
+
+    Args:
+        path: the snapshot file, with its table `codes`.
+        clique: the columns; none for one cell of all rows.
+        shape: cells along each column.
+        name: the column of offsets: 0 for a missing value, else the offset plus 1.
+        threads: threads that DuckDB may use.
+    Returns:
+        Cells, offsets and rows, int64, shape (lines, 3), ascending.
+    Privacy: exact counts; nothing of them may leave but through a grant.
+    """
+    import duckdb  # as above
+
+    terms = f"{_cell_sql(clique, shape)} AS cell, {_quoted(name)}::BIGINT - 1 AS place, count(*)::BIGINT AS n"
+    query = f"SELECT {terms} FROM codes WHERE {_quoted(name)} > 0 GROUP BY ALL ORDER BY 1, 2"
+    with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
+        found = connection.execute(query).to_arrow_table()
+    return np.stack([np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns], axis=1)
+
+
 def _spread(cells: NDArray[np.int64], values: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Give every cell its value, 0 where no row is."""
     spread = np.zeros(size, dtype=np.int64)

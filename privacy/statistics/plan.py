@@ -11,23 +11,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from math import floor, prod
+from math import floor, isqrt, prod
 from typing import Literal
 
 import numpy as np
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
+from contracts.domains.quantile_choices import QuantileChoices
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon, rho_for
-from privacy.accounting.events import CountNoise
+from privacy.accounting.events import CountNoise, ExponentialMechanism
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event
 from privacy.marginals.uncertainty import variance
+from privacy.statistics.chosen_quantiles import ChosenQuantiles
+from privacy.statistics.quantile_method import CHOICE_SHARE, table_choices
 from privacy.statistics.table_values import NoisyNumbers, table_values
 from privacy.table_plans.split import shares_by_weight
 
@@ -60,25 +63,50 @@ class StatisticsDraw:
 
 
 @dataclass(frozen=True)
+class PlannedChoices:
+    """Quantiles of a column that the release will have chosen.
+
+    Args:
+        key: name of the draw inside the run.
+        table: the table that it is for.
+        clique: columns that rows are grouped by.
+        choices: the column with its lattice, and the quantiles.
+        shape: of the offsets that are chosen.
+        share: share of the release's budget.
+        event: what all choices cost together.
+    """
+
+    key: str
+    table: str
+    clique: Clique
+    choices: QuantileChoices
+    shape: tuple[int, ...]
+    share: Fraction
+    event: ExponentialMechanism
+
+
+@dataclass(frozen=True)
 class StatisticsPlan:
     """All draws of a release, with what they cost together.
 
     Args:
         draws: in the order in which they are drawn.
+        choices: quantiles that are chosen, after these draws.
         epsilon: ε of all draws composed, at `delta` [10⁻¹²], rounded up.
         delta: δ [10⁻¹⁸]; 0 when the guarantee is pure.
         mechanism: the kind of noise of every draw.
     """
 
     draws: tuple[StatisticsDraw, ...]
+    choices: tuple[PlannedChoices, ...]
     epsilon: int
     delta: int
     mechanism: Literal["laplace", "gaussian"]
 
     @property
-    def events(self) -> tuple[CountNoise, ...]:
+    def events(self) -> tuple[CountNoise | ExponentialMechanism, ...]:
         """The events of the draws, in order."""
-        return tuple(draw.event for draw in self.draws)
+        return (*(draw.event for draw in self.draws), *(each.event for each in self.choices))
 
     @property
     def public_total(self) -> None:
@@ -98,11 +126,17 @@ class StatisticsPlan:
     @property
     def numbers(self) -> int:
         """Numbers of all draws together."""
-        return sum(prod(draw.shape) for draw in self.draws)
+        return sum(
+            prod(shape) for shape in [*(draw.shape for draw in self.draws), *(each.shape for each in self.choices)]
+        )
 
     def of_table(self, name: str) -> tuple[StatisticsDraw, ...]:
         """Return the draws of a table, in their order."""
         return tuple(draw for draw in self.draws if draw.table == name)
+
+    def choices_of(self, name: str) -> tuple[PlannedChoices, ...]:
+        """Return what is chosen for a table."""
+        return tuple(each for each in self.choices if each.table == name)
 
 
 def rehearse(product: StatisticsProduct, plan: StatisticsPlan) -> None:
@@ -118,7 +152,11 @@ def rehearse(product: StatisticsProduct, plan: StatisticsPlan) -> None:
             addends = draw.addends
             values = np.zeros(1 if addends is None else (1, addends.parts), dtype=np.int64)
             drawn[None if addends is None else addends.key] = NoisyNumbers(values, draw.event, addends)
-        table_values(table, drawn, np.zeros(1, dtype=np.bool_))
+        chosen = {
+            each.choices.column: ChosenQuantiles(np.zeros((1, each.choices.parts), dtype=np.int64), each.choices)
+            for each in plan.choices_of(table.name)
+        }
+        table_values(table, drawn, np.zeros(1, dtype=np.bool_), chosen=chosen)
 
 
 def plan_statistics(
@@ -138,15 +176,30 @@ def plan_statistics(
     Privacy: reads no data; the composed ε of the events is at most `epsilon`.
     """
     budget = Fraction(epsilon) if product.mechanism == "laplace" else rho_for(Fraction(epsilon), Fraction(delta))
-    wanted = list(_wanted(product, contract))
-    parts = _split(budget, [share for *_, share in wanted])
-    draws = tuple(_planned(product, contract, *each, part) for each, part in zip(wanted, parts, strict=True))
-    events = [draw.event for draw in draws]
+    wanted, chosen = list(_wanted(product, contract)), list(wanted_choices(product, contract))
+    parts = _split(budget, [*(share for *_, share in wanted), *(share for *_, share in chosen)])
+    draws = tuple(_planned(product, contract, *each, part) for each, part in zip(wanted, parts, strict=False))
+    choices = tuple(
+        _planned_choices(product, contract, *each, part)
+        for each, part in zip(chosen, parts[len(wanted) :], strict=True)
+    )
+    events = [*(draw.event for draw in draws), *(each.event for each in choices)]
     spent_delta = delta_down(delta) if product.mechanism == "gaussian" else 0
     spent = (
         loss_up(best_epsilon(events, Fraction(spent_delta, ATTO))[0]) if spent_delta else PureCalculus().cost(events)
     )
-    return StatisticsPlan(draws, spent, spent_delta, product.mechanism)
+    return StatisticsPlan(draws, choices, spent, spent_delta, product.mechanism)
+
+
+def wanted_choices(
+    product: StatisticsProduct, contract: Contract
+) -> Iterator[tuple[StatisticsTable, str, QuantileChoices, Fraction]]:
+    """Yield which quantiles are chosen, each with its key, and with its share of what its tree would get."""
+    shares = shares_by_weight([Fraction(table.weight) for table in product.tables])
+    for table, share in zip(product.tables, shares, strict=True):
+        part = share / len(table.draws(contract)) * CHOICE_SHARE
+        for each in table_choices(table, contract, product.mechanism):
+            yield table, f"table:{table.name}/{each.key_name}", each, part
 
 
 def _wanted(
@@ -156,7 +209,10 @@ def _wanted(
     shares = shares_by_weight([Fraction(table.weight) for table in product.tables])
     for table, share in zip(product.tables, shares, strict=True):
         draws = table.draws(contract)
-        yield from ((table, *each, share / len(draws)) for each in draws)
+        chosen = {each.column for each in table_choices(table, contract, product.mechanism)}
+        for key, addends in draws:
+            both = isinstance(addends, ValueTree) and addends.column in chosen
+            yield table, key, addends, share / len(draws) * (1 - CHOICE_SHARE if both else 1)
 
 
 def _split(budget: Fraction, shares: list[Fraction]) -> list[Fraction]:
@@ -185,3 +241,19 @@ def _planned(
         event = cell_sum_event(noise, addends, adjacency=contract.adjacency, rows_per_unit=rows)
         shape = (*shape, addends.parts)
     return StatisticsDraw(key, table.name, table.by, addends, shape, share, noise, event, variance(event))
+
+
+def _planned_choices(
+    product: StatisticsProduct,
+    contract: Contract,
+    table: StatisticsTable,
+    key: str,
+    choices: QuantileChoices,
+    share: Fraction,
+    part: Fraction,
+) -> PlannedChoices:
+    """Plan a private choice; of a rho it has the bounded range epsilon with epsilon^2 / 8 = rho, rounded down."""
+    units = part * PICO if product.mechanism == "laplace" else isqrt(floor(8 * part * PICO * PICO))
+    shape = (*contract.shape(table.by), choices.parts)
+    event = ExponentialMechanism(Fraction(floor(units), PICO))
+    return PlannedChoices(key, table.name, table.by, choices, shape, share, event)

@@ -6,7 +6,7 @@ Each statistic has a point estimate and the ends of its 95 % interval. In which 
     sum     in steps of the column's lattice; where the clip has one sign, of that sign
     ratio   from 0 on; infinite, or without an upper end, where the lower sum cannot be told from 0
     mean    within the clip; its interval is a Fieller set, and the whole clip where nothing can be told
-    quantile    a value of the column's lattice; of all quantiles of a column at once
+    quantile    a value of the column's lattice; of all quantiles of a column at once; the chosen one where one is
 
 A count of a table with several columns is the average of those that their sums give, and of a tree
 where there are none. `near_zero` marks cells whose
@@ -32,6 +32,7 @@ from contracts.release.statistic_forms import COUNT, QUANTILES
 from contracts.release.statistics import NEAR_ZERO, Statistic, StatisticsTable
 from privacy.accounting.events import CountNoise
 from privacy.marginals.uncertainty import half_width
+from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.estimates import Estimates, estimate_counts, estimate_means, estimate_sums
 from privacy.statistics.noise_quantiles import even_quantile, six_digits_up
 from privacy.statistics.quantiles import estimate_quantiles, tree_count_error, tree_counts
@@ -109,7 +110,11 @@ class NoisyNumbers:
 
 
 def table_values(
-    table: StatisticsTable, drawn: Mapping[str | None, NoisyNumbers], impossible: NDArray[np.bool_]
+    table: StatisticsTable,
+    drawn: Mapping[str | None, NoisyNumbers],
+    impossible: NDArray[np.bool_],
+    *,
+    chosen: Mapping[str, ChosenQuantiles] | None = None,
 ) -> Columns:
     """Return the columns of a table's published file after those that rows are grouped by.
 
@@ -117,6 +122,7 @@ def table_values(
         table: what is published.
         drawn: what was drawn for it, by `Statistic.key`; under None the counts.
         impossible: which cells the contract excludes, in the shape of the cells.
+        chosen: the quantiles that were chosen by the exponential mechanism, by column.
     Returns:
         Columns: for each statistic its estimates and the ends of its intervals; then `near_zero`. Shape of the cells.
     Privacy: post-processing.
@@ -124,7 +130,7 @@ def table_values(
     counts = _counts(list(drawn.values()))
     columns: Columns = {}
     for each in table.of:
-        values = _whole(counts) if each.what == COUNT else _of_columns(each, drawn)
+        values = _whole(counts) if each.what == COUNT else _of_columns(each, drawn, chosen or {})
         empty = _of_nobody(each, drawn.get(each.key))
         for name, array, nobody in zip(each.published, values, empty, strict=True):
             columns[name] = np.where(impossible, np.asarray(nobody, dtype=array.dtype), array)
@@ -159,11 +165,14 @@ def _whole(counts: Estimates) -> tuple[NDArray[np.int64], ...]:
     return tuple(array.astype(np.int64) for array in (value, lower, upper))
 
 
-def _of_columns(statistic: Statistic, drawn: Mapping[str | None, NoisyNumbers]) -> tuple[NDArray[np.float64], ...]:
+def _of_columns(
+    statistic: Statistic, drawn: Mapping[str | None, NoisyNumbers], chosen: Mapping[str, ChosenQuantiles]
+) -> tuple[NDArray[np.float64], ...]:
     """Return estimates and ends; of sums in steps of the lattice, the ends outwards."""
     own = drawn[statistic.key]
     if statistic.what == QUANTILES:
-        found = own.quantiles(statistic.quantiles)
+        found, better = own.quantiles(statistic.quantiles), chosen.get(str(statistic.column))
+        found = found if better is None else better.placed(found, statistic.quantiles)
         return tuple(array for each in found for array in (each.values, each.lower, each.upper))
     if statistic.over is not None:
         ratios = estimate_ratios(own.noisy_sums, drawn[statistic.over.column].noisy_sums, confidence=CONFIDENCE)

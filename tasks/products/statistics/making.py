@@ -13,8 +13,11 @@ from privacy.generators.generator import Fitted
 from privacy.grant.measurement import CellSumMeasurement, Measurement
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.quantile_choice import QuantileChoiceQuery, QuantileMeasurement
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.snapshots.snapshot_sums import SnapshotSums
+from privacy.snapshots.snapshot_values import SnapshotValues
+from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.plan import StatisticsPlan
 from privacy.statistics.table_values import NoisyNumbers, table_values
 from tasks.products.product_kind import Making, MakingStep
@@ -26,7 +29,7 @@ from tasks.records.outputs import ReleasedStatistics, StatisticsTableValues
 from tasks.storage.progress import step
 
 logger = logging.getLogger(__name__)
-Drawn = Measurement | CellSumMeasurement
+Drawn = Measurement | CellSumMeasurement | QuantileMeasurement
 
 
 def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
@@ -45,7 +48,12 @@ def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
                     drawn.append(making.grant.draw(query, key=draw.key))
                 else:
                     drawn.append(making.grant.draw(CellSumQuery(next(handles), draw.noise), key=draw.key))
-                bar.advance(len(drawn) / len(plan.draws))
+                bar.advance(len(drawn) / len(plan.events))
+        values = SnapshotValues(making.table, making.contract)
+        for each in plan.choices:
+            choice = QuantileChoiceQuery(values.values(each.clique, each.choices), each.event.epsilon)
+            drawn.append(making.grant.draw(choice, key=each.key))
+            bar.advance(len(drawn) / len(plan.events))
     logger.info("measured %d draws of %d numbers", len(drawn), plan.numbers)
     return tuple(drawn)
 
@@ -69,8 +77,11 @@ def released_tables(
             )
             for draw in draws
         }
-        values = table_values(table, found, contract.impossible(table.by))
-        made.append(StatisticsTableValues(table.name, table.by, values, tuple(draw.key for draw in draws)))
+        choices = plan.choices_of(table.name)
+        chosen = {each.choices.column: ChosenQuantiles(numbers[each.key].values, each.choices) for each in choices}
+        values = table_values(table, found, contract.impossible(table.by), chosen=chosen)
+        keys = *(draw.key for draw in draws), *(each.key for each in choices)
+        made.append(StatisticsTableValues(table.name, table.by, values, keys))
     return tuple(made)
 
 

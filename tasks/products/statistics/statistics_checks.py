@@ -21,10 +21,12 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding, SudareError
 from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from contracts.release.statistics_rules import statistics_problems
-from privacy.accounting.events import CountNoise, DiscreteGaussian, PrivacyEvent
-from privacy.statistics.plan import plan_statistics
+from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism, PrivacyEvent
+from privacy.statistics.chosen_quantiles import ChosenQuantiles
+from privacy.statistics.plan import plan_statistics, wanted_choices
 from privacy.statistics.table_values import Columns, NoisyNumbers, table_values
 from tasks.records.draws.cell_sums import CellSumDraw
+from tasks.records.draws.quantile_choices import QuantileDraw
 from tasks.records.model.version_statements import FittedDraw, Manifest
 from tasks.records.statistics_record import StatisticsRecord, StatisticsReplay, values_digest
 from tasks.records.strict_json import printable, shown
@@ -170,10 +172,11 @@ class StatisticsChecks:
         findings: list[Finding] = []
         for table, stated in zip(self.meaning.product.tables, replay.tables, strict=True):
             numbers = self._numbers(stated.draws, drawn.noisy)
-            if numbers is None:
+            chosen = self._chosen(stated.draws, drawn.noisy)
+            if numbers is None or chosen is None:
                 files.skipped.append(f"{printable(stated.data)}: not all that was drawn for it can be read")
                 continue
-            expected = table_values(table, numbers, self.meaning.contract.impossible(table.by))
+            expected = table_values(table, numbers, self.meaning.contract.impossible(table.by), chosen=chosen)
             pairs = [(f"{self._where}, sha256 of {stated.name}", stated.sha256, values_digest(expected))]
             findings += differences(pairs, where=self._where, allowed="the digest of the numbers that follow")
             findings += self._check_files_of(table, stated.data, expected, files)
@@ -198,7 +201,7 @@ class StatisticsChecks:
         """Return what was drawn for a table, by `Statistic.key`; None where some of it cannot be read."""
         found: dict[str | None, NoisyNumbers] = {}
         for draw, event in zip(self._record.replay.draws, self.events, strict=True):
-            if draw.key not in keys:
+            if draw.key not in keys or isinstance(draw, QuantileDraw):
                 continue
             if draw.key not in noisy:
                 return None
@@ -206,6 +209,15 @@ class StatisticsChecks:
             numbers = NoisyNumbers(noisy[draw.key], event, addends)  # type: ignore[arg-type]
             found[None if addends is None else addends.key] = numbers
         return found
+
+    def _chosen(
+        self, keys: tuple[str, ...], noisy: Mapping[str, NDArray[np.int64]]
+    ) -> dict[str, ChosenQuantiles] | None:
+        """Return what was chosen for a table, by column; None where some of it cannot be read."""
+        own = [draw for draw in self._record.replay.draws if isinstance(draw, QuantileDraw) and draw.key in keys]
+        if any(draw.key not in noisy for draw in own):
+            return None
+        return {draw.choices.column: ChosenQuantiles(noisy[draw.key], draw.choices.choices) for draw in own}
 
     def _check_files_of(
         self, table: StatisticsTable, name: str, expected: Columns, files: OpenFiles
@@ -247,11 +259,15 @@ def read_statistics(replay: StatisticsReplay, *, where: str) -> tuple[Statistics
 
 def _check_tables(replay: StatisticsReplay, meaning: StatisticsMeaning, where: str) -> list[Finding]:
     """Check that each table of the product has its draws, its file and its columns; and no draw is of no table."""
-    wanted, keys = [], []
-    for table in meaning.product.tables:
+    wanted, product = [], meaning.product
+    keys: list[tuple[str, list[str], Any]] = []
+    chosen = [(table, key, each) for table, key, each, _ in wanted_choices(product, meaning.contract)]
+    for table in product.tables:
         draws = table.draws(meaning.contract)
-        wanted.append((table.name, list(table.by), [key for key, _ in draws], f"data/{table.name}.parquet"))
+        own = [*(key for key, _ in draws), *(key for other, key, _ in chosen if other is table)]
+        wanted.append((table.name, list(table.by), own, f"data/{table.name}.parquet"))
         keys += [(key, list(table.by), each) for key, each in draws]
+    keys += [(key, list(table.by), each) for table, key, each in chosen]
     found = [(table.name, list(table.columns), list(table.draws), table.data) for table in replay.tables]
     drawn = [(draw.key, list(draw.clique), _amounts(draw)) for draw in replay.draws]
     expected = [(key, by, None if each is None else each.to_json()) for key, by, each in keys]
@@ -270,6 +286,8 @@ def _in_pairs(at: str, found: list[Any], expected: list[Any]) -> list[tuple[str,
 
 
 def _amounts(draw: FittedDraw) -> dict[str, Any] | None:
+    if isinstance(draw, QuantileDraw):
+        return {**draw.choices.model_dump(), "quantiles": list(draw.choices.quantiles)}
     return draw.addends.model_dump(exclude_none=True) if isinstance(draw, CellSumDraw) else None
 
 
@@ -285,7 +303,7 @@ def _check_noise(replay: StatisticsReplay, meaning: StatisticsMeaning, where: st
             OTHER,
         )
         for place, draw in enumerate(replay.draws)
-        if draw.event.get("kind") != kind
+        if draw.event.get("kind") != kind and not isinstance(draw, QuantileDraw)
     ]
 
 
@@ -312,11 +330,13 @@ def _check_shares(
     ]
 
 
-def _alike(drawn: PrivacyEvent, planned: CountNoise) -> bool:
+def _alike(drawn: PrivacyEvent, planned: PrivacyEvent) -> bool:
     """Compare two events; of Gaussian noise up to what machines may differ by in its calibration."""
     if isinstance(drawn, DiscreteGaussian) and isinstance(planned, DiscreteGaussian):
         near = abs(drawn.sigma_squared - planned.sigma_squared) <= _MACHINES * planned.sigma_squared
         return near and drawn.moves == planned.moves
+    if isinstance(drawn, ExponentialMechanism) and isinstance(planned, ExponentialMechanism):
+        return abs(drawn.epsilon - planned.epsilon) <= _MACHINES * planned.epsilon
     return drawn == planned
 
 

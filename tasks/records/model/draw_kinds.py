@@ -44,6 +44,10 @@ BUILT_IN: Final = {
         form="tasks.records.draws.cell_sums:CellSumForm",
         checks="tasks.verification.draws.cell_sum_draws:CellSumChecks",
     ),
+    "quantile_choice": DrawParts(
+        form="tasks.records.draws.quantile_choices:QuantileChoiceForm",
+        checks="tasks.verification.draws.quantile_choice_draws:QuantileChoiceChecks",
+    ),
     "training": DrawParts(
         form="tasks.records.draws.training:TrainingForm",
         checks="tasks.verification.draws.training_draws:TrainingChecks",
