@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from benchmarks._statistics_data import Measured
 
 SCRIPTS: Final = Path(__file__).parent / "peers"
-MODES: Final = ("three", "alone-q10", "alone-q50", "alone-q90")
+MODES: Final = ("three", "alone-q50")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Peer:
     ways: tuple[str, ...] = ("",)
 
 
-PEERS: Final = (Peer("OpenDP", "opendp", 200, (" fine", " even")), Peer("PipelineDP", "pipelinedp", 100))
+PEERS: Final = (Peer("OpenDP", "opendp", 60, (" fine", " even")), Peer("PipelineDP", "pipelinedp", 60))
 
 
 @dataclass(frozen=True)

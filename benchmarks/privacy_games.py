@@ -46,6 +46,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "cell_sums": (
         *("cell_sums", "cell_sums_rows", "cell_sums_replace_one", "cell_sums_gaussian", "cell_sums_middle"),
     ),
+    "quantiles": ("quantile_median", "quantile_replace_one", "quantile_tree"),
     "noise": (
         *("choice", "sparse", "several_tables", "laplace", "laplace_replace_one", "laplace_three_rows"),
         *("gaussian", "gaussian_replace_one", "minimum_frequency"),

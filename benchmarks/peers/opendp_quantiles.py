@@ -1,11 +1,13 @@
 """OpenDP's Polars queries: `dp.quantile` of declared candidates in one context, keys declared, exponential noise.
 
-The query splits epsilon evenly over the quantiles. OpenDP asks for candidates: `fine` has each whole number of the
-clip, `even` 1,025 or so at even distances, as a tree of our usual resolution has leaves; the better one counts.
+The query splits epsilon evenly over the quantiles. OpenDP asks for candidates: `even` has 1,025 or so at even
+distances, as a tree of our usual resolution has leaves; `fine` the multiples of the largest power of ten that leaves
+as many, which most values are. The better one counts. (All whole numbers took over ten seconds a repeat.)
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,8 +37,10 @@ def connect(table: Grouped) -> Ask:
         )
         asked, _, how = mode.partition(" ")
         shares = repeated_query.SHARES[asked]
-        step = 1 if how == "fine" else -(-(table.high - table.low) // EVEN)
-        candidates = sorted({*range(table.low, table.high, step), table.high})
+        width = table.high - table.low
+        power = 10 ** max(0, math.floor(math.log10(width / EVEN) + 0.5))
+        start, step = (-(-table.low // power) * power, power) if how == "fine" else (table.low, -(-width // EVEN))
+        candidates = sorted({table.low, *range(start, table.high, step), table.high})
         value: Any = pl.col("value")
         wanted = [value.dp.quantile(share, candidates).alias(name) for name, share in shares.items()]
         query = context.query().group_by("region", "sex").agg(wanted)

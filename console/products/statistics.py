@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil, prod
 from typing import Any, Final
 
@@ -11,9 +12,11 @@ from console.products.fitted import BASE_MEGABYTES, BASE_SECONDS
 from console.render import table
 from contracts.domains.value_trees import ValueTree
 from contracts.release.spec import ReleaseSpec
+from contracts.release.statistic_forms import QUANTILES
 from contracts.release.statistics import StatisticsProduct, statistics_product
 from privacy.statistics.expected_errors import ExpectedError, expected_errors
-from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
+from privacy.statistics.plan import PlannedChoices, StatisticsDraw, StatisticsPlan
+from privacy.statistics.quantile_method import MOST_CHOICES
 
 _BYTES_PER_NUMBER: Final = 120
 _SECONDS_PER_NUMBER: Final = 2e-6
@@ -29,6 +32,8 @@ class StatisticsProductView:
         return {
             "mechanism": plan.mechanism,
             "draws": [_draw_object(draw) for draw in plan.draws],
+            "choices": [_choice_object(each) for each in plan.choices],
+            "methods": [*_methods(spec, plan)],
             "statistics": [
                 {
                     "table": each.name,
@@ -61,6 +66,8 @@ class StatisticsProductView:
                 first = (named, f"{each['cells']:,}", f"{each['share']:.1%}") if place == 0 else ("", "", "")
                 rows.append((first[0], error["statistic"], _of_rows(error), first[1], first[2], _within(error)))
         console.print(table(("table", "statistic", "in a cell of", *_NUMBERS), rows, numbers=_NUMBERS))
+        for each in payload["methods"]:
+            console.print(f"{each['table']}: {each['words']}")
 
     def print_version(self, console: Console, replay: dict[str, Any]) -> None:
         """Print the tables: what each tells, and its files."""
@@ -98,6 +105,36 @@ def _draw_object(draw: StatisticsDraw) -> dict[str, Any]:
         "event": draw.event.to_json(),
         "sparse": None,
     }
+
+
+def _choice_object(choice: PlannedChoices) -> dict[str, Any]:
+    """Return what is chosen: quantiles of which column, and what they cost."""
+    return {
+        "key": choice.key,
+        "columns": list(choice.clique),
+        "cells": prod(choice.shape[:-1]),
+        "share": float(choice.share),
+        "of": choice.choices.to_json(),
+        "event": choice.event.to_json(),
+    }
+
+
+def _methods(spec: ReleaseSpec, plan: StatisticsPlan) -> Iterator[dict[str, str]]:
+    """Say by which method the quantiles of each table are drawn, and why."""
+    for draw in plan.draws:
+        if not isinstance(draw.addends, ValueTree):
+            continue
+        [product] = [each for each in statistics_product(spec.product).tables if each.name == draw.table]
+        column = draw.addends.column
+        [own] = [each for each in product.of if each.what == QUANTILES and each.column == column]
+        chosen = any(each.choices.column == column for each in plan.choices_of(draw.table))
+        why = "as the spec says"
+        if own.method == "auto":
+            why = "the lesser expected error"
+            if len(own.quantiles) * _cells(draw) > MOST_CHOICES:
+                why = f"more than {MOST_CHOICES:,} choices would take long"
+        how = "chosen by the exponential mechanism, intervals by a tree of counts" if chosen else "a tree of counts"
+        yield {"table": draw.table, "words": f"quantiles of {column}: {how} ({why})"}
 
 
 def _cells(draw: StatisticsDraw) -> int:

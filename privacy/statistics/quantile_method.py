@@ -65,8 +65,8 @@ def quantile_method(
         mechanism: the product's noise.
     """
     choices = choices_of(statistic, tree)
-    tree_error = _tree_error(tree, choices, mechanism, contract.adjacency)
-    choice_error = _choice_error(choices, mechanism, contract.adjacency)
+    tree_error = tree_rank_error(tree, choices, mechanism, contract.adjacency)
+    choice_error = choice_rank_error(choices, mechanism, contract.adjacency)
     many = cells * choices.parts > MOST_CHOICES
     better: Literal["tree", "exponential"] = "exponential" if choice_error < tree_error and not many else "tree"
     return QuantileMethod(better if statistic.method == "auto" else statistic.method, tree_error, choice_error, many)
@@ -87,7 +87,7 @@ def table_choices(table: StatisticsTable, contract: Contract, mechanism: Mechani
     return tuple(found)
 
 
-def _tree_error(tree: ValueTree, choices: QuantileChoices, mechanism: Mechanism, adjacency: Adjacency) -> float:
+def tree_rank_error(tree: ValueTree, choices: QuantileChoices, mechanism: Mechanism, adjacency: Adjacency) -> float:
     """Return the root of the mean variance of ranks, of a tree for an epsilon of 1, or a rho of 1/2."""
     moves = tree.levels * (2 if adjacency == "replace_one" else 1)
     variance = 2 * moves**2 if mechanism == "laplace" else moves
@@ -95,7 +95,7 @@ def _tree_error(tree: ValueTree, choices: QuantileChoices, mechanism: Mechanism,
     return sqrt(variance * sum(squares) / len(squares))
 
 
-def _choice_error(choices: QuantileChoices, mechanism: Mechanism, adjacency: Adjacency) -> float:
+def choice_rank_error(choices: QuantileChoices, mechanism: Mechanism, adjacency: Adjacency) -> float:
     """Return the same of choices; a rho is that of an epsilon-bounded range, epsilon^2 / 8."""
     epsilon = float(CHOICE_SHARE) if mechanism == "laplace" else 2 * sqrt(float(CHOICE_SHARE))
     base = epsilon / (float(choices.loss_factor) * (2 if adjacency == "replace_one" else 1))

@@ -1,9 +1,8 @@
 """The candidates of a quantile in runs of equal distance: between two neighbouring values of a cell, and at each one.
 
 The work is in the number of different values of a cell, never in the width of the lattice. How candidates weigh is
-public: a multiple of each power of ten in `scales`, counted in steps from 0, weighs as much more as this power, and
-both ends of the clip weigh as a multiple of all. People round, so that many rows have round values, and round
-numbers are easier to read where the rows do not decide.
+public: a multiple of each power of ten in `scales`, counted in steps from 0, weighs as much more as this power.
+People round, so that many rows have round values.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ def candidate(choices: QuantileChoices, first: int, last: int, drawn: int) -> in
         if drawn < weight:
             return start + drawn // scale * scale
         drawn -= weight
-    return 0 if first == 0 and drawn < _missing(choices, 0) else choices.lattice.width
+    raise ValueError(f"{drawn} more than the run from {first} to {last} weighs")
 
 
 def _weights(choices: QuantileChoices, first: Whole, last: Whole) -> Whole:
@@ -88,11 +87,4 @@ def _weights(choices: QuantileChoices, first: Whole, last: Whole) -> Whole:
     found = np.zeros(first.shape, dtype=np.int64)
     for scale in choices.scales:
         found += scale * ((last + origin) // scale - (first + origin - 1) // scale)
-    for end in (0, choices.lattice.width):
-        found[(first <= end) & (end <= last)] += _missing(choices, end)
     return found
-
-
-def _missing(choices: QuantileChoices, end: int) -> int:
-    """Return what an end of the clip lacks of the weight of a multiple of all powers."""
-    return sum(scale for scale in choices.scales if (end + choices.origin) % scale)
