@@ -6,9 +6,9 @@ The median, 0.1 and 0.9 of three columns: asked for together, and the median alo
 the same rows, keys, bounds and epsilon; the unit is one row, added or removed. Peers and repeats are in each row.
 The error is the root mean square over cells and repeats, against the exact quantile of the clipped values; beside it
 stands that of the rank, by which the values of so many rows would have to be moved. Ours pays for 95 % intervals and
-counts from the same epsilon, which no peer gives. OpenDP is asked twice, with about 1,024 candidates at even distances
-and with round ones (each hour, each 100 USD); the best of all is chosen row by row. SmartNoise SQL 1.0.10 has no
-quantiles.
+counts from the same epsilon, which no peer gives, by the method that `auto` takes. OpenDP is asked twice, with about
+1,024 candidates at even distances and with round ones (each hour, each 100 USD); the best of all is chosen row by
+row. SmartNoise SQL 1.0.10 has no quantiles.
 
 A row holds where our error is no larger than the best peer's, up to three standard errors of their ratio.
 """
@@ -41,7 +41,7 @@ from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes
 from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.estimates import Estimates
-from privacy.statistics.quantile_method import CHOICE_SHARE
+from privacy.statistics.quantile_method import CHOICE_SHARE, choice_rank_error, tree_rank_error
 from privacy.statistics.quantiles import estimate_quantiles
 
 EPSILONS: Final = ("0.1", "1")
@@ -73,7 +73,7 @@ def main() -> None:
 def ours_repeated(table: Measured, names: tuple[str, ...], epsilon: str, method: str) -> dict[str, Estimates]:
     """Release the quantiles many times; shape (repeats, cells) each, by name."""
     lattice = ValueLattice("value", Decimal(table.low), Decimal(table.high), Decimal(1), counts_missing=False)
-    tree, shares = ValueTree(lattice, usual_resolution(lattice)), tuple(SHARES[name] for name in names)
+    tree, shares = ValueTree(lattice, usual_resolution(lattice)), _shares(names)
     share = CHOICE_SHARE if method == "exponential" else Fraction(0)
     noise, relation = SampledNoise(SecureBytes()), {"adjacency": "add_remove", "rows_per_unit": 1}
     event = cell_sum_event(LaplaceNoise(Fraction(epsilon) * (1 - share)), tree, **relation)  # type: ignore[arg-type]
@@ -116,6 +116,18 @@ def rank_errors(table: Measured, noisy: Floats, share: Decimal) -> Floats:
     return found
 
 
+def taken(table: Measured, names: tuple[str, ...]) -> str:
+    """Return the method that `auto` takes."""
+    lattice = ValueLattice("value", Decimal(table.low), Decimal(table.high), Decimal(1), counts_missing=False)
+    tree, choices = ValueTree(lattice, usual_resolution(lattice)), QuantileChoices(lattice, _shares(names))
+    by_tree = tree_rank_error(tree, choices, "laplace", "add_remove")
+    return "tree" if by_tree <= choice_rank_error(choices, "laplace", "add_remove") else "exponential"
+
+
+def _shares(names: tuple[str, ...]) -> tuple[Decimal, ...]:
+    return tuple(SHARES[name] for name in names)
+
+
 def _exact(table: Measured, share: Decimal) -> Floats:
     values = [each[int(np.ceil(float(share) * len(each) - 1e-9)) - 1] for each in cell_values(table)]
     return np.array(values, dtype=np.float64)
@@ -136,7 +148,8 @@ def _row(
     theirs = {peer: values for asked in found for peer, values in asked.of(mode, epsilon, name).items()}
     errors: dict[str, Error] = {peer: _error(values, exact) for peer, values in theirs.items()}
     best = min(errors, key=lambda peer: errors[peer].size)
-    mine = own["exponential"]
+    method = taken(table, MODES[mode])
+    mine = own[method]
     comparison: dict[str, Setting]
     if errors[best].size == 0:
         same = mine.size == 0
@@ -145,22 +158,21 @@ def _row(
         comparison = {"ratio": 0.0, "verdict": "smaller"}
     else:
         comparison = _comparison(mine, errors[best], None)
-    ranks = {peer: _root(rank_errors(table, values, share)) for peer, values in theirs.items()}
-    ranks |= {
-        f"Sudare, {method}": _root(rank_errors(table, each[name].values, share)) for method, each in ours.items()
-    }
-    covered = {
-        method: float(np.mean((each[name].lower <= exact) & (exact <= each[name].upper)))
-        for method, each in ours.items()
-    }
-    lengths = {method: float(np.median(each[name].upper - each[name].lower)) for method, each in ours.items()}
+    ranks: dict[str, Setting] = {peer: _root(rank_errors(table, values, share)) for peer, values in theirs.items()}
+    covered: dict[str, Setting] = {}
+    lengths: dict[str, Setting] = {}
+    for each, estimates in ours.items():
+        found_here = estimates[name]
+        ranks[f"Sudare, {each}"] = _root(rank_errors(table, found_here.values, share))
+        covered[each] = float(np.mean((found_here.lower <= exact) & (exact <= found_here.upper)))
+        lengths[each] = float(np.median(found_here.upper - found_here.lower))
     settings = machine("numpy") | {"rows": len(table.values), "cells": len(table.cells), "low": table.low}
     settings |= {"high": table.high, "epsilon": float(epsilon), "adjacency": "add_remove", "repeats": REPEATS}
     settings |= {"peers": {asked.peer.name: dict(asked.report["versions"]) for asked in found}}
     settings |= {"peers_repeats": {asked.peer.name: len(next(iter(asked.noisy.values()))) for asked in found}}
     settings |= comparison | {"peers_rmse": {peer: _written(error.size) for peer, error in errors.items()}}
-    settings |= {"tree_rmse": _written(own["tree"].size), "rank_rmse": ranks}
-    settings |= {"coverage": covered, "median_interval": lengths}
+    settings |= {"method": method, "rmse_by_method": {each: _written(error.size) for each, error in own.items()}}
+    settings |= {"rank_rmse": ranks, "coverage": covered, "median_interval": lengths}
     least, holds = errors[best].size, comparison["verdict"] != "larger"
     what = f"{table.name}, epsilon {epsilon}: RMSE of {name} {TITLES[mode]}"
     return Row(what, mine.size, table.unit, least, holds, peer=f"{best}: {least:.4g}", settings=settings)

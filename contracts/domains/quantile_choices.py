@@ -12,7 +12,7 @@ at an end of such a range count as outside: at its upper end d = max(0, L - p N)
 One row moves L - p N and U - p N by p or by 1 - p. So no distance moves by more than m = max(p, 1 - p), and no two
 by more than 2 m against each other; of a row outside of the range all move alike, by at most p where the row lies
 above, and by 1 - p where it lies below. Each rate is c / (2 m): alone, each quantile has a loss of c. All together
-lose `loss_factor` times c for one row: the most, over the places where it can lie (docs/derivations.md, section 23).
+lose `loss_factor` times c for one row: the most, over the places where it can lie (docs/derivations.md, section 2).
 """
 
 from __future__ import annotations
