@@ -51,6 +51,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "weighted_sums": ("weighted_sums", "weighted_sums_replace_one", "weighted_counts"),
     "private_clips": ("clip_histogram", "private_clip"),
     "keys": ("keys", "keys_one"),
+    "quantiles": ("quantile_median", "quantile_replace_one", "quantile_tree"),
     "noise": (
         *("choice", "sparse", "several_tables", "laplace", "laplace_replace_one", "laplace_three_rows"),
         *("gaussian", "gaussian_replace_one", "minimum_frequency"),

@@ -25,6 +25,13 @@ from typing import Any
 
 import numpy as np
 
+SHARES = {
+    "alone-q10": {"q10": 0.1},
+    "alone-q50": {"q50": 0.5},
+    "alone-q90": {"q90": 0.9},
+    "three": {"q10": 0.1, "q50": 0.5, "q90": 0.9},
+}
+"""The quantiles that a mode of the benchmark of quantiles asks for."""
 Cell = tuple[str, str]
 Noisy = dict[str, Any]
 """Statistic -> float64, shape (repeats, cells)."""

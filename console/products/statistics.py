@@ -9,7 +9,9 @@ from rich.console import Console
 
 from console.products.fitted import BASE_MEGABYTES, BASE_SECONDS
 from console.products.statistics_charges import (
+    choice_object,
     clip_words,
+    quantile_methods,
     selection_object,
     selection_words,
     weight_words,
@@ -41,6 +43,8 @@ class StatisticsProductView:
             "mechanism": plan.mechanism,
             "draws": [_draw_object(draw) for draw in (*plan.clips, *plan.draws)],
             "selections": [selection_object(each) for each in plan.selections],
+            "choices": [choice_object(each) for each in plan.choices],
+            "methods": [*quantile_methods(spec, plan)],
             "statistics": [
                 {
                     "table": each.name,
@@ -81,6 +85,8 @@ class StatisticsProductView:
         for each in payload["statistics"]:
             if "survey_weight" in each:
                 console.print(weight_words(each))
+        for each in payload["methods"]:
+            console.print(f"{each['table']}: {each['words']}")
 
     def print_version(self, console: Console, replay: dict[str, Any]) -> None:
         """Print the tables: what each tells, and its files."""

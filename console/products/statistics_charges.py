@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any
 
+from contracts.domains.value_trees import ValueTree
 from contracts.reading.scalars import plain_text
+from contracts.release.spec import ReleaseSpec
+from contracts.release.statistic_forms import QUANTILES
+from contracts.release.statistics import statistics_product
 from privacy.accounting.amounts import atto_to_text
 from privacy.accounting.keep_chances import ONE, keep_chances
 from privacy.accounting.key_selection import failures
+from privacy.statistics.choices import PlannedChoices
 from privacy.statistics.expected_errors import clip_costs
-from privacy.statistics.plan import StatisticsDraw
+from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
+from privacy.statistics.quantile_method import MOST_CHOICES, may_choose
 from privacy.statistics.selections import PlannedSelection
 
 
@@ -71,3 +78,35 @@ def weight_words(table: dict[str, Any]) -> str:
 
 def _digits(width: float) -> str:
     return f"{width:,.0f}" if width >= 1000 else f"{width:.4g}"
+
+
+def choice_object(choice: PlannedChoices) -> dict[str, Any]:
+    """Return what is chosen: quantiles of which column, and what they cost."""
+    return {
+        "key": choice.key,
+        "columns": list(choice.clique),
+        "cells": prod(choice.shape[:-1]),
+        "share": float(choice.share),
+        "of": choice.choices.to_json(),
+        "event": choice.event.to_json(),
+    }
+
+
+def quantile_methods(spec: ReleaseSpec, plan: StatisticsPlan) -> Iterator[dict[str, str]]:
+    """Say by which method the quantiles of each table are drawn, and why."""
+    for draw in plan.draws:
+        if not isinstance(draw.addends, ValueTree):
+            continue
+        [product] = [each for each in statistics_product(spec.product).tables if each.name == draw.table]
+        column = draw.addends.column
+        [own] = [each for each in product.of if each.what == QUANTILES and each.column == column]
+        chosen = any(each.choices.column == column for each in plan.choices_of(draw.table))
+        why = "as the spec says"
+        if not may_choose(product):
+            why = "rows are weighed, or keys are selected"
+        elif own.method == "auto":
+            why = "the lesser expected error"
+            if len(own.quantiles) * prod(draw.shape[:-1]) > MOST_CHOICES:
+                why = f"more than {MOST_CHOICES:,} choices would take long"
+        how = "chosen by the exponential mechanism, intervals by a tree of counts" if chosen else "a tree of counts"
+        yield {"table": draw.table, "words": f"quantiles of {column}: {how} ({why})"}

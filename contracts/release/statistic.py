@@ -51,7 +51,8 @@ class Statistic(Frozen):
     Or `{variance: income}`, the mean of squared distances from the mean of the rows, and its root `{sd: income}`. Or
     some quantiles of a column: `{quantiles: [0.1, 0.5, 0.9], of: income, resolution: 100}`. A quantile p is the
     smallest value at or below which at least a share p of the rows lie; `resolution` is the length of the intervals
-    in which rows are counted.
+    in which rows are counted, and `method` says whether quantiles come of these counts alone, or are chosen by the
+    exponential mechanism beside them.
 
     Values outside `clip` count as its ends; where nothing is said the contract's bounds are the clip. With `private`
     the run finds a clip within them by a charged draw. `step` is the unit in which values are added up, to which they
@@ -65,6 +66,7 @@ class Statistic(Frozen):
     over: Statistic | None = None
     quantiles: Annotated[tuple[Bound, ...], BeforeValidator(as_tuple)] = ()
     resolution: Bound | None = None
+    method: Literal["auto", "tree", "exponential"] = "auto"
 
     @model_validator(mode="before")
     @classmethod
@@ -104,8 +106,8 @@ class Statistic(Frozen):
             refuse([Problem("`over:` without a ratio, or a ratio without it", RATIO_FORM)])
         if self.over is not None and (self.over.what != "sum" or self.over.column == self.column):
             refuse([Problem("a ratio of a column to itself, or of no sum", f"{RATIO_FORM} of two columns")])
-        if self.what != QUANTILES and (self.quantiles, self.resolution) != ((), None):
-            refuse([Problem(f"quantiles, or a resolution, with a {self.what}", QUANTILES_FORM)])
+        if self.what != QUANTILES and (self.quantiles, self.resolution, self.method) != ((), None, "auto"):
+            refuse([Problem(f"quantiles, a resolution or a method with a {self.what}", QUANTILES_FORM)])
         if self.what == QUANTILES:
             problems = list(share_problems(self.quantiles))
             if problems:

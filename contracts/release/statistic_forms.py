@@ -20,6 +20,8 @@ FORMS: Final = (
     "wanted, or "
     f"{RATIO_FORM}, or {QUANTILES_FORM}"
 )
+METHODS: Final = ("auto", "tree", "exponential")
+"""How quantiles are drawn."""
 _FINEST_SHARE: Final = 6
 """Decimals of a quantile."""
 
@@ -48,8 +50,9 @@ def read_ratio(written: dict[str, Any]) -> dict[str, Any]:
 
 def read_quantiles(written: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a statistic that is written as quantiles of a column."""
-    if not {QUANTILES, "of"} <= set(written) <= {QUANTILES, "of", "resolution", "clip", "step"}:
-        refuse([Problem(show(written), f"{QUANTILES_FORM}, with `resolution:`, `clip:` and `step:` if wanted")])
+    if not {QUANTILES, "of"} <= set(written) <= {QUANTILES, "of", "method", "resolution", "clip", "step"}:
+        more = "`method:`, `resolution:`, `clip:` and `step:`"
+        refuse([Problem(show(written), f"{QUANTILES_FORM}, with {more} if wanted")])
     rest = {key: value for key, value in written.items() if key != "of"}
     return {"what": QUANTILES, "column": written["of"], **rest}
 
@@ -72,5 +75,12 @@ def share_problems(shares: tuple[Decimal, ...]) -> Iterator[Problem]:
 def quantiles_schema(more: dict[str, Any]) -> dict[str, Any]:
     """Describe the written form; `more` are the keys that every statistic of a column may have."""
     shares = {"type": "array", "items": {"type": ["number", "string"]}, "minItems": 1}
-    keys = {QUANTILES: shares, "of": {"type": "string"}, "resolution": {"type": ["number", "string"]}, **more}
+    method = {"enum": [*METHODS], "default": METHODS[0]}
+    keys = {
+        QUANTILES: shares,
+        "of": {"type": "string"},
+        "method": method,
+        "resolution": {"type": ["number", "string"]},
+        **more,
+    }
     return {"type": "object", "properties": keys, "required": [QUANTILES, "of"], "additionalProperties": False}

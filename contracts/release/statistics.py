@@ -21,6 +21,7 @@ from pydantic_core import CoreSchema
 from contracts.contract.contract import Contract
 from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.domain_terms import Frozen
+from contracts.domains.quantile_choices import CHOICE
 from contracts.domains.text import KeyColumn
 from contracts.domains.value_lattices import ValueLattice, usual_step
 from contracts.domains.value_sums import form_of
@@ -169,6 +170,12 @@ class StatisticsTable(Frozen):
         sums = [f"table:{self.name}/{column}" for column in self.columns if column in summed]
         trees = [f"table:{self.name}/quantiles/{each.column}" for each in self.of if each.what == QUANTILES]
         return (*sums, *trees) or (f"table:{self.name}",)
+
+    @property
+    def choice_keys(self) -> tuple[str, ...]:
+        """The names of the draws of quantiles that are chosen, or may be."""
+        quantiles = [each for each in self.of if each.what == QUANTILES and each.method != "tree"]
+        return tuple(f"table:{self.name}/{CHOICE}/{each.column}" for each in quantiles)
 
     def draws(self, contract: Contract) -> tuple[tuple[str, Addends | None], ...]:
         """Return what is drawn under each of these names."""

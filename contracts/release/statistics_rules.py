@@ -108,9 +108,16 @@ def _weight_problems(table: StatisticsTable, contract: Contract) -> Iterator[Pro
 
 
 def _clip_problems(table: StatisticsTable) -> Iterator[Problem]:
-    """A private clip stands beside sums, means and ratios of declared cells, in which every row counts once."""
+    """Private clips, and quantiles that are chosen, are of declared cells in which every row counts once.
+
+    A private clip stands beside sums, means and ratios.
+    """
     private = table.private_clips
     for at, each in _placed(table):
+        if each.method == "exponential" and (table.survey_weight is not None or table.key_choice == "private"):
+            beside = "keys: private" if table.survey_weight is None else "a survey weight"
+            found, allowed = f"method: exponential beside {beside}", "method: tree, or auto, which is the tree there"
+            yield Problem(found, allowed, "drop the method, or the other", (*at, "method"))
         if each.column not in private or each.what == QUANTILES:
             continue
         found = f"a private clip of {each.column!r}"
@@ -199,7 +206,7 @@ def _writing(own: list[tuple[FieldPath, Statistic]], key: str) -> FieldPath:
 
 def _name_problems(table: StatisticsTable) -> Iterator[Problem]:
     """Columns of a published file differ in their names, whatever their case; so do the draws of a table."""
-    keys = table.draw_keys
+    keys = *table.draw_keys, *table.choice_keys
     for key in sorted({key for key in keys if keys.count(key) > 1}):
         yield Problem(f"two draws named {key!r}", "draws of different names in a table", _RENAMED)
     for place, name in enumerate(table.by):

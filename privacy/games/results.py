@@ -22,6 +22,7 @@ SOURCES: Final = (
     "marginals/sensitivity.py",
     "marginals/cell_sums.py",
     "marginals/scores.py",
+    "statistics/quantile_runs.py",
     "table_plans/*.py",
     "learning/*.py",
     "generators/*.py",

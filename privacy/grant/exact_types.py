@@ -24,10 +24,13 @@ from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.federation.rounds import SiteAnswers
 from privacy.learning.rows import PrivateRows
 from privacy.marginals.cell_sums import PrivateCellSums
+from privacy.marginals.cell_values import PrivateCellValues
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.marginals.key_units import PrivateKeys
 
-HANDLES: Final = frozenset({PrivateCounts, SparseCounts, PrivateCellSums, PrivateKeys, PrivateRows, SiteAnswers})
+HANDLES: Final = frozenset(
+    {PrivateCounts, SparseCounts, PrivateCellSums, PrivateCellValues, PrivateKeys, PrivateRows, SiteAnswers}
+)
 """Only their functions, which a grant alone calls, are taken as they are."""
 SCALARS: Final = frozenset({Fraction, Decimal, int, float, str, bool, NoneType})
 """What has no parts."""

@@ -16,7 +16,7 @@ from privacy.grant.queries.query import IntegerNoise
 from privacy.noise import discrete_gaussian as gaussian
 from privacy.noise import discrete_laplace as laplace
 from privacy.noise import exponential_mechanism as exponential
-from privacy.noise import key_coins, lattice_gaussian, lattice_shares, poisson_sample, row_normals
+from privacy.noise import key_coins, lattice_gaussian, lattice_shares, poisson_sample, row_normals, weighted_choice
 from privacy.noise.random_bytes import RandomBytes
 from privacy.noise.sparse_laplace import SparseLaplace
 
@@ -50,6 +50,12 @@ class SampledNoise:
         return exponential.exponential_mechanism(
             scores, epsilon=epsilon, sensitivity=sensitivity, source=self._source
         )
+
+    def weighted_choice(
+        self, distances: NDArray[np.int64], weights: NDArray[np.int64], *, rate: Fraction
+    ) -> tuple[int, int]:
+        """Choose a run of candidates by distances and weights; return its place and a number below its weight."""
+        return weighted_choice.weighted_choice(distances, weights, rate=rate, source=self._source)
 
     def sparse_laplace(
         self,

@@ -16,18 +16,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
-from contracts.domains.value_sums import ValueMoments
-from contracts.domains.value_trees import ValueTree
-
 if TYPE_CHECKING:
     import duckdb
 
 ColumnNames = tuple[str, ...]
 Shapes = Mapping[ColumnNames, tuple[int, ...]]
 """Cells along each column, by clique."""
-OffsetNames = tuple[str, str | None]
-"""Columns of a snapshot: of offsets, and of the weights of their rows."""
 
 SPILL: Final = "spill"
 """Folder beside the snapshot for what does not fit into memory; it goes with the snapshot."""
@@ -57,7 +51,7 @@ def count_marginals(path: Path, shapes: Shapes, *, threads: int) -> dict[ColumnN
 
     cells = {clique: prod(shape) for clique, shape in shapes.items()}
     small = [clique for clique in shapes if clique and cells[clique] <= BATCH_ROWS]
-    with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
+    with duckdb.connect(str(path), read_only=True, config=settings(path, threads)) as connection:
         connection.execute(f"SET perfect_ht_threshold = {ARRAY_BITS}")
         count = _by_columns if len(small) <= FEW else _histograms
         counts = count(connection, {clique: shapes[clique] for clique in small})
@@ -79,195 +73,20 @@ def count_populated(
     """
     import duckdb  # as above
 
-    with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
+    with duckdb.connect(str(path), read_only=True, config=settings(path, threads)) as connection:
         numbers, rows = _grouped(connection, clique, shape)
     order = np.argsort(numbers)
     return numbers[order], rows[order]
 
 
-def sum_offsets(
-    path: Path,
-    clique: ColumnNames,
-    shape: tuple[int, ...],
-    names: Sequence[OffsetNames],
-    *,
-    threads: int,
-    relation: str = "codes",
-) -> dict[OffsetNames, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-    """Add offsets up by the cells of one marginal, in one scan; private, for handles alone.
-
-    Args:
-        path: the snapshot file, with its table `codes`.
-        clique: the columns; none for one cell of all rows.
-        shape: cells along each column.
-        names: the columns of offsets: 0 for a missing value, else the offset plus 1. Each with the column of the
-            weights of its rows in the same form, where a missing one weighs 0; None where every row counts once.
-        threads: threads that DuckDB may use.
-        relation: what is added up: the table `codes`, or `narrowed` offsets of it.
-    Returns:
-        By names: sum of the offsets, rows with a value, and all rows of each cell, row-major, int64; each row as
-        often as its weight says [steps, rows or steps of the weight].
-    Privacy: exact sums; nothing of them may leave but through a grant.
-    """
-    import duckdb  # as above
-
-    weights = list(dict.fromkeys(weight for _, weight in names))
-    terms = [
-        _cell_sql(clique, shape),
-        *map(_weighed_rows, weights),
-        *(each for pair in names for each in _terms(*pair)),
-    ]
-    query = f"SELECT {', '.join(terms)} FROM {relation} GROUP BY 1"
-    with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
-        found = connection.execute(query).to_arrow_table()
-    cells, *counted = (np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns)
-    spread = [_spread(cells, values, prod(shape)) for values in counted]
-    rows = dict(zip(weights, spread[: len(weights)], strict=True))
-    sums = iter(spread[len(weights) :])
-    return {pair: (next(sums), next(sums), rows[pair[1]]) for pair in names}
-
-
-def sum_moments(
-    path: Path, clique: ColumnNames, shape: tuple[int, ...], moments: ValueMoments, *, threads: int
-) -> NDArray[np.int64]:
-    """Add up the moments of a column by the cells of one marginal, in one scan; private, for handles alone.
-
-    Args:
-        path: the snapshot file, with its table `codes`.
-        clique: the columns; none for one cell of all rows.
-        shape: cells along each column.
-        moments: over offsets: 0 for a missing value, else the offset plus 1.
-        threads: threads that DuckDB may use.
-    Returns:
-        Sums, int64, shape (cells, moments.parts); each row as often as its weight says.
-    Privacy: exact sums; nothing of them may leave but through a grant.
-    """
-    import duckdb  # as above
-
-    stored, width, whole = _quoted(moments.lattice.name), moments.lattice.width, moments.whole
-    offset = f"({stored}::BIGINT - 1)"
-    weight = None if moments.weight is None else moments.weight.name
-    weighed = "" if weight is None else f" * {_weight_sql(weight)}"
-    ends = [
-        f"sum({_square_sql(away, moments)}{weighed}) FILTER ({stored} > 0)"
-        for away in (f"({width} - {offset})", offset)
-    ]
-    counts = [_weighed_rows(weight), _terms(moments.lattice.name, weight)[1]]
-    terms = ", ".join(f"coalesce({each}, 0)::BIGINT" for each in [*counts, *ends])
-    query = f"SELECT {_cell_sql(clique, shape)}, {terms} FROM codes GROUP BY 1"
-    with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
-        found = connection.execute(query).to_arrow_table()
-    cells, *counted = (np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns)
-    rows, valued, *squares = (_spread(cells, values, prod(shape)) for values in counted)
-    at_low, at_high = (each * (whole // width**2 if moments.exact else 1) for each in squares)
-    parts = [at_low, whole * valued - at_low - at_high, at_high, whole * (rows - valued)]
-    return np.stack(parts[: moments.parts], axis=-1)
-
-
-def narrowed(lattice: NarrowedLattice) -> str:
-    """Write SQL for the rows of a snapshot, their offsets clipped to a part of a lattice and counted from its start.
-
-    Whatever an offset is, the clipped one lies within the width that its price is derived of.
-    """
-    name = _quoted(lattice.name)
-    clipped = f"greatest(0, least({lattice.width}, {name}::BIGINT - {1 + lattice.first}))"
-    return f"(SELECT * REPLACE (CASE WHEN {name} = 0 THEN 0 ELSE 1 + {clipped} END AS {name}) FROM codes)"
-
-
-def count_magnitudes(path: Path, magnitudes: ValueMagnitudes, *, threads: int) -> NDArray[np.int64]:
-    """Count all rows with a value by the bins of a histogram; private, for handles alone.
-
-    Args:
-        path: the snapshot file, with its table `codes`.
-        magnitudes: over offsets: 0 for a missing value, else the offset plus 1.
-        threads: threads that DuckDB may use.
-    Returns:
-        Counts of the bins, int64, shape (magnitudes.parts,) [rows].
-    Privacy: exact counts; nothing of them may leave but through a grant.
-    """
-    import duckdb  # as above
-
-    name = _quoted(magnitudes.lattice.name)
-    until = " ".join(f"WHEN {name} <= {1 + last} THEN {place}" for place, (_, last) in enumerate(magnitudes.bins))
-    query = f"SELECT CASE {until} END, count(*)::BIGINT FROM codes WHERE {name} > 0 GROUP BY 1"
-    with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
-        found = connection.execute(query).fetchnumpy()
-    places, rows = (np.asarray(column, dtype=np.int64) for column in found.values())
-    return _spread(places, rows, magnitudes.parts)
-
-
-def _square_sql(offset: str, moments: ValueMoments) -> str:
-    """Write SQL for the square of an offset: as it is, or in steps of moments and rounded down where these are few.
-
-    floor(U o^2 / W^2) = (q o + r o // W) // W with U o = q W + r: no number is above 2 10^18.
-    """
-    width, whole = moments.lattice.width, moments.whole
-    if moments.exact:
-        return f"{offset} * {offset}"
-    scaled = f"{whole} * {offset}"
-    return f"(({scaled} // {width}) * {offset} + (({scaled} % {width}) * {offset}) // {width}) // {width}"
-
-
-def count_leaves(
-    path: Path, clique: ColumnNames, shape: tuple[int, ...], tree: ValueTree, *, threads: int
-) -> NDArray[np.int64]:
-    """Count the rows of each cell by the leaves of a tree; private, for handles alone.
-
-    Args:
-        path: the snapshot file, with its table `codes`.
-        clique: the columns; none for one cell of all rows.
-        shape: cells along each column.
-        tree: over offsets: 0 for a missing value, else the offset plus 1.
-        threads: threads that DuckDB may use.
-    Returns:
-        Counts, int64, shape (cells, 1 + tree.leaves): missing values first, then the leaves in their order [rows, or
-        steps of the weight].
-    Privacy: exact counts; nothing of them may leave but through a grant.
-    """
-    import duckdb  # as above
-
-    offset, leaves = f"{_quoted(tree.lattice.name)}::BIGINT", tree.leaves
-    # Offset 0 is in leaf 0, those up to width - 1 in leaves of so many steps, and width in the last one.
-    inner = f"1 + ({offset} + {tree.leaf_steps - 2}) // {tree.leaf_steps}"
-    leaf = f"CASE {offset} WHEN 0 THEN 0 WHEN {tree.lattice.width + 1} THEN {leaves} ELSE {inner} END"
-    number = f"({_cell_sql(clique, shape)}) * {leaves + 1} + {leaf}"
-    weight = tree.lattice.weight
-    counted = _weighed_rows(None if weight is None else weight.name)
-    query = f"SELECT {number}, {counted} FROM codes GROUP BY 1"
-    with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
-        found = connection.execute(query).to_arrow_table()
-    numbers, rows = (np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns)
-    return _spread(numbers, rows, prod(shape) * (leaves + 1)).reshape(-1, leaves + 1)
-
-
-def _terms(name: str, weight: str | None) -> tuple[str, str]:
-    """Write SQL for the sum of the offsets, and for the rows with a value."""
-    offset, valued = f"{_quoted(name)}::BIGINT", f"{_quoted(name)} > 0"
-    if weight is None:
-        return f"(sum({offset}) - count(*) FILTER ({valued}))::BIGINT", f"count(*) FILTER ({valued})"
-    weighed = _weight_sql(weight)
-    total = f"sum(greatest({offset} - 1, 0) * {weighed})::BIGINT"
-    return total, f"coalesce(sum({weighed}) FILTER ({valued}), 0)::BIGINT"
-
-
-def _weighed_rows(weight: str | None) -> str:
-    """Write SQL for the number of rows, each counted as often as its weight says."""
-    return "count(*)::BIGINT" if weight is None else f"sum({_weight_sql(weight)})::BIGINT"
-
-
-def _weight_sql(weight: str) -> str:
-    """Write SQL for the weight of a row: in a snapshot stands 0 for a missing one, else the weight plus 1."""
-    return f"greatest({_quoted(weight)}::BIGINT - 1, 0)"
-
-
-def _spread(cells: NDArray[np.int64], values: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def spread_out(cells: NDArray[np.int64], values: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Give every cell its value, 0 where no row is."""
     spread = np.zeros(size, dtype=np.int64)
     spread[cells] = values
     return spread
 
 
-def _settings(path: Path, threads: int) -> dict[str, str | bool | int | float | list[str]]:
+def settings(path: Path, threads: int) -> dict[str, str | bool | int | float | list[str]]:
     """Keep what does not fit into memory where the run's folder is cleaned when the run ends."""
     return {"threads": threads, "temp_directory": str(path.parent / SPILL)}
 
@@ -276,7 +95,7 @@ def _by_columns(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> dict[C
     """Group by the columns of each clique, one clique after the other."""
     counts = {}
     for clique, shape in shapes.items():
-        names = ", ".join(map(_quoted, clique))
+        names = ", ".join(map(quoted, clique))
         found = connection.execute(f"SELECT count(*), {names} FROM codes GROUP BY {names}").to_arrow_table()
         rows, *codes = (column.to_numpy() for column in found.columns)
         counts[clique] = np.zeros(prod(shape), dtype=np.int64)
@@ -299,7 +118,7 @@ def _batches(
     """Fetch the codes of the columns, a batch of rows at a time."""
     if not names:
         return
-    query = f"SELECT {', '.join(map(_quoted, names))} FROM codes"
+    query = f"SELECT {', '.join(map(quoted, names))} FROM codes"
     for batch in connection.execute(query).to_arrow_reader(BATCH_ROWS):
         yield {name: codes.to_numpy(zero_copy_only=True) for name, codes in zip(names, batch.columns, strict=True)}
 
@@ -319,19 +138,20 @@ def _grouped(
     connection: duckdb.DuckDBPyConnection, clique: ColumnNames, shape: tuple[int, ...]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the cell numbers and counts of the populated cells of one marginal, by a GROUP BY."""
-    query = f"SELECT {_cell_sql(clique, shape)} AS cell, count(*)::BIGINT AS rows FROM codes GROUP BY cell"
+    query = f"SELECT {cell_sql(clique, shape)} AS cell, count(*)::BIGINT AS rows FROM codes GROUP BY cell"
     found = connection.execute(query).fetchnumpy()
     return np.asarray(found["cell"], dtype=np.int64), np.asarray(found["rows"], dtype=np.int64)
 
 
-def _cell_sql(clique: ColumnNames, shape: tuple[int, ...]) -> str:
+def cell_sql(clique: ColumnNames, shape: tuple[int, ...]) -> str:
     """Write SQL for the row-major number of a row's cell."""
     terms, stride = [], prod(shape)
     for name, size in zip(clique, shape, strict=True):
         stride //= size
-        terms.append(f"{_quoted(name)}::BIGINT * {stride}")
+        terms.append(f"{quoted(name)}::BIGINT * {stride}")
     return " + ".join(terms) if terms else "0::BIGINT"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Write a name for SQL."""
     return '"' + name.replace('"', '""') + '"'

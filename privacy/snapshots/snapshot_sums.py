@@ -22,7 +22,7 @@ from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.private_table import PrivateTable
-from privacy.snapshots.shared_scan import count_leaves, count_magnitudes, narrowed, sum_moments, sum_offsets
+from privacy.snapshots.offset_scan import count_leaves, count_magnitudes, narrowed, sum_moments, sum_offsets
 
 
 class SnapshotSums:

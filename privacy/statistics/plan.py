@@ -24,6 +24,7 @@ from contracts.contract.impossible_cells import Clique
 from contracts.domains.addends import Addends
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_magnitudes import ValueMagnitudes
+from contracts.domains.value_trees import ValueTree
 from contracts.release.statistics import StatisticsProduct
 from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
@@ -33,6 +34,9 @@ from privacy.accounting.key_selection import failures
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event
 from privacy.marginals.uncertainty import variance
+from privacy.statistics.choices import PlannedChoices, plan_choices, wanted_choices
+from privacy.statistics.chosen_quantiles import ChosenQuantiles
+from privacy.statistics.quantile_method import CHOICE_SHARE, table_choices
 from privacy.statistics.selections import PlannedSelection, plan_selections, selection_shares
 from privacy.statistics.table_values import NoisyNumbers, table_values
 from privacy.table_plans.split import shares_by_weight
@@ -85,6 +89,7 @@ class StatisticsPlan:
         mechanism: the kind of noise of every draw.
         selections: of keys, drawn before all others.
         clips: the histograms of magnitudes, which are drawn next.
+        choices: quantiles that are chosen, after all others.
     """
 
     draws: tuple[StatisticsDraw, ...]
@@ -93,11 +98,18 @@ class StatisticsPlan:
     mechanism: Literal["laplace", "gaussian"]
     selections: tuple[PlannedSelection, ...] = ()
     clips: tuple[StatisticsDraw, ...] = ()
+    choices: tuple[PlannedChoices, ...] = ()
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
-        """What the charge plans, selections first."""
-        return (*(each.event for each in self.selections), *planned_events((*self.clips, *self.draws)))
+        """What the charge plans, selections first and choices last."""
+        selected, chosen = ([each.event for each in draws] for draws in (self.selections, self.choices))
+        return (*selected, *planned_events((*self.clips, *self.draws)), *chosen)
+
+    @property
+    def number(self) -> int:
+        """How many draws there are."""
+        return len(self.selections) + len(self.clips) + len(self.draws) + len(self.choices)
 
     @property
     def public_total(self) -> None:
@@ -117,11 +129,16 @@ class StatisticsPlan:
     @property
     def numbers(self) -> int:
         """Numbers of all draws together."""
-        return sum(prod(draw.shape) for draw in (*self.clips, *self.draws))
+        shapes = [draw.shape for draw in (*self.clips, *self.draws)]
+        return sum(prod(shape) for shape in [*shapes, *(each.shape for each in self.choices)])
 
     def of_table(self, name: str) -> tuple[StatisticsDraw, ...]:
         """Return the draws of a table, in their order."""
         return tuple(draw for draw in self.draws if draw.table == name)
+
+    def choices_of(self, name: str) -> tuple[PlannedChoices, ...]:
+        """Return the quantiles of a table that are chosen."""
+        return tuple(each for each in self.choices if each.table == name)
 
 
 def rehearse(product: StatisticsProduct, plan: StatisticsPlan) -> None:
@@ -137,7 +154,11 @@ def rehearse(product: StatisticsProduct, plan: StatisticsPlan) -> None:
             addends = draw.addends
             values = np.zeros(1 if addends is None else (1, addends.parts), dtype=np.int64)
             drawn[None if addends is None else addends.key] = NoisyNumbers(values, draw.event, addends)
-        table_values(table, drawn, np.zeros(1, dtype=np.bool_))
+        chosen = {
+            each.choices.column: ChosenQuantiles(np.zeros((1, each.choices.parts), dtype=np.int64), each.choices)
+            for each in plan.choices_of(table.name)
+        }
+        table_values(table, drawn, np.zeros(1, dtype=np.bool_), chosen=chosen)
 
 
 def plan_statistics(
@@ -156,7 +177,7 @@ def plan_statistics(
         AmountRefused: the charge is too small for so many draws.
     Privacy: reads no data; the composed ε of the events is at most `epsilon`.
     """
-    histograms, wanted = wanted_draws(product, contract)
+    (histograms, wanted), chosen = wanted_draws(product, contract), list(wanted_choices(product, contract))
     shares = selection_shares(product)
     units = delta_down(delta) if product.mechanism == "gaussian" or shares else 0
     selections = tuple(plan_selections(product, contract, shares, Fraction(epsilon), units))
@@ -164,12 +185,12 @@ def plan_statistics(
     left = Fraction(units - failures(each.event for each in selections), ATTO) if selections else Fraction(delta)
     budget = rest if product.mechanism == "laplace" else rho_for(rest, left)
     drawn = 1 - sum(shares.values(), Fraction(0))
-    parts = _split(budget, [each.share / drawn for each in (*histograms, *wanted)])
-    draws = [
-        _planned(product, contract, each, part) for each, part in zip((*histograms, *wanted), parts, strict=True)
-    ]
-    first = len(histograms)
-    plan = StatisticsPlan(tuple(draws[first:]), 0, 0, product.mechanism, selections, tuple(draws[:first]))
+    shared = [*(each.share for each in (*histograms, *wanted)), *(each.share for each in chosen)]
+    parts = iter(_split(budget, [each / drawn for each in shared]))
+    clips = tuple(_planned(product, contract, each, next(parts)) for each in histograms)
+    draws = tuple(_planned(product, contract, each, next(parts)) for each in wanted)
+    choices = tuple(plan_choices(each, contract, next(parts), product.mechanism) for each in chosen)
+    plan = StatisticsPlan(draws, 0, 0, product.mechanism, selections, clips, choices)
     if product.mechanism == "gaussian":
         return replace(plan, epsilon=loss_up(best_epsilon(plan.events, Fraction(units, ATTO))[0]), delta=units)
     spent = failures(plan.events)
@@ -207,6 +228,7 @@ def wanted_draws(product: StatisticsProduct, contract: Contract) -> tuple[list[W
     found: list[WantedDraw] = []
     for table, share in zip(product.tables, shares, strict=True):
         draws, private = table.draws(contract), table.private_clips
+        chosen = {each.column for each in table_choices(table, contract, product.mechanism)}
         for key, addends in draws:
             own, clip = share / (len(draws) + (table.key_choice == "private")), None
             if isinstance(addends, ValueLattice) and addends.column in private:
@@ -214,6 +236,8 @@ def wanted_draws(product: StatisticsProduct, contract: Contract) -> tuple[list[W
                 part = own * Fraction(private[addends.column].share)
                 given[magnitudes] = given.get(magnitudes, Fraction(0)) + part
                 own, clip = own - part, magnitudes.draw_key
+            if isinstance(addends, ValueTree) and addends.column in chosen:
+                own *= 1 - CHOICE_SHARE
             found.append(WantedDraw(key, table.name, table.by, addends, own, clip))
     histograms = [WantedDraw(each.draw_key, "", (), each, share) for each, share in given.items()]
     return histograms, found

@@ -35,6 +35,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import ValueTree
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
@@ -113,7 +114,7 @@ def estimate_quantiles(
             ranks, sizes = _ranks(some, tree, share)
             found = _one_quantile(ranks, _ROUNDING * sizes, bounds, float(share), rows, tree)
             offsets[place, :, start : start + chunk] = found
-    published = _values(offsets, tree).reshape(len(shares), 3, *values.shape[:-1])
+    published = lattice_values(offsets, tree.lattice).reshape(len(shares), 3, *values.shape[:-1])
     return tuple(Estimates(*each) for each in published)
 
 
@@ -152,6 +153,12 @@ def rank_bounds(tree: ValueTree, share: Decimal, event: CountNoise, confidence: 
         bounds.flags.writeable = False
         found.append(bounds)
     return tuple(found)
+
+
+def worst_squares(tree: ValueTree, share: Decimal) -> float:
+    """Return the sum of the squared weights of the nodes in the rank that has the most noise."""
+    p, numbers = float(share), _form(tree, share).numbers
+    return float((numbers @ np.array([(1 - p) * (1 - p), p * p, 1.0])).max())
 
 
 @lru_cache(maxsize=4)
@@ -268,11 +275,11 @@ def _within_leaf(
     return found
 
 
-def _values(offsets: NDArray[np.int64], tree: ValueTree) -> Floats:
+def lattice_values(offsets: NDArray[np.int64], lattice: ValueLattice) -> Floats:
     """Return the doubles nearest to the values of offsets."""
-    low, step = tree.lattice.low, tree.lattice.step
+    low, step = lattice.low, lattice.step
     decimals = max(0, *(-int(each.as_tuple().exponent) for each in (low, step)))
     first, each = (int(number.scaleb(decimals)) for number in (low, step))
-    if abs(first) + tree.lattice.width * each >= _LARGEST:
+    if abs(first) + lattice.width * each >= _LARGEST:
         return float(low) + offsets.astype(np.float64) * float(step)
     return np.asarray((first + offsets * each) / 10.0**decimals, dtype=np.float64)

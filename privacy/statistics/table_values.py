@@ -8,7 +8,7 @@ Each statistic has a point estimate and the ends of its 95 % interval. In which 
     variance    of the rows, at most that of values at both ends of the clip; all of that where nothing can be told;
             of sd the roots
     mean    within the clip; its interval is a Fieller set, and the whole clip where nothing can be told
-    quantile    a value of the column's lattice; of all quantiles of a column at once
+    quantile    a value of the column's lattice; of all quantiles of a column at once; the chosen one where one is
 
 A count of a table with several columns is the average of those that their sums give, and of a tree
 where there are none. `near_zero` marks cells whose
@@ -37,6 +37,7 @@ from contracts.release.statistic_forms import COUNT, QUANTILES, SPREADS
 from contracts.release.statistics import NEAR_ZERO, StatisticsTable
 from privacy.accounting.events import CountNoise
 from privacy.marginals.uncertainty import half_width
+from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.estimates import Estimates, estimate_counts, estimate_lone_sums, estimate_means, estimate_sums
 from privacy.statistics.moments import NoisyMoments
 from privacy.statistics.noise_quantiles import even_quantile, six_digits_up
@@ -135,7 +136,11 @@ class NoisyNumbers:
 
 
 def table_values(
-    table: StatisticsTable, drawn: Mapping[str | None, NoisyNumbers], impossible: NDArray[np.bool_]
+    table: StatisticsTable,
+    drawn: Mapping[str | None, NoisyNumbers],
+    impossible: NDArray[np.bool_],
+    *,
+    chosen: Mapping[str, ChosenQuantiles] | None = None,
 ) -> Columns:
     """Return the columns of a table's published file after those that rows are grouped by.
 
@@ -143,6 +148,7 @@ def table_values(
         table: what is published.
         drawn: what was drawn for it, by `Statistic.key`; under None the counts.
         impossible: which cells the contract excludes, in the shape of the cells.
+        chosen: the quantiles that were chosen by the exponential mechanism, by column.
     Returns:
         Columns: for each statistic its estimates and the ends of its intervals; then `near_zero`, but where nothing
         tells how many rows a cell has. Shape of the cells.
@@ -154,7 +160,7 @@ def table_values(
         if each.what == COUNT and counts is not None:
             values: tuple[NDArray[Any], ...] = _whole(counts, next(iter(drawn.values())))
         else:
-            values = _of_columns(each, drawn)
+            values = _of_columns(each, drawn, chosen or {})
         empty = _of_nobody(each, drawn.get(each.key))
         for name, array, nobody in zip(each.published, values, empty, strict=True):
             columns[name] = np.where(impossible, np.asarray(nobody, dtype=array.dtype), array)
@@ -200,11 +206,14 @@ def _whole(counts: Estimates, drawn: NoisyNumbers) -> tuple[NDArray[Any], ...]:
     return value * step, lower * step, upper * step
 
 
-def _of_columns(statistic: Statistic, drawn: Mapping[str | None, NoisyNumbers]) -> tuple[NDArray[np.float64], ...]:
+def _of_columns(
+    statistic: Statistic, drawn: Mapping[str | None, NoisyNumbers], chosen: Mapping[str, ChosenQuantiles]
+) -> tuple[NDArray[np.float64], ...]:
     """Return estimates and ends; of sums in steps of the lattice, the ends outwards."""
     own = drawn[statistic.key]
     if statistic.what == QUANTILES:
-        found = own.quantiles(statistic.quantiles)
+        found, better = own.quantiles(statistic.quantiles), chosen.get(str(statistic.column))
+        found = found if better is None else better.placed(found, statistic.quantiles)
         return tuple(array for each in found for array in (each.values, each.lower, each.upper))
     if statistic.over is not None:
         ratios = estimate_ratios(own.noisy_sums, drawn[statistic.over.column].noisy_sums, confidence=CONFIDENCE)

@@ -12,7 +12,8 @@ from contracts.contract.contract import Contract
 from contracts.domains.value_lattices import ValueLattice
 from contracts.errors import Finding
 from contracts.release.statistics import StatisticsProduct
-from privacy.accounting.events import CountNoise
+from privacy.accounting.events import PrivacyEvent
+from privacy.statistics.choices import wanted_choices
 from privacy.statistics.found_clips import find_clips, narrowed_plan
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan, WantedDraw, plan_statistics, wanted_draws
 from tasks.records.clip_statements import found_lattice, stated_clips
@@ -44,14 +45,20 @@ def wanted_of(
     Whether it is the right part, `check_clips` says.
     """
     by_key, (histograms, draws) = {draw.key: draw for draw in stated}, wanted_draws(meaning.product, meaning.contract)
-    expected = []
+    contract, product = meaning.contract, meaning.product
+    expected: list[tuple[str, list[str], dict[str, Any] | None]] = [
+        (table.selection_key, list(contract.texts(table.by)), None)
+        for table in product.tables
+        if table.selection_key is not None
+    ]
     for draw in (*histograms, *draws):
         addends = _stated_lattice(by_key.get(draw.key), draw) or draw.addends
         expected.append((draw.key, list(draw.clique), None if addends is None else addends.to_json()))
-    return expected
+    chosen = wanted_choices(product, contract)
+    return [*expected, *((each.key, list(each.clique), each.choices.to_json()) for each in chosen)]
 
 
-def stated_events(replay: StatisticsReplay, meaning: ProductMeaning) -> list[CountNoise]:
+def stated_events(replay: StatisticsReplay, meaning: ProductMeaning) -> list[PrivacyEvent]:
     """Return the event that each draw must have, over the lattices that are stated of private clips.
 
     Raises:
@@ -60,7 +67,9 @@ def stated_events(replay: StatisticsReplay, meaning: ProductMeaning) -> list[Cou
     plan, stated = _plan(replay, meaning), {draw.key: draw for draw in replay.draws}
     found = {draw.key: _stated_lattice(stated.get(draw.key), draw) for draw in plan.draws}
     lattices = {key: lattice for key, lattice in found.items() if lattice is not None}
-    return [draw.event for draw in (*plan.clips, *narrowed_plan(plan, lattices).draws)]
+    draws = narrowed_plan(plan, lattices).draws
+    selected, chosen = ([each.event for each in plan.selections], [each.event for each in plan.choices])
+    return [*selected, *(draw.event for draw in (*plan.clips, *draws)), *chosen]
 
 
 def check_clips(

@@ -31,6 +31,8 @@ def test_quantiles_are_shown_with_their_error_in_ranks(tmp_path: Path) -> None:
     assert list(ranked) == ["q2.5_age", "q50_age"]
     printed = io.StringIO()
     view.print_draws(Console(file=printed, width=160), payload)
+    assert [each["key"] for each in payload["choices"]] == ["table:ward/choice/age"]
+    assert "quantiles of age: chosen by the exponential mechanism" in " ".join(printed.getvalue().split())
     for name, width in ranked.items():
         (line,) = [line for line in printed.getvalue().splitlines() if name in line]
         assert f"±{width:,.4g} in rank" in line

@@ -17,6 +17,7 @@ from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.keys import KeyQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.parameters import ParameterQuery
+from privacy.grant.queries.quantile_choice import QuantileChoiceQuery
 from privacy.grant.queries.query import Query
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.grant.queries.sums import SumQuery
@@ -30,6 +31,7 @@ BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
     CellSumQuery,
     KeyQuery,
     ChoiceQuery,
+    QuantileChoiceQuery,
     TrainingQuery,
     ParameterQuery,
     SiteShare,

@@ -26,11 +26,12 @@ from privacy.federation.rounds import Call, SiteAnswers
 from privacy.grant.measurement import DurableDraw
 from privacy.learning.rows import PrivateRows
 from privacy.marginals.cell_sums import PrivateCellSums
+from privacy.marginals.cell_values import PrivateCellValues
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.marginals.key_units import PrivateKeys
 from privacy.refine.sparse import SparseTable
 
-Handle = PrivateCounts | SparseCounts | PrivateCellSums | PrivateKeys | PrivateRows | SiteAnswers
+Handle = PrivateCounts | SparseCounts | PrivateCellSums | PrivateCellValues | PrivateKeys | PrivateRows | SiteAnswers
 """A handle on what only a grant reads."""
 DrawnValues = NDArray[np.int64] | SparseTable
 """What a draw makes: a value for every cell, or one for each listed cell."""
@@ -99,6 +100,12 @@ class NoiseSource(Protocol):
 
     def exponential_mechanism(self, scores: Sequence[Fraction], *, epsilon: Fraction, sensitivity: Fraction) -> int:
         """Choose by exact scores; return the place of the choice."""
+        ...
+
+    def weighted_choice(
+        self, distances: NDArray[np.int64], weights: NDArray[np.int64], *, rate: Fraction
+    ) -> tuple[int, int]:
+        """Choose a run of candidates by distances and weights; return its place and a number below its weight."""
         ...
 
     def sparse_laplace(

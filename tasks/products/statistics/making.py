@@ -17,9 +17,12 @@ from privacy.grant.measurement import CellSumMeasurement, KeyMeasurement, Measur
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.keys import KeyQuery
 from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.quantile_choice import QuantileChoiceQuery, QuantileMeasurement
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.snapshots.snapshot_keys import SnapshotKeys
 from privacy.snapshots.snapshot_sums import SnapshotSums
+from privacy.snapshots.snapshot_values import SnapshotValues
+from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.found_clips import find_clips, narrowed_plan
 from privacy.statistics.plan import StatisticsPlan
 from privacy.statistics.private_clips import FoundClip
@@ -33,7 +36,7 @@ from tasks.records.outputs import ReleasedStatistics, StatisticsTableValues
 from tasks.storage.progress import step
 
 logger = logging.getLogger(__name__)
-Drawn = Measurement | CellSumMeasurement | KeyMeasurement
+Drawn = Measurement | CellSumMeasurement | KeyMeasurement | QuantileMeasurement
 
 
 def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
@@ -60,7 +63,12 @@ def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
                     drawn.append(making.grant.draw(query, key=draw.key))
                 else:
                     drawn.append(making.grant.draw(CellSumQuery(next(handles), draw.noise), key=draw.key))
-                bar.advance(len(drawn) / (len(plan.selections) + len(plan.clips) + len(plan.draws)))
+                bar.advance(len(drawn) / plan.number)
+        values = SnapshotValues(making.table, making.contract)
+        for each in plan.choices:
+            choice = QuantileChoiceQuery(values.values(each.clique, each.choices), each.event.epsilon)
+            drawn.append(making.grant.draw(choice, key=each.key))
+            bar.advance(len(drawn) / plan.number)
     logger.info("measured %d draws of %d numbers", len(drawn), plan.numbers)
     return tuple(drawn)
 
@@ -112,8 +120,11 @@ def released_tables(
             )
             for draw in draws
         }
-        values = table_values(table, found, contract.impossible(table.by))
-        made.append(StatisticsTableValues(table.name, table.by, values, tuple(draw.key for draw in draws)))
+        choices = plan.choices_of(table.name)
+        chosen = {each.choices.column: ChosenQuantiles(numbers[each.key].values, each.choices) for each in choices}
+        values = table_values(table, found, contract.impossible(table.by), chosen=chosen)
+        keys = *(draw.key for draw in draws), *(each.key for each in choices)
+        made.append(StatisticsTableValues(table.name, table.by, values, keys))
     return tuple(made)
 
 

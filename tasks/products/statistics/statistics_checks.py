@@ -22,10 +22,13 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding, SudareError
 from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from contracts.release.statistics_rules import statistics_problems
-from privacy.accounting.events import DiscreteGaussian, PrivacyEvent
+from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism, PrivacyEvent
+from privacy.statistics.choices import wanted_choices
+from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.table_values import Columns, NoisyNumbers, table_values
 from tasks.records.draws.cell_sums import CellSumDraw
 from tasks.records.draws.keys import KeyDraw, with_stated_keys
+from tasks.records.draws.quantile_choices import QuantileDraw
 from tasks.records.model.version_statements import FittedDraw, Manifest
 from tasks.records.statistics_record import StatisticsRecord, StatisticsReplay, values_digest
 from tasks.records.strict_json import printable, shown
@@ -172,10 +175,11 @@ class StatisticsChecks:
         findings = check_clips(replay, self.meaning, drawn.noisy, files.skipped, where=self._where)
         for table, stated in zip(self.meaning.product.tables, replay.tables, strict=True):
             numbers = self._numbers(stated.draws, drawn.noisy)
-            if numbers is None:
+            chosen = self._chosen(stated.draws, drawn.noisy)
+            if numbers is None or chosen is None:
                 files.skipped.append(f"{printable(stated.data)}: not all that was drawn for it can be read")
                 continue
-            expected = table_values(table, numbers, self.meaning.contract.impossible(table.by))
+            expected = table_values(table, numbers, self.meaning.contract.impossible(table.by), chosen=chosen)
             pairs = [(f"{self._where}, sha256 of {stated.name}", stated.sha256, values_digest(expected))]
             findings += differences(pairs, where=self._where, allowed="the digest of the numbers that follow")
             findings += self._check_files_of(table, stated.data, expected, files)
@@ -200,7 +204,7 @@ class StatisticsChecks:
         """Return what was drawn for a table, by `Statistic.key`; None where some of it cannot be read."""
         found: dict[str | None, NoisyNumbers] = {}
         for draw, event in zip(self._record.replay.draws, self.events, strict=True):
-            if draw.key not in keys:
+            if draw.key not in keys or isinstance(draw, QuantileDraw):
                 continue
             if draw.key not in noisy:
                 return None
@@ -208,6 +212,15 @@ class StatisticsChecks:
             numbers = NoisyNumbers(noisy[draw.key], event, addends)  # type: ignore[arg-type]
             found[None if addends is None else addends.key] = numbers
         return found
+
+    def _chosen(
+        self, keys: tuple[str, ...], noisy: Mapping[str, NDArray[np.int64]]
+    ) -> dict[str, ChosenQuantiles] | None:
+        """Return what was chosen for a table, by column; None where some of it cannot be read."""
+        own = [draw for draw in self._record.replay.draws if isinstance(draw, QuantileDraw) and draw.key in keys]
+        if any(draw.key not in noisy for draw in own):
+            return None
+        return {draw.choices.column: ChosenQuantiles(noisy[draw.key], draw.choices.choices) for draw in own}
 
     def _check_files_of(
         self, table: StatisticsTable, name: str, expected: Columns, files: OpenFiles
@@ -250,8 +263,11 @@ def read_statistics(replay: StatisticsReplay, *, where: str) -> tuple[Statistics
 
 def _check_tables(replay: StatisticsReplay, meaning: StatisticsMeaning, where: str) -> list[Finding]:
     """Check that each table of the product has its draws, its file and its columns; and no draw is of no table."""
+    chosen: dict[str, list[str]] = {}
+    for each in wanted_choices(meaning.product, meaning.contract):
+        chosen.setdefault(each.table, []).append(each.key)
     wanted = [
-        (table.name, list(table.by), list(table.draw_keys), f"data/{table.name}.parquet")
+        (table.name, list(table.by), [*table.draw_keys, *chosen.get(table.name, ())], f"data/{table.name}.parquet")
         for table in meaning.product.tables
     ]
     found = [(table.name, list(table.columns), list(table.draws), table.data) for table in replay.tables]
@@ -272,6 +288,8 @@ def _in_pairs(at: str, found: list[Any], expected: list[Any]) -> list[tuple[str,
 
 
 def _amounts(draw: FittedDraw) -> dict[str, Any] | None:
+    if isinstance(draw, QuantileDraw):
+        return {**draw.choices.model_dump(), "quantiles": list(draw.choices.quantiles)}
     return draw.addends.model_dump(exclude_none=True) if isinstance(draw, CellSumDraw) else None
 
 
@@ -287,7 +305,7 @@ def _check_noise(replay: StatisticsReplay, meaning: StatisticsMeaning, where: st
             OTHER,
         )
         for place, draw in enumerate(replay.draws)
-        if draw.event.get("kind") != kind and not isinstance(draw, KeyDraw)
+        if draw.event.get("kind") != kind and not isinstance(draw, KeyDraw | QuantileDraw)
     ]
 
 
@@ -320,6 +338,8 @@ def _alike(drawn: PrivacyEvent, planned: PrivacyEvent) -> bool:
     if isinstance(drawn, DiscreteGaussian) and isinstance(planned, DiscreteGaussian):
         near = abs(drawn.sigma_squared - planned.sigma_squared) <= _MACHINES * planned.sigma_squared
         return near and drawn.moves == planned.moves
+    if isinstance(drawn, ExponentialMechanism) and isinstance(planned, ExponentialMechanism):
+        return abs(drawn.epsilon - planned.epsilon) <= _MACHINES * planned.epsilon
     return drawn == planned
 
 

@@ -48,6 +48,10 @@ BUILT_IN: Final = {
         form="tasks.records.draws.keys:KeyForm",
         checks="tasks.verification.draws.key_draws:KeyChecks",
     ),
+    "quantile_choice": DrawParts(
+        form="tasks.records.draws.quantile_choices:QuantileChoiceForm",
+        checks="tasks.verification.draws.quantile_choice_draws:QuantileChoiceChecks",
+    ),
     "training": DrawParts(
         form="tasks.records.draws.training:TrainingForm",
         checks="tasks.verification.draws.training_draws:TrainingChecks",

@@ -79,7 +79,7 @@ def test_a_product_is_read_again_from_what_is_written_of_it(stays: Contract) -> 
         ({"quantiles": [0.5]}, "of: COLUMN"),
         ({"quantiles": [0.5], "of": "age", "by": "ward"}, "of: COLUMN"),
         ({"mean": "age", "resolution": 5}, "the unknown key 'resolution'"),
-        ({"what": "sum", "column": "age", "quantiles": [0.5]}, "quantiles, or a resolution, with a sum"),
+        ({"what": "sum", "column": "age", "quantiles": [0.5]}, "quantiles, a resolution or a method with a sum"),
     ],
 )
 def test_what_is_no_quantile_is_refused_with_words(written: Any, says: str) -> None:
@@ -127,7 +127,7 @@ def test_the_schema_has_the_written_form() -> None:
     """An editor that follows the schema knows quantiles."""
     forms = Statistic.model_json_schema()["anyOf"]
     (form,) = [each for each in forms if "quantiles" in each.get("properties", {})]
-    assert set(form["properties"]) == {"quantiles", "of", "resolution", "clip", "step"}
+    assert set(form["properties"]) == {"quantiles", "of", "method", "resolution", "clip", "step"}
     assert form["required"] == ["quantiles", "of"]
 
 

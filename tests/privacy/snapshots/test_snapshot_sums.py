@@ -20,7 +20,7 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments, moments_of
 from privacy.private_table import PrivateTable
 from privacy.snapshots import snapshot_sums as sums_module
-from privacy.snapshots.shared_scan import sum_offsets
+from privacy.snapshots.offset_scan import sum_offsets
 from privacy.snapshots.snapshot_sums import SnapshotSums
 
 ADULT = Path(__file__).parents[3] / "examples" / "adult" / "adult.odcs.yaml"

@@ -18,8 +18,9 @@ from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
 from privacy.statistics.quantiles import rank_bounds, tree_count_error
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
 
-BOTH = "[{by: [ward], of: [count, {mean: age}, {quantiles: [0.1, 0.5], of: age}, {quantiles: [0.9], of: bill}]}]"
-ALONE = "[{by: [], of: [count, {quantiles: [0.25, 0.5], of: age}]}]"
+BOTH = """[{by: [ward], of: [count, {mean: age}, {quantiles: [0.1, 0.5], of: age, method: tree},
+  {quantiles: [0.9], of: bill, method: tree}]}]"""
+ALONE = "[{by: [], of: [count, {quantiles: [0.25, 0.5], of: age, method: tree}]}]"
 
 
 def planned(scenario: StatisticsScenario, folder: Path) -> tuple[StatisticsPlan, tuple[StatisticsDraw, ...]]:

@@ -20,9 +20,9 @@ from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
 from tests.worlds.versions import Worlds, broken
 
 TABLES = """[
-  {by: [ward], of: [count, {quantiles: [0.1, 0.5, 0.975], of: age}, {mean: age}]},
-  {by: [], of: [count, {quantiles: [0.25], of: bill, clip: [0, 500], step: 2.5, resolution: 12.5}]},
-  {by: [age, ward], name: zeros, of: [{quantiles: [0.5], of: bill, resolution: 50}]}]"""
+  {by: [ward], of: [count, {quantiles: [0.1, 0.5, 0.975], of: age, method: tree}, {mean: age}]},
+  {by: [], of: [count, {quantiles: [0.25], of: bill, clip: [0, 500], step: 2.5, resolution: 12.5, method: tree}]},
+  {by: [age, ward], name: zeros, of: [{quantiles: [0.5], of: bill, resolution: 50, method: tree}]}]"""
 AGES = "measurements/0001-ward_x_age.parquet"
 
 

@@ -1,0 +1,59 @@
+"""Which method quantiles have: what `auto` takes, and that it follows from public facts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from contracts.domains.value_trees import ValueTree
+from contracts.release.statistics import Statistic, statistics_product
+from privacy.statistics.plan import StatisticsPlan
+from privacy.statistics.quantile_method import MOST_CHOICES, quantile_method
+from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
+
+TABLE = "[{by: [ward], of: [{quantiles: SHARES, of: age}]}]"
+NINE = "[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]"
+
+
+def plan(tables: str, folder: Path, scenario: StatisticsScenario | None = None, **changed: object) -> StatisticsPlan:
+    own = of_tables(tables, **changed) if scenario is None else scenario
+    _, _, planned, ledger = own.prepared_of(folder, StatisticsPlan)
+    ledger.close()
+    return planned
+
+
+@pytest.mark.parametrize(("shares", "chosen"), [("[0.5]", 1), ("[0.1, 0.9]", 1), (NINE, 0)])
+def test_few_quantiles_are_chosen_and_many_come_of_a_tree(tmp_path: Path, shares: str, chosen: int) -> None:
+    assert len(plan(TABLE.replace("SHARES", shares), tmp_path).choices) == chosen
+
+
+def test_epsilon_decides_nothing(tmp_path: Path) -> None:
+    """Both errors fall alike with epsilon; the plan of another epsilon has the same draws."""
+    plans = [plan(TABLE.replace("SHARES", "[0.5]"), tmp_path / each, epsilon=each) for each in ("0.01", "5")]
+    assert len({tuple(each.key for each in own.choices) for own in plans}) == 1
+
+
+def test_gaussian_noise_gives_choices_the_range_of_their_rho(tmp_path: Path) -> None:
+    """Epsilon squared over 8 is at most the share of rho that choices have, and the plan costs no more than asked."""
+    tables = TABLE.replace("SHARES", "[0.5]")
+    scenario = replace(gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {tables}}}")
+    planned = plan(tables, tmp_path, scenario)
+    (choice,), (tree,) = planned.choices, planned.draws
+    rho = float(choice.event.epsilon) ** 2 / 8
+    assert rho == pytest.approx(3 * float(tree.noise.rho), rel=1e-6)  # type: ignore[union-attr]
+    assert planned.epsilon <= 3 * 10**12
+
+
+def test_auto_takes_the_tree_where_cells_are_too_many(tmp_path: Path) -> None:
+    """And a spec that asks for choices gets them."""
+    spec, contract, _, ledger = of_tables(TABLE.replace("SHARES", "[0.5]")).prepared_of(tmp_path, StatisticsPlan)
+    ledger.close()
+    (table,) = statistics_product(spec.product).tables
+    (tree,), (statistic,) = table.trees(contract), table.of
+    assert isinstance(tree, ValueTree)
+    asked = Statistic.model_validate({"quantiles": [0.5], "of": "age", "method": "exponential"})
+    found = [quantile_method(each, tree, contract, MOST_CHOICES + 1, "laplace") for each in (statistic, asked)]
+    assert [each.method for each in found] == ["tree", "exponential"]
+    assert found[0].many
