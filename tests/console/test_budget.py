@@ -165,3 +165,19 @@ def test_a_closed_account_says_so(place: Place, typed: Typed) -> None:
     """What it lost stays written."""
     assert typed("budget", "close", "adult-1994", "--json", at=place.workspace).json["status"] == "closed"
     assert "closed" in typed("budget", "show", at=place.workspace).out
+
+
+@pytest.mark.parametrize("calculus", ["pure", "renyi"])
+def test_a_part_of_delta_is_set_aside_for_selections_and_shown(place: Place, typed: Typed, calculus: str) -> None:
+    """Not more than delta, and of a Rényi account not all of it; what is left stands beside the cap."""
+    words = _open(calculus=calculus, delta="1e-6")
+    words[words.index("adult-1994")], words[words.index("1994")] = "adult-1995", "1995"
+    said = typed(*words, "--selection-delta", "1e-7", "--json", at=place.workspace)
+    assert said.code == 0
+    assert said.json["selections"] == {"delta": "1e-7", "spent": "0", "remaining": "1e-7"}
+    told = typed("budget", "show", "adult-1995", at=place.workspace)
+    assert "δ = 1e-7 left of 1e-7" in told.out
+    for aside in ("2e-6", "nan", *(["1e-6"] if calculus == "renyi" else [])):
+        refused = typed(*words, "--selection-delta", aside, at=place.workspace)
+        assert refused.code == 2
+        assert "--selection-delta" in refused.err
