@@ -83,7 +83,7 @@ class Plan(Mapping[str, Any]):
         """Return what is drawn and how far off it will be, as the command prints it."""
         printed = StringIO()
         console = Console(
-            file=printed, force_jupyter=False, width=WIDTH, highlight=False, markup=False, no_color=True
+            file=printed, width=WIDTH, highlight=False, markup=False, force_jupyter=False, force_terminal=False
         )
         product_view(str(self._payload["kind"])).print_draws(console, self._payload)
         return printed.getvalue()

@@ -52,13 +52,17 @@ def test_a_table_is_the_published_file_in_every_library(released: sudare.Release
     assert arrow.column("count").to_pylist() == polars["count"].to_list() == pandas["count"].tolist()
 
 
-def test_everything_shows_itself_in_words_and_in_a_notebook(house: House, released: sudare.Release) -> None:
+def test_everything_shows_itself_in_words_and_in_a_notebook(
+    house: House, released: sudare.Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A table with whiskers, the account as a bar; nothing else than what is published or planned."""
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as a kernel has it
     table = released.tables["sex"]
     shown = [house.ws, house.account, house.ws.plan(house.keys("shown")), released, released.record, table]
     for each in (*shown, released.verify(), house.contract):
         assert checked(each._repr_html_())  # type: ignore[attr-defined]
         assert "object at 0x" not in repr(each)
+        assert "\x1b" not in repr(each)
     assert table._repr_html_().count("<svg") == 2 * 2
     assert house.account._repr_html_().count("<svg") == 1
     assert "of the cap is spent" in house.account._repr_html_()
