@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.games import cell_sums, federated, generators, sums, surrogate, tables, training
+from benchmarks.games import cell_sums, federated, generators, quantiles, sums, surrogate, tables, training
 from benchmarks.games.game import Game, play
 from benchmarks.games.generators import GAMES, PAIRS, exact_rows, game_on, marginals_of
 from benchmarks.games.leaks import guesses, leak, shadow, shadow_leak
@@ -30,6 +30,7 @@ ROOT = Path(__file__).parents[3]
 FAST: dict[str, tuple[Callable[[], Game], float]] = {
     **{name: (made, 1.0) for name, made in sums.GAMES.items()},
     **{name: (made, 0.25) for name, made in cell_sums.GAMES.items()},
+    "quantile_tree": (quantiles.tree, 0.25),
     "lattice_noise": (training.lattice_noise, 1.0),
     "dp_sgd": (training.whole_batches, 0.125),
     # The twin's sums are normal but for steps of 0.08 deviations; by Clopper and Pearson 1 play in 25 misses it.
