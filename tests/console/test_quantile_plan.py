@@ -12,7 +12,7 @@ from console.products.statistics import StatisticsProductView
 from privacy.statistics.plan import StatisticsPlan
 from tests.worlds.statistics import of_tables
 
-TABLES = "[{by: [ward], of: [{mean: bill}, {quantiles: [0.025, 0.5], of: age}]}]"
+TABLES = "[{by: [ward], of: [{mean: bill}, {quantiles: [0.025, 0.5], of: age, method: exponential}]}]"
 
 
 def test_quantiles_are_shown_with_their_error_in_ranks(tmp_path: Path) -> None:

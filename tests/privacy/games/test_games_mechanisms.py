@@ -24,6 +24,7 @@ from benchmarks.games import (
     generators,
     keys,
     private_clips,
+    quantiles,
     sums,
     surrogate,
     tables,
@@ -45,6 +46,7 @@ FAST: dict[str, tuple[Callable[[], Game], float]] = {
     "clip_histogram": (private_clips.replaced, 0.25),
     "private_clip": (private_clips.clipped, 0.05),
     **{name: (made, 0.25) for name, made in keys.GAMES.items()},
+    "quantile_tree": (quantiles.tree, 0.25),
     "lattice_noise": (training.lattice_noise, 1.0),
     "dp_sgd": (training.whole_batches, 0.125),
     # The twin's sums are normal but for steps of 0.08 deviations; by Clopper and Pearson 1 play in 25 misses it.

@@ -24,8 +24,9 @@ def plan(tables: str, folder: Path, scenario: StatisticsScenario | None = None, 
     return planned
 
 
-@pytest.mark.parametrize(("shares", "chosen"), [("[0.5]", 1), ("[0.1, 0.9]", 1), (NINE, 0)])
-def test_few_quantiles_are_chosen_and_many_come_of_a_tree(tmp_path: Path, shares: str, chosen: int) -> None:
+@pytest.mark.parametrize(("shares", "chosen"), [("[0.5]", 1), ("[0.1, 0.9]", 0), (NINE, 0)])
+def test_one_quantile_of_ages_is_chosen_and_more_come_of_a_tree(tmp_path: Path, shares: str, chosen: int) -> None:
+    """A hundred ages have a small tree."""
     assert len(plan(TABLE.replace("SHARES", shares), tmp_path).choices) == chosen
 
 

@@ -22,8 +22,8 @@ from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
 from tests.worlds.versions import Worlds, broken
 
 TABLES = """[
-  {by: [ward], of: [count, {quantiles: [0.5, 0.1, 0.975], of: age}, {mean: age}]},
-  {by: [], of: [count, {quantiles: [0.25], of: bill, clip: [0, 500], step: 2.5, method: exponential}]},
+  {by: [ward], of: [count, {quantiles: [0.5, 0.1, 0.975], of: age, method: exponential}, {mean: age}]},
+  {by: [], of: [count, {quantiles: [0.25], of: bill, clip: [0, 500], step: 2.5}]},
   {by: [age, ward], name: zeros, of: [{quantiles: [0.5], of: bill, method: tree}]}]"""
 
 
