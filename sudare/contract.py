@@ -12,6 +12,7 @@ from sudare.words import call
 
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract as ReadContract
+    from tasks.draft import Draft
 
 
 class Contract:
@@ -21,8 +22,14 @@ class Contract:
     checked.
     """
 
-    def __init__(self, text: str, path: Path | None = None, read: ReadContract | None = None) -> None:
-        self._text, self._path, self._read = text, path, read
+    def __init__(
+        self,
+        text: str,
+        path: Path | None = None,
+        read: ReadContract | None = None,
+        contradictions: tuple[Finding, ...] = (),
+    ) -> None:
+        self._text, self._path, self._read, self._contradictions = text, path, read, contradictions
 
     @classmethod
     def draft(
@@ -47,7 +54,12 @@ class Contract:
             DraftRefused: no draft can be made of it.
         Privacy: reads names, types and declarations. Without `public_because` no row and no statistics of rows.
         """
-        return call(lambda: cls(_drafted(source, codebook, table, public_because)))
+
+        def drafted() -> Contract:
+            made = _drafted(source, codebook, table, public_because)
+            return cls(made.text, contradictions=made.findings)
+
+        return call(drafted)
 
     @classmethod
     def load(cls, path: str | Path) -> Contract:
@@ -84,6 +96,11 @@ class Contract:
         return open_places(self._text)
 
     @property
+    def contradictions(self) -> tuple[str, ...]:
+        """What the documents of a draft contradict each other in, and columns that one of them lacks."""
+        return tuple(str(each) for each in self._contradictions)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns with a domain; none of a draft."""
         return () if self._read is None else tuple(column.name for column in self._read.columns)
@@ -115,7 +132,8 @@ class Contract:
     def __repr__(self) -> str:
         """Name its columns, or what is open."""
         if self._read is None:
-            return f"<draft of a contract, {self.open_places} places to declare>"
+            apart = f", {len(self._contradictions)} contradictions" if self._contradictions else ""
+            return f"<draft of a contract, {self.open_places} places to declare{apart}>"
         return f"<contract {self._read.id} {self._read.version}: {', '.join(self.columns)}>"
 
     def _repr_html_(self) -> str:
@@ -135,13 +153,13 @@ class Contract:
         return facts + html.table(("column", "domain", "cells"), rows, numbers=("cells",))
 
 
-def _drafted(source: Any, codebook: str | Path | None, table: str | None, public_because: str | None) -> str:
-    """Draft the text of a contract by the same code as `sudare contract draft`."""
+def _drafted(source: Any, codebook: str | Path | None, table: str | None, public_because: str | None) -> Draft:
+    """Draft a contract by the same code as `sudare contract draft`."""
     from tasks.draft import draft_contract
 
     book = None if codebook is None else Path(codebook)
     if isinstance(source, str | Path):
-        return draft_contract(Path(source), book, public_because=public_because, table=table).text
+        return draft_contract(Path(source), book, public_because=public_because, table=table)
     import pyarrow.parquet as pq
 
     from sudare.rows import schema_of, write_rows
@@ -152,4 +170,4 @@ def _drafted(source: Any, codebook: str | Path | None, table: str | None, public
             pq.write_table(schema_of(source).empty_table(), file)
         else:
             write_rows(source, file)
-        return draft_contract(file, book, public_because=public_because).text
+        return draft_contract(file, book, public_because=public_because)

@@ -11,8 +11,8 @@ v sum w^2 (`quantiles`). The estimate is fitted to all boundaries, and errs abou
 benchmarks/statistics_quantiles.py in groups of hundreds of rows). A choice at a rate r has a rank whose law falls as
 exp(-r |rank|): variance 2 / r^2. Both variances fall alike with epsilon and with the rows of a unit. So which is less
 follows from the quantiles, the tree, the noise and the adjacency. The work of a choice is a few milliseconds: where
-cells and quantiles are too many, `auto` takes the tree. Where rows have survey weights, or keys are selected, it is the
-tree too.
+cells and quantiles are too many, `auto` takes the tree. Where rows have survey weights, or keys are selected, it is
+the tree too.
 """
 
 from __future__ import annotations

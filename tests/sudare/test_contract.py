@@ -23,7 +23,18 @@ def test_a_draft_of_a_table_in_memory_is_that_of_a_file_with_its_head(house: Hou
     ]
     assert len(set(drafts)) == 1
     assert "Bachelors" not in drafts[0]
-    assert sudare.Contract.draft(file).open_places > 50
+    assert 0 < sudare.Contract.draft(file).open_places < 50
+
+
+def test_a_draft_takes_values_from_a_codebook_and_says_what_contradicts(tmp_path: Path) -> None:
+    """Of rows that are public too; and never of others."""
+    rows = pl.DataFrame({"SEX": [1, 2], "AGEP": [33, 44], "EXTRA": ["a", "b"]})
+    draft = sudare.Contract.draft(rows, ADULT.parent / "acs" / "codebook.json", table="acs")
+    assert "EXTRA" in "".join(draft.contradictions)
+    assert "contradictions" in repr(draft)
+    assert "33" not in sudare.Contract.draft(rows, table="acs").text
+    public = sudare.Contract.draft(rows, table="acs", public_because="made up for a test")
+    assert public.open_places < sudare.Contract.draft(rows, table="acs").open_places
 
 
 def test_a_draft_is_saved_into_a_new_file_and_refused_until_it_is_filled_in(tmp_path: Path) -> None:

@@ -12,28 +12,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.errors import Finding, SudareError
+from contracts.errors import Finding
 from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from contracts.release.statistics_rules import statistics_problems
-from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism, PrivacyEvent
+from privacy.accounting.events import PrivacyEvent
 from privacy.statistics.choices import wanted_choices
 from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.table_values import Columns, NoisyNumbers, table_values
+from tasks.products.statistics.noise_checks import check_noise, check_shares
 from tasks.records.draws.cell_sums import CellSumDraw
-from tasks.records.draws.keys import KeyDraw, with_stated_keys
+from tasks.records.draws.keys import with_stated_keys
 from tasks.records.draws.quantile_choices import QuantileDraw
 from tasks.records.model.version_statements import FittedDraw, Manifest
 from tasks.records.statistics_record import StatisticsRecord, StatisticsReplay, values_digest
-from tasks.records.strict_json import printable, shown
+from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
-from tasks.verification.clip_checks import check_clips, stated_events, wanted_of
+from tasks.verification.clip_checks import check_clips, wanted_of
 from tasks.verification.draws.charged_noise import check_draws
 from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.files.table_files import (
@@ -61,8 +61,6 @@ from tasks.verification.record_identity import (
 )
 
 _SHOWN: Final = 300
-_MACHINES: Final = Fraction(1, 10**6)
-_KIND_OF = {"laplace": "discrete_laplace", "gaussian": "discrete_gaussian"}
 
 
 @dataclass(frozen=True)
@@ -156,8 +154,8 @@ class StatisticsChecks:
             skipped.append("the draws against the contract: no valid contract or product")
         elif self.events:
             wrong = check_kinds_of_draws(replay, self.meaning, where=self._where)
-            wrong += _check_noise(replay, self.meaning, self._where)
-            wrong += [] if wrong or findings else _check_shares(replay, self.events, self.meaning, self._where)
+            wrong += check_noise(replay, self.meaning, self._where)
+            wrong += [] if wrong or findings else check_shares(replay, self.events, self.meaning, self._where)
             self._sound = self._sound and not wrong
             findings += wrong
         return findings, skipped
@@ -291,56 +289,6 @@ def _amounts(draw: FittedDraw) -> dict[str, Any] | None:
     if isinstance(draw, QuantileDraw):
         return {**draw.choices.model_dump(), "quantiles": list(draw.choices.quantiles)}
     return draw.addends.model_dump(exclude_none=True) if isinstance(draw, CellSumDraw) else None
-
-
-def _check_noise(replay: StatisticsReplay, meaning: StatisticsMeaning, where: str) -> list[Finding]:
-    """Check that each draw's noise is of the kind that the product names."""
-    kind = _KIND_OF[meaning.product.mechanism]
-    return [
-        Finding(
-            where,
-            f"replay.draws[{place}].event.kind",
-            shown(draw.event.get("kind")),
-            f"{kind}, as the product says",
-            OTHER,
-        )
-        for place, draw in enumerate(replay.draws)
-        if draw.event.get("kind") != kind and not isinstance(draw, KeyDraw | QuantileDraw)
-    ]
-
-
-def _check_shares(
-    replay: StatisticsReplay, events: tuple[PrivacyEvent, ...], meaning: StatisticsMeaning, where: str
-) -> list[Finding]:
-    """Check that the noise of each draw is what its table's weight leaves it of the spec's charge."""
-    try:
-        planned = stated_events(replay, meaning)
-    except (SudareError, ArithmeticError, ValueError) as error:
-        return [Finding(where, "replay.charge", printable(str(error)), "a charge that its draws can share", OTHER)]
-    allowed = "the share of the charge that the table's weight gives"
-    if len(events) != len(planned):
-        return []  # `_check_tables` says which draws there must be
-    return [
-        Finding(
-            where,
-            f"replay.draws[{place}].event",
-            shown(str(drawn.to_json())),
-            f"{wanted.to_json()}, {allowed}",
-            OTHER,
-        )
-        for place, (drawn, wanted) in enumerate(zip(events, planned, strict=True))
-        if not _alike(drawn, wanted)
-    ]
-
-
-def _alike(drawn: PrivacyEvent, planned: PrivacyEvent) -> bool:
-    """Compare two events; of Gaussian noise up to what machines may differ by in its calibration."""
-    if isinstance(drawn, DiscreteGaussian) and isinstance(planned, DiscreteGaussian):
-        near = abs(drawn.sigma_squared - planned.sigma_squared) <= _MACHINES * planned.sigma_squared
-        return near and drawn.moves == planned.moves
-    if isinstance(drawn, ExponentialMechanism) and isinstance(planned, ExponentialMechanism):
-        return abs(drawn.epsilon - planned.epsilon) <= _MACHINES * planned.epsilon
-    return drawn == planned
 
 
 def _types(columns: Columns) -> Types:
