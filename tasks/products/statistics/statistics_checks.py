@@ -22,7 +22,6 @@ from contracts.errors import Finding, SudareError
 from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from contracts.release.statistics_rules import statistics_problems
 from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism, PrivacyEvent
-from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.plan import plan_statistics, wanted_choices
 from privacy.statistics.table_values import Columns, NoisyNumbers, table_values
 from tasks.records.draws.cell_sums import CellSumDraw
@@ -33,6 +32,7 @@ from tasks.records.strict_json import printable, shown
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import check_draws
 from tasks.verification.draws.draw_checks import FileForm
+from tasks.verification.draws.quantile_choice_draws import chosen_by
 from tasks.verification.files.table_files import (
     OTHER_TABLE,
     ColumnArrays,
@@ -172,7 +172,7 @@ class StatisticsChecks:
         findings: list[Finding] = []
         for table, stated in zip(self.meaning.product.tables, replay.tables, strict=True):
             numbers = self._numbers(stated.draws, drawn.noisy)
-            chosen = self._chosen(stated.draws, drawn.noisy)
+            chosen = chosen_by(replay.draws, stated.draws, drawn.noisy)
             if numbers is None or chosen is None:
                 files.skipped.append(f"{printable(stated.data)}: not all that was drawn for it can be read")
                 continue
@@ -206,18 +206,9 @@ class StatisticsChecks:
             if draw.key not in noisy:
                 return None
             addends = draw.addends.addends if isinstance(draw, CellSumDraw) else None
-            numbers = NoisyNumbers(noisy[draw.key], event, addends)  # type: ignore[arg-type]
-            found[None if addends is None else addends.key] = numbers
+            key = None if addends is None else addends.key
+            found[key] = NoisyNumbers(noisy[draw.key], event, addends)  # type: ignore[arg-type]
         return found
-
-    def _chosen(
-        self, keys: tuple[str, ...], noisy: Mapping[str, NDArray[np.int64]]
-    ) -> dict[str, ChosenQuantiles] | None:
-        """Return what was chosen for a table, by column; None where some of it cannot be read."""
-        own = [draw for draw in self._record.replay.draws if isinstance(draw, QuantileDraw) and draw.key in keys]
-        if any(draw.key not in noisy for draw in own):
-            return None
-        return {draw.choices.column: ChosenQuantiles(noisy[draw.key], draw.choices.choices) for draw in own}
 
     def _check_files_of(
         self, table: StatisticsTable, name: str, expected: Columns, files: OpenFiles
@@ -239,9 +230,9 @@ class StatisticsChecks:
 
     @property
     def _contract(self) -> Contract:
-        if self.meaning is None:
+        if self.contract is None:
             raise ValueError("the contract was not read")
-        return self.meaning.contract
+        return self.contract
 
 
 def read_statistics(replay: StatisticsReplay, *, where: str) -> tuple[StatisticsMeaning | None, list[Finding]]:
@@ -259,10 +250,9 @@ def read_statistics(replay: StatisticsReplay, *, where: str) -> tuple[Statistics
 
 def _check_tables(replay: StatisticsReplay, meaning: StatisticsMeaning, where: str) -> list[Finding]:
     """Check that each table of the product has its draws, its file and its columns; and no draw is of no table."""
-    wanted, product = [], meaning.product
-    keys: list[tuple[str, list[str], Any]] = []
-    chosen = [(table, key, each) for table, key, each, _ in wanted_choices(product, meaning.contract)]
-    for table in product.tables:
+    wanted, keys = [], list[Any]()
+    chosen = [each[:3] for each in wanted_choices(meaning.product, meaning.contract)]
+    for table in meaning.product.tables:
         draws = table.draws(meaning.contract)
         own = [*(key for key, _ in draws), *(key for other, key, _ in chosen if other is table)]
         wanted.append((table.name, list(table.by), own, f"data/{table.name}.parquet"))
@@ -287,7 +277,7 @@ def _in_pairs(at: str, found: list[Any], expected: list[Any]) -> list[tuple[str,
 
 def _amounts(draw: FittedDraw) -> dict[str, Any] | None:
     if isinstance(draw, QuantileDraw):
-        return {**draw.choices.model_dump(), "quantiles": list(draw.choices.quantiles)}
+        return draw.choices.model_dump(mode="json")
     return draw.addends.model_dump(exclude_none=True) if isinstance(draw, CellSumDraw) else None
 
 
@@ -341,8 +331,7 @@ def _alike(drawn: PrivacyEvent, planned: PrivacyEvent) -> bool:
 
 
 def _types(columns: Columns) -> Types:
-    names = {"i": "int64", "f": "double", "b": "bool"}
-    return {name: names[array.dtype.kind] for name, array in columns.items()}
+    return {name: {"i": "int64", "f": "double", "b": "bool"}[array.dtype.kind] for name, array in columns.items()}
 
 
 def _compared(found: ColumnArrays | None, expected: Columns, where: str) -> list[Finding]:
