@@ -173,9 +173,8 @@ class StatisticsTable(Frozen):
 
     @property
     def choice_keys(self) -> tuple[str, ...]:
-        """The names of the draws of quantiles that are chosen, or may be."""
-        quantiles = [each for each in self.of if each.what == QUANTILES and each.method != "tree"]
-        return tuple(f"table:{self.name}/{CHOICE}/{each.column}" for each in quantiles)
+        """The names of the draws of quantiles that may be chosen."""
+        return tuple(f"table:{self.name}/{CHOICE}/{each.column}" for each in self.of if each.what == QUANTILES)
 
     def draws(self, contract: Contract) -> tuple[tuple[str, Addends | None], ...]:
         """Return what is drawn under each of these names."""

@@ -23,7 +23,6 @@ from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from contracts.release.statistics_rules import statistics_problems
 from privacy.accounting.events import PrivacyEvent
 from privacy.statistics.choices import wanted_choices
-from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.table_values import Columns, NoisyNumbers, table_values
 from tasks.products.statistics.noise_checks import check_noise, check_shares
 from tasks.records.draws.cell_sums import CellSumDraw
@@ -36,6 +35,7 @@ from tasks.storage.progress import Bar
 from tasks.verification.clip_checks import check_clips, wanted_of
 from tasks.verification.draws.charged_noise import check_draws
 from tasks.verification.draws.draw_checks import FileForm
+from tasks.verification.draws.quantile_choice_draws import chosen_by
 from tasks.verification.files.table_files import (
     OTHER_TABLE,
     ColumnArrays,
@@ -173,7 +173,7 @@ class StatisticsChecks:
         findings = check_clips(replay, self.meaning, drawn.noisy, files.skipped, where=self._where)
         for table, stated in zip(self.meaning.product.tables, replay.tables, strict=True):
             numbers = self._numbers(stated.draws, drawn.noisy)
-            chosen = self._chosen(stated.draws, drawn.noisy)
+            chosen = chosen_by(replay.draws, stated.draws, drawn.noisy)
             if numbers is None or chosen is None:
                 files.skipped.append(f"{printable(stated.data)}: not all that was drawn for it can be read")
                 continue
@@ -207,18 +207,9 @@ class StatisticsChecks:
             if draw.key not in noisy:
                 return None
             addends = draw.addends.addends if isinstance(draw, CellSumDraw) else None
-            numbers = NoisyNumbers(noisy[draw.key], event, addends)  # type: ignore[arg-type]
-            found[None if addends is None else addends.key] = numbers
+            key = None if addends is None else addends.key
+            found[key] = NoisyNumbers(noisy[draw.key], event, addends)  # type: ignore[arg-type]
         return found
-
-    def _chosen(
-        self, keys: tuple[str, ...], noisy: Mapping[str, NDArray[np.int64]]
-    ) -> dict[str, ChosenQuantiles] | None:
-        """Return what was chosen for a table, by column; None where some of it cannot be read."""
-        own = [draw for draw in self._record.replay.draws if isinstance(draw, QuantileDraw) and draw.key in keys]
-        if any(draw.key not in noisy for draw in own):
-            return None
-        return {draw.choices.column: ChosenQuantiles(noisy[draw.key], draw.choices.choices) for draw in own}
 
     def _check_files_of(
         self, table: StatisticsTable, name: str, expected: Columns, files: OpenFiles
@@ -240,9 +231,9 @@ class StatisticsChecks:
 
     @property
     def _contract(self) -> Contract:
-        if self.meaning is None:
+        if self.contract is None:
             raise ValueError("the contract was not read")
-        return self.meaning.contract
+        return self.contract
 
 
 def read_statistics(replay: StatisticsReplay, *, where: str) -> tuple[StatisticsMeaning | None, list[Finding]]:
@@ -287,13 +278,12 @@ def _in_pairs(at: str, found: list[Any], expected: list[Any]) -> list[tuple[str,
 
 def _amounts(draw: FittedDraw) -> dict[str, Any] | None:
     if isinstance(draw, QuantileDraw):
-        return {**draw.choices.model_dump(), "quantiles": list(draw.choices.quantiles)}
+        return draw.choices.model_dump(mode="json")
     return draw.addends.model_dump(exclude_none=True) if isinstance(draw, CellSumDraw) else None
 
 
 def _types(columns: Columns) -> Types:
-    names = {"i": "int64", "f": "double", "b": "bool"}
-    return {name: names[array.dtype.kind] for name, array in columns.items()}
+    return {name: {"i": "int64", "f": "double", "b": "bool"}[array.dtype.kind] for name, array in columns.items()}
 
 
 def _compared(found: ColumnArrays | None, expected: Columns, where: str) -> list[Finding]:

@@ -6,6 +6,7 @@ quantiles are those of the product, is compared with the plan that is made again
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from decimal import InvalidOperation
 from typing import Any
 
@@ -18,8 +19,10 @@ from contracts.domains.value_lattices import lattice_problems
 from contracts.errors import Finding
 from privacy.accounting.events import ExponentialMechanism
 from privacy.grant.queries.quantile_choice import QuantileChoiceQuery
+from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from tasks.records.draws.cell_sums import PART, PartedCells
 from tasks.records.draws.quantile_choices import CHOSEN, ZERO, QuantileDraw
+from tasks.records.model.version_statements import FittedDraw
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.draw_checks import (
     FileForm,
@@ -93,6 +96,16 @@ class QuantileChoiceChecks(SeparateDrawChecks[QuantileDraw, QuantileChoiceQuery]
         if (draw.clique, draw.choices.choices) != (query.clique, query.choices):
             raise OtherDraw(f"draw {draw.key!r}: other quantiles were asked for than those that are there")
         return query
+
+
+def chosen_by(
+    draws: Sequence[FittedDraw], keys: Sequence[str], noisy: Mapping[str, NDArray[np.int64]]
+) -> dict[str, ChosenQuantiles] | None:
+    """Return what was chosen by the draws of some keys, by column; None where some of it could not be read."""
+    own = [draw for draw in draws if isinstance(draw, QuantileDraw) and draw.key in keys]
+    if any(draw.key not in noisy for draw in own):
+        return None
+    return {draw.choices.column: ChosenQuantiles(noisy[draw.key], draw.choices.choices) for draw in own}
 
 
 def _read_choices(
