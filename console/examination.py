@@ -224,12 +224,17 @@ def _late_runs(address: str, *, before: datetime) -> int:
     """Count the scheduled runs that should have begun and wait for a worker; at most `_MOST_LATE`."""
     from prefect import settings as prefect
     from prefect.client.orchestration import get_client
-    from prefect.client.schemas import filters
+    from prefect.client.schemas.filters import (
+        FlowRunFilter,
+        FlowRunFilterExpectedStartTime,
+        FlowRunFilterState,
+        FlowRunFilterStateType,
+    )
     from prefect.client.schemas.objects import StateType
 
-    late = filters.FlowRunFilter(
-        state=filters.FlowRunFilterState(type=filters.FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
-        expected_start_time=filters.FlowRunFilterExpectedStartTime.model_validate({"before_": before}),
+    late = FlowRunFilter(
+        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
+        expected_start_time=FlowRunFilterExpectedStartTime.model_validate({"before_": before}),
     )
     with prefect.temporary_settings({prefect.PREFECT_API_URL: address}), get_client(sync_client=True) as client:
         return len(client.read_flow_runs(flow_run_filter=late, limit=_MOST_LATE))

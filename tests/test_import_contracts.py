@@ -160,6 +160,7 @@ RANDOM: Final = frozenset(
         "console/site/auditors.py",
         "flows/evaluation/shadow_attack.py",
         "flows/federation/federated_run.py",
+        "flows/prefect_runs/prefect_database.py",
         "flows/prefect_runs/prefect_server.py",
         "privacy/evaluation/yardsticks.py",
         "privacy/ledger/draw_files.py",

@@ -47,7 +47,7 @@ def _facts(linked: LinkedTables | None) -> Mapping[str, tuple[str, str]]:
     for name, bound in linked.terms.rows_per_unit.items():
         facts[f"rows_per_unit.{name}"] = (str(bound), _OWNED)
     for table in linked.tables:
-        for key in table.keys:
+        for key in table.row_keys:
             facts[f"keys.{table.name}.{key.name}"] = (key.logical_type, _KEYS)
         for name, made in table.derived:
             counted = f"rows of {made.count}" + (f" with {dict(made.where)}" if made.where else "")

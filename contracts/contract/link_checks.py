@@ -240,7 +240,7 @@ def _term_problems(linked: LinkedTables) -> list[Problem]:
     if linked.terms.unit.column not in linked.table(linked.terms.unit.table).source_columns:
         return []
     columns = all_columns(linked)
-    keys = [key.name for table in linked.tables for key in table.keys]
+    keys = [key.name for table in linked.tables for key in table.row_keys]
     return contradictions(linked.terms, columns, [*(column.name for column in columns), *keys])
 
 

@@ -148,7 +148,7 @@ def _table(reading: OdcsReading, place: int, written: Any, terms: LinkedTerms | 
             derived += [] if part[1] is None else [(part[0].name, part[1])]
     if len(reading.findings) > before or name is None:
         return None
-    return LinkedTable(name=name, keys=tuple(keys), columns=tuple(columns), derived=tuple(derived))
+    return LinkedTable(name=name, row_keys=tuple(keys), columns=tuple(columns), derived=tuple(derived))
 
 
 def _key_names(terms: LinkedTerms, table: str) -> set[str]:

@@ -111,13 +111,14 @@ class LinkedTable(Frozen):
 
     Args:
         name: its name.
-        keys: its columns without a domain.
+        row_keys: its columns without a domain.
         columns: its columns with a domain, delivered and derived, in the order of the file.
         derived: how those are made that are not delivered, by name.
     """
 
     name: Label
-    keys: tuple[RowKey, ...]
+    row_keys: tuple[RowKey, ...]
+    # Not named `keys`: whoever asks an object for its keys takes it for a mapping.
     columns: tuple[Column, ...]
     derived: tuple[tuple[Label, Derivation], ...] = ()
 
@@ -130,17 +131,17 @@ class LinkedTable(Frozen):
     @property
     def source_columns(self) -> tuple[str, ...]:
         """Every column that its source must have."""
-        return tuple(key.name for key in self.keys) + tuple(column.name for column in self.delivered)
+        return tuple(key.name for key in self.row_keys) + tuple(column.name for column in self.delivered)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all its columns."""
-        return tuple(key.name for key in self.keys) + tuple(column.name for column in self.columns)
+        return tuple(key.name for key in self.row_keys) + tuple(column.name for column in self.columns)
 
     @cached_property
     def types(self) -> Mapping[str, LogicalType]:
         """The logical type of each column that its source has, by name."""
-        keys = {key.name: key.logical_type for key in self.keys}
+        keys = {key.name: key.logical_type for key in self.row_keys}
         return keys | {column.name: column.logical_type for column in self.delivered}
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from contracts.domains.value_lattices import WIDEST, ValueLattice, coarser_step, lattice_problems
-from contracts.domains.value_magnitudes import ValueMagnitudes
+from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.domains.value_sums import LoneSum, ValueMoments, form_problems
 from contracts.domains.value_trees import ValueTree
 from contracts.reading.scalars import Problem, plain_text
@@ -63,7 +63,7 @@ class WeightedCount:
         return {**self.weight.to_json(), "counts_rows": True}
 
 
-Addends = ValueLattice | LoneSum | ValueMoments | ValueTree | ValueMagnitudes | WeightedCount
+Addends = ValueLattice | NarrowedLattice | LoneSum | ValueMoments | ValueTree | ValueMagnitudes | WeightedCount
 """What is added up, or counted, by cell."""
 
 

@@ -11,6 +11,7 @@ and not the label of one of those two cells. Other texts are never selected.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, Self
@@ -20,7 +21,7 @@ from pydantic import PrivateAttr, model_validator
 from contracts.domains.domain import DeclaredDomain, DomainCheck
 from contracts.domains.domain_terms import NULL_LABEL
 from contracts.domains.statements import VALUES_MOVED, Change, CheckKind
-from contracts.domains.value_sql import absent_sql, literal, text_sql
+from contracts.domains.value_sql import absent_sql, literal, spelled_sql
 from contracts.message import message
 from contracts.reading.scalars import Problem, Whole, refuse
 
@@ -31,8 +32,14 @@ NO_KEY: Final = ""
 """What stands in a snapshot for a text that can be no key; no key is empty."""
 # Control characters, marks of direction and what cannot be displayed; line and paragraph separators.
 _UNPRINTABLE: Final = r"[\p{C}\p{Zl}\p{Zp}]"
-SPLIT: Final = r";\s*[=+\-@＝＋－＠﹦﹢﹣﹫]"
+_SPACES: Final = (
+    r"\t\n\x0b\f\r \x1c-\x1f\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
+)
+"""All that counts as a space anywhere, written out: what `\\s` is differs from program to program."""
+_SPLIT: Final = rf";[{_SPACES}]*[=+\-@＝＋－＠﹦﹢﹣﹫]"
 """Where a spreadsheet that separates cells by `;` would run the rest."""
+SPLIT: Final = re.compile(re.sub(r"\\x\{([0-9a-f]+)\}", lambda found: chr(int(found[1], 16)), _SPLIT))
+"""The same for Python."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +114,7 @@ class TextDomain(DeclaredDomain):
 
     def value_sql(self, raw: str) -> str:
         """Return SQL for the text without the spaces around it; null where there is none."""
-        text = f"trim({text_sql(raw)})"
+        text = f"trim({spelled_sql(raw)})"
         tokens = ", ".join(literal(token) for token in ("", NULL_LABEL, *self.missing))
         return f"CASE WHEN {absent_sql(raw)} OR {text} IN ({tokens}) THEN NULL ELSE {text} END"
 
@@ -120,7 +127,7 @@ class TextDomain(DeclaredDomain):
         """Return SQL for the key that a text may be selected as; `NO_KEY` where it can be none."""
         unfit = (
             f"{value} IS NULL OR strlen({value}) > {self.max_bytes} OR {value} = {literal(OTHERS)} "
-            f"OR regexp_matches({value}, {literal(f'{_UNPRINTABLE}|{SPLIT}')})"
+            f"OR regexp_matches({value}, {literal(f'{_UNPRINTABLE}|{_SPLIT}')})"
         )
         return f"CASE WHEN {unfit} THEN {literal(NO_KEY)} ELSE {value} END"
 

@@ -62,6 +62,20 @@ def text_sql(raw: str) -> str:
     return f"TRY(CASE typeof({raw}) WHEN 'FLOAT' THEN {double} ELSE CAST({raw} AS VARCHAR) END)"
 
 
+def spelled_sql(raw: str) -> str:
+    """Return SQL for a value as text, by its value: a number is spelled alike whatever type a writer stored it in.
+
+    A whole number has no decimals, so that a column of whole numbers reads the same where one missing value made a
+    writer store doubles. `typeof` is constant over a column, so that one branch is left of these.
+    """
+    kind, number = f"typeof({raw})", f"TRY_CAST({raw} AS DOUBLE)"
+    kinds = ", ".join(map(literal, sorted(NUMBERS)))
+    whole = f"CASE WHEN CAST(TRY_CAST({number} AS BIGINT) AS DOUBLE) = {number} THEN TRY_CAST({number} AS BIGINT) END"
+    spelled = f"COALESCE(CAST({whole} AS VARCHAR), CAST({number} AS VARCHAR))"
+    is_number = f"{kind} IN ({kinds}) OR starts_with({kind}, 'DECIMAL')"
+    return f"CASE WHEN {is_number} THEN {spelled} ELSE {text_sql(raw)} END"
+
+
 def number_sql(raw: str, read: str = "TRY_CAST({} AS DOUBLE)") -> str:
     """Return SQL for a value as a double, null where it is no number; flags are 1 and 0.
 

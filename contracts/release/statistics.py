@@ -153,9 +153,11 @@ class StatisticsTable(Frozen):
 
     @model_serializer(mode="wrap")
     def _without_declared_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write `keys` only where they are private, so that a table of declared keys is written as it always was."""
+        """Write `keys` only where they are private and a weight only where there is one: others are written as before."""
         written: dict[str, Any] = handler(self)
         choice = written.pop("key_choice", None) or written.pop("keys", None)
+        if self.survey_weight is None:
+            written.pop("survey_weight", None)
         return written if choice in (None, "declared") else {**written, "keys": choice}
 
     @property

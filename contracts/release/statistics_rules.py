@@ -206,7 +206,8 @@ def _writing(own: list[tuple[FieldPath, Statistic]], key: str) -> FieldPath:
 
 def _name_problems(table: StatisticsTable) -> Iterator[Problem]:
     """Columns of a published file differ in their names, whatever their case; so do the draws of a table."""
-    keys = *table.draw_keys, *table.choice_keys
+    selected = () if table.selection_key is None else (table.selection_key,)
+    keys = *table.draw_keys, *table.choice_keys, *selected
     for key in sorted({key for key in keys if keys.count(key) > 1}):
         yield Problem(f"two draws named {key!r}", "draws of different names in a table", _RENAMED)
     for place, name in enumerate(table.by):

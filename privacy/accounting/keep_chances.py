@@ -23,6 +23,8 @@ from privacy.accounting.amounts import AmountRefused
 
 ONE: Final = 2**128
 MOST_UNITS: Final = 2**22
+CHANCES: Final = "epsilon, delta"
+"""What is refused where chances cannot be computed."""
 _EXPONENT_BITS: Final = 192
 
 
@@ -40,16 +42,14 @@ def keep_chances(epsilon: Fraction, delta: Fraction) -> tuple[int, ...]:
     Source: the module's docstring.
     """
     if not 0 <= epsilon <= 100 or not 0 < delta < 1:
-        raise AmountRefused(
-            "epsilon, delta", f"{float(epsilon):g}, {float(delta):g}", "0 to 100, and above 0, below 1"
-        )
+        raise AmountRefused(CHANCES, f"{float(epsilon):g}, {float(delta):g}", "0 to 100, and above 0, below 1")
     growth, one = exponential_below(epsilon), 2**_EXPONENT_BITS
     step = delta.numerator * ONE // delta.denominator
     chances = [0]
     while chances[-1] < ONE:
         if len(chances) > MOST_UNITS:
             limit = f"so large that at most {MOST_UNITS} units of a key make sure that it is published"
-            raise AmountRefused("epsilon, delta", f"{float(epsilon):g}, {float(delta):g}", limit)
+            raise AmountRefused(CHANCES, f"{float(epsilon):g}, {float(delta):g}", limit)
         last = chances[-1]
         # What is missing to 1 is divided by a lower bound of exp(e) and rounded up, so that p(n) is rounded down.
         missing = max(0, ONE - last - step)

@@ -20,7 +20,7 @@ from contracts.domains.text import NO_KEY, KeyColumn, TextDomain
 from contracts.domains.value_sql import enumeration, identifier, literal
 from privacy.marginals.key_units import KeyLabels, PrivateKeys
 from privacy.private_table import PrivateTable
-from privacy.snapshots.shared_scan import SPILL
+from privacy.snapshots.shared_scan import SPILL, settings
 
 _RECODED = "selected.duckdb"
 
@@ -67,13 +67,16 @@ class SnapshotKeys:
 
         [column] = clique
         key, unit = identifier(KeyColumn(column).name), self._contract.unit.column
-        rows, count = "codes", "count(*)"
+        count = "count(*)"
         if unit is not None:
             # `codes` has the rows of `raw`, in its order.
-            rows = "(SELECT * FROM codes POSITIONAL JOIN (SELECT " + identifier(unit) + " AS unit_of_row FROM raw))"
-            count = "count(DISTINCT trim(CAST(unit_of_row AS VARCHAR)))"
-        query = f"SELECT {key}, {count}::BIGINT FROM {rows} WHERE {key} <> {literal(NO_KEY)} GROUP BY 1"
-        with duckdb.connect(str(self._table.path), read_only=True, config={"threads": self._threads}) as connection:
+            of_rows = f"codes.{key} AS text, trim(CAST(raw.{identifier(unit)} AS VARCHAR)) AS unit"
+            rows, count = f"(SELECT {of_rows} FROM codes POSITIONAL JOIN raw)", "count(DISTINCT unit)"
+        else:
+            rows = f"(SELECT {key} AS text FROM codes)"
+        query = f"SELECT text, {count}::BIGINT FROM {rows} WHERE text <> {literal(NO_KEY)} GROUP BY 1"
+        path, config = self._table.path, settings(self._table.path, self._threads)
+        with duckdb.connect(str(path), read_only=True, config=config) as connection:
             found = connection.execute(query).fetchall()
         units = np.array([number for _, number in found], dtype=np.int64)
         return tuple((text,) for text, _ in found), units
@@ -95,7 +98,7 @@ class SnapshotKeys:
         contract = self._contract.with_keys(keys)
         codes = ", ".join(_code(contract, name, selected) for name, selected in keys.items())
         dropped = ", ".join(identifier(KeyColumn(name).name) for name in keys)
-        with duckdb.connect(str(path), config={"threads": self._threads}) as connection:
+        with duckdb.connect(str(path), config=settings(self._table.path, self._threads)) as connection:
             path.chmod(0o600)
             connection.execute(f"ATTACH {literal(str(self._table.path))} AS snapshot (READ_ONLY)")
             connection.execute(

@@ -102,9 +102,9 @@ class StatisticsPlan:
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
-        """What the charge plans, selections first and choices last."""
-        selected, chosen = ([each.event for each in draws] for draws in (self.selections, self.choices))
-        return (*selected, *planned_events((*self.clips, *self.draws)), *chosen)
+        """What the charge plans, selections and choices first, the budget of private clips last."""
+        chosen = (each.event for each in self.choices)
+        return (*(each.event for each in self.selections), *chosen, *planned_events((*self.clips, *self.draws)))
 
     @property
     def number(self) -> int:

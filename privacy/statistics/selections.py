@@ -10,6 +10,7 @@ from math import floor
 from contracts.contract.contract import Contract
 from contracts.release.statistics import StatisticsProduct
 from privacy.accounting.amounts import PICO
+from privacy.accounting.keep_chances import keep_chances
 from privacy.accounting.key_selection import KeySelection, key_selection
 from privacy.table_plans.split import shares_by_weight
 
@@ -58,6 +59,8 @@ def plan_selections(
         shares: of epsilon, by table.
         epsilon: of the release.
         delta: of the release [10⁻¹⁸].
+    Raises:
+        AmountRefused: epsilon is too small for the chances of so many keys.
     Privacy: reads no data.
     """
     groups = contract.unit.max_rows_per_unit
@@ -67,5 +70,6 @@ def plan_selections(
             part = Fraction(floor(epsilon * shares[table.name] * PICO), PICO)
             failure = delta // len(shares) // (1 if product.mechanism == "laplace" else 2)
             event = key_selection(part, failure, groups)
+            keep_chances(event.epsilon, event.delta)  # what no draw could compute is refused before the charge
             key = f"table:{table.name}/keys"
             yield PlannedSelection(key, table.name, column, shares[table.name], part, failure, event)

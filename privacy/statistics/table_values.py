@@ -163,7 +163,7 @@ def table_values(
             values = _of_columns(each, drawn, chosen or {})
         empty = _of_nobody(each, drawn.get(each.key))
         for name, array, nobody in zip(each.published, values, empty, strict=True):
-            columns[name] = np.where(impossible, np.asarray(nobody, dtype=array.dtype), array)
+            columns[name] = np.where(impossible, np.asarray(nobody, dtype=array.dtype), array + 0)  # -0 becomes 0
     if counts is not None:
         columns[NEAR_ZERO] = (counts.lower <= 0) | impossible
     return columns

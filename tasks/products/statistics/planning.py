@@ -11,6 +11,7 @@ from contracts.reading.scalars import Problem, spelled
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistics import statistics_product
 from privacy.accounting.amounts import AmountRefused
+from privacy.accounting.keep_chances import CHANCES
 from privacy.statistics.plan import StatisticsPlan, plan_statistics, rehearse
 from tasks.products.product_kind import Needs, Payers
 
@@ -35,6 +36,10 @@ class StatisticsPlanning:
         try:
             plan = plan_statistics(product, contract, epsilon=charge.epsilon, delta=charge.delta)
         except AmountRefused as error:
+            if error.what == CHANCES:
+                remedy = "raise epsilon or delta, ask for fewer tables and columns, or bound the rows of a unit lower"
+                problem = Problem(f"a selection of keys whose {error.what} are {error.found}", error.allowed, remedy)
+                raise SpecRefused([spec.finding(("charge", "epsilon"), problem)]) from error
             draws = sum(max(1, len(table.columns)) for table in product.tables)
             found = f"{spelled(charge.epsilon)} for {draws} draw{'s' if draws > 1 else ''}"
             remedy = "raise epsilon, take a larger `step:`, or ask for fewer tables and columns"

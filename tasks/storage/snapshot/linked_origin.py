@@ -85,7 +85,7 @@ def _contract_of(contract: Contract, table: LinkedTable) -> TableContract:
     """Return the contract of one table alone, by which its file is looked at."""
     kept = {name: getattr(contract, name) for name in ("apiVersion", "id", "version", "name", "adjacency")}
     unit = Unit(kind="row", scope=contract.unit.scope)
-    keys = tuple(each.name for each in table.keys)
+    keys = tuple(each.name for each in table.row_keys)
     return TableContract.model_construct(**kept, table=table.name, columns=table.delivered, unit=unit, keys=keys)
 
 
@@ -165,7 +165,6 @@ def _deliver(
         select=None,
         types={},
         expected=reading.columns,
-        left_out=(),
         explain=explain,
         advance=advance,
     )

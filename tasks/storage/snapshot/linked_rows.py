@@ -105,7 +105,7 @@ class LinkedRows:
             for place, (derived, made) in enumerate(self.linked.table(name).derived):
                 alias = f"{self._row(name)}d{place}"
                 on = f"{alias}.unit = o.unit AND {alias}.parent = o.{self._row(name)}"
-                joins.append(f"LEFT JOIN {self._counted(name, made)} AS {alias} ON {on}")
+                joins.append(f"LEFT JOIN {self._count_by_key(name, made)} AS {alias} ON {on}")
                 named = identifier(flat_name(self.linked, name, derived))
                 taken.append(f"coalesce({alias}.number, 0) AS {named}")
         order = f"ORDER BY o.{self._row(base)}, o.unit"
@@ -189,7 +189,7 @@ class LinkedRows:
             self._make(relation, self._chosen(f"{query} WHERE key IS NOT NULL", name, ("key",), 1, ONE))
         return relation
 
-    def _counted(self, name: str, made: Derivation) -> str:
+    def _count_by_key(self, name: str, made: Derivation) -> str:
         """Write the number of rows of a child that each row of a table keeps, by unit and row; without those of 0."""
         child, owned = self.linked.table(made.count), self._owned(made.count)
         tests = " AND ".join(["true", *(_one_of(child, column, labels) for column, labels in made.where)])

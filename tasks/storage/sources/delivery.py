@@ -53,9 +53,9 @@ def deliver(
     select: str | None,
     types: Mapping[str, ValueType],
     expected: Sequence[str],
-    left_out: Sequence[str],
     explain: Explanation,
     advance: Advance,
+    left_out: Sequence[str] = (),
     days: SourceDays | None = None,
 ) -> None:
     """Create `raw` with the rows of the source in their order.

@@ -108,7 +108,9 @@ def _read_addends(draw: CellSumDraw, contract: Contract, at: str, where: str) ->
         sound = sound and addends.to_json() == stated.model_dump(exclude_none=True)
         problems = addend_problems(addends, contract.unit.max_rows_per_unit) if sound else []
         if sound and not problems and isinstance(addends, ValueTree):
-            problems = resolution_problems(addends, contract.cells(draw.clique))
+            # Numbers were bounded by what was known before keys were selected.
+            before = contract.with_keys(dict.fromkeys(contract.texts(draw.clique), ()))
+            problems = resolution_problems(addends, before.cells(draw.clique))
     except (InvalidOperation, ValueError, ArithmeticError):
         sound, problems, addends = False, [], None
     if addends is None or not sound:

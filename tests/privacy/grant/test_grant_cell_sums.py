@@ -13,8 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
+from contracts.domains.addends import Addends
 from contracts.domains.value_lattices import WIDEST, ValueLattice
-from contracts.domains.value_sums import Addends, LoneSum, ValueMoments
+from contracts.domains.value_sums import LoneSum, ValueMoments
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, PrivacyEvent, ZeroConcentrated

@@ -9,8 +9,9 @@ from math import log
 
 import pytest
 
+from contracts.domains.addends import Addends
 from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_sums import Addends, LoneSum, ValueMoments
+from contracts.domains.value_sums import LoneSum, ValueMoments
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
