@@ -153,7 +153,7 @@ class StatisticsTable(Frozen):
 
     @model_serializer(mode="wrap")
     def _without_declared_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write `keys` only where they are private and a weight only where there is one: others are written as before."""
+        """Write `keys` only where they are private, and a weight only where there is one."""
         written: dict[str, Any] = handler(self)
         choice = written.pop("key_choice", None) or written.pop("keys", None)
         if self.survey_weight is None:

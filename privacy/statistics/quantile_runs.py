@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from contracts.domains.quantile_choices import QuantileChoices
 
-Integers = NDArray[np.int64]
+RunNumbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,15 @@ class QuantileRuns:
         unit: by what distances are multiplied, so that they are whole.
     """
 
-    first: Integers
-    last: Integers
-    distances: Integers
-    weights: Integers
+    first: RunNumbers
+    last: RunNumbers
+    distances: RunNumbers
+    weights: RunNumbers
     unit: int
 
 
 def quantile_runs(
-    choices: QuantileChoices, place: int, offsets: Integers, rows: Integers, ends: tuple[int | None, int | None]
+    choices: QuantileChoices, place: int, offsets: RunNumbers, rows: RunNumbers, ends: tuple[int | None, int | None]
 ) -> QuantileRuns:
     """Put the candidates of a quantile into runs.
 
@@ -81,7 +81,7 @@ def candidate(choices: QuantileChoices, first: int, last: int, drawn: int) -> in
     raise ValueError(f"{drawn} more than the run from {first} to {last} weighs")
 
 
-def _weights(choices: QuantileChoices, first: Integers, last: Integers) -> Integers:
+def _weights(choices: QuantileChoices, first: RunNumbers, last: RunNumbers) -> RunNumbers:
     """Add up the weights of all candidates of each run."""
     origin = choices.origin
     found = np.zeros(first.shape, dtype=np.int64)
