@@ -60,7 +60,7 @@ def _of_code(what: str) -> Iterator[str]:
     pages, code = error_pages(), spelled_code(what)
     if code not in pages:
         allowed = "a release spec, the folder of a version, or the code that is printed below an error"
-        remedy = nearest(code, list(pages)) or "see docs/errors.md for all codes"
+        remedy = nearest(code, list(pages)) or f"codes are {', '.join(sorted(pages))}"
         raise SourceUnreadable([Finding("sudare explain", "WHAT", repr(what), allowed, remedy)])
     yield from (code, pages[code])
 

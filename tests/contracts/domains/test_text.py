@@ -83,3 +83,28 @@ def test_a_column_of_texts_in_csv_asks_for_a_word_on_formulas() -> None:
     assert found is not None
     assert "formulas: neutralised" in found.remedy
     assert spreadsheet.formula_problem(columns, "neutralised") is None
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "DOUBLE", "FLOAT", "DECIMAL(12,2)", "HUGEINT", "VARCHAR"])
+def test_a_number_is_the_same_text_in_whatever_type_it_is_stored(kind: str) -> None:
+    """One missing value makes a writer store whole numbers as doubles: no key may change by it."""
+    made = domain(missing=["99"])
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE t AS SELECT CAST(x AS {kind}) AS x FROM (VALUES (1234), (99), (NULL)) v(x)")
+        found = connection.execute(f"SELECT {made.value_sql('x')} FROM t").fetchall()
+    assert [text for (text,) in found] == ["1234", None, None]
+
+
+def test_what_is_a_space_or_a_formula_is_the_same_in_sql_and_in_python() -> None:
+    """Every sign that Unicode has between a `;` and a formula."""
+    signs = [chr(code) for code in range(1, 0x3100)]
+    with duckdb.connect() as connection:
+        texts = [f"a;{sign}=1" for sign in signs]
+        connection.execute("CREATE TABLE t (x VARCHAR)")
+        connection.executemany("INSERT INTO t VALUES (?)", [[text] for text in texts])
+        found = connection.execute(f"SELECT x FROM t WHERE {domain().offset_sql(None, 'x')} = ''").fetchall()
+    unfit = {text for (text,) in found}
+    assert {text for text in texts if SPLIT.search(text)} <= unfit
+    fit = [text for text in texts if text not in unfit]
+    assert fit
+    assert not any(SPLIT.search(text) for text in fit)

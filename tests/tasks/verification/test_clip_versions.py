@@ -87,8 +87,8 @@ def test_the_charge_is_fixed_before_any_clip_is_known(tmp_path: Path, scenario: 
     assert budget.kind == ("pure" if plan.mechanism == "laplace" else "zero_concentrated")
     name = "epsilon" if plan.mechanism == "laplace" else "rho"
     assert getattr(budget, name) == sum(getattr(noise, name) for noise in later)
-    assert len(plan.events) == len(plan.clips) + len(plan.draws) - len(later) + 1
-    shares = {draw.key: draw.share for draw in (*plan.clips, *plan.draws)}
+    assert len(plan.events) == plan.number - len(later) + 1
+    shares = {draw.key: draw.share for draw in (*plan.clips, *plan.draws, *plan.choices)}
     assert sum(shares.values()) == 1
     assert shares[AGES] == Fraction(1, 4) / 2 / 10
     assert shares[BILLS] == Fraction(1, 2) / 2 / 5 + Fraction(1, 4) / 2 / 10

@@ -326,3 +326,31 @@ def test_a_version_without_a_selection_reads_as_it_always_did(tmp_path: Path) ->
     assert plan.selections == ()
     assert check_spec(spec, contract) == []
     assert np.isfinite(plan.draws[0].variance)
+
+
+# --- what one person's row must not change ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["unit_of_row", "unit", "text"])
+def test_a_declared_column_is_never_taken_for_the_units(tmp_path: Path, name: str) -> None:
+    """Whatever columns are called, it is units that are counted in a key, and never codes of a column."""
+    scenario = gaussian()
+    spec, contract, _, ledger = scenario.prepared_of(tmp_path, StatisticsPlan)
+    ledger.close()
+    taken = scenario.taken(tmp_path, spec, contract)
+    before = SnapshotKeys(taken, contract).keys("note")._read()
+    with duckdb.connect(str(taken.path)) as connection:
+        for relation in ("codes", "raw"):
+            connection.execute(f"ALTER TABLE {relation} RENAME floor TO {name}")
+    after = SnapshotKeys(taken, contract).keys("note")._read()
+    assert dict(zip(after[0], after[1].tolist(), strict=True)) == dict(
+        zip(before[0], before[1].tolist(), strict=True)
+    )
+
+
+def test_a_selection_whose_chances_cannot_be_computed_is_refused_before_the_charge(tmp_path: Path) -> None:
+    with pytest.raises(SpecRefused) as refused:
+        replace(pure(), epsilon="0.000003", delta="1e-12").run(tmp_path)
+    [finding] = refused.value.findings
+    assert (finding.field, "selection of keys" in finding.found) == ("charge.epsilon", True)
+    assert not (tmp_path / "ledger.sqlite").exists()
