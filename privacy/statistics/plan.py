@@ -102,9 +102,9 @@ class StatisticsPlan:
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
-        """What the charge plans, selections and choices first, the budget of private clips last."""
-        chosen = (each.event for each in self.choices)
-        return (*(each.event for each in self.selections), *chosen, *planned_events((*self.clips, *self.draws)))
+        """What the charge plans, in the order of the draws; the budget of private clips last."""
+        selected = (each.event for each in self.selections)
+        return (*selected, *planned_events((*self.clips, *self.draws), self.choices))
 
     @property
     def number(self) -> int:
@@ -197,9 +197,12 @@ def plan_statistics(
     return replace(plan, epsilon=PureCalculus(spent).cost(plan.events), delta=spent)
 
 
-def planned_events(draws: Sequence[StatisticsDraw]) -> tuple[PrivacyEvent, ...]:
-    """Return what a charge plans: the events of draws, and a budget for those whose clip the run finds."""
+def planned_events(
+    draws: Sequence[StatisticsDraw], choices: Sequence[PlannedChoices] = ()
+) -> tuple[PrivacyEvent, ...]:
+    """Return what a charge plans: the events of draws and choices, and a budget where the run finds the clip."""
     events: list[PrivacyEvent] = [draw.event for draw in draws if draw.clip is None]
+    events += [each.event for each in choices]
     later = [draw.noise for draw in draws if draw.clip is not None]
     pure = sum((noise.epsilon for noise in later if isinstance(noise, LaplaceNoise)), Fraction(0))
     rho = sum((noise.rho for noise in later if isinstance(noise, GaussianNoise)), Fraction(0))
