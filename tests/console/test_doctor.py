@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections import namedtuple
 from datetime import UTC, datetime
@@ -100,15 +101,16 @@ def test_a_journal_that_was_changed_or_is_of_the_future_is_wrong(place: Workspac
 
 
 def test_a_prefect_server_is_asked_for_late_runs(place: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block sets the server's address; set and undone in a test, it would stay for the tests that follow."""
     with prefect_server(place) as started:
         started.wait()
-        monkeypatch.setenv("PREFECT_API_URL", started.api_url)
         configured = Workspace.open(place.root)
         with started.connected():
             assert "no scheduled run is late" in observations_of(configured)["prefect"].found
-        monkeypatch.setattr(examination, "_late_runs", lambda address, before: 3)
-        assert observations_of(configured)["prefect"].remedy == "start a worker: sudare work --help"
-    monkeypatch.undo()
+        with monkeypatch.context() as patched:
+            patched.setattr(examination, "_late_runs", lambda address, before: 3)
+            assert observations_of(configured)["prefect"].remedy == "start a worker: sudare work --help"
+    assert "PREFECT_API_URL" not in os.environ
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
     gone = observations_of(Workspace.open(place.root))["prefect"]
     assert (gone.health, "start it" in gone.remedy) == ("wrong", True)

@@ -96,7 +96,7 @@ def random_rows(chance: random.Random, contract: Contract) -> Rows:
     sizes = {"patient": 6, "visit": 14, "drug": 30}
     return {
         table.name: [
-            {key.name: _key(chance, key.logical_type) for key in table.keys}
+            {key.name: _key(chance, key.logical_type) for key in table.row_keys}
             | {column.name: _value(chance, column.labels) for column in table.delivered}
             for _ in range(chance.randint(3, sizes.get(table.name, 5)))
         ]
