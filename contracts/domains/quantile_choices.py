@@ -24,7 +24,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final
 
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.lattice_form import LatticeForm
 from contracts.reading.scalars import plain_text
 
 CHOICE: Final = "choice"
@@ -32,7 +32,7 @@ _TEN: Final = 10
 
 
 @dataclass(frozen=True)
-class QuantileChoices:
+class QuantileChoices(LatticeForm):
     """Quantiles of a column that are chosen by the exponential mechanism, in each cell.
 
     Args:
@@ -40,13 +40,7 @@ class QuantileChoices:
         shares: the quantiles, ascending, each in (0, 1) and once.
     """
 
-    lattice: ValueLattice
     shares: tuple[Decimal, ...]
-
-    @property
-    def column(self) -> str:
-        """The column."""
-        return self.lattice.column
 
     @property
     def key(self) -> str:

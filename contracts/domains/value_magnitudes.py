@@ -15,39 +15,23 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from contracts.domains.lattice_form import LatticeForm
 from contracts.domains.value_lattices import ValueLattice, offset_of
 from contracts.reading.scalars import plain_decimal, plain_text
 
 
 @dataclass(frozen=True)
-class ValueMagnitudes:
+class ValueMagnitudes(LatticeForm):
     """A histogram of magnitudes over the lattice of a column.
 
     Args:
         lattice: the lattice whose offsets are counted.
     """
 
-    lattice: ValueLattice
-
-    @property
-    def column(self) -> str:
-        """The column."""
-        return self.lattice.column
-
     @property
     def key(self) -> str:
         """What its draw is found by; no column has this name, since it has a control character."""
         return f"magnitudes\x1f{self.column}"
-
-    @property
-    def weight(self) -> ValueLattice | None:
-        """None: every row counts once."""
-        return self.lattice.weight
-
-    @property
-    def weight_step(self) -> Decimal:
-        """What one step of the weight is: 1."""
-        return self.lattice.weight_step
 
     @property
     def draw_key(self) -> str:

@@ -15,10 +15,10 @@ not too many steps, and nothing is rounded then; else all three are rounded by l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
+from contracts.domains.lattice_form import LatticeForm
 from contracts.domains.value_lattices import WIDEST, ValueLattice
 from contracts.reading.scalars import Problem
 
@@ -28,34 +28,12 @@ _FEWEST: Final = 2**16
 
 
 @dataclass(frozen=True)
-class LoneSum:
+class LoneSum(LatticeForm):
     """The sum of a column's values alone, without a count beside it.
 
     Args:
         lattice: the lattice of the values; `low` is a whole number of steps from 0.
     """
-
-    lattice: ValueLattice
-
-    @property
-    def column(self) -> str:
-        """The column."""
-        return self.lattice.column
-
-    @property
-    def key(self) -> str:
-        """What its draw is found by among those of a table."""
-        return self.lattice.key
-
-    @property
-    def weight(self) -> ValueLattice | None:
-        """None: every row counts once."""
-        return self.lattice.weight
-
-    @property
-    def weight_step(self) -> Decimal:
-        """What one step of the weight is: 1."""
-        return self.lattice.weight_step
 
     @property
     def low_steps(self) -> int:
@@ -93,7 +71,7 @@ class LoneSum:
 
 
 @dataclass(frozen=True)
-class ValueMoments:
+class ValueMoments(LatticeForm):
     """Moments of a column: what rows add up to at the lower end of the clip, at the upper end, and between.
 
     Args:
@@ -101,28 +79,7 @@ class ValueMoments:
         whole: the steps that each row hands out, >= 1; with a weight of the lattice, as often as it says.
     """
 
-    lattice: ValueLattice
     whole: int
-
-    @property
-    def column(self) -> str:
-        """The column."""
-        return self.lattice.column
-
-    @property
-    def key(self) -> str:
-        """What its draw is found by among those of a table."""
-        return self.lattice.key
-
-    @property
-    def weight(self) -> ValueLattice | None:
-        """The lattice of the survey weight; None where every row counts once."""
-        return self.lattice.weight
-
-    @property
-    def weight_step(self) -> Decimal:
-        """What one step of the weight is; 1 where rows are not weighed."""
-        return self.lattice.weight_step
 
     @property
     def exact(self) -> bool:

@@ -19,6 +19,7 @@ from fractions import Fraction
 from functools import cache, cached_property
 from typing import Any, Final
 
+from contracts.domains.lattice_form import LatticeForm
 from contracts.domains.value_lattices import ValueLattice
 from contracts.reading.scalars import Problem, plain_decimal, plain_text
 
@@ -30,7 +31,7 @@ MOST_LEVELS: Final = 8
 
 
 @dataclass(frozen=True)
-class ValueTree:
+class ValueTree(LatticeForm):
     """A tree of counts over the lattice of a column.
 
     Args:
@@ -38,13 +39,7 @@ class ValueTree:
         resolution: the length of a leaf, a multiple of the lattice's step [the column's units].
     """
 
-    lattice: ValueLattice
     resolution: Decimal
-
-    @property
-    def column(self) -> str:
-        """The column."""
-        return self.lattice.column
 
     @property
     def key(self) -> str:
@@ -101,16 +96,6 @@ class ValueTree:
     def row_moves(self) -> tuple[int, ...]:
         """By how much a row moves the numbers of its cell at most: one of each level by its weight."""
         return (self.lattice.most_weight,) * self.levels
-
-    @property
-    def weight(self) -> ValueLattice | None:
-        """The lattice of the survey weight; None where every row counts once."""
-        return self.lattice.weight
-
-    @property
-    def weight_step(self) -> Decimal:
-        """What one step of the weight is; 1 where rows are not weighed."""
-        return self.lattice.weight_step
 
     def first(self, leaf: int) -> int:
         """Return the smallest offset in a leaf."""

@@ -46,8 +46,6 @@ def sum_offsets(
         often as its weight says [steps, rows or steps of the weight].
     Privacy: exact sums; nothing of them may leave but through a grant.
     """
-    import duckdb  # here, so that looking at a budget does not load it
-
     weights = list(dict.fromkeys(weight for _, weight in names))
     terms = [
         cell_sql(clique, shape),
@@ -55,9 +53,7 @@ def sum_offsets(
         *(each for pair in names for each in _terms(*pair)),
     ]
     query = f"SELECT {', '.join(terms)} FROM {relation} GROUP BY 1"
-    with duckdb.connect(str(path), read_only=True, config=settings(path, threads)) as connection:
-        found = connection.execute(query).to_arrow_table()
-    cells, *counted = (np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns)
+    cells, *counted = _whole_columns(path, query, threads)
     spread = [spread_out(cells, values, prod(shape)) for values in counted]
     rows = dict(zip(weights, spread[: len(weights)], strict=True))
     sums = iter(spread[len(weights) :])
@@ -79,8 +75,6 @@ def sum_moments(
         Sums, int64, shape (cells, moments.parts); each row as often as its weight says.
     Privacy: exact sums; nothing of them may leave but through a grant.
     """
-    import duckdb  # here, so that looking at a budget does not load it
-
     stored, width, whole = quoted(moments.lattice.name), moments.lattice.width, moments.whole
     offset = f"({stored}::BIGINT - 1)"
     weight = None if moments.weight is None else moments.weight.name
@@ -92,9 +86,7 @@ def sum_moments(
     counts = [_weighed_rows(weight), _terms(moments.lattice.name, weight)[1]]
     terms = ", ".join(f"coalesce({each}, 0)::BIGINT" for each in [*counts, *ends])
     query = f"SELECT {cell_sql(clique, shape)}, {terms} FROM codes GROUP BY 1"
-    with duckdb.connect(str(path), read_only=True, config=settings(path, threads)) as connection:
-        found = connection.execute(query).to_arrow_table()
-    cells, *counted = (np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns)
+    cells, *counted = _whole_columns(path, query, threads)
     rows, valued, *squares = (spread_out(cells, values, prod(shape)) for values in counted)
     at_low, at_high = (each * (whole // width**2 if moments.exact else 1) for each in squares)
     parts = [at_low, whole * valued - at_low - at_high, at_high, whole * (rows - valued)]
@@ -134,14 +126,10 @@ def count_magnitudes(path: Path, magnitudes: ValueMagnitudes, *, threads: int) -
         Counts of the bins, int64, shape (magnitudes.parts,) [rows].
     Privacy: exact counts; nothing of them may leave but through a grant.
     """
-    import duckdb  # here, so that looking at a budget does not load it
-
     name = quoted(magnitudes.lattice.name)
     until = " ".join(f"WHEN {name} <= {1 + last} THEN {place}" for place, (_, last) in enumerate(magnitudes.bins))
     query = f"SELECT CASE {until} END, count(*)::BIGINT FROM codes WHERE {name} > 0 GROUP BY 1"
-    with duckdb.connect(str(path), read_only=True, config=settings(path, threads)) as connection:
-        found = connection.execute(query).fetchnumpy()
-    places, rows = (np.asarray(column, dtype=np.int64) for column in found.values())
+    places, rows = _whole_columns(path, query, threads)
     return spread_out(places, rows, magnitudes.parts)
 
 
@@ -161,8 +149,6 @@ def count_leaves(
         steps of the weight].
     Privacy: exact counts; nothing of them may leave but through a grant.
     """
-    import duckdb  # here, so that looking at a budget does not load it
-
     offset, leaves = f"{quoted(tree.lattice.name)}::BIGINT", tree.leaves
     # Offset 0 is in leaf 0, those up to width - 1 in leaves of so many steps, and width in the last one.
     inner = f"1 + ({offset} + {tree.leaf_steps - 2}) // {tree.leaf_steps}"
@@ -171,9 +157,7 @@ def count_leaves(
     weight = tree.lattice.weight
     counted = _weighed_rows(None if weight is None else weight.name)
     query = f"SELECT {number}, {counted} FROM codes GROUP BY 1"
-    with duckdb.connect(str(path), read_only=True, config=settings(path, threads)) as connection:
-        found = connection.execute(query).to_arrow_table()
-    numbers, rows = (np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns)
+    numbers, rows = _whole_columns(path, query, threads)
     return spread_out(numbers, rows, prod(shape) * (leaves + 1)).reshape(-1, leaves + 1)
 
 
@@ -192,13 +176,18 @@ def count_offsets(
         Cells, offsets and rows, int64, shape (lines, 3), ascending.
     Privacy: exact counts; nothing of them may leave but through a grant.
     """
-    import duckdb  # here, so that looking at a budget does not load it
-
     terms = f"{cell_sql(clique, shape)} AS cell, {quoted(name)}::BIGINT - 1 AS place, count(*)::BIGINT AS n"
     query = f"SELECT {terms} FROM codes WHERE {quoted(name)} > 0 GROUP BY ALL ORDER BY 1, 2"
+    return np.stack(_whole_columns(path, query, threads), axis=1)
+
+
+def _whole_columns(path: Path, query: str, threads: int) -> list[NDArray[np.int64]]:
+    """Return the columns of a query on the snapshot, all of whole numbers."""
+    import duckdb  # here, so that looking at a budget does not load it
+
     with duckdb.connect(str(path), read_only=True, config=settings(path, threads)) as connection:
         found = connection.execute(query).to_arrow_table()
-    return np.stack([np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns], axis=1)
+    return [np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns]
 
 
 def _terms(name: str, weight: str | None) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import prod
-from typing import Final, NoReturn
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,13 @@ from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.private_table import PrivateTable
 from privacy.snapshots.shared_scan import Shapes, count_marginals, count_populated
+from privacy.snapshots.snapshot_reader import SnapshotReader
 
 REMEMBERED_BYTES: Final = 512 << 20
 _CELL_BYTES: Final = 8
 
 
-class SnapshotCounts:
+class SnapshotCounts(SnapshotReader):
     """Counts marginals of an encoded snapshot, over the full declared domain.
 
     Args:
@@ -40,6 +41,8 @@ class SnapshotCounts:
         ValueError: the snapshot was encoded by another contract.
     """
 
+    _reads = "exact counts"
+
     def __init__(
         self,
         table: PrivateTable,
@@ -48,21 +51,9 @@ class SnapshotCounts:
         threads: int = 2,
         remembered_bytes: int = REMEMBERED_BYTES,
     ) -> None:
-        if table.contract_digest != contract.digest:
-            raise ValueError("the snapshot was encoded by another contract")
-        self._table = table
-        self._contract = contract
-        self._threads = threads
+        super().__init__(table, contract, threads=threads)
         self._room = remembered_bytes
         self._known: dict[Clique, NDArray[np.int64]] = {}
-
-    def __repr__(self) -> str:
-        """Show which snapshot is counted."""
-        return f"SnapshotCounts({self._table!r})"
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse pickling: exact counts stay in this process."""
-        raise TypeError("SnapshotCounts cannot be pickled: exact counts stay in this process")
 
     def marginal(self, clique: Clique, coarsening: Coarsening | None = None) -> PrivateCounts:
         """Return the handle on the marginal of `clique`, shape as the contract's columns [cells].
@@ -85,9 +76,9 @@ class SnapshotCounts:
         Privacy: nothing is read yet; each handle opens only inside a grant.
         """
         shapes = {clique: self._contract.shape(clique) for clique in cliques}
-        mark = self._table.keyed_hash, self._table.contract_digest
         return tuple(
-            PrivateCounts(clique, shapes[clique], *mark, partial(self._counted, clique, shapes)) for clique in cliques
+            PrivateCounts(clique, shapes[clique], *self._mark, partial(self._counted, clique, shapes))
+            for clique in cliques
         )
 
     def sparse(self, clique: Clique) -> SparseCounts:

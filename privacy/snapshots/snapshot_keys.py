@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +20,12 @@ from contracts.domains.value_sql import enumeration, identifier, literal
 from privacy.marginals.key_units import KeyLabels, PrivateKeys
 from privacy.private_table import PrivateTable
 from privacy.snapshots.shared_scan import SPILL, settings
+from privacy.snapshots.snapshot_reader import SnapshotReader
 
 _RECODED = "selected.duckdb"
 
 
-class SnapshotKeys:
+class SnapshotKeys(SnapshotReader):
     """Reads keys of an encoded snapshot.
 
     Args:
@@ -36,20 +36,8 @@ class SnapshotKeys:
         ValueError: the snapshot was encoded by another contract, or lies in an engine.
     """
 
-    def __init__(self, table: PrivateTable, contract: Contract, *, threads: int = 2) -> None:
-        if table.contract_digest != contract.digest:
-            raise ValueError("the snapshot was encoded by another contract")
-        if table.engine is not None:
-            raise ValueError("an engine counts, and selects no keys")
-        self._table, self._contract, self._threads = table, contract, threads
-
-    def __repr__(self) -> str:
-        """Show which snapshot it is."""
-        return f"SnapshotKeys({self._table!r})"
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse pickling: keys stay in this process."""
-        raise TypeError("SnapshotKeys cannot be pickled: keys stay in this process")
+    _reads = "keys"
+    _engine_refuses = "selects no keys"
 
     def keys(self, column: str) -> PrivateKeys:
         """Return the handle on the keys of a column of texts.
@@ -58,8 +46,7 @@ class SnapshotKeys:
 
         Privacy: nothing is read yet; the handle opens only inside a grant.
         """
-        mark = self._table.keyed_hash, self._table.contract_digest
-        return PrivateKeys((column,), self._contract.unit.max_rows_per_unit, *mark, self._units)
+        return PrivateKeys((column,), self._contract.unit.max_rows_per_unit, *self._mark, self._units)
 
     def _units(self, clique: Clique, groups: int) -> tuple[tuple[KeyLabels, ...], NDArray[np.int64]]:
         """Return each key with the number of distinct units that have it; a unit of several rows counts once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import numpy as np
 
@@ -14,12 +14,13 @@ from privacy.arrays import Unsigned
 from privacy.learning.layout import RowLayout, row_layout
 from privacy.learning.rows import PrivateRows
 from privacy.private_table import PrivateTable
+from privacy.snapshots.snapshot_reader import SnapshotReader
 
 BATCH_ROWS: Final = 1 << 16
 """Rows fetched at a time."""
 
 
-class SnapshotRows:
+class SnapshotRows(SnapshotReader):
     """Reads rows of an encoded snapshot.
 
     Args:
@@ -30,21 +31,11 @@ class SnapshotRows:
         ValueError: the snapshot was encoded by another contract.
     """
 
+    _reads = "private rows"
+
     def __init__(self, table: PrivateTable, contract: Contract, *, threads: int = 2) -> None:
-        if table.contract_digest != contract.digest:
-            raise ValueError("the snapshot was encoded by another contract")
-        self._table = table
-        self._contract = contract
-        self._threads = threads
+        super().__init__(table, contract, threads=threads)
         self._known: dict[tuple[str, ...], Unsigned] = {}
-
-    def __repr__(self) -> str:
-        """Show which snapshot is read."""
-        return f"SnapshotRows({self._table!r})"
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse pickling: rows stay in this process."""
-        raise TypeError("SnapshotRows cannot be pickled: private rows stay in this process")
 
     def rows(self, names: Sequence[str] | None = None) -> PrivateRows:
         """Return the handle on the rows, of all columns or of the given ones in their order.
@@ -55,8 +46,7 @@ class SnapshotRows:
         Privacy: nothing is read yet; the handle opens only inside a grant.
         """
         layout = row_layout(self._contract, names)
-        mark = self._table.keyed_hash, self._table.contract_digest
-        return PrivateRows(layout, *mark, partial(self._codes, layout))
+        return PrivateRows(layout, *self._mark, partial(self._codes, layout))
 
     def _codes(self, layout: RowLayout) -> Unsigned:
         """Read the codes, once; read-only."""

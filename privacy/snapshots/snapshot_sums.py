@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.value_lattices import ValueLattice
@@ -21,11 +19,11 @@ from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from privacy.marginals.cell_sums import PrivateCellSums
-from privacy.private_table import PrivateTable
 from privacy.snapshots.offset_scan import count_leaves, count_magnitudes, narrowed, sum_moments, sum_offsets
+from privacy.snapshots.snapshot_reader import SnapshotReader
 
 
-class SnapshotSums:
+class SnapshotSums(SnapshotReader):
     """Adds up columns of an encoded snapshot, by the cells of full declared domains.
 
     Args:
@@ -36,22 +34,8 @@ class SnapshotSums:
         ValueError: the snapshot was encoded by another contract, or lies in an engine.
     """
 
-    def __init__(self, table: PrivateTable, contract: Contract, *, threads: int = 2) -> None:
-        if table.contract_digest != contract.digest:
-            raise ValueError("the snapshot was encoded by another contract")
-        if table.engine is not None:
-            raise ValueError("an engine counts, and adds nothing up")
-        self._table = table
-        self._contract = contract
-        self._threads = threads
-
-    def __repr__(self) -> str:
-        """Show which snapshot is added up."""
-        return f"SnapshotSums({self._table!r})"
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse pickling: exact sums stay in this process."""
-        raise TypeError("SnapshotSums cannot be pickled: exact sums stay in this process")
+    _reads = "exact sums"
+    _engine_refuses = "adds nothing up"
 
     def sums(self, clique: Clique, addends: Sequence[Addends]) -> tuple[PrivateCellSums, ...]:
         """Return a handle for each of some columns over the same cells; opening one adds up all that are no trees.
@@ -62,9 +46,8 @@ class SnapshotSums:
         known: dict[ValueLattice, NDArray[np.int64]] = {}
         alike = [each.lattice for each in addends if isinstance(each, ValueLattice | LoneSum)]
         together = tuple(each for each in alike if not isinstance(each, NarrowedLattice))
-        mark = self._table.keyed_hash, self._table.contract_digest
         read = partial(self._of, clique, shape, together, known)
-        return tuple(PrivateCellSums(clique, shape, each, *mark, read) for each in addends)
+        return tuple(PrivateCellSums(clique, shape, each, *self._mark, read) for each in addends)
 
     def _of(
         self,
