@@ -90,8 +90,10 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
         },
     ),
 }
-CHECKER: Final = frozenset({"console.verify:verify", "console.key:pin", "console.sample:sample"})
-"""The commands that the base dependencies are enough for."""
+CHECKER: Final = frozenset(
+    {"console.verify:verify", "console.key:pin", "console.sample:sample", "console.explain:explain"}
+)
+"""The commands that the base dependencies are enough for; `explain` needs more for a spec."""
 IMPORTED: Final = (
     "prefect", "fastapi", "sqlalchemy", "psycopg", "cronsim", "duckdb", "duckdb_engine", "polars", "pandas",
     "great_expectations", "open_data_contract_standard", "dp_accounting",
@@ -106,6 +108,17 @@ class PublisherMissing(SudareError):
 
     def __init__(self, missing: str) -> None:
         super().__init__(f"this needs sudare[publish]: pip install 'sudare[publish]' ({missing} is not installed)")
+
+
+def require_publisher() -> None:
+    """Refuse to go on where a package of the extra `publish` is not installed.
+
+    Raises:
+        PublisherMissing: one is not.
+    """
+    for name in IMPORTED:
+        if find_spec(name) is None:
+            raise PublisherMissing(name)
 
 
 def summary_of(place: str) -> str:
@@ -141,9 +154,8 @@ class DeferredCommand(TyperCommand):
     def command(self) -> TyperCommand:
         """The command itself, with its options; imports its module."""
         module, _, function = self._place.partition(":")
-        missing = [] if self._place in CHECKER else [name for name in IMPORTED if find_spec(name) is None]
-        if missing:
-            raise PublisherMissing(missing[0])
+        if self._place not in CHECKER:
+            require_publisher()
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         app.command(self.name)(getattr(import_module(module), function))
         return cast(TyperCommand, typer.main.get_command(app))

@@ -13,7 +13,6 @@ from typing import Any
 
 from rich.text import Text
 
-from console.commands import PublisherMissing
 from console.error_pages import code_of
 from console.options import workspace_at
 from console.render import terminal
@@ -102,7 +101,5 @@ def _print_words(error: SudareError) -> None:
             console.print(Text(f"    do:      {whose}{remedy}", style="green"))
     for note in getattr(error, "__notes__", ()):
         console.print(Text(note))
-    if not isinstance(
-        error, UsageRefused | Interrupted | UnexpectedError | PublisherMissing
-    ):  # these say all that there is to say
+    if not isinstance(error, UsageRefused | Interrupted | UnexpectedError):  # these say all that there is to say
         console.print(Text(f"what it means: sudare explain {code_of(type(error))}", style="dim"))

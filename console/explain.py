@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
+from console.commands import require_publisher
 from console.error_pages import error_pages, spelled_code
 from console.options import AsJson
 from console.render import answer
 from contracts.errors import Finding, SourceUnreadable
 from contracts.reading.scalars import nearest, spelled
-from flows.request import Request, read_request
 from privacy.accounting.posterior import PRIORS, largest_posterior, odds_bound
 from tasks.records.explanation import RecordExplanation, published_explanation
 from tasks.records.groups.field import NOT_AVAILABLE
 from tasks.records.model.record_kinds import record_part, stated_kind
+
+if TYPE_CHECKING:
+    from flows.request import Request
 
 What = Annotated[str, typer.Argument(metavar="WHAT", help="A release spec, the folder of a version, or a code.")]
 _HALF = "50 %"
@@ -51,7 +54,7 @@ def _paragraphs(what: str) -> Iterator[str]:
     if path.is_dir() or path.name == "record.json":
         yield from _of_version(_explanation(path if path.is_dir() else path.parent))
     elif path.is_file():
-        yield from _of_spec(read_request(path, None, None), what)
+        yield from _of_spec(_request(path), what)
     else:
         yield from _of_code(what)
 
@@ -63,6 +66,14 @@ def _of_code(what: str) -> Iterator[str]:
         remedy = nearest(code, list(pages)) or f"codes are {', '.join(sorted(pages))}"
         raise SourceUnreadable([Finding("sudare explain", "WHAT", repr(what), allowed, remedy)])
     yield from (code, pages[code])
+
+
+def _request(path: Path) -> Request:
+    """Read a spec with its contract, which needs the publisher's packages; versions and codes do not."""
+    require_publisher()
+    from flows.request import read_request
+
+    return read_request(path, None, None)
 
 
 def _of_spec(request: Request, written: str) -> Iterator[str]:

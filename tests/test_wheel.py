@@ -91,7 +91,7 @@ def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_base_dependencies_verify_a_version_of_every_kind(wheel: Path, tmp_path: Path) -> None:
-    """In an empty environment: verify and help work; a command that publishes says in one line what it needs."""
+    """In an empty environment: verify, explain and help work; what publishes says what it needs, which is explained."""
     programs = environment(tmp_path / "env", str(wheel))
     kinds: dict[str, Scenario] = {"tables": first(), "synthetic": aim(), "classifier": dp_sgd(), "statistics": pure()}
     for kind, scenario in kinds.items():
@@ -99,10 +99,16 @@ def test_the_base_dependencies_verify_a_version_of_every_kind(wheel: Path, tmp_p
         (tmp_path / "key.pub").write_text(version.key + "\n")
         said = done(programs / "sudare", "verify", version.folder, "--key", "key.pub", cwd=tmp_path)
         assert " holds under key " in said
+        assert "Check it: sudare verify" in done(programs / "sudare", "explain", version.folder, cwd=tmp_path)
     assert "verify" in done(programs / "sudare", "--help", cwd=tmp_path)
-    refused = run(programs / "sudare", "run", "spec.yaml", cwd=tmp_path)
-    assert refused.returncode == 2
-    assert re.fullmatch(r"error: this needs sudare\[publish\]: pip install 'sudare\[publish\]' .*\n", refused.stderr)
+    (tmp_path / "spec.yaml").write_text("release: adult\n")
+    for command in ("run", "explain"):
+        refused = run(programs / "sudare", command, "spec.yaml", cwd=tmp_path)
+        assert refused.returncode == 2
+        needed, hint = refused.stderr.splitlines()
+        assert re.fullmatch(r"error: this needs sudare\[publish\]: pip install 'sudare\[publish\]' .*", needed)
+        assert hint == "what it means: sudare explain publisher-missing"
+    assert "Only the checker is installed" in done(programs / "sudare", "explain", "publisher-missing", cwd=tmp_path)
     installed = {canonicalize_name(name) for name in done(programs / "pip", "list", cwd=tmp_path).split()}
     assert not installed & {"prefect", "duckdb", "sqlalchemy", "polars", "pandas", "great-expectations", "torch"}
 
