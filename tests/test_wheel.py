@@ -91,7 +91,7 @@ def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_base_dependencies_verify_a_version_of_every_kind(wheel: Path, tmp_path: Path) -> None:
-    """In an empty environment: verify, explain and help work; what publishes says what it needs, which is explained."""
+    """In an empty environment: verify, explain and help work; what publishes says what it needs, and that is told."""
     programs = environment(tmp_path / "env", str(wheel))
     kinds: dict[str, Scenario] = {"tables": first(), "synthetic": aim(), "classifier": dp_sgd(), "statistics": pure()}
     for kind, scenario in kinds.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from tasks.records.descriptions.description_files import descriptions
 from tasks.records.explanation import explain, published_explanation
 from tasks.records.model.version_statements import Manifest, Proof
 from tasks.records.page.page import prepare, public_pages
-from tests.worlds.versions import Version
+from tasks.verify import verify
+from tests.worlds.versions import Version, broken
 
 Json = dict[str, Any]
 
@@ -238,3 +240,34 @@ def of_kind(entries: list[Json], kind: str) -> Json:
     """Return the body of the first entry of a kind."""
     body: Json = next(entry["body"] for entry in entries if entry["kind"] == kind)
     return body
+
+
+@dataclass(frozen=True)
+class Forgery:
+    """What a publisher changes and signs again, the rules that it breaks, and what the findings say of it.
+
+    Args:
+        rules: rules of verification that must be broken; others may be too, since words and losses follow from the
+            record.
+        says: what some finding says.
+        record: changes record.json.
+        journal: changes the run's entries.
+        files: changes data and measurements, before digests are made anew.
+    """
+
+    rules: set[int]
+    says: str = ""
+    record: Callable[[Json], object] = lambda record: None
+    journal: Callable[[list[Json]], object] = lambda entries: None
+    files: Callable[[Path], object] = lambda folder: None
+
+    def check_found(self, version: Version) -> None:
+        """Forge a version, and assert that `verify` finds it out."""
+        self.files(version.folder)
+        forge(version, record=self.record, journal=self.journal)
+        report = verify(version.folder, public_key=version.key)
+        assert not report.ok
+        told = "\n".join(map(str, report.findings))
+        assert self.rules <= broken(report), told
+        assert self.says in told
+        assert all(each.where and each.field and each.found and each.allowed for each in report.findings)

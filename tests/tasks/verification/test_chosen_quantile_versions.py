@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,9 +16,9 @@ from privacy.accounting.events import ExponentialMechanism
 from privacy.snapshots.snapshot_values import SnapshotValues
 from privacy.statistics.plan import StatisticsPlan
 from tasks.verify import verify
-from tests.tasks.verification.forgery import Json, edit_table, forge, set_cell
+from tests.tasks.verification.forgery import Forgery, Json, edit_table, set_cell
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
-from tests.worlds.versions import Worlds, broken
+from tests.worlds.versions import Worlds
 
 TABLES = """[
   {by: [ward], of: [count, {quantiles: [0.5, 0.1, 0.975], of: age, method: exponential}, {mean: age}]},
@@ -87,15 +86,6 @@ def test_the_values_of_a_snapshot_are_those_of_its_rows(tmp_path: Path) -> None:
     assert 0 <= ages[:, 1].min() <= ages[:, 1].max() <= 99
 
 
-@dataclass(frozen=True)
-class Forgery:
-    """What a publisher changes, and the rule that it breaks."""
-
-    rules: set[int]
-    files: Callable[[Path], object] = lambda folder: None
-    record: Callable[[Json], object] = lambda record: None
-
-
 def _choice(record: Json) -> Json:
     (draw,) = [each for each in record["replay"]["draws"] if each["key"] == "table:ward/choice/age"]
     return draw  # type: ignore[no-any-return]
@@ -139,10 +129,4 @@ FORGERIES = {
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path, name: str) -> None:
     """Everything is signed again; other rules may break beside it, since words and losses follow from the record."""
-    forgery = FORGERIES[name]
-    version = worlds.published(laplace()).copy(tmp_path / "v")
-    forgery.files(version.folder)
-    forge(version, record=forgery.record)
-    report = verify(version.folder, public_key=version.key)
-    assert not report.ok
-    assert forgery.rules <= broken(report), report.findings
+    FORGERIES[name].check_found(worlds.published(laplace()).copy(tmp_path / "v"))

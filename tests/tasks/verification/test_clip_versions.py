@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +18,7 @@ from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from privacy.snapshots.snapshot_sums import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
 from tasks.verify import verify
-from tests.tasks.verification.forgery import Json, forge, load, set_cell
+from tests.tasks.verification.forgery import Forgery, Json, forge, load, set_cell
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
 from tests.worlds.versions import Version, Worlds, broken
 
@@ -120,17 +120,6 @@ def test_histograms_and_clipped_sums_are_those_of_the_rows(tmp_path: Path) -> No
         assert connection.execute("SELECT count(*) FROM codes").fetchone() == (sum(wanted),)
 
 
-@dataclass(frozen=True)
-class Forgery:
-    """What a publisher changes, and the rules that it breaks."""
-
-    rules: set[int]
-    says: str
-    record: Callable[[Json], object] = lambda record: None
-    journal: Callable[[list[Json]], object] = lambda entries: None
-    files: Callable[[Path], object] = lambda folder: None
-
-
 def addends(place: int, **changed: Any) -> Callable[[Json], object]:
     return lambda record: record["replay"]["draws"][place]["addends"].update(changed)
 
@@ -208,14 +197,7 @@ FORGERIES = {
 
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forged_clip_is_found(worlds: Worlds, tmp_path: Path, name: str) -> None:
-    forgery, version = FORGERIES[name], worlds.published(laplace()).copy(tmp_path / "v")
-    forgery.files(version.folder)
-    forge(version, record=forgery.record, journal=forgery.journal)
-    report = verify(version.folder, public_key=version.key)
-    told = "\n".join(map(str, report.findings))
-    assert forgery.rules <= broken(report), told
-    assert forgery.says in told
-    assert all(finding.where and finding.field and finding.found and finding.allowed for finding in report.findings)
+    FORGERIES[name].check_found(worlds.published(laplace()).copy(tmp_path / "v"))
 
 
 def test_the_forger_s_tools_alone_change_nothing(worlds: Worlds, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,9 @@ from contracts.domains.value_sums import LoneSum, ValueMoments
 from privacy.snapshots.snapshot_sums import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
 from tasks.verify import verify
-from tests.tasks.verification.forgery import Json, edit_table, forge, set_cell
+from tests.tasks.verification.forgery import Forgery, Json, edit_table, forge, set_cell
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
-from tests.worlds.versions import Worlds, broken
+from tests.worlds.versions import Worlds
 
 TABLES = """[
   {by: [ward], of: [count, {variance: age}, {mean: age}, {sum: age}]},
@@ -97,15 +97,6 @@ def test_what_is_drawn_are_the_sums_of_the_rows(tmp_path: Path, scenario: Statis
         assert handle._read().tolist() == [int(np.clip(ages, 20, 80).sum())]
 
 
-@dataclass(frozen=True)
-class Forgery:
-    """What a publisher changes, and the rule that it breaks."""
-
-    rules: set[int]
-    files: Callable[[Path], object] = lambda folder: None
-    record: Callable[[Json], object] = lambda record: None
-
-
 def _draw(record: Json, place: int) -> Json:
     draw: Json = record["replay"]["draws"][place]
     return draw
@@ -156,13 +147,7 @@ FORGERIES = {
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path, name: str) -> None:
     """Everything is signed again; other rules may break beside it, since words and losses follow from the record."""
-    forgery = FORGERIES[name]
-    version = worlds.published(laplace()).copy(tmp_path / "v")
-    forgery.files(version.folder)
-    forge(version, record=forgery.record)
-    report = verify(version.folder, public_key=version.key)
-    assert not report.ok
-    assert forgery.rules <= broken(report), report.findings
+    FORGERIES[name].check_found(worlds.published(laplace()).copy(tmp_path / "v"))
 
 
 def test_the_forger_s_tools_alone_change_nothing(worlds: Worlds, tmp_path: Path) -> None:

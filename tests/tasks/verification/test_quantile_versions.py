@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -15,9 +14,9 @@ from contracts.domains.value_trees import ValueTree
 from privacy.snapshots.snapshot_sums import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
 from tasks.verify import verify
-from tests.tasks.verification.forgery import Json, edit_table, forge, set_cell
+from tests.tasks.verification.forgery import Forgery, Json, edit_table, forge, set_cell
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
-from tests.worlds.versions import Worlds, broken
+from tests.worlds.versions import Worlds
 
 TABLES = """[
   {by: [ward], of: [count, {quantiles: [0.1, 0.5, 0.975], of: age, method: tree}, {mean: age}]},
@@ -96,15 +95,6 @@ def test_leaves_count_the_rows_of_their_intervals(tmp_path: Path) -> None:
     assert sum(wanted) == scenario.rows
 
 
-@dataclass(frozen=True)
-class Forgery:
-    """What a publisher changes, and the rule that it breaks."""
-
-    rules: set[int]
-    files: Callable[[Path], object] = lambda folder: None
-    record: Callable[[Json], object] = lambda record: None
-
-
 def _tree_draw(record: Json) -> Json:
     draw: Json = record["replay"]["draws"][1]
     return draw
@@ -142,13 +132,7 @@ FORGERIES = {
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path, name: str) -> None:
     """Everything is signed again; other rules may break beside it, since words and losses follow from the record."""
-    forgery = FORGERIES[name]
-    version = worlds.published(laplace()).copy(tmp_path / "v")
-    forgery.files(version.folder)
-    forge(version, record=forgery.record)
-    report = verify(version.folder, public_key=version.key)
-    assert not report.ok
-    assert forgery.rules <= broken(report), report.findings
+    FORGERIES[name].check_found(worlds.published(laplace()).copy(tmp_path / "v"))
 
 
 def test_the_forger_s_tools_alone_change_nothing(worlds: Worlds, tmp_path: Path) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,9 @@ from privacy.snapshots.snapshot_keys import SnapshotKeys
 from privacy.statistics.plan import StatisticsPlan
 from tasks.verification.refinement_replay import values_sha256
 from tasks.verify import verify
-from tests.tasks.verification.forgery import Json, forge, load, set_cell
+from tests.tasks.verification.forgery import Forgery, Json, forge, load, set_cell
 from tests.worlds.private_keys import COMMON, MISSING, UNFIT, KeyScenario, gaussian, pure
-from tests.worlds.versions import Version, Worlds, broken
+from tests.worlds.versions import Version, Worlds
 
 SELECTED = sorted(text.strip() for text in COMMON)
 
@@ -228,16 +227,6 @@ def test_a_plan_splits_epsilon_and_delta(tmp_path: Path) -> None:
 # --- forgeries ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Forgery:
-    """What a publisher changes, and the rule that it breaks."""
-
-    rules: set[int]
-    files: Callable[[Path], object] = lambda folder: None
-    record: Callable[[Json], object] = lambda record: None
-    journal: Callable[[list[Json]], object] = lambda entries: None
-
-
 def _keys(record: Json) -> Json:
     draw: Json = record["replay"]["draws"][0]
     return draw
@@ -300,13 +289,7 @@ FORGERIES = {
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path, name: str) -> None:
     """Everything is signed again; other rules may break beside it, since words and losses follow from the record."""
-    forgery = FORGERIES[name]
-    version = worlds.published(pure()).copy(tmp_path / "v")
-    forgery.files(version.folder)
-    forge(version, record=forgery.record, journal=forgery.journal)
-    report = verify(version.folder, public_key=version.key)
-    assert not report.ok
-    assert forgery.rules <= broken(report), report.findings
+    FORGERIES[name].check_found(worlds.published(pure()).copy(tmp_path / "v"))
 
 
 def test_the_forger_s_tools_alone_change_nothing(worlds: Worlds, tmp_path: Path) -> None:
