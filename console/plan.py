@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from console.aimed_plan import aimed, print_aims
 from console.options import AsJson, At, Exact, Spec, workspace_at
 from console.plan_warnings import delta_unheld, known_rows, print_warnings, warnings_of
 from console.products.product_view import product_view
@@ -35,6 +37,14 @@ def plan(
         int | None,
         typer.Option(min=1, help="About how many rows there are, if that is public: tells which tables are noise."),
     ] = None,
+    aims: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--for",
+            metavar="AIM",
+            help='Find the least epsilon that is so exact: "±5% where count >= 1000", "age: ±50". More than once.',
+        ),
+    ] = None,
     exact: Exact = False,
     workspace: At = None,
     as_json: AsJson = False,
@@ -53,17 +63,24 @@ def plan(
 
         sudare plan visits.yaml --period 2024Q3
 
+        sudare plan examples/adult/tables.yaml --for "±5% where count >= 1000"
+
         sudare plan examples/adult/tables.yaml --json
     """
     where = _workspace(workspace)
-    payload = plan_object(read_request(spec, where, period), where, rows)
+    payload = plan_object(read_request(spec, where, period), where, rows, aims=aims or ())
     answer(payload, lambda console: _print(console, payload, exact=exact), as_json=as_json)
     if not payload["account"].get("fits", True):
         raise typer.Exit(BudgetExceeded.exit_code)
 
 
 def plan_object(
-    request: Request, workspace: Workspace | None, rows: int | None, *, rows_come_later: bool = False
+    request: Request,
+    workspace: Workspace | None,
+    rows: int | None,
+    *,
+    aims: Sequence[str] = (),
+    rows_come_later: bool = False,
 ) -> dict[str, Any]:
     """Return all that is told of a plan, as a JSON object; reads no data.
 
@@ -71,15 +88,19 @@ def plan_object(
         request: what would be released.
         workspace: whose ledger knows the accounts; None where there is none.
         rows: about how many rows there are, if that is public.
+        aims: how exact it shall be; then the plan is one at the least epsilon that is enough.
         rows_come_later: whether the source is a table in memory, whose file is there only while it is released.
     Raises:
         SudareError: it would be refused; nothing was charged.
     """
+    found = aimed(request, aims, workspace) if aims else None
+    request = request if found is None else found.request
     check_capacity(request, workspace)
     payload = {
         **_plan_object(request),
         "lambda_reference": _lambda_reference(request, workspace),
         "account": _account_left(request, workspace, rows_come_later=rows_come_later),
+        **({} if found is None else {"aims": found.to_json()}),
     }
     known = known_rows(request, rows)
     payload["delta_unheld"] = delta_unheld(request, known)
@@ -197,6 +218,8 @@ def _print(console: Console, payload: dict[str, Any], *, exact: bool) -> None:
     )
     console.print()
     view.print_draws(console, payload)
+    if "aims" in payload:
+        print_aims(console, payload["aims"])
     print_warnings(console, payload["warnings"])
 
 

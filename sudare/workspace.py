@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
@@ -141,13 +141,17 @@ class Workspace:
         """
         bind(self._place, source, population=population, block=block, by=by)
 
-    def plan(self, spec: SpecLike, *, rows: int | None = None, period: str | None = None) -> Plan:
+    def plan(
+        self, spec: SpecLike, *, rows: int | None = None, period: str | None = None, aims: Sequence[str] = ()
+    ) -> Plan:
         """Say what a release would cost, how far off it would be, and whether the account holds it.
 
         Args:
             spec: a `Spec`, a dict of its keys, or the path of a YAML file.
             rows: about how many rows there are, if that is public.
             period: which period, for a spec with `period`.
+            aims: how exact it shall be, such as "±5% where count >= 1000"; then the plan is one at the least epsilon
+                that is enough, whatever the spec's own is.
         Raises:
             SpecRefused: with every finding.
         Privacy: reads no data.
@@ -159,7 +163,8 @@ class Workspace:
             from flows.request import read_request
 
             request = read_request(file, self._place, period)
-            return Plan(plan_object(request, self._place, rows, rows_come_later=not names_rows(read)))
+            later = not names_rows(read)
+            return Plan(plan_object(request, self._place, rows, aims=aims, rows_come_later=later))
 
         source = None if names_rows(read) else self._rows_file(read, None)
         with planned_file(read, source) as file:

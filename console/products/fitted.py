@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
+from console.products.product_view import ExpectedWidth
 from console.render import table
 from privacy.generators.release_plan import FittedPlan
 
@@ -37,6 +38,10 @@ class FittedView:
     def noise_words(self, payload: dict[str, Any]) -> str:
         """Steps have noise of their own."""
         return ""
+
+    def expected_widths(self, payload: dict[str, Any]) -> list[ExpectedWidth]:
+        """Return nothing: how far off rows and models are depends on the data."""
+        return []
 
     def print_draws(self, console: Console, payload: dict[str, Any]) -> None:
         """Print the steps of the generator or trainer."""

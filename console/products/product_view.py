@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rich.console import Console
 
 from contracts.release.product_kinds import product_kinds
 from contracts.release.spec import ReleaseSpec
+
+
+@dataclass(frozen=True)
+class ExpectedWidth:
+    """Half of the 95 % interval of a statistic, as a plan foretells it.
+
+    Args:
+        table: the name of its table.
+        statistic: `count`, or the column of the published file.
+        half_width: of the interval; where `by_rows`, in a cell of one row [the statistic's units].
+        by_rows: whether it falls in proportion to the rows of the cell.
+    """
+
+    table: str
+    statistic: str
+    half_width: float
+    by_rows: bool = False
 
 
 class ProductView(Protocol):
@@ -23,6 +41,10 @@ class ProductView(Protocol):
 
     def plan_facts(self, payload: dict[str, Any]) -> list[tuple[str, str]]:
         """Return the lines that stand above the draws: name and words."""
+        ...
+
+    def expected_widths(self, payload: dict[str, Any]) -> list[ExpectedWidth]:
+        """Return the half width of each statistic that a plan foretells; none of rows and models."""
         ...
 
     def print_draws(self, console: Console, payload: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from console.products.fitted import BASE_MEGABYTES, BASE_SECONDS
+from console.products.product_view import ExpectedWidth
 from console.products.statistics_charges import (
     choice_object,
     clip_words,
@@ -71,6 +72,17 @@ class StatisticsProductView:
         clips = [draw for draw in draws if draw["of"] and draw["of"].get("magnitudes")]
         facts += [(f"clip of {each['of']['column']}", clip_words(each)) for each in clips]
         return [*facts, *(("keys", selection_words(each)) for each in payload["selections"])]
+
+    def expected_widths(self, payload: dict[str, Any]) -> list[ExpectedWidth]:
+        """Return the half width of each statistic over the whole of its bounds; of a quantile, in ranks."""
+        return [
+            ExpectedWidth(
+                each["table"], error["statistic"], error["half_width_95"] * error.get("rows", 1), "rows" in error
+            )
+            for each in payload["statistics"]
+            for error in each["expected"]
+            if "if" not in error
+        ]
 
     def print_draws(self, console: Console, payload: dict[str, Any]) -> None:
         """Print each statistic with its expected interval."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
+from console.products.product_view import ExpectedWidth
 from console.render import table
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.events import CountNoise
@@ -41,6 +42,11 @@ class TablesProductView:
     def plan_facts(self, payload: dict[str, Any]) -> list[tuple[str, str]]:
         """Return the expected error."""
         return [("error", _error_words(payload))]
+
+    def expected_widths(self, payload: dict[str, Any]) -> list[ExpectedWidth]:
+        """Return the half width of the counts of each marginal that is drawn."""
+        draws = payload["draws"]
+        return [ExpectedWidth(each["key"].removeprefix("table:"), "count", each["interval_95"]) for each in draws]
 
     def print_draws(self, console: Console, payload: dict[str, Any]) -> None:
         """Print the marginals."""

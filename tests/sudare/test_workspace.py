@@ -213,3 +213,6 @@ def test_a_plan_reads_no_row_and_says_whether_the_account_holds_it(house: House)
     assert not unfit.fits
     assert any("large-epsilon" in warning for warning in unfit.warnings)
     assert "does not fit" in repr(unfit)
+    aimed = house.ws.plan(house.keys("planned"), aims=["sex: ±100"])
+    assert aimed["aims"]["aims"][0]["half_width_95"] <= 100
+    assert str(aimed.epsilon) == aimed["aims"]["epsilon"] != "0.25"
