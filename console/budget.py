@@ -121,9 +121,10 @@ def open_account(
                 order,
                 selection_delta,
             )
-            state = ledger.open_account(terms, reopen=reopen)
-            for written in source or []:
-                _bind(ledger, named(written), population, days, by)
+            sources = [written_source_name(named(written)) for written in source or []]
+            state = ledger.open_account(terms, reopen=reopen, sources=sources, by=by)
+            for written, name in zip(source or [], sources, strict=True):
+                _tell_if_missing(named(written), name)
             opened.append(state.terms.name)
         if periods is None:
             answer_account(ledger, state, workspace, as_json=as_json)
@@ -188,9 +189,13 @@ def _bind(ledger: Ledger, written: str, population: str, block: str, by: str | N
     """Bind a source, and return its name; a file may come later, but a name that is misspelt is bound for good."""
     name = written_source_name(written)
     ledger.bind_source(name, population, time_block(block), by=by)
+    _tell_if_missing(written, name)
+    return name
+
+
+def _tell_if_missing(written: str, name: str) -> None:
     if not is_address(written) and not Path(name.partition("::")[0]).exists():
         typer.echo(f"! {name} is not there yet; its name is bound all the same, for good", err=True)
-    return name
 
 
 def bind(

@@ -24,6 +24,7 @@ _DOCSTRING: Final = r'^def {function}\(.*?^    """(.*?)(?:\n\n|""")'
 
 COMMANDS: Final[Table] = {
     "init": "console.init:init",
+    "new": "console.new:new",
     "doctor": "console.doctor:doctor",
     "plan": "console.plan:plan",
     "check": "console.check:check",

@@ -27,16 +27,7 @@ def init(directory: NewFolder = Path(), as_json: AsJson = False) -> None:
 
         sudare init /srv/releases --json
     """
-    workspace = Workspace.create(directory)
-    workspace.open_ledger().close()
-    if workspace.prefect_api_url is None:
-        begin_database(workspace.prefect_home)
-    public_key = workspace.public_key_file.read_text(encoding="ascii").strip()
-    try:
-        remember_own(public_key, workspace.root, user_folder())
-        noted = True
-    except OSError:
-        noted = False
+    workspace, public_key, noted = make_workspace(directory)
     payload = {
         "workspace": str(workspace.root),
         "releases": str(workspace.releases),
@@ -60,3 +51,21 @@ def init(directory: NewFolder = Path(), as_json: AsJson = False) -> None:
         )
 
     answer(payload, people, as_json=as_json)
+
+
+def make_workspace(directory: Path) -> tuple[Workspace, str, bool]:
+    """Make a workspace with an empty ledger; return it, its public key, and whether the key was noted as one's own.
+
+    Raises:
+        WorkspaceRefused: there is one already, or the folder cannot be written.
+    """
+    workspace = Workspace.create(directory)
+    workspace.open_ledger().close()
+    if workspace.prefect_api_url is None:
+        begin_database(workspace.prefect_home)
+    public_key = workspace.public_key_file.read_text(encoding="ascii").strip()
+    try:
+        remember_own(public_key, workspace.root, user_folder())
+    except OSError:
+        return workspace, public_key, False
+    return workspace, public_key, True

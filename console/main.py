@@ -22,7 +22,7 @@ from tasks.storage.workspace.run_folder import sheltered
 from tasks.storage.workspace.settings import switch_telemetry_off
 
 LASTING_OBJECTS = 100_000
-START = """Start here:
+START = """Start here: sudare new asks for all of a first release. Or step by step:
 
 1. sudare init DIR: a workspace
 

@@ -142,8 +142,12 @@ def bind(place: Place, source: str | Path, *, population: str, block: str | int,
     """Bind a source to the people and the days that its rows are about; arguments as `Workspace.bind`."""
 
     def bound(ledger: Ledger) -> None:
-        in_memory = isinstance(source, str) and is_name(source)
-        name = source_name(rows_file(place, str(source))) if in_memory else written_source_name(str(source))
-        ledger.bind_source(name, population, time_block(str(block)), by=by)
+        ledger.bind_source(bound_name(place, source), population, time_block(str(block)), by=by)
 
     with_ledger(place, bound)
+
+
+def bound_name(place: Place, source: str | Path) -> str:
+    """Return the canonical name of rows in memory, of a file or folder, or of an address."""
+    in_memory = isinstance(source, str) and is_name(source)
+    return source_name(rows_file(place, str(source))) if in_memory else written_source_name(str(source))

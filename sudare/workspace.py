@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from contracts.errors import Finding, SpecRefused
 from sudare import html
-from sudare.account import Account, bind, with_ledger
+from sudare.account import Account, bind, bound_name, with_ledger
 from sudare.contract import Contract
 from sudare.delivery import delivered, is_name, rows_file
 from sudare.plan import Plan
@@ -112,7 +112,7 @@ class Workspace:
             source: also bind this source; as for `bind`.
             reopen: whether it is opened again under other terms, if nothing was ever charged to it.
         Raises:
-            LedgerRefusal: it is open under other terms.
+            LedgerRefusal: it is open under other terms, or the source is bound to other people; nothing is opened.
             AmountRefused: a number is none that an account can have.
         """
         from console.budget import account_terms
@@ -121,11 +121,10 @@ class Workspace:
         def opened(ledger: Ledger) -> None:
             days, cap, at, aside = time_block(str(block)).text, str(epsilon), str(delta), str(selection_delta)
             terms = account_terms(name, population, days, unit, adjacency, calculus, cap, at, selection_delta=aside)
-            ledger.open_account(terms, reopen=reopen)
+            sources = () if source is None else (bound_name(self._place, source),)
+            ledger.open_account(terms, reopen=reopen, sources=sources)
 
         with_ledger(self._place, opened)
-        if source is not None:
-            self.bind(source, population=population, block=block)
         return Account(self._place, name)
 
     def bind(self, source: str | Path, *, population: str, block: str | int, by: str | None = None) -> None:

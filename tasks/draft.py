@@ -76,14 +76,28 @@ def draft_contract(
         DraftRefused: no draft can be made of it.
     Privacy: reads names, types and declarations. Without `public_because` no row and no statistics of rows.
     """
-    book = None if codebook is None else read_codebook(codebook, form)
-    sketch = _sketch(source, book, table)
-    if book is not None and source is not None:
-        sketch = matched(sketch, book)
+    sketch = sketch_table(source, codebook, form=form, table=table)
     if public_because is not None:
         sketch = _from_rows(sketch, source, public_because)
     document = isinstance(source, Path) and source.suffix.lower() in (".yaml", ".yml")
     return Draft(draft_text(sketch) if long or document else short_text(sketch), sketch.findings)
+
+
+def sketch_table(
+    source: Path | pa.Schema | pa.Table | None,
+    codebook: Path | None = None,
+    *,
+    form: str | None = None,
+    table: str | None = None,
+) -> TableSketch:
+    """Say what is known of a table before anything is declared; arguments, refusals and privacy as `draft_contract`.
+
+    Returns:
+        TableSketch: the columns in order, with what the codebook says of them. No row is read.
+    """
+    book = None if codebook is None else read_codebook(codebook, form)
+    sketch = _sketch(source, book, table)
+    return sketch if book is None or source is None else matched(sketch, book)
 
 
 def draft(path: Path, *, table: str | None = None, long: bool = False) -> str:

@@ -100,19 +100,24 @@ class Ledger:
 
     # --- accounts and sources -------------------------------------------------------------------------------
 
-    def open_account(self, terms: AccountTerms, *, reopen: bool = False) -> AccountState:
-        """Open an account; asking again with the same terms changes nothing.
+    def open_account(
+        self, terms: AccountTerms, *, reopen: bool = False, sources: Sequence[str] = (), by: str | None = None
+    ) -> AccountState:
+        """Open an account and bind sources to its people, or do nothing; the same terms again change nothing.
 
-        With `reopen`, one of that name is opened again under these terms if nothing was ever reserved on it.
+        What was charged before on overlapping time blocks of its people is taken from it as well. With `reopen`, one
+        of that name is opened again under these terms if nothing was ever reserved on it.
 
-        What was charged before on overlapping time blocks of its people is taken from it as well.
-
+        Args:
+            sources: canonical names; `by` is the column of each whose day says on whose account a row is.
         Raises:
-            LedgerRefusal: an account of that name has other terms; the people have an account of this very block, or
-                one of another unit or relation for some of its days; the cap leaves no room for what they have lost.
+            LedgerRefusal: an account of that name has other terms; the people have one of this very block, or of
+                another unit or relation for some of its days; the cap is below what they lost; a source is others'.
         """
         with self._books.writing() as (transaction, reckoning):
             opening.open_account(transaction, self._journal, terms, reckoning, reopen=reopen)
+            for source in sources:
+                opening.bind_source(transaction, self._journal, source, terms.population, terms.days, by)
         return self.account(terms.name)
 
     def close_account(self, name: str) -> AccountState:

@@ -115,6 +115,22 @@ def test_a_bound_source_never_changes_its_people(place: Place, typed: Typed) -> 
     assert "p.duckdb::t is not there yet" in to_come.err
 
 
+def test_a_source_of_other_people_leaves_no_account_open(place: Place, typed: Typed) -> None:
+    """Account and bindings are one transaction: neither an account nor the first of two bindings is left behind."""
+    words = _open()
+    for old, new in (("adult-1994", "others"), ("adults", "children")):
+        words[words.index(old)] = new
+    sources = ("--source", "new.parquet", "--source", str(place.adult / "adult.parquet"))
+    refused = typed(*words, *sources, at=place.workspace)
+    assert (refused.code, "a source never changes its people" in refused.err) == (4, True)
+    assert [each["name"] for each in typed("budget", "show", "--json", at=place.workspace).json["accounts"]] == [
+        "adult-1994"
+    ]
+    kinds = [each["kind"] for each in typed("budget", "history", "--json", at=place.workspace).json["entries"]]
+    assert kinds == ["ledger_created", "account_opened", "source_bound"]
+    assert typed(*words, *sources[:2], at=place.workspace).code == 0
+
+
 def test_history_shows_the_journal_and_checks_it(place: Place, typed: Typed) -> None:
     """Every entry with its hash; `--verify` says that it holds, or exits 5 and names the entry that does not."""
     said = typed("budget", "history", "--verify", "--json", at=place.workspace).json

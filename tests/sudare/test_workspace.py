@@ -168,6 +168,22 @@ def test_rows_that_are_bound_to_nobody_are_refused_with_the_call_that_binds_them
     assert finding.found == "source 'visits', bound to nobody"
 
 
+def test_an_account_whose_source_is_of_other_people_is_not_opened(house: House) -> None:
+    """Opening and binding are one step of the ledger."""
+    with pytest.raises(sudare.LedgerRefusal, match="a source never changes its people"):
+        house.ws.open_account(
+            "others",
+            population="others",
+            block=1994,
+            unit="row",
+            adjacency="add_remove",
+            calculus="pure",
+            epsilon=1,
+            source="adult",
+        )
+    assert [account.name for account in house.ws.accounts] == ["adults"]
+
+
 @pytest.mark.parametrize("name", ["../adult", "My Table", "a.parquet", "x" * 64])
 def test_a_name_that_no_file_could_have_is_refused(name: str, house: House) -> None:
     with pytest.raises(sudare.SourceUnreadable, match="lower-case"):
