@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import duckdb
@@ -11,6 +12,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import GateBroken, SpecRefused
 from contracts.release.spec import Source
+from tasks.storage.sources.gate_words import READABLE, readable
 from tests.tasks.intake import ROWS, SECRET, make_contract, take_in, write_csv
 
 LEFT = ("name", "remark, or note")
@@ -43,6 +45,40 @@ def test_other_columns_are_refused_as_ever(tmp_path: Path) -> None:
     source = write_csv(tmp_path, *(f"x,{row}" for row in ROWS), header="Name,age,sex,wage,since")
     with pytest.raises(GateBroken, match="'Name'"):
         take_in(source, _contract(tmp_path), tmp_path)
+
+
+def test_the_place_of_another_column_is_that_of_the_file(tmp_path: Path) -> None:
+    """Columns that are left out count: who opens the file finds the sixth column, not the fifth."""
+    source = write_csv(tmp_path, *(f"x,{row},1" for row in ROWS), header="name,age,sex,wage,since,extra")
+    with pytest.raises(GateBroken) as refused:
+        take_in(source, _contract(tmp_path), tmp_path)
+    [finding] = refused.value.findings
+    assert (finding.field, "left_out" in finding.remedy) == ("column 6", True)
+    empty = write_csv(tmp_path, *(f"{row},x,1" for row in ROWS), header="age,sex,wage,since,name,")
+    with pytest.raises(GateBroken, match="column 6"):
+        take_in(empty, _contract(tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.csv.gz"])
+def test_only_what_is_read_has_to_be_utf8(tmp_path: Path, name: str) -> None:
+    """As the record says it. A byte of Latin-1 is named by its line in a column that is read, and nowhere else."""
+    read = "a,34,F,10.5,2021-03-01\n" * 2
+    for place, (row, refused) in enumerate(((b"caf\xe9,34,F,10.5,2021-03-01\n", False), (b"a,3,\xe9,1,2\n", True))):
+        content = b"name,age,sex,wage,since\n" + read.encode() + row
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        (folder / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+        source, contract = Source(path=folder / name), _contract(folder)
+        assert any("in UTF-8 in the columns that are read" in gate for gate in readable(source, contract))
+        if not refused:
+            take_in(source, contract, folder)
+            continue
+        with pytest.raises(GateBroken) as raised:
+            take_in(source, contract, folder)
+        [finding] = raised.value.findings
+        assert (finding.where, finding.found) == (f"{folder / name}:4", "bytes that are not UTF-8 text")
+    plain = make_contract(tmp_path)
+    assert readable(Source(path=tmp_path / name), plain)[0] == READABLE["csv"]
 
 
 def test_a_select_says_itself_what_is_read(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def declared_gates(run: Run) -> list[str] | str:
 def fixed_gates(run: Run) -> list[str]:
     """List the checks that stop every release like this one, whatever gates the contract declares."""
     source, contract = run.facts.spec.source, run.facts.contract
-    gates = [*readable(source), *delivered(contract)]
+    gates = [*readable(source, contract), *delivered(contract)]
     if run.facts.spec.block is not None and source.by is None:
         gates.append(message("the rows are not those of another period of this release"))
     if source.by is not None:

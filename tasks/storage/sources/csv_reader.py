@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Sequence
@@ -60,7 +61,7 @@ def read_csv(path: Path, *, delimiter: str | None, expected: Sequence[str]) -> R
         columns=columns,
         named=2 * len(set(columns) & set(expected)) >= len(expected),
         relation=_relation(path, columns, given, packing),
-        explain=lambda error: _explain(error, path, len(columns)),
+        explain=lambda error: _explain(error, path, len(columns), packing),
         broken=lambda stop: _broken_packing(path, packing, stop),
     )
 
@@ -144,9 +145,12 @@ def _relation(path: Path, columns: Sequence[str], delimiter: str, packing: str) 
     return f"read_csv({one_file(path)}, {', '.join(f'{name} = {value}' for name, value in options.items())})"
 
 
-def _explain(error: duckdb.Error, path: Path, columns: int) -> GateBroken | None:
+def _explain(error: duckdb.Error, path: Path, columns: int, packing: str) -> GateBroken | None:
     """Turn an error of DuckDB's CSV reader into a finding; only its kind, its line and a count of fields are used."""
     text = str(error)
+    if isinstance(error, duckdb.InternalException) and (number := _line_that_is_no_text(path, packing)):
+        # DuckDB 1.5 fails to name a text that is not UTF-8 where columns before it are not read.
+        return _malformed(f"{path}:{number}", "encoding", "bytes that are not UTF-8 text", "UTF-8")
     if isinstance(error, duckdb.IOException) and str(path) in text:
         return _malformed(path, "source.path", "a file that the disk does not read to its end", "a readable file")
     line = _LINE.match(text)
@@ -170,6 +174,19 @@ def _explain(error: duckdb.Error, path: Path, columns: int) -> GateBroken | None
     if "Maximum line size" in text:
         return _malformed(where, "row", "a line that does not end (an open quote?)", "shorter lines")
     return _malformed(where, "row", "a row that cannot be read", f"{columns} fields, as in the header")
+
+
+def _line_that_is_no_text(path: Path, packing: str) -> int | None:
+    """Return the first line that is not UTF-8, counted from 1; None where all are, or the file cannot be read."""
+    with suppress(OSError, EOFError, zlib.error):
+        opened = path.open("rb") if packing == "none" else pa.input_stream(path, compression=packing)
+        with opened as file:
+            for number, line in enumerate(io.BufferedReader(file), start=1):
+                try:
+                    line.decode("utf-8")
+                except UnicodeDecodeError:
+                    return number
+    return None
 
 
 def _malformed(where: object, field: str, found: str, allowed: str) -> GateBroken:

@@ -22,6 +22,12 @@ READABLE_FILES: dict[str, str] = {
     "csv": message("the files are CSV in UTF-8, well-formed to their last rows"),
     "parquet": message("the Parquet files can be read to their last rows"),
 }
+PARTLY_READ: dict[str, str] = {
+    "csv": message("the file is CSV, well-formed to its last row, and in UTF-8 in the columns that are read"),
+}
+PARTLY_READ_FILES: dict[str, str] = {
+    "csv": message("the files are CSV, well-formed to their last rows, and in UTF-8 in the columns that are read"),
+}
 
 
 TYPED: Final = message("no column is stored as a type of which the contract reads no value")
@@ -71,17 +77,23 @@ def delivered_tables(linked: LinkedTables) -> list[str]:
     return [*columns, message("each of the linked tables has at least one row")]
 
 
-def readable(source: Source) -> list[str]:
-    """List the gates that the form of a source is."""
+def readable(source: Source, contract: Contract) -> list[str]:
+    """List the gates that the form of a source is.
+
+    What a contract leaves out is parsed and not decoded: of a CSV, only the columns that are read have to be UTF-8.
+    """
+    one, many = READABLE, READABLE_FILES
+    if contract.left_out:
+        one, many = one | PARTLY_READ, many | PARTLY_READ_FILES
     formats = stored_formats(source.format)
     if formats:
         return linked_gates(formats)
     typed = source.select is None and (source.files or source.format) in ("parquet", "duckdb", "postgresql")
     stored = [TYPED] if typed else []
     if source.files is not None:
-        return [READABLE_FILES[source.files], ALIKE, *stored, ONCE]
-    if source.format in READABLE:
-        return [READABLE[source.format], *stored]
+        return [many[source.files], ALIKE, *stored, ONCE]
+    if source.format in one:
+        return [one[source.format], *stored]
     if isinstance(source.path, Address) and source.path.gate is not None:
         return [source.path.gate, *stored]
     raise LookupError(f"nothing says when {source.format} can be read")

@@ -43,8 +43,7 @@ def checked(reading: Reading, source: Source, contract: Contract) -> Reading:
     """Return a reading whose columns are named once, and are the contract's where no select comes between."""
     check_distinct(reading, contract.source_columns)
     if source.select is None:
-        delivered = [name for name in reading.columns if name not in contract.left_out]
-        check_columns(reading, delivered, contract.source_columns)
+        check_columns(reading, reading.columns, contract.source_columns, unread=contract.left_out)
         check_types(reading.where, reading.stored, contract)
     return reading
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
@@ -148,7 +148,12 @@ def check_distinct(reading: Reading, expected: Sequence[str]) -> None:
 
 
 def check_columns(
-    reading: Reading, delivered: Sequence[str], expected: Sequence[str], *, selected: bool = False
+    reading: Reading,
+    delivered: Sequence[str],
+    expected: Sequence[str],
+    *,
+    unread: Collection[str] = (),
+    selected: bool = False,
 ) -> None:
     """Refuse missing and extra columns; their order does not matter.
 
@@ -156,6 +161,7 @@ def check_columns(
         reading: the source, for the messages.
         delivered: the names that arrive, after the `select:` if there is one.
         expected: the contract's columns, the unit's id column among them.
+        unread: names among the delivered that the contract leaves out; they count in the places of the others.
         selected: whether a `select:` made them.
     Raises:
         GateBroken: with one finding a column; extra names are shown only if they surely are names.
@@ -165,10 +171,10 @@ def check_columns(
         found = "none of the contract's columns (not shown: without a header this would be a row)"
         remedy = "put a line with the names of the columns first"
         break_gate(f"{reading.where}:1", "header", found, ", ".join(expected), remedy)
-    findings = [_missing(reading, name, delivered) for name in expected if name not in delivered]
-    findings += [
-        _extra(reading, place, name) for place, name in enumerate(delivered, start=1) if name not in expected
-    ]
+    read = [name for name in delivered if name not in unread]
+    findings = [_missing(reading, name, read) for name in expected if name not in read]
+    known = {*expected, *unread}
+    findings += [_extra(reading, place, name) for place, name in enumerate(delivered, start=1) if name not in known]
     if findings:
         raise (SpecRefused if selected else GateBroken)(findings[:MANY])
 
@@ -184,5 +190,5 @@ def _extra(reading: Reading, place: int, name: str) -> Finding:
     found = (
         f"{name!r}, which the contract does not have" if reading.named else "a name that the contract does not have"
     )
-    remedy = "leave it out with `select:`, or add it to the contract with a domain"
+    remedy = "write it under `left_out:` of the contract, or add it there with a domain"
     return Finding(reading.where, f"column {place}", found, "the columns of the contract only", remedy)
