@@ -1,4 +1,7 @@
-"""Addends: what is added up for each cell. Values on a lattice, their moments, counts in a tree, or weights alone."""
+"""Addends: what is added up, or counted, for each cell.
+
+Values on a lattice, their moments, counts in a tree, weights alone, or how many different values or units there are.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from contracts.domains.distinct_counts import DistinctCount, distinct_problems
 from contracts.domains.value_lattices import WIDEST, ValueLattice, coarser_step, lattice_problems
 from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.domains.value_sums import LoneSum, ValueMoments, form_problems
@@ -63,12 +67,16 @@ class WeightedCount:
         return {**self.weight.to_json(), "counts_rows": True}
 
 
-Addends = ValueLattice | NarrowedLattice | LoneSum | ValueMoments | ValueTree | ValueMagnitudes | WeightedCount
+Summands = ValueLattice | NarrowedLattice | LoneSum | ValueMoments | ValueTree | ValueMagnitudes | WeightedCount
+"""What is added up by cell over a lattice, row by row."""
+Addends = Summands | DistinctCount
 """What is added up, or counted, by cell."""
 
 
 def addend_problems(addends: Addends, rows_per_unit: int) -> list[Problem]:
     """List what is wrong with the lattices of addends, weights included, or with the steps of a unit together."""
+    if isinstance(addends, DistinctCount):
+        return list(distinct_problems(addends, rows_per_unit))
     lattice = addends.lattice
     problems = lattice_problems(lattice.low, lattice.high, lattice.step, rows_per_unit)
     if isinstance(addends, LoneSum | ValueMoments) and not problems:
@@ -79,7 +87,7 @@ def addend_problems(addends: Addends, rows_per_unit: int) -> list[Problem]:
     return problems if weight is None or problems else weighted_problems(addends, weight, rows_per_unit)
 
 
-def weighted_problems(addends: Addends, weight: ValueLattice, rows_per_unit: int) -> list[Problem]:
+def weighted_problems(addends: Summands, weight: ValueLattice, rows_per_unit: int) -> list[Problem]:
     """List what is wrong with a weight: it starts elsewhere than at 0, or has too many steps with those of values."""
     if weight.low != 0 or weight.weight is not None:
         found = f"a weight from {plain_text(weight.low)}"

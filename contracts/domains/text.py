@@ -44,10 +44,10 @@ SPLIT: Final = re.compile(re.sub(r"\\x\{([0-9a-f]+)\}", lambda found: chr(int(fo
 
 @dataclass(frozen=True)
 class KeyColumn:
-    """A column whose texts are encoded beside the codes, for a selection of keys.
+    """A column whose texts are encoded beside the codes: for a selection of keys, or to count different ones.
 
     Args:
-        column: the column.
+        column: the column; or that of the unit's id, to count units.
     """
 
     column: str

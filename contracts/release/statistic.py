@@ -1,4 +1,4 @@
-"""One statistic of a table, as a spec writes it: count, sum, mean, spread, ratio or quantiles of a column."""
+"""One statistic of a table, as a spec writes it: a count, a sum, a mean, quantiles, or how many different values."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from contracts.domains.distinct_counts import distinct_key
 from contracts.domains.domain_terms import Frozen
 from contracts.domains.value_trees import tree_key
 from contracts.reading.scalars import (
@@ -28,12 +29,15 @@ from contracts.reading.scalars import (
 from contracts.release.private_clips import Clip, clip_schema
 from contracts.release.statistic_forms import (
     COUNT,
+    DISTINCT,
+    DISTINCTS,
     FORMS,
     OF_A_COLUMN,
     QUANTILES,
     QUANTILES_FORM,
     RATIO,
     RATIO_FORM,
+    UNITS,
     form_remedy,
     quantiles_schema,
     read_quantiles,
@@ -54,12 +58,15 @@ class Statistic(Frozen):
     in which rows are counted, and `method` says whether quantiles come of these counts alone, or are chosen by the
     exponential mechanism beside them.
 
+    `units` is the number of privacy units that have a row in the cell, and `{distinct: employer_id}` that of
+    different values of a column there. A missing value is none. No survey weight enters.
+
     Values outside `clip` count as its ends; where nothing is said the contract's bounds are the clip. With `private`
     the run finds a clip within them by a charged draw. `step` is the unit in which values are added up, to which they
     are rounded.
     """
 
-    what: Literal["count", "sum", "mean", "variance", "sd", "ratio", "quantiles"]
+    what: Literal["count", "sum", "mean", "variance", "sd", "ratio", "quantiles", "units", "distinct"]
     column: Label | None = None
     clip: Clip | None = None
     step: Bound | None = None
@@ -71,9 +78,9 @@ class Statistic(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _short_form(cls, written: Any) -> Any:
-        """Read `count`, and a mapping whose first key says what is published of which column."""
-        if written == COUNT:
-            return {"what": COUNT}
+        """Read `count`, `units`, and a mapping whose first key says what is published of which column."""
+        if written in (COUNT, UNITS):
+            return {"what": written}
         if not isinstance(written, dict):
             refuse([Problem(show(written), FORMS, form_remedy(written))])
         if "what" in written:
@@ -82,17 +89,18 @@ class Statistic(Frozen):
             return read_ratio(written)
         if QUANTILES in written:
             return read_quantiles(written)
-        named = [key for key in written if key in (COUNT, *OF_A_COLUMN)]
+        named = [key for key in written if key in (COUNT, *OF_A_COLUMN, *DISTINCTS)]
         if len(named) != 1:
             refuse([Problem(show(written), FORMS, form_remedy(written))])
         what, column = named[0], written[named[0]]
         if isinstance(column, list | tuple | dict):
             refuse([Problem(show(column), "the name of one column", "write a statistic for each column", (what,))])
         rest = {key: value for key, value in written.items() if key != what}
-        unknown = [key for key in rest if key not in _MORE]
+        more = () if what in DISTINCTS else _MORE
+        unknown = [key for key in rest if key not in more]
         if unknown:
-            remedies = {key: nearest(str(key), _MORE) or "remove it" for key in unknown}
-            allowed = word_list((what, *_MORE))
+            remedies = {key: nearest(str(key), more) or "remove it" for key in unknown}
+            allowed = word_list((what, *more))
             refuse([Problem(f"the unknown key {key!r}", allowed, remedies[key], (key,)) for key in unknown])
         return {"what": what, "column": column, **rest}
 
@@ -100,7 +108,10 @@ class Statistic(Frozen):
     def _of_a_column(self) -> Statistic:
         if self.what == COUNT and (self.column, self.clip, self.step) != (None, None, None):
             refuse([Problem("a count with a column, a clip or a step", "count alone", "write count")])
-        if self.what != COUNT and self.column is None:
+        if self.what == UNITS and (self.column, self.clip, self.step) != (None, None, None):
+            remedy = "write units for people, {distinct: COLUMN} for the values of a column"
+            refuse([Problem("units of a column", "units alone: those of the contract", remedy)])
+        if self.what not in (COUNT, UNITS) and self.column is None:
             refuse([Problem(f"a {self.what} of no column", FORMS)])
         if (self.what == RATIO) != (self.over is not None):
             refuse([Problem("`over:` without a ratio, or a ratio without it", RATIO_FORM)])
@@ -117,17 +128,21 @@ class Statistic(Frozen):
     @property
     def name(self) -> str:
         """Its column in the published file; of quantiles, what they are called together."""
-        named = COUNT if self.column is None else f"{self.what}_{self.column}"
+        named = self.what if self.column is None else f"{self.what}_{self.column}"
         return named if self.over is None else f"{named}_over_{self.over.column}"
 
     @property
     def terms(self) -> tuple[Statistic, ...]:
-        """What it says of columns: itself, and of a ratio the lower sum too."""
+        """What it says of columns of numbers: itself, and of a ratio the lower sum too; nothing where it counts."""
+        if self.what in (COUNT, *DISTINCTS):
+            return ()
         return (self,) if self.over is None else (self, self.over)
 
     @property
     def key(self) -> str | None:
-        """What its draw is found by among those of a table; None of a count, which any of them gives."""
+        """What its draw is found by among those of a table; None of a count, which others give too."""
+        if self.what in DISTINCTS:
+            return distinct_key(self.column)
         return tree_key(self.column) if self.what == QUANTILES and self.column is not None else self.column
 
     @property
@@ -164,4 +179,7 @@ class Statistic(Frozen):
         parts = {RATIO: term, "over": term}
         forms.append({"type": "object", "properties": parts, "required": [*parts], "additionalProperties": False})
         forms.append(quantiles_schema(more))
-        return {"title": "Statistic", "description": cls.__doc__, "anyOf": [{"const": COUNT}, *forms]}
+        column = {DISTINCT: {"type": "string"}}
+        forms.append({"type": "object", "properties": column, "required": [DISTINCT], "additionalProperties": False})
+        words = [{"const": COUNT}, {"const": UNITS}]
+        return {"title": "Statistic", "description": cls.__doc__, "anyOf": [*words, *forms]}

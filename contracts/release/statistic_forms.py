@@ -14,11 +14,15 @@ OF_A_COLUMN: Final = ("sum", "mean", *SPREADS)
 RATIO: Final = "ratio"
 RATIO_FORM: Final = "{ratio: {sum: COLUMN}, over: {sum: COLUMN}}"
 QUANTILES: Final = "quantiles"
+UNITS: Final = "units"
+DISTINCT: Final = "distinct"
+DISTINCTS: Final = (UNITS, DISTINCT)
+"""Statistics of which each is a draw of its own: how many privacy units, or different values, a cell has."""
 QUANTILES_FORM: Final = "{quantiles: [0.1, 0.5, 0.9], of: COLUMN}"
 FORMS: Final = (
     "count, {sum: COLUMN}, {mean: COLUMN}, {variance: COLUMN} or {sd: COLUMN}, each with `clip:` and `step:` if "
     "wanted, or "
-    f"{RATIO_FORM}, or {QUANTILES_FORM}"
+    f"{RATIO_FORM}, or {QUANTILES_FORM}, or units, or {{distinct: COLUMN}}"
 )
 METHODS: Final = ("auto", "tree", "exponential")
 """How quantiles are drawn."""
@@ -32,7 +36,7 @@ def form_remedy(written: object) -> str:
     begun = (
         (word, what)
         for word in words
-        for what in (COUNT, *OF_A_COLUMN, RATIO, QUANTILES)
+        for what in (COUNT, *OF_A_COLUMN, RATIO, QUANTILES, *DISTINCTS)
         if word != what and word.lower().startswith(what)
     )
     hits = (f"write {what!r} instead of {word!r}" for word, what in begun)

@@ -20,6 +20,7 @@ from pydantic_core import CoreSchema
 
 from contracts.contract.contract import Contract
 from contracts.domains.addends import Addends, WeightedCount
+from contracts.domains.distinct_counts import DistinctCount, distinct_count, encoded_beside
 from contracts.domains.domain_terms import Frozen
 from contracts.domains.quantile_choices import CHOICE
 from contracts.domains.text import KeyColumn
@@ -41,9 +42,12 @@ from contracts.release.product_spec import ProductSpec
 from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import (
     COUNT,
+    DISTINCT,
+    DISTINCTS,
     FORMS,
     QUANTILES,
     SPREADS,
+    UNITS,
 )
 from contracts.release.survey_weight import SurveyWeight
 from contracts.release.tables.all_marginals import check_weight
@@ -120,9 +124,14 @@ class StatisticsTable(Frozen):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of which statistics are published, each once, in their order."""
+        """The columns of numbers of which statistics are published, each once, in their order."""
         terms = (term for each in self.of for term in each.terms)
         return tuple(dict.fromkeys(term.column for term in terms if term.column is not None))
+
+    @property
+    def told_apart(self) -> tuple[str, ...]:
+        """The columns whose different values are counted, in their order."""
+        return tuple(str(each.column) for each in self.of if each.what == DISTINCT)
 
     @property
     def published_columns(self) -> tuple[str, ...]:
@@ -167,11 +176,18 @@ class StatisticsTable(Frozen):
 
     @property
     def draw_keys(self) -> tuple[str, ...]:
-        """The names of the draws: of columns that are added up, then of trees; else of the counts alone."""
+        """The names of the draws: of columns that are added up, of trees, or counts alone; then distinct counts."""
         summed = {term.column for each in self.of if each.what != QUANTILES for term in each.terms}
         sums = [f"table:{self.name}/{column}" for column in self.columns if column in summed]
         trees = [f"table:{self.name}/quantiles/{each.column}" for each in self.of if each.what == QUANTILES]
-        return (*sums, *trees) or (f"table:{self.name}",)
+        base = (*sums, *trees) or ((f"table:{self.name}",) if self._counts_alone else ())
+        counted = ("/".join(filter(None, (each.what, each.column))) for each in self.of if each.what in DISTINCTS)
+        return (*base, *(f"table:{self.name}/{each}" for each in counted))
+
+    @property
+    def _counts_alone(self) -> bool:
+        """Whether it needs a draw of its counts, where nothing is added up: all but tables of distinct counts."""
+        return any(each.what == COUNT for each in self.of)
 
     @property
     def choice_keys(self) -> tuple[str, ...]:
@@ -183,7 +199,19 @@ class StatisticsTable(Frozen):
         summed = {term.column for each in self.of if each.what != QUANTILES for term in each.terms}
         sums = [self._form(each, contract) for each in self.lattices(contract) if each.column in summed]
         counted = None if self.survey_weight is None else WeightedCount(self.survey_weight.lattice(contract))
-        return tuple(zip(self.draw_keys, (*sums, *self.trees(contract)) or (counted,), strict=True))
+        base = (*sums, *self.trees(contract)) or ((counted,) if self._counts_alone else ())
+        return tuple(zip(self.draw_keys, (*base, *self.distinct_counts(contract)), strict=True))
+
+    def distinct_counts(self, contract: Contract) -> tuple[DistinctCount, ...]:
+        """Return what is counted of units and of different values, in their order."""
+        declared = self.key_choice == "declared"
+        return tuple(
+            DistinctCount(None, None, declared)
+            if each.what == UNITS
+            else distinct_count(str(each.column), contract.column(str(each.column)).domain, declared_cells=declared)
+            for each in self.of
+            if each.what in DISTINCTS
+        )
 
     def _form(self, lattice: ValueLattice, contract: Contract) -> Addends:
         """Return how a column is added up: as its statistics need, a sum alone where nothing asks for a count."""
@@ -199,7 +227,8 @@ class StatisticsProduct(ProductSpec):
 
     Each column that is added up is drawn once for each table, and all that is said of it comes of that draw. It is a
     sum alone where nothing else is asked for and that has less noise. All quantiles of a column come of one draw
-    more. Without such a column the counts are drawn alone. Tables share the charge by weight, draws of a table alike.
+    more, and so does each number of units or of different values. Without a column that is added up the counts are
+    drawn alone. Tables share the charge by weight, draws of a table alike.
     """
 
     reads_rows: ClassVar[bool] = True
@@ -229,19 +258,23 @@ class StatisticsProduct(ProductSpec):
         return False
 
     def names(self, contract: Contract) -> tuple[str, ...]:
-        """Return the columns that are grouped by, added up or weights, in the contract's order."""
-        used = {name for table in self.tables for name in (*table.by, *table.columns)}
+        """Return the columns that are grouped by, added up, told apart or weights, in the contract's order."""
+        used = {name for table in self.tables for name in (*table.by, *table.columns, *table.told_apart)}
         used |= {table.survey_weight.column for table in self.tables if table.survey_weight is not None}
         return tuple(column.name for column in contract.columns if column.name in used)
 
     def lattices(self, contract: Contract) -> tuple[ValueLattice | KeyColumn, ...]:
-        """Return the lattices of all tables, each once, those of weights, and the columns whose keys are selected."""
+        """Return the lattices of all tables, each once, those of weights, and the texts and ids to tell apart."""
         found = [replace(each, weight=None) for table in self.tables for each in table.lattices(contract)]
         weights = (table.survey_weight for table in self.tables)
         found += [each.lattice(contract) for each in weights if each is not None]
         selected = (table.by for table in self.tables if table.key_choice == "private")
-        keys = dict.fromkeys(KeyColumn(name) for by in selected for name in contract.texts(by))
-        return (*dict.fromkeys(found), *keys)
+        keys = [KeyColumn(name) for by in selected for name in contract.texts(by)]
+        apart = (name for table in self.tables for name in table.told_apart)
+        beside = [encoded_beside(name, contract.column(name).domain) for name in apart]
+        unit = contract.unit.column if any(each.what == UNITS for table in self.tables for each in table.of) else None
+        ids = [] if unit is None else [KeyColumn(unit)]
+        return tuple(dict.fromkeys([*found, *keys, *(each for each in beside if each is not None), *ids]))
 
 
 def statistics_product(product: ProductSpec) -> StatisticsProduct:

@@ -11,11 +11,12 @@ from contracts.domains.value_lattices import ValueLattice, lattice_problems
 from contracts.domains.value_trees import ValueTree, resolution_problems, usual_resolution
 from contracts.errors import Finding
 from contracts.reading.scalars import FieldPath, Problem, nearest, word_list
+from contracts.release.distinct_rules import distinct_problems
 from contracts.release.private_clips import PrivateClip
 from contracts.release.private_keys import key_problems
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import QUANTILES, RATIO, SPREADS
+from contracts.release.statistic_forms import DISTINCT, QUANTILES, RATIO, SPREADS
 from contracts.release.statistics import StatisticsProduct, StatisticsTable, statistics_product
 from contracts.release.survey_weight import survey_weight_problems
 from contracts.release.synthetic import MEASURED_COLUMNS
@@ -47,7 +48,7 @@ def statistics_problems(product: StatisticsProduct, contract: Contract) -> Itera
     for place, table in enumerate(product.tables):
         at: FieldPath = ("tables", place)
         problems = [*_grouping_problems(table, contract), *_column_problems(table, contract)]
-        problems += _weight_problems(table, contract)
+        problems += [*_weight_problems(table, contract), *distinct_problems(table, contract)]
         problems += [*key_problems(product, place, contract), *_clip_problems(table)]
         problems += [] if problems else [*_lattice_problems(table, contract), *_name_problems(table)]
         for problem in problems:
@@ -189,8 +190,10 @@ def _resolution_problems(table: StatisticsTable, lattice: ValueLattice, cells: i
 
 
 def _placed(table: StatisticsTable) -> Iterator[tuple[FieldPath, Statistic]]:
-    """Yield what is said of columns, with its place: a statistic itself, or the two sums of a ratio."""
+    """Yield what is said of columns of numbers, with its place: a statistic itself, or the two sums of a ratio."""
     for place, each in enumerate(table.of):
+        if each.what == DISTINCT:
+            continue
         if each.over is None:
             yield ("of", place), each
         else:

@@ -32,7 +32,8 @@ def encode_select(
         columns_present: the names of the relation's columns, as they are written there.
         relation: SQL for the relation (a quoted name, or a subquery in parentheses).
         names: the columns of the contract that are wanted; None for all of them.
-        lattices: of wanted columns whose offsets are wanted too, each in a column of its own after all codes.
+        lattices: of wanted columns whose offsets or texts are wanted too, each in a column of its own after all
+            codes; of the unit's id column its ids.
     Returns:
         SQL; its columns have the contract's names and order and the smallest unsigned type that fits. One row a row,
         in the same order. A text in a VARCHAR column and the same value in a typed column get the same code.
@@ -52,11 +53,20 @@ def encode_select(
         values += [f"{column.domain.value_sql(raw)} AS v{place}", f"{raw} AS r{place}"]
         codes.append(f"{column.domain.code_sql(f'v{place}', f'r{place}')} AS {raw}")
     for each in lattices:
+        if each.column == contract.unit.column:
+            values.append(f"{unit_sql(contract.unit.column)} AS unit")
+            codes.append(f"unit AS {identifier(each.name)}")
+            continue
         domain = contract.column(each.column).domain
         codes.append(f"{domain.offset_sql(each, f'v{places[each.column]}')} AS {identifier(each.name)}")
     return (
         "SELECT\n  " + ",\n  ".join(codes) + "\nFROM (\n  SELECT " + ",\n  ".join(values) + f"\n  FROM {relation}\n)"
     )
+
+
+def unit_sql(column: str) -> str:
+    """Return SQL for the id of a row's unit, as a text without the spaces around it: units are told apart by it."""
+    return f"trim(CAST({identifier(column)} AS VARCHAR))"
 
 
 def _absent(contract: Contract, name: str, present: Sequence[str]) -> Finding:

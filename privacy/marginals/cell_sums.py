@@ -14,6 +14,7 @@ For quantiles it has the counts of all nodes of a tree (`contracts.domains.value
 is in one node of each level; one without is counted once, beside the nodes. Rows that are weighed count as often as
 their weight says, here and where nothing but rows is counted (`contracts.domains.addends`) [steps of the weight]. For
 a clip that a run finds it has the counts of a histogram of magnitudes (`contracts.domains.value_magnitudes`) [rows].
+A distinct count has one number a cell (`contracts.domains.distinct_counts`) [values, or units].
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.addends import Addends
+from contracts.domains.distinct_counts import DistinctCount
 from contracts.domains.value_sums import LoneSum
 from privacy.accounting.events import CountNoise
-from privacy.marginals.sensitivity import Noise, marginal_moves, moved_noise
+from privacy.marginals.sensitivity import Noise, distinct_moves, marginal_moves, moved_noise
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -58,14 +60,17 @@ class PrivateCellSums:
 
     def __repr__(self) -> str:
         """Show what is added up only."""
-        return f"PrivateCellSums({self.addends.column} by {'×'.join(self.clique) or 'nothing'})"
+        counted = self.addends.column or self.addends.part_names[0]
+        return f"PrivateCellSums({counted} by {'×'.join(self.clique) or 'nothing'})"
 
     def __reduce__(self) -> NoReturn:
         """Refuse pickling: exact sums stay in this process."""
         raise TypeError("PrivateCellSums cannot be pickled: exact sums stay in this process")
 
 
-def cell_sum_event(noise: Noise, addends: Addends, *, adjacency: Adjacency, rows_per_unit: int) -> CountNoise:
+def cell_sum_event(
+    noise: Noise, addends: Addends, *, adjacency: Adjacency, rows_per_unit: int, cells: int | None = None
+) -> CountNoise:
     """Return the event of adding `noise` to all numbers of all cells.
 
     Of sums it is that of a marginal whose rows weigh `width`: one row moves up to three numbers of one cell by
@@ -78,7 +83,13 @@ def cell_sum_event(noise: Noise, addends: Addends, *, adjacency: Adjacency, rows
     as if the first level had one more node, and nothing of the other levels. A row of weight w moves each of its
     numbers w times as far, so that a move is times the largest weight. Of magnitudes it is that of a marginal whose
     cells are the bins.
+
+    Of a distinct count, `cells` of the handle bound in how many of them the rows of one unit lie, where all of them
+    are declared. Without `cells` every row may lie in another one, which is the worse case.
     """
+    if isinstance(addends, DistinctCount):
+        bound = {"most_per_cell": addends.most_per_unit, "cells": cells if addends.declared_cells else None}
+        return moved_noise(noise, distinct_moves(adjacency, rows_per_unit, **bound))
     moves = marginal_moves(adjacency, rows_per_unit)
     if isinstance(addends, LoneSum) and addends.both_signs:
         moves = (sum(moves),)  # an old row and a new one may move one number the same way

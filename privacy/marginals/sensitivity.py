@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import assert_never
+from typing import Final, assert_never
 
 from contracts.contract.contract import Adjacency
 from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
@@ -26,6 +26,8 @@ class GaussianNoise:
 
 
 Noise = LaplaceNoise | GaussianNoise
+LONGEST_MOVES: Final = 4096
+"""Cells that an event lists as moved, at most."""
 
 
 def marginal_moves(adjacency: Adjacency, rows_per_unit: int) -> tuple[int, ...]:
@@ -35,6 +37,30 @@ def marginal_moves(adjacency: Adjacency, rows_per_unit: int) -> tuple[int, ...]:
     (L1 2k, L2 √2·k). Why no other change is worse: docs/derivations.md.
     """
     return (rows_per_unit,) if adjacency == "add_remove" else (rows_per_unit, rows_per_unit)
+
+
+def distinct_moves(
+    adjacency: Adjacency, rows_per_unit: int, *, most_per_cell: int | None, cells: int | None
+) -> tuple[int, ...]:
+    """Return the worst change that one privacy unit makes to a distinct count, cell by cell.
+
+    Each row adds at most one to one cell: L1 is at most k, or 2k under replace_one. No cell changes by more than
+    `most_per_cell`, and there are `cells` of them. The worst fills one cell after the other: losses are convex in how
+    far a cell moves. A change of more than 4,096 cells is listed as a worse one of fewer
+    (docs/derivations.md, section 2).
+
+    Args:
+        adjacency: the relation between neighbours.
+        rows_per_unit: k, the rows of one unit at most.
+        most_per_cell: by how much one unit changes one cell at most; None where its rows alone bound it.
+        cells: how many cells there are; None where nobody knows before, or where it shall not matter.
+    """
+    most = rows_per_unit if most_per_cell is None else min(rows_per_unit, most_per_cell)
+    total = rows_per_unit if adjacency == "add_remove" else 2 * rows_per_unit
+    total = total if cells is None else min(total, cells * most)
+    most = max(most, -(-total // LONGEST_MOVES))
+    whole, rest = divmod(total, most)
+    return (most,) * whole + ((rest,) if rest else ())
 
 
 def noise_event(noise: Noise, *, adjacency: Adjacency, rows_per_unit: int) -> CountNoise:

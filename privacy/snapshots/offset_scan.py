@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
+from contracts.domains.value_sql import literal
 from contracts.domains.value_sums import ValueMoments
 from contracts.domains.value_trees import ValueTree
 from privacy.snapshots.shared_scan import ColumnNames, cell_sql, quoted, settings, spread_out
@@ -179,6 +180,29 @@ def count_offsets(
     terms = f"{cell_sql(clique, shape)} AS cell, {quoted(name)}::BIGINT - 1 AS place, count(*)::BIGINT AS n"
     query = f"SELECT {terms} FROM codes WHERE {quoted(name)} > 0 GROUP BY ALL ORDER BY 1, 2"
     return np.stack(_whole_columns(path, query, threads), axis=1)
+
+
+def count_distinct(
+    path: Path, clique: ColumnNames, shape: tuple[int, ...], name: str, none: str | int | None, *, threads: int
+) -> NDArray[np.int64]:
+    """Count the different values of a column in each cell; private, for handles alone.
+
+    Args:
+        path: the snapshot file, with its table `codes`.
+        clique: the columns; none for one cell of all rows.
+        shape: cells along each column.
+        name: the column, of whole numbers or of texts.
+        none: what in it is no value; None where everything is one.
+        threads: threads that DuckDB may use.
+    Returns:
+        Counts, int64, shape (cells,) [values].
+    Privacy: exact counts; nothing of them may leave but through a grant.
+    """
+    stands = literal(none) if isinstance(none, str) else none
+    where = "" if none is None else f" WHERE {quoted(name)} <> {stands}"
+    query = f"SELECT {cell_sql(clique, shape)}, count(DISTINCT {quoted(name)})::BIGINT FROM codes{where} GROUP BY 1"
+    cells, counts = _whole_columns(path, query, threads)
+    return spread_out(cells, counts, prod(shape))
 
 
 def _whole_columns(path: Path, query: str, threads: int) -> list[NDArray[np.int64]]:

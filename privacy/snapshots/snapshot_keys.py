@@ -84,13 +84,10 @@ class SnapshotKeys(SnapshotReader):
         path.unlink(missing_ok=True)
         contract = self._contract.with_keys(keys)
         codes = ", ".join(_code(contract, name, selected) for name, selected in keys.items())
-        dropped = ", ".join(identifier(KeyColumn(name).name) for name in keys)
         with duckdb.connect(str(path), config=settings(self._table.path, self._threads)) as connection:
             path.chmod(0o600)
             connection.execute(f"ATTACH {literal(str(self._table.path))} AS snapshot (READ_ONLY)")
-            connection.execute(
-                f"CREATE TABLE codes AS SELECT * EXCLUDE ({dropped}) REPLACE ({codes}) FROM snapshot.codes"
-            )
+            connection.execute(f"CREATE TABLE codes AS SELECT * REPLACE ({codes}) FROM snapshot.codes")
         return replace(self._table, path=path), contract
 
 

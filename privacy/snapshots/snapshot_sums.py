@@ -1,7 +1,7 @@
 """Sums of a snapshot: handles on sums of columns by cell, and on counts of values, read when a grant opens them.
 
 All sums over the same cells are added up in one scan, when the first of them is opened; each tree, each column whose
-moments are wanted, and each sum on a part of its lattice takes its own.
+moments are wanted, each sum on a part of its lattice, and each distinct count takes its own.
 """
 
 from __future__ import annotations
@@ -14,12 +14,21 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.addends import Addends, WeightedCount
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.distinct_counts import DistinctCount, distinct_count, encoded_beside
+from contracts.domains.text import NO_KEY, KeyColumn
+from contracts.domains.value_lattices import MISSING, ValueLattice
 from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from privacy.marginals.cell_sums import PrivateCellSums
-from privacy.snapshots.offset_scan import count_leaves, count_magnitudes, narrowed, sum_moments, sum_offsets
+from privacy.snapshots.offset_scan import (
+    count_distinct,
+    count_leaves,
+    count_magnitudes,
+    narrowed,
+    sum_moments,
+    sum_offsets,
+)
 from privacy.snapshots.snapshot_reader import SnapshotReader
 
 
@@ -60,6 +69,10 @@ class SnapshotSums(SnapshotReader):
         """Return the exact numbers of what is added up; the handle names its own."""
         if isinstance(wanted, ValueTree):
             return self._tree(clique, shape, wanted)
+        if isinstance(wanted, DistinctCount):
+            stored = self._told_apart(wanted)
+            found = count_distinct(self._table.path, clique, shape, *stored, threads=self._threads)
+            return found.reshape(*shape, 1)
         if isinstance(wanted, WeightedCount):
             # A weight is its own distance from 0, and a missing one adds nothing.
             return self._summed(clique, shape, (wanted.weight,), wanted.weight, known)[..., :1]
@@ -81,6 +94,22 @@ class SnapshotSums(SnapshotReader):
         levels = [np.add.reduceat(counts, np.arange(0, tree.leaves, each), axis=1) for each in tree.level_leaves]
         parts = [*levels, missing] if tree.lattice.counts_missing else levels
         return np.concatenate(parts, axis=1).reshape(*shape, tree.parts)
+
+    def _told_apart(self, counted: DistinctCount) -> tuple[str, str | int | None]:
+        """Return the column of the snapshot by which values or units are told apart, and what in it is none.
+
+        Raises:
+            ValueError: of as many values as the contract does not declare: the price would be another.
+        """
+        if counted.column is None:
+            return KeyColumn(str(self._contract.unit.column)).name, None
+        domain = self._contract.column(counted.column).domain
+        if counted != distinct_count(counted.column, domain, declared_cells=counted.declared_cells):
+            raise ValueError(f"a distinct count of {counted.column} has the values that the contract declares")
+        beside = encoded_beside(counted.column, domain)
+        if beside is None:
+            return counted.column, domain.null_code if domain.nulls.policy == "category" else None
+        return beside.name, NO_KEY if isinstance(beside, KeyColumn) else MISSING
 
     def _summed(
         self,

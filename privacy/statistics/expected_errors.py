@@ -10,6 +10,7 @@ from math import floor, log10, sqrt
 from typing import Final
 
 from contracts.domains.addends import Addends
+from contracts.domains.distinct_counts import DistinctCount
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
@@ -42,6 +43,7 @@ class ExpectedError:
         ranks: whether the half width is one of ranks, as of a quantile: how many rows further up or down the value
             may stand. How far apart these values are depends on the data.
         weighed: whether rows have a survey weight: then ranks and counts are sums of weights.
+        counted_once: whether it is of units or distinct values, into which no weight enters.
     """
 
     statistic: str
@@ -50,6 +52,7 @@ class ExpectedError:
     clip: float | None = None
     ranks: bool = False
     weighed: bool = False
+    counted_once: bool = False
 
 
 def expected_errors(table: StatisticsTable, draws: Sequence[StatisticsDraw]) -> tuple[ExpectedError, ...]:
@@ -64,7 +67,9 @@ def expected_errors(table: StatisticsTable, draws: Sequence[StatisticsDraw]) -> 
         return found
     step, scale = float(weight.step), 10 ** max(0, floor(log10(weight.high)))
     return tuple(
-        replace(each, half_width=each.half_width * step, weighed=True)
+        each
+        if each.counted_once
+        else replace(each, half_width=each.half_width * step, weighed=True)
         if each.rows is None
         else replace(each, rows=each.rows * scale, half_width=each.half_width * step / scale, weighed=True)
         for each in found
@@ -81,7 +86,7 @@ def clip_costs(draws: Sequence[StatisticsDraw]) -> tuple[tuple[Decimal, float], 
     weight = draws[0].weight
     if weight is None:
         return ()
-    found = []
+    found, draws = [], [draw for draw in draws if not isinstance(draw.addends, DistinctCount)]
     for steps in dict.fromkeys(max(1, weight.width // part) for part in (1, 2, 4)):
         clipped = replace(weight, high=weight.step * steps)
         narrower = [_with_weight(draw, clipped, Fraction(steps, weight.width)) for draw in draws]
@@ -118,6 +123,10 @@ def _errors_in_steps(table: StatisticsTable, draws: Sequence[StatisticsDraw]) ->
         draw = by_key[str(each.key)]
         if isinstance(draw.addends, ValueTree):
             found += _rank_errors(each, draw.addends, draw)
+            continue
+        if isinstance(draw.addends, DistinctCount):
+            width = float(half_width(draw.event, CONFIDENCE))
+            found.append(ExpectedError(each.name, None, width, counted_once=True))
             continue
         if isinstance(draw.addends, LoneSum):
             margin = quantile(draw.event, [float(draw.addends.lattice.step)], CONFIDENCE)

@@ -91,7 +91,7 @@ def narrower_plans(plan: StatisticsPlan) -> dict[str, StatisticsPlan]:
         lattices = {
             draw.key: _part_of(ValueMagnitudes(draw.addends.lattice), parts)
             for draw in plan.draws
-            if draw.clip is not None and draw.addends is not None
+            if draw.clip is not None and isinstance(draw.addends, ValueLattice)
         }
         if lattices:
             found[f"clip 1/{parts} of the bounds"] = narrowed_plan(plan, lattices)

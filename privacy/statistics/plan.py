@@ -261,7 +261,8 @@ def _planned(product: StatisticsProduct, contract: Contract, wanted: WantedDraw,
     if addends is None:
         event = noise_event(noise, adjacency=contract.adjacency, rows_per_unit=rows)
     else:
-        event = cell_sum_event(noise, addends, adjacency=contract.adjacency, rows_per_unit=rows)
+        cells = prod(shape)
+        event = cell_sum_event(noise, addends, adjacency=contract.adjacency, rows_per_unit=rows, cells=cells)
         shape = (*shape, addends.parts)
     terms = wanted.key, wanted.table, wanted.clique, addends, shape, wanted.share
     return StatisticsDraw(*terms, noise, event, variance(event), wanted.clip)

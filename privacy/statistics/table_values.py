@@ -9,6 +9,7 @@ Each statistic has a point estimate and the ends of its 95 % interval. In which 
             of sd the roots
     mean    within the clip; its interval is a Fieller set, and the whole clip where nothing can be told
     quantile    a value of the column's lattice; of all quantiles of a column at once; the chosen one where one is
+    units, distinct    whole, from 0 to the values that the contract declares; so are the ends
 
 A count of a table with several columns is the average of those that their sums give, and of a tree
 where there are none. `near_zero` marks cells whose
@@ -29,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.domains.addends import Addends, WeightedCount
+from contracts.domains.distinct_counts import DistinctCount
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
@@ -91,6 +93,17 @@ class NoisyNumbers:
         lattice = self._lattice
         low, high = Fraction(lattice.low), Fraction(lattice.high)
         return NoisySums(*self._parts[:2], low, high, lattice.width, self.event)
+
+    @property
+    def distinct(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """How many values, or units, each cell has, and the ends; none is more than the contract declares."""
+        if not isinstance(self.addends, DistinctCount):
+            raise ValueError("nothing was told apart")
+        found, width = self.values[..., 0], half_width(self.event, CONFIDENCE)
+        value, lower, upper = (
+            np.clip(each, 0, self.addends.values) for each in (found, found - width, found + width)
+        )
+        return value, lower, upper
 
     def sums(self) -> Estimates:
         """Return the sum of the column in each cell [units of the column, times steps of the weight]."""
@@ -177,9 +190,9 @@ def count_terms(draws: Sequence[tuple[CountNoise, ValueLattice | ValueMoments]])
 def _counts(drawn: Sequence[NoisyNumbers]) -> Estimates | None:
     """Return how many rows are in each cell: by one draw, or by the average of all sums; by a tree where none is.
 
-    None where only sums alone were drawn.
+    None where only sums alone were drawn, or distinct counts.
     """
-    drawn = [each for each in drawn if not isinstance(each.addends, LoneSum)]
+    drawn = [each for each in drawn if not isinstance(each.addends, LoneSum | DistinctCount)]
     if not drawn:
         return None
     summed = [(each, each.addends) for each in drawn if isinstance(each.addends, ValueLattice | ValueMoments)]
@@ -208,9 +221,11 @@ def _whole(counts: Estimates, drawn: NoisyNumbers) -> tuple[NDArray[Any], ...]:
 
 def _of_columns(
     statistic: Statistic, drawn: Mapping[str | None, NoisyNumbers], chosen: Mapping[str, ChosenQuantiles]
-) -> tuple[NDArray[np.float64], ...]:
+) -> tuple[NDArray[Any], ...]:
     """Return estimates and ends; of sums in steps of the lattice, the ends outwards."""
     own = drawn[statistic.key]
+    if isinstance(own.addends, DistinctCount):
+        return own.distinct
     if statistic.what == QUANTILES:
         found, better = own.quantiles(statistic.quantiles), chosen.get(str(statistic.column))
         found = found if better is None else better.placed(found, statistic.quantiles)
@@ -235,6 +250,8 @@ def _of_nobody(statistic: Statistic, drawn: NoisyNumbers | None) -> tuple[float,
     if statistic.over is not None:
         return np.inf, 0.0, np.inf
     if statistic.what not in ("mean", QUANTILES, *SPREADS) or drawn is None or drawn.addends is None:
+        return 0.0, 0.0, 0.0
+    if isinstance(drawn.addends, DistinctCount):
         return 0.0, 0.0, 0.0
     low, high = float(drawn.addends.lattice.low), float(drawn.addends.lattice.high)
     if statistic.what in SPREADS:

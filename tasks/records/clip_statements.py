@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.message import message
 from contracts.reading.scalars import parse_bound, plain_text
@@ -82,7 +83,7 @@ def histogram_of(draw: StatisticsDraw | WantedDraw) -> ValueMagnitudes:
         ValueError: its clip is not private.
     """
     addends = draw.addends
-    if draw.clip is None or addends is None:
+    if draw.clip is None or not isinstance(addends, ValueLattice):
         raise ValueError(f"{draw.key} has no private clip")
     return ValueMagnitudes(addends.encoded if isinstance(addends, NarrowedLattice) else addends.lattice)
 

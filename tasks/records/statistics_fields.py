@@ -8,7 +8,7 @@ from contracts.contract.contract import Contract
 from contracts.domains.value_lattices import ValueLattice
 from contracts.message import SEMICOLON, joined, message
 from contracts.reading.scalars import plain_text
-from contracts.release.statistic_forms import QUANTILES, SPREADS
+from contracts.release.statistic_forms import DISTINCTS, QUANTILES, SPREADS
 from contracts.release.statistics import StatisticsTable, statistics_product
 from privacy.statistics.expected_errors import expected_errors
 from privacy.statistics.found_clips import narrowed_plan
@@ -55,6 +55,10 @@ WEIGHED: Final = message(
     "in tables with a survey weight every row counts as often as its weight says, in all statistics. Weights above "
     "the clip count as its upper end, and all are rounded to steps. Intervals are about the noise alone: they say "
     "nothing of the sampling that the weights stand for"
+)
+TOLD_APART: Final = message(
+    "privacy units and different values are those of the rows that each unit keeps; a missing value is none, and no "
+    "survey weight enters. They are cut to what is possible: from 0 to the values that the contract declares"
 )
 
 _STEPS: Final = (
@@ -182,7 +186,8 @@ def known_bias(run: Run) -> list[str]:
     ranked = any(each.what == QUANTILES for table in tables for each in table.of)
     weighed = any(table.survey_weight is not None for table in tables)
     spread = any(each.what in SPREADS for table in tables for each in table.of)
-    told = {RANKS: ranked, SPREAD: spread, WEIGHED: weighed}
+    apart = any(each.what in DISTINCTS for table in tables for each in table.of)
+    told = {RANKS: ranked, SPREAD: spread, WEIGHED: weighed, TOLD_APART: apart}
     return [UNBIASED, CLIPPED, *(words for words, holds in told.items() if holds)]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from contracts.contract.contract import Contract
 from contracts.message import message
-from contracts.release.statistic_forms import RATIO
+from contracts.release.statistic_forms import DISTINCTS, RATIO
 from contracts.release.statistics import NEAR_ZERO
 from privacy.generators.generator import Fitted
 from privacy.statistics.plan import StatisticsPlan, plan_statistics
@@ -134,6 +134,9 @@ class StatisticsRecordPart:
             if what == RATIO and upper in clips and lower in clips:
                 found |= _ratio_columns(statistic, upper, lower)
                 continue
+            if what in DISTINCTS:
+                found |= _distinct_columns(statistic, column)
+                continue
             of, what = (column,) if column in clips else (), _WORDS.get(what, what)
             rest = f" {column}, its values clipped to {clips[column]}" if of else " rows"
             if "survey_weight" in table:
@@ -159,6 +162,16 @@ def _ratio_columns(statistic: str, upper: str, lower: str) -> dict[str, DataColu
     """Describe a ratio and its interval."""
     what, of = f"ratio of the sum of {upper} to that of {lower}", (upper, lower)
     found = {statistic: DataColumn(f"Noisy {what}, their values clipped.", of)}
+    for end, word in (("low", "Lower"), ("high", "Upper")):
+        found[f"{statistic}_{end}"] = DataColumn(f"{word} end of a 95 % interval of the exact {what}.", of)
+    return found
+
+
+def _distinct_columns(statistic: str, column: str) -> dict[str, DataColumn]:
+    """Describe a number of units, or of different values of a column, and its interval."""
+    what = f"number of different values of {column}" if column else "number of privacy units"
+    of = (column,) if column else ()
+    found = {statistic: DataColumn(f"Noisy {what}.", of)}
     for end, word in (("low", "Lower"), ("high", "Upper")):
         found[f"{statistic}_{end}"] = DataColumn(f"{word} end of a 95 % interval of the exact {what}.", of)
     return found

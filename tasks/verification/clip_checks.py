@@ -17,7 +17,7 @@ from privacy.statistics.choices import wanted_choices
 from privacy.statistics.found_clips import find_clips, narrowed_plan
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan, WantedDraw, plan_statistics, wanted_draws
 from tasks.records.clip_statements import found_lattice, stated_clips
-from tasks.records.draws.cell_sums import CellSumDraw
+from tasks.records.draws.cell_sums import CellSumDraw, DistinctStatement
 from tasks.records.model.version_statements import FittedDraw
 from tasks.records.statistics_record import StatisticsReplay
 from tasks.verification.record_identity import differences
@@ -113,7 +113,7 @@ def _plan(replay: StatisticsReplay, meaning: ProductMeaning) -> StatisticsPlan:
 
 def _stated_lattice(stated: FittedDraw | None, wanted: StatisticsDraw | WantedDraw) -> ValueLattice | None:
     """Return the lattice that is stated of a draw with a private clip; None where it is no part of its bounds."""
-    if wanted.clip is None or not isinstance(stated, CellSumDraw):
+    if wanted.clip is None or not isinstance(stated, CellSumDraw) or isinstance(stated.addends, DistinctStatement):
         return None
     try:
         return found_lattice(wanted, stated.addends.low, stated.addends.high)

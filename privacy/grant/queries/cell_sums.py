@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,6 +56,7 @@ class CellSumQuery(Query[CellSumMeasurement]):
     def event(self, relation: Relation) -> CountNoise:
         """Return the event of the noise, its scale calibrated to how far one unit moves the sums."""
         terms = {"adjacency": relation.adjacency, "rows_per_unit": relation.rows_per_unit}
+        terms["cells"] = prod(self.sums.shape)
         return cell_sum_event(self.noise, self.sums.addends, **terms)  # type: ignore[arg-type]
 
     def identity(self, relation: Relation, place: int) -> Mapping[str, Any]:

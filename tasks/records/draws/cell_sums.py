@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 import numpy as np
 
 from contracts.contract.column import Cells, Labelled
-from contracts.domains.addends import Addends, WeightedCount
+from contracts.domains.addends import Summands, WeightedCount
+from contracts.domains.distinct_counts import DistinctCount
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_magnitudes import ValueMagnitudes
 from contracts.domains.value_sums import LoneSum, ValueMoments
@@ -40,7 +41,9 @@ _WHAT: Final[Mapping[type, str]] = {
     ValueTree: message("tree of counts"),
     ValueMagnitudes: message("histogram of magnitudes"),
     WeightedCount: message("weighted counts"),
+    DistinctCount: message("distinct counts"),
 }
+_UNITS: Final = "units"
 PART: Final = "part"
 """The column of a file that says which number of a cell a row has."""
 
@@ -82,7 +85,7 @@ class AddendsStatement(LatticeStatement):
     counts_rows: Literal[True] | None = None
 
     @property
-    def addends(self) -> Addends:
+    def addends(self) -> Summands:
         """The lattice, the tree, or the weight by which rows were counted.
 
         Raises:
@@ -102,11 +105,28 @@ class AddendsStatement(LatticeStatement):
         return lattice if self.resolution is None else ValueTree(lattice, parse_bound(self.resolution))
 
 
+class DistinctStatement(Statement):
+    """What was counted: privacy units, or different values of a column, and how many its domain declares.
+
+    `declared_cells` says that all cells are declared: then a unit is in no more of them than there are.
+    """
+
+    counts: Literal["values", "units"]
+    column: StatedText | None = None
+    values: int | None = None
+    declared_cells: bool
+
+    @property
+    def addends(self) -> DistinctCount:
+        """The distinct count; of a contradiction one that writes itself otherwise."""
+        return DistinctCount(self.column, self.values, self.declared_cells)
+
+
 class CellSumDraw(FittedDraw):
-    """Noisy sums of a column by cell, in a file of their own."""
+    """Noisy sums of a column by cell, or distinct counts, in a file of their own."""
 
     kind: Literal["cell_sums"]
-    addends: AddendsStatement
+    addends: AddendsStatement | DistinctStatement
 
 
 @dataclass(frozen=True)
@@ -160,7 +180,7 @@ class CellSumForm(DrawForm[CellSumMeasurement, CellSumDraw]):
     columns: ClassVar[Mapping[str, str]] = {
         PART: "What was added up over the rows of the cell: steps above the lower end of the clip, steps below its "
         "upper end, or all steps of the clip for each missing value; with a survey weight, as often as it "
-        "says; of a sum alone the values in steps; of moments "
+        "says; of a sum alone the values in steps; of a distinct count its values or units; of moments "
         "the shares of each row at the lower end of the clip, between the ends, and at the upper end.",
         "noisy": "Noisy sum in steps of the column's lattice, as it was drawn.",
         "variance": "Variance of the noise, in squared steps.",
@@ -195,15 +215,13 @@ class CellSumForm(DrawForm[CellSumMeasurement, CellSumDraw]):
 
     def described(self, released: CellSumMeasurement, key: str) -> dict[str, Any]:
         """Describe the draw: what is added up, its sensitivity, its noise [steps]."""
-        moves, addends = released.event.moves, released.addends.lattice
+        moves, addends = released.event.moves, released.addends
         return {
-            "what": _WHAT[type(released.addends)],
-            "of": addends.column,
+            "what": _WHAT[type(addends)],
+            "of": _UNITS if addends.column is None else addends.column,
             "columns": list(released.clique),
             "numbers": released.values.size,
-            "clip": f"[{plain_text(addends.low)}, {plain_text(addends.high)}]",
-            "steps_of": plain_text(addends.step),
-            **weight_terms(addends.weight),
+            **({} if isinstance(addends, DistinctCount) else _lattice_terms(addends.lattice)),
             "l1_sensitivity": sum(map(abs, moves)),
             "l2_sensitivity_squared": sum(move * move for move in moves),
             "noise": noise_words(released.event),
@@ -241,12 +259,16 @@ def cell_sum_words(column: str, by: Sequence[str]) -> str:
 
 def sums_name(measurement: CellSumMeasurement) -> str:
     """Name a draw's file after its number, its columns and what is added up."""
-    return file_name(measurement.number, (*measurement.clique, measurement.addends.column))
+    return file_name(measurement.number, (*measurement.clique, measurement.addends.column or _UNITS))
 
 
 def _named(measurement: CellSumMeasurement) -> str:
     """Name what was drawn: a column that was added up, or a tree of counts over one."""
     column = measurement.addends.column
+    if column is None:
+        return message("privacy units")
+    if isinstance(measurement.addends, DistinctCount):
+        return message("different values of {column}", column=column)
     if isinstance(measurement.addends, WeightedCount):
         return message("rows weighted by {column}", column=column)
     if isinstance(measurement.addends, ValueMagnitudes):
@@ -254,6 +276,12 @@ def _named(measurement: CellSumMeasurement) -> str:
     if isinstance(measurement.addends, ValueTree):
         return message("a tree of counts of {column}", column=column)
     return message("moments of {column}", column=column) if isinstance(measurement.addends, ValueMoments) else column
+
+
+def _lattice_terms(lattice: ValueLattice) -> dict[str, Any]:
+    """Say within which ends and in which steps values are added up, and by what they are weighed."""
+    clip = f"[{plain_text(lattice.low)}, {plain_text(lattice.high)}]"
+    return {"clip": clip, "steps_of": plain_text(lattice.step), **weight_terms(lattice.weight)}
 
 
 def weight_terms(weight: ValueLattice | None) -> dict[str, Any]:

@@ -16,28 +16,25 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import tree_key
 from contracts.message import AND, joined, message
 from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import COUNT, QUANTILES, SPREADS
+from contracts.release.statistic_forms import COUNT, DISTINCTS, QUANTILES, SPREADS
 from contracts.release.statistics import NEAR_ZERO, StatisticsProduct, StatisticsTable
-from contracts.release.survey_weight import SurveyWeight
 from tasks.records.charts import charts
 from tasks.records.draws.keys import with_stated_keys
 from tasks.records.files.tidy_tables import DATA
-from tasks.records.page.clip_words import clip_words, found_lattices
+from tasks.records.page.clip_words import found_lattices
 from tasks.records.page.dense_view import LARGEST_CELLS, cell_label, cells_words, room, title_of
+from tasks.records.page.draw_words import DrawTerms, draw_terms
 from tasks.records.page.published_tables import ReadFile
 from tasks.records.page.statistics_facts import table_facts
 from tasks.records.page.statistics_words import (
     brief,
-    lattice_words,
     most_spread,
     plain_number,
     readable,
     round_end,
     statistic_name,
-    weight_words,
     within_rows,
 )
 from tasks.records.statistics_fields import ANY_SIZE, IN_RANKS
@@ -51,6 +48,8 @@ KINDS: Final = {
     "sd": message("standard deviations"),
     "ratio": message("ratios"),
     "quantiles": message("quantiles"),
+    "units": message("privacy units"),
+    "distinct": message("different values"),
 }
 PERHAPS_EMPTY: Final = message("perhaps empty")
 IMPOSSIBLE: Final = message("declared impossible")
@@ -84,15 +83,6 @@ class StatisticBars:
     rows: list[StatisticRow]
     ends: tuple[str, str]
     zoomed: bool
-
-
-@dataclass(frozen=True)
-class DrawTerms:
-    """How a column was added up, or rows were counted where there is none, with the record's entry of the draw."""
-
-    column: str | None
-    words: list[str]
-    draw: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -214,7 +204,14 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
         by=table.by,
         cells=cells_words(contract, table.by),
         kinds=[str(each.what) for each in table.of],
-        draws=_draw_terms(version, stated["draws"], lattices, table.survey_weight),
+        draws=draw_terms(
+            table,
+            stated["draws"],
+            lattices,
+            draws={draw["key"]: draw for draw in version.values["ledger.draws"]},
+            clips=version.replay.get("clips", ()),
+            contract=contract,
+        ),
         expected=_expected(version, table, lattices),
         chosen=chosen,
         statistics=[_bars(each, named) for each in numbers],
@@ -269,7 +266,7 @@ def _bars(numbers: _Numbers, cells: Sequence[tuple[int, str, str]]) -> Statistic
         shown, interval = "–", "–"
         if mark != IMPOSSIBLE:
             # Weighted counts may be in broken steps.
-            whole = numbers.statistic.what == COUNT and value == round(value)
+            whole = numbers.statistic.what in (COUNT, *DISTINCTS) and value == round(value)
             shown, lowest, highest = readable(value, low, high, whole=whole)
             interval = message("{low} to {high}", low=lowest, high=highest)
             if isinf(high):
@@ -297,22 +294,6 @@ def _scale(numbers: _Numbers, cells: list[int]) -> tuple[tuple[float, float], bo
     part = max(start, clip[0]), min(end, clip[1])
     zoomed = part[1] - part[0] < (clip[1] - clip[0]) / _ZOOM
     return (part, True) if zoomed and part[0] < part[1] else (clip, False)
-
-
-def _draw_terms(
-    version: _Version, keys: Sequence[str], lattices: Mapping[str, ValueLattice], weight: SurveyWeight | None
-) -> list[DrawTerms]:
-    """Say of each draw of a table what it added up, and how."""
-    terms, draws = [], {draw["key"]: draw for draw in version.values["ledger.draws"]}
-    for key in keys:
-        column = draws[key].get("of", "")
-        lattice = lattices.get(column if draws[key]["what"] == "sums" else tree_key(column))
-        words = [] if lattice is None else lattice_words(lattice, version.contract)
-        if lattice is None and weight is not None:
-            words = [weight_words(weight.lattice(version.contract))]
-        words += clip_words(key, version.replay.get("clips", ()), draws)
-        terms.append(DrawTerms(None if lattice is None else lattice.column, words, draws[key]))
-    return terms
 
 
 def _expected(version: _Version, table: StatisticsTable, lattices: Mapping[str, ValueLattice]) -> list[str]:

@@ -11,13 +11,15 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.message import joined, message
 from contracts.reading.scalars import plain_text
 from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import QUANTILES
+from contracts.release.statistic_forms import DISTINCTS, QUANTILES
 
 OPEN: Final = message("no upper end")
 
 
 def statistic_name(statistic: Statistic) -> str:
     """Name a statistic in words."""
+    if statistic.what in DISTINCTS:
+        return distinct_name(statistic.column)
     if statistic.column is None:
         return message("count")
     if statistic.over is not None:
@@ -32,6 +34,13 @@ def statistic_name(statistic: Statistic) -> str:
     if statistic.what == "sd":
         return message("standard deviation of {column}", column=statistic.column)
     return message("mean of {column}", column=statistic.column)
+
+
+def distinct_name(column: str | None) -> str:
+    """Name a distinct count in words; that of no column is of privacy units."""
+    if column is None:
+        return message("privacy units")
+    return message("different values of {column}", column=column)
 
 
 def most_spread(statistic: Statistic, lattice: ValueLattice) -> float:

@@ -22,7 +22,7 @@ from typing import NoReturn
 
 import duckdb
 
-from contracts.domains.value_sql import identifier
+from contracts.sql.encoding import unit_sql
 from tasks.storage.duckdb_session import Explanation, attempt, run
 from tasks.storage.snapshot.snapshot import subkey
 from tasks.storage.sources.typed_rows import break_gate
@@ -59,7 +59,7 @@ def bound_contributions(
         GateBroken: a row has no unit id; without one its unit cannot be bounded.
     Privacy: afterwards adding or removing one unit changes at most k rows, and none of another unit.
     """
-    text = f"trim(CAST({identifier(unit)} AS VARCHAR))"
+    text = unit_sql(unit)
     nobody = f"SELECT 1 FROM raw WHERE coalesce({text}, '') = '' LIMIT 1"
     if run(connection, lambda: connection.execute(nobody).fetchone(), explain=explain):
         refuse_nobody(where, unit)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.domains.addends import Addends, WeightedCount, addend_problems
+from contracts.domains.addends import Addends, Summands, WeightedCount, addend_problems
+from contracts.domains.distinct_counts import DistinctCount
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_magnitudes import ValueMagnitudes
 from contracts.domains.value_sums import LoneSum
@@ -17,9 +18,10 @@ from contracts.domains.value_trees import MOST_LEVELS, ValueTree, resolution_pro
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.grant.queries.cell_sums import CellSumQuery
-from tasks.records.draws.cell_sums import PART, CellSumDraw, PartedCells
+from tasks.records.draws.cell_sums import PART, CellSumDraw, DistinctStatement, PartedCells
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.charged_noise import MOST_MOVES, worst_moves
+from tasks.verification.draws.distinct_counts import LISTED, read_distinct, worst_distinct_moves
 from tasks.verification.draws.draw_checks import (
     UNDERSTATED,
     FileForm,
@@ -38,7 +40,7 @@ class CellSumChecks(SeparateDrawChecks[CellSumDraw, CellSumQuery]):
     """The checks of noisy sums by cell."""
 
     events = (DiscreteLaplace, DiscreteGaussian)
-    most_moves = MOST_MOVES * MOST_LEVELS
+    most_moves = max(MOST_MOVES * MOST_LEVELS, LISTED)
 
     def check_draw(self, draw: CellSumDraw, meaning: FittedMeaning, *, at: str, where: str) -> list[Finding]:
         """Check lattice, shape, file and sensitivity of each."""
@@ -83,22 +85,31 @@ def _check_sums(draw: CellSumDraw, contract: Contract, at: str, where: str) -> l
     if isinstance(addends, ValueMagnitudes) and draw.clique:
         found = shown(list(draw.clique))
         findings.append(Finding(where, f"{at}.clique", found, "magnitudes of all rows together", OTHER))
+    if isinstance(addends, DistinctCount):
+        worst, moved = worst_distinct_moves(addends, contract, draw.clique), f"one of {addends.counts} each"
+    else:
+        worst, moved = _worst_moves(addends, contract), str(list(addends.row_moves))
+    if draw.event.get("moves") != worst:
+        terms = f"{contract.adjacency} with {contract.unit.max_rows_per_unit} rows a unit that move {moved}"
+        found, wanted = str(draw.event.get("moves"))[:60], str(worst)[:60]
+        findings.append(Finding(where, f"{at}.event.moves", found, f"{wanted}, under {terms}", UNDERSTATED))
+    return findings
+
+
+def _worst_moves(addends: Summands, contract: Contract) -> list[int]:
+    """Derive what one unit does to sums at worst."""
     # A row moves a sum by all steps, one node of each level, or one bin; as often as its weight says.
     moves = worst_moves(contract)
     if isinstance(addends, LoneSum) and addends.lattice.low < 0 < addends.lattice.high:
         moves = [sum(moves)]  # what leaves a sum may lie below 0, and what enters it above
-    worst = [move * each for each in addends.row_moves for move in moves]
-    if draw.event.get("moves") != worst:
-        rows = f"{contract.unit.max_rows_per_unit} rows a unit"
-        terms = f"{contract.adjacency} with {rows} that move {list(addends.row_moves)}"
-        found = str(draw.event.get("moves"))[:60]
-        findings.append(Finding(where, f"{at}.event.moves", found, f"{worst}, under {terms}", UNDERSTATED))
-    return findings
+    return [move * each for each in addends.row_moves for move in moves]
 
 
 def _read_addends(draw: CellSumDraw, contract: Contract, at: str, where: str) -> tuple[Addends | None, list[Finding]]:
     """Read a lattice, or a tree over it, and hold it against the column's domain."""
     stated = draw.addends
+    if isinstance(stated, DistinctStatement):
+        return read_distinct(stated, contract, draw.clique, at, where)
     try:
         addends = stated.addends
         lattices = [addends.lattice, *([] if addends.lattice.weight is None else [addends.lattice.weight])]

@@ -6,6 +6,7 @@ the sampled Gaussian has a context of 50 of its own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
@@ -31,11 +32,11 @@ def laplace(inverse_scale: Decimal, moves: Sequence[int], order: Decimal) -> Dec
     """
     ratio, inner = (-inverse_scale).exp(), (-(2 * order - 1) * inverse_scale).exp()
     total = Decimal(0)
-    for move in map(abs, moves):
+    for move, times in Counter(map(abs, moves)).items():
         spend(3 * DECIMAL_FUNCTION + min(move, _SUMMED_POINTS))
         tails = (1 + (-(2 * order - 1) * inverse_scale * move).exp()) / (1 - ratio)
         terms = (tails + _between(inner, move)) * (1 - ratio) / (1 + ratio)
-        total += (order - 1) * inverse_scale * move + terms.ln()
+        total += times * ((order - 1) * inverse_scale * move + terms.ln())
     return total / (order - 1)
 
 
