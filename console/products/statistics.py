@@ -13,6 +13,8 @@ from console.products.statistics_charges import (
     choice_object,
     clip_words,
     quantile_methods,
+    rule_object,
+    rule_words,
     selection_object,
     selection_words,
     weight_words,
@@ -54,6 +56,7 @@ class StatisticsProductView:
                     "share": float(sum(draw.share for draw in plan.of_table(each.name))),
                     "expected": _expected(each, plan),
                     **weights_object(plan.of_table(each.name)),
+                    **rule_object(spec, plan.of_table(each.name)),
                 }
                 for each in tables
             ],
@@ -97,6 +100,8 @@ class StatisticsProductView:
         for each in payload["statistics"]:
             if "survey_weight" in each:
                 console.print(weight_words(each))
+            for rule in each.get("minimum_frequency", ()):
+                console.print(rule_words(each, rule))
         for each in payload["methods"]:
             console.print(f"{each['table']}: {each['words']}")
 

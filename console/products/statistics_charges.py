@@ -14,6 +14,7 @@ from contracts.release.statistics import statistics_product
 from privacy.accounting.amounts import atto_to_text
 from privacy.accounting.keep_chances import ONE, keep_chances
 from privacy.accounting.key_selection import failures
+from privacy.statistics.cell_suppression import rule_of_draw
 from privacy.statistics.choices import PlannedChoices
 from privacy.statistics.expected_errors import clip_costs
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
@@ -110,3 +111,21 @@ def quantile_methods(spec: ReleaseSpec, plan: StatisticsPlan) -> Iterator[dict[s
                 why = f"more than {MOST_CHOICES:,} choices would take long"
         how = "chosen by the exponential mechanism, intervals by a tree of counts" if chosen else "a tree of counts"
         yield {"table": draw.table, "words": f"quantiles of {column}: {how} ({why})"}
+
+
+def rule_object(spec: ReleaseSpec, draws: Sequence[StatisticsDraw]) -> dict[str, Any]:
+    """Return what the minimum-frequency rule is on each draw of a table; nothing without a rule."""
+    rule = statistics_product(spec.product).minimum_frequency
+    if rule is None:
+        return {}
+    told = [{"draw": draw.key, **rule_of_draw(rule, draw.addends, draw.event)} for draw in draws]
+    return {"minimum_frequency": told}
+
+
+def rule_words(table: dict[str, Any], rule: dict[str, Any]) -> str:
+    """Say from which noisy count on a cell is published, and how often the rule errs."""
+    return (
+        f"{table['table']}: a cell is published from a noisy count of {rule['threshold']:,} on (k {rule['k']:,}, "
+        f"t {rule['t']:,}; draw {rule['draw']}); one of fewer than {rule['k']:,} rows with a probability of at most "
+        f"{rule['published_although_below_k']}, one of {rule['mostly_published_from']:,} rows or more in 97.5 %"
+    )

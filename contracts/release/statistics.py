@@ -51,6 +51,7 @@ from contracts.release.statistic_forms import (
 )
 from contracts.release.survey_weight import SurveyWeight
 from contracts.release.tables.all_marginals import check_weight
+from contracts.release.tables.minimum_frequency import MinimumFrequency
 
 NEAR_ZERO: Final = "near_zero"
 """The column that marks cells whose count cannot be told from 0."""
@@ -239,6 +240,17 @@ class StatisticsProduct(ProductSpec):
         default="laplace", description="the noise; gaussian needs a delta above 0 and pays for many draws"
     )
     tables: Annotated[tuple[StatisticsTable, ...], BeforeValidator(as_tuple)]
+    minimum_frequency: MinimumFrequency | None = Field(
+        default=None, description="cells whose noisy count is too small are suppressed, with all their statistics"
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_a_rule(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write the minimum-frequency rule only where there is one."""
+        written: dict[str, Any] = handler(self)
+        if self.minimum_frequency is None:
+            written.pop("minimum_frequency", None)
+        return written
 
     @field_validator("tables")
     @classmethod

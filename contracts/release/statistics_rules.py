@@ -12,6 +12,7 @@ from contracts.domains.value_trees import ValueTree, resolution_problems, usual_
 from contracts.errors import Finding
 from contracts.reading.scalars import FieldPath, Problem, nearest, word_list
 from contracts.release.distinct_rules import distinct_problems
+from contracts.release.minimum_frequency_rules import frequency_problems
 from contracts.release.private_clips import PrivateClip
 from contracts.release.private_keys import key_problems
 from contracts.release.spec import ReleaseSpec
@@ -51,6 +52,8 @@ def statistics_problems(product: StatisticsProduct, contract: Contract) -> Itera
         problems += [*_weight_problems(table, contract), *distinct_problems(table, contract)]
         problems += [*key_problems(product, place, contract), *_clip_problems(table)]
         problems += [] if problems else [*_lattice_problems(table, contract), *_name_problems(table)]
+        if product.minimum_frequency is not None and not problems:
+            problems += frequency_problems(table, contract)
         for problem in problems:
             yield at, problem
 

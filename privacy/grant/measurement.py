@@ -24,6 +24,7 @@ from privacy.learning.moments import Moments
 from privacy.learning.perturbed import Perturbation, VectorEvent
 from privacy.marginals.suppression import Threshold
 from privacy.refine.sparse import SparseTable
+from privacy.statistics.cell_suppression import CellThreshold
 
 
 class CellListing(Protocol):
@@ -193,6 +194,7 @@ class CellSumMeasurement:
         variance: variance of each number's noise [steps², or rows²].
         number: order of the draw inside its run.
         sha256: digest of the values.
+        threshold: the minimum-frequency rule under which cells were suppressed, all numbers of them 0; None without.
     """
 
     key: str
@@ -203,6 +205,7 @@ class CellSumMeasurement:
     variance: float
     number: int
     sha256: str
+    threshold: CellThreshold | None = None
     kind: ClassVar[str] = "cell_sums"
 
 

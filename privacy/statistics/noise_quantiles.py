@@ -44,7 +44,8 @@ PIECES: Final = 64
 """Into how many pieces `contrast_quantiles` cuts [0, 1]; a power of two, so that their ends are exact."""
 
 _LEFT_OUT: Final = 1e-9
-_MOST_WEIGHTS: Final = 3
+MOST_WEIGHTS: Final = 3
+"""What `quantile` takes."""
 _MOST_TERMS: Final = 4
 _APART: Final = 0.005
 _MOST_EVEN: Final = 100
@@ -77,7 +78,7 @@ def quantile(event: CountNoise, weights: Sequence[float], confidence: float) -> 
     Privacy: computed from the declared noise; reads no data.
     """
     exceeding = _exceeding(confidence)
-    if not 1 <= len(weights) <= _MOST_WEIGHTS or not all(isfinite(weight) for weight in weights):
+    if not 1 <= len(weights) <= MOST_WEIGHTS or not all(isfinite(weight) for weight in weights):
         raise ValueError(f"weights must be one to three finite numbers, not {list(weights)}")
     sizes = sorted((abs(float(weight)) for weight in weights if weight), reverse=True)
     if not sizes:
@@ -301,7 +302,7 @@ def _continuous_quantile(event: CountNoise, sizes: Sequence[float], exceeding: f
         return -float(ndtri(exceeding / 2)) * sqrt(float(event.sigma_squared) * sum(size * size for size in sizes))
     over = _laplace_tail(sorted((size for size in sizes if size), reverse=True))
     # A union bound starts the search: each exceeds its own quantile at a third.
-    return _bisected(over, exceeding, log(_MOST_WEIGHTS / exceeding) * sum(sizes)) / float(event.inverse_scale)
+    return _bisected(over, exceeding, log(MOST_WEIGHTS / exceeding) * sum(sizes)) / float(event.inverse_scale)
 
 
 def _laplace_tail(scales: list[float]) -> Callable[[float], float]:

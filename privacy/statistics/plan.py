@@ -158,7 +158,8 @@ def rehearse(product: StatisticsProduct, plan: StatisticsPlan) -> None:
             each.choices.column: ChosenQuantiles(np.zeros((1, each.choices.parts), dtype=np.int64), each.choices)
             for each in plan.choices_of(table.name)
         }
-        table_values(table, drawn, np.zeros(1, dtype=np.bool_), chosen=chosen)
+        rule = product.minimum_frequency
+        table_values(table, drawn, np.zeros(1, dtype=np.bool_), chosen=chosen, minimum_frequency=rule)
 
 
 def plan_statistics(

@@ -37,8 +37,10 @@ from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import COUNT, QUANTILES, SPREADS
 from contracts.release.statistics import NEAR_ZERO, StatisticsTable
+from contracts.release.tables.minimum_frequency import SUPPRESSED, MinimumFrequency
 from privacy.accounting.events import CountNoise
 from privacy.marginals.uncertainty import half_width
+from privacy.statistics.cell_suppression import suppressed_cells
 from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.estimates import Estimates, estimate_counts, estimate_lone_sums, estimate_means, estimate_sums
 from privacy.statistics.moments import NoisyMoments
@@ -154,6 +156,7 @@ def table_values(
     impossible: NDArray[np.bool_],
     *,
     chosen: Mapping[str, ChosenQuantiles] | None = None,
+    minimum_frequency: MinimumFrequency | None = None,
 ) -> Columns:
     """Return the columns of a table's published file after those that rows are grouped by.
 
@@ -162,9 +165,11 @@ def table_values(
         drawn: what was drawn for it, by `Statistic.key`; under None the counts.
         impossible: which cells the contract excludes, in the shape of the cells.
         chosen: the quantiles that were chosen by the exponential mechanism, by column.
+        minimum_frequency: the rule under which numbers of small cells were drawn as zeros.
     Returns:
         Columns: for each statistic its estimates and the ends of its intervals; then `near_zero`, but where nothing
-        tells how many rows a cell has. Shape of the cells.
+        tells how many rows a cell has. Under a rule also which cells are suppressed, whose other columns hold 0 and
+        are published as missing. Shape of the cells.
     Privacy: post-processing.
     """
     counts = _counts(list(drawn.values()))
@@ -179,7 +184,11 @@ def table_values(
             columns[name] = np.where(impossible, np.asarray(nobody, dtype=array.dtype), array + 0)  # -0 becomes 0
     if counts is not None:
         columns[NEAR_ZERO] = (counts.lower <= 0) | impossible
-    return columns
+    if minimum_frequency is None:
+        return columns
+    numbers = [(each.values, each.addends, each.event) for each in drawn.values()]
+    gone = suppressed_cells(minimum_frequency, numbers) & ~impossible
+    return {**{name: np.where(gone, array.dtype.type(0), array) for name, array in columns.items()}, SUPPRESSED: gone}
 
 
 def count_terms(draws: Sequence[tuple[CountNoise, ValueLattice | ValueMoments]]) -> list[tuple[float, CountNoise]]:

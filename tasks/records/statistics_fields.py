@@ -10,6 +10,7 @@ from contracts.message import SEMICOLON, joined, message
 from contracts.reading.scalars import plain_text
 from contracts.release.statistic_forms import DISTINCTS, QUANTILES, SPREADS
 from contracts.release.statistics import StatisticsTable, statistics_product
+from privacy.statistics.cell_suppression import rule_of_draw
 from privacy.statistics.expected_errors import expected_errors
 from privacy.statistics.found_clips import narrowed_plan
 from privacy.statistics.plan import StatisticsPlan
@@ -61,6 +62,12 @@ TOLD_APART: Final = message(
     "survey weight enters. They are cut to what is possible: from 0 to the values that the contract declares"
 )
 
+CENSORED: Final = message(
+    "small cells are suppressed by their noisy counts, before these were written down. A cell near the threshold is "
+    "published only where its count came out high: its count and its sums lie above the exact ones on average, and "
+    "their intervals miss more often"
+)
+
 _STEPS: Final = (
     message("statistics computed from the noisy numbers of the table's draws"),
     message("95 % intervals from the declared noise; of means by Fieller's method, of quantiles by tests of ranks"),
@@ -88,9 +95,20 @@ def tables(run: Run) -> list[dict[str, Any]]:
             ]
             or NONE,
             **_weighed_by(table, contract),
+            **_rule_on(run, table),
         }
         for table in statistics_product(run.facts.spec.product).tables
     ]
+
+
+def _rule_on(run: Run, table: StatisticsTable) -> dict[str, Any]:
+    """Say what the minimum-frequency rule is on each draw of a table; nothing without a rule."""
+    rule = statistics_product(run.facts.spec.product).minimum_frequency
+    if rule is None:
+        return {}
+    draws = _narrowed(run).of_table(table.name)
+    told = [{"draw": draw.key, **rule_of_draw(rule, draw.addends, draw.event)} for draw in draws]
+    return {"minimum_frequency": told}
 
 
 def _lattices(run: Run, table: StatisticsTable) -> list[ValueLattice]:
@@ -187,7 +205,8 @@ def known_bias(run: Run) -> list[str]:
     weighed = any(table.survey_weight is not None for table in tables)
     spread = any(each.what in SPREADS for table in tables for each in table.of)
     apart = any(each.what in DISTINCTS for table in tables for each in table.of)
-    told = {RANKS: ranked, SPREAD: spread, WEIGHED: weighed, TOLD_APART: apart}
+    ruled = statistics_product(run.facts.spec.product).minimum_frequency is not None
+    told = {RANKS: ranked, SPREAD: spread, WEIGHED: weighed, TOLD_APART: apart, CENSORED: ruled}
     return [UNBIASED, CLIPPED, *(words for words, holds in told.items() if holds)]
 
 

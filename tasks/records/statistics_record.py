@@ -13,6 +13,7 @@ from contracts.contract.contract import Contract
 from contracts.message import message
 from contracts.release.statistic_forms import DISTINCTS, RATIO
 from contracts.release.statistics import NEAR_ZERO
+from contracts.release.tables.minimum_frequency import SUPPRESSED
 from privacy.generators.generator import Fitted
 from privacy.statistics.plan import StatisticsPlan, plan_statistics
 from tasks.records.clip_statements import FoundClipStatement, read_clips, stated_clips
@@ -127,7 +128,13 @@ class StatisticsRecordPart:
         name = file if part else file.rpartition(".")[0]
         [table] = [each for each in values["product.tables"] if each["table"] == name]
         clips = {} if table["lattices"] == NONE else {each["column"]: each["clip"] for each in table["lattices"]}
-        found = {NEAR_ZERO: DataColumn("Whether the count of the cell cannot be told from 0.")}
+        found = {
+            NEAR_ZERO: DataColumn("Whether the count of the cell cannot be told from 0."),
+            SUPPRESSED: DataColumn(
+                "Whether a noisy count of the cell is below the threshold of the minimum-frequency rule; its other "
+                "columns are missing then."
+            ),
+        }
         for statistic in table["statistics"]:
             what, _, column = statistic.partition("_")
             upper, _, lower = column.partition("_over_")

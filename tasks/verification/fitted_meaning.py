@@ -40,6 +40,11 @@ class SyntheticMeaning:
     product: SyntheticProduct
     names: tuple[str, ...]
 
+    @property
+    def minimum_frequency(self) -> None:
+        """No cell is suppressed."""
+        return None
+
     def ordered(self, clique: tuple[str, ...]) -> tuple[str, ...]:
         """Return columns in the contract's order."""
         return tuple(name for name in self.names if name in clique)

@@ -20,7 +20,6 @@ from contracts.errors import Finding
 from contracts.reading.scalars import six_digits
 from contracts.release.tables.product import Refine, TableSpec
 from privacy.accounting.events import CountNoise
-from privacy.marginals.suppression import Threshold
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.refine.sparse_tables import RefinedCells
 from privacy.refine.tables import Chosen, Refined, refine_table
@@ -99,7 +98,7 @@ def uncertainty_columns(
     noisy: NDArray[np.int64],
     event: CountNoise,
     impossible: NDArray[np.bool_],
-    threshold: Threshold | None = None,
+    suppressed: NDArray[np.bool_] | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Return what must stand beside the noisy values, one value a row.
 
@@ -107,7 +106,7 @@ def uncertainty_columns(
     """
     width = half_width(event, CONFIDENCE)
     return {
-        **({} if threshold is None else {"suppressed": threshold.suppressed(noisy)}),
+        **({} if suppressed is None else {"suppressed": suppressed}),
         "variance": np.full(noisy.size, variance(event)),
         "lower": noisy - width,
         "upper": noisy + width,

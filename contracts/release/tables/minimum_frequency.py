@@ -13,6 +13,8 @@ from pydantic import BeforeValidator, WithJsonSchema, field_validator, model_val
 from contracts.domains.domain_terms import Frozen
 from contracts.reading.scalars import Amount, Problem, Whole, parse_whole, plain_decimal, refuse, spelled
 
+SUPPRESSED: Final = "suppressed"
+"""The column that marks suppressed cells."""
 LARGEST_THRESHOLD: Final = 10**12
 SMALLEST_CHANCE: Final = Decimal("1e-12")
 _AUTO: Final = "auto"

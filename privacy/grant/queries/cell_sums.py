@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.addends import addend_problems
+from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.events import CountNoise
 from privacy.grant.measurement import CellSumMeasurement, DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.marginals.cell_sums import PrivateCellSums, cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.marginals.uncertainty import variance
+from privacy.statistics.cell_suppression import CellThreshold, cell_threshold, counts_rows
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,12 @@ class CellSumQuery(Query[CellSumMeasurement]):
     Args:
         sums: handle on the exact sums.
         noise: the kind of noise and its cost.
+        minimum_frequency: the rule under which small cells are suppressed before they are written down.
     """
 
     sums: PrivateCellSums
     noise: LaplaceNoise | GaussianNoise
+    minimum_frequency: MinimumFrequency | None = None
     kind: ClassVar[str] = "cell_sums"
 
     @property
@@ -52,6 +56,8 @@ class CellSumQuery(Query[CellSumMeasurement]):
         problems = addend_problems(self.sums.addends, relation.rows_per_unit)
         if problems:
             raise ValueError(f"{problems[0].found}, allowed {problems[0].allowed}")
+        if self.minimum_frequency is not None and not counts_rows(self.sums.addends):
+            raise ValueError(f"{self.sums.addends.column}: a minimum frequency needs sums that count rows")
 
     def event(self, relation: Relation) -> CountNoise:
         """Return the event of the noise, its scale calibrated to how far one unit moves the sums."""
@@ -60,21 +66,36 @@ class CellSumQuery(Query[CellSumMeasurement]):
         return cell_sum_event(self.noise, self.sums.addends, **terms)  # type: ignore[arg-type]
 
     def identity(self, relation: Relation, place: int) -> Mapping[str, Any]:
-        """Return the lattice, with the resolution of a tree and the lattice of a weight."""
-        return {"addends": self.sums.addends.to_json()}
+        """Return the lattice, with the resolution of a tree and the lattice of a weight; and a threshold."""
+        threshold = self.threshold(self.event(relation))
+        told = {} if threshold is None else {"published_from": threshold.value}
+        return {"addends": self.sums.addends.to_json(), **told}
+
+    def threshold(self, event: CountNoise) -> CellThreshold | None:
+        """Return from which noisy count on a cell is published; None without a rule."""
+        rule = self.minimum_frequency
+        return None if rule is None else cell_threshold(rule, self.sums.addends, event)
 
     def sample(
         self, exact: tuple[Any, ...], *, event: CountNoise, noise: NoiseSource, stage: DrawStage
     ) -> NDArray[np.int64]:
-        """Add noise to every number."""
-        return noisy_cell_sums(exact[0], event=event, noise=noise)
+        """Add noise to every number, and suppress what the rule says."""
+        noisy, threshold = noisy_cell_sums(exact[0], event=event, noise=noise), self.threshold(event)
+        return noisy if threshold is None else threshold.censored(noisy)
 
     def result(self, event: CountNoise, drawn: tuple[DurableDraw, ...]) -> CellSumMeasurement:
         """Return the noisy sums with what they cost."""
         (draw,) = drawn
         entered = draw.number, draw.sha256
         return CellSumMeasurement(
-            draw.key, draw.clique, self.sums.addends, draw.values, event, variance(event), *entered
+            draw.key,
+            draw.clique,
+            self.sums.addends,
+            draw.values,
+            event,
+            variance(event),
+            *entered,
+            self.threshold(event),
         )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from contracts.contract.contract import Contract
-from contracts.release.statistics import StatisticsTable, statistics_product
+from contracts.release.statistics import StatisticsProduct, statistics_product
 from privacy.generators.generator import Fitted
 from privacy.grant.measurement import CellSumMeasurement, KeyMeasurement, Measurement, selected_texts
 from privacy.grant.queries.cell_sums import CellSumQuery
@@ -31,7 +31,7 @@ from tasks.products.product_kind import Making, MakingStep
 from tasks.records.draws.drawn import write_drawn
 from tasks.records.facts import Outputs, RunFacts
 from tasks.records.files.row_group_parts import write_parts
-from tasks.records.files.tidy_tables import DATA, Tidy, WrittenFile
+from tasks.records.files.tidy_tables import DATA, Tidy, WrittenFile, shown_values
 from tasks.records.outputs import ReleasedStatistics, StatisticsTableValues
 from tasks.storage.progress import step
 
@@ -42,6 +42,7 @@ Drawn = Measurement | CellSumMeasurement | KeyMeasurement | QuantileMeasurement
 def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
     """Draw, or replay, in the order of the plan; sums over the same cells are added up in one scan."""
     charged: StatisticsPlan = making.plan
+    rule = statistics_product(making.spec.product).minimum_frequency
     drawn: list[Drawn] = []
     with step("measure") as bar:
         selected = _selected(making)
@@ -59,10 +60,10 @@ def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
             handles = iter(sums.sums(draws[0].clique, addends) if addends else ())
             for draw in draws:
                 if draw.addends is None:
-                    query = MarginalQuery(counts.marginal(draw.clique), draw.noise)
+                    query = MarginalQuery(counts.marginal(draw.clique), draw.noise, rule)
                     drawn.append(making.grant.draw(query, key=draw.key))
                 else:
-                    drawn.append(making.grant.draw(CellSumQuery(next(handles), draw.noise), key=draw.key))
+                    drawn.append(making.grant.draw(CellSumQuery(next(handles), draw.noise, rule), key=draw.key))
                 bar.advance(len(drawn) / plan.number)
         values = SnapshotValues(making.table, making.contract)
         for each in plan.choices:
@@ -87,8 +88,7 @@ def _selected(making: Making) -> list[KeyMeasurement]:
 
 def _summarized(making: Making, drawn: tuple[Drawn, ...]) -> Outputs:
     contract = making.contract.with_keys(selected_texts(drawn))
-    tables = statistics_product(making.spec.product).tables
-    made = released_tables(_narrowed(making, drawn), contract, tables, drawn)
+    made = released_tables(_narrowed(making, drawn), contract, statistics_product(making.spec.product), drawn)
     return Outputs(statistics=ReleasedStatistics(Fitted(None, drawn), made, _found(making, drawn)))
 
 
@@ -107,12 +107,12 @@ def _narrowed(making: Making, drawn: Iterable[Drawn]) -> StatisticsPlan:
 
 
 def released_tables(
-    plan: StatisticsPlan, contract: Contract, tables: tuple[StatisticsTable, ...], drawn: tuple[Drawn, ...]
+    plan: StatisticsPlan, contract: Contract, product: StatisticsProduct, drawn: tuple[Drawn, ...]
 ) -> tuple[StatisticsTableValues, ...]:
     """Return the tables that follow from what was drawn. Post-processing."""
     numbers = {each.key: each for each in drawn if not isinstance(each, KeyMeasurement)}
     made = []
-    for table in tables:
+    for table in product.tables:
         draws = plan.of_table(table.name)
         found = {
             None if draw.addends is None else draw.addends.key: NoisyNumbers(
@@ -122,7 +122,8 @@ def released_tables(
         }
         choices = plan.choices_of(table.name)
         chosen = {each.choices.column: ChosenQuantiles(numbers[each.key].values, each.choices) for each in choices}
-        values = table_values(table, found, contract.impossible(table.by), chosen=chosen)
+        impossible, rule = contract.impossible(table.by), product.minimum_frequency
+        values = table_values(table, found, impossible, chosen=chosen, minimum_frequency=rule)
         keys = *(draw.key for draw in draws), *(each.key for each in choices)
         made.append(StatisticsTableValues(table.name, table.by, values, keys))
     return tuple(made)
@@ -142,7 +143,7 @@ class StatisticsMaking:
         formats, formulas = facts.spec.publish.formats, facts.spec.publish.formulas
         files: list[WrittenFile] = []
         for table in made.tables:
-            tidy = Tidy(facts.contract, table.columns, table.values)
+            tidy = Tidy(facts.contract, table.columns, shown_values(table.values))
             named = f"{DATA}/{table.name}"
             files.append(tidy.write(folder, f"{named}.parquet", draw=table.draws[0], marks=marks))
             if "parts" in formats:

@@ -21,6 +21,7 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from contracts.release.statistics_rules import statistics_problems
+from contracts.release.tables.minimum_frequency import SUPPRESSED, MinimumFrequency
 from privacy.accounting.events import PrivacyEvent
 from privacy.statistics.choices import wanted_choices
 from privacy.statistics.table_values import Columns, NoisyNumbers, table_values
@@ -76,6 +77,11 @@ class StatisticsMeaning:
     contract: Contract
     product: StatisticsProduct
     names: tuple[str, ...]
+
+    @property
+    def minimum_frequency(self) -> MinimumFrequency | None:
+        """The rule under which small cells are suppressed."""
+        return self.product.minimum_frequency
 
     def ordered(self, clique: tuple[str, ...]) -> tuple[str, ...]:
         """Return columns as they are: the product names them, as `_check_tables` asks."""
@@ -177,7 +183,8 @@ class StatisticsChecks:
             if numbers is None or chosen is None:
                 files.skipped.append(f"{printable(stated.data)}: not all that was drawn for it can be read")
                 continue
-            expected = table_values(table, numbers, self.meaning.contract.impossible(table.by), chosen=chosen)
+            impossible, rule = self.meaning.contract.impossible(table.by), self.meaning.minimum_frequency
+            expected = table_values(table, numbers, impossible, chosen=chosen, minimum_frequency=rule)
             pairs = [(f"{self._where}, sha256 of {stated.name}", stated.sha256, values_digest(expected))]
             findings += differences(pairs, where=self._where, allowed="the digest of the numbers that follow")
             findings += self._check_files_of(table, stated.data, expected, files)
@@ -216,6 +223,9 @@ class StatisticsChecks:
     ) -> list[Finding]:
         """Compare a table's Parquet file, and its CSV file where there is one, with the numbers that follow."""
         terms: dict[str, Any] = {"cells": self._contract, "clique": table.by, "values": _types(expected)}
+        if SUPPRESSED in expected:  # what is missing reads as the zeros that were made of it
+            terms["marks"] = {name: array.dtype.type(0).item() for name, array in expected.items()}
+            terms["marks"].pop(SUPPRESSED)
         findings: list[Finding] = []
         data = files.read(name, findings)
         if data is not None:

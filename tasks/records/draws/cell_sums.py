@@ -187,6 +187,8 @@ class CellSumForm(DrawForm[CellSumMeasurement, CellSumDraw]):
         "lower": "Lower end of a 95 % interval of the exact sum, in steps.",
         "upper": "Upper end of a 95 % interval of the exact sum, in steps.",
         "structural_zero": "Whether the contract declares the cell impossible.",
+        "suppressed": "Whether the cell's noisy count is below the threshold of the minimum-frequency rule; its "
+        "numbers are missing then.",
     }
     noise_on = message("sums by cell")
 
@@ -203,7 +205,8 @@ class CellSumForm(DrawForm[CellSumMeasurement, CellSumDraw]):
             parted = Measurement(
                 each.key, (*each.clique, PART), each.values, each.event, each.variance, each.number, each.sha256
             )
-            yield write_measurement(parted, sums_name(each), width, cells, folder, marks=marks)
+            gone = None if each.threshold is None else each.threshold.hidden(each.values)
+            yield write_measurement(parted, sums_name(each), width, cells, folder, marks=marks, suppressed=gone)
 
     def stated(self, released: CellSumMeasurement, key: str) -> dict[str, Any]:
         """Return the columns, the shape of the numbers, and the lattice."""

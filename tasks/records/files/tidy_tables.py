@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import ImpossibleCells, digit
 from contracts.release.tables.levels import level_name
+from contracts.release.tables.minimum_frequency import SUPPRESSED
 from contracts.release.tables.table_form import data_marks, measurement_marks
 from privacy.refine.sparse_tables import RefinedCells
 from privacy.refine.tables import Coarser, Refined
@@ -113,6 +114,7 @@ def write_measurement(
     folder: Path,
     *,
     marks: Mapping[str, str],
+    suppressed: NDArray[np.bool_] | None = None,
 ) -> WrittenFile:
     """Write a raw noisy marginal to `measurements/`, with its variance and its 95 % interval.
 
@@ -123,12 +125,15 @@ def write_measurement(
         cells: gives the labels and the structural zeros: the contract, or the resolution that was measured.
         folder: the version's folder.
         marks: what the file says about where it comes from.
+        suppressed: the cells that a minimum-frequency rule suppressed, where the measurement does not say so itself.
     Privacy: released values only.
     """
     impossible = cells.impossible(measurement.clique)
     values = _measured(measurement.values, measurement.variance, half_width, impossible)
     if measurement.threshold is not None:
-        values = _hidden(values, measurement.threshold.suppressed(measurement.values))
+        suppressed = measurement.threshold.suppressed(measurement.values)
+    if suppressed is not None:
+        values = _hidden(values, suppressed)
     tidy = Tidy(cells, measurement.clique, values)
     return tidy.write(folder, f"{MEASUREMENTS}/{name}.parquet", draw=measurement.key, marks=marks)
 
@@ -170,7 +175,17 @@ def _hidden(values: ColumnValues, suppressed: NDArray[np.bool_]) -> ColumnValues
         name: np.ma.MaskedArray(array, mask=suppressed) if name in _OF_A_COUNT else array
         for name, array in values.items()
     }
-    return {**masked, "suppressed": suppressed}
+    return {**masked, SUPPRESSED: suppressed}
+
+
+def shown_values(values: ColumnValues) -> ColumnValues:
+    """Mask all values of suppressed cells, which are written as missing; all are there where no column marks such."""
+    gone = values.get(SUPPRESSED)
+    if gone is None:
+        return values
+    mask = np.asarray(gone, dtype=np.bool_)
+    masked = {name: np.ma.MaskedArray(array, mask=mask) for name, array in values.items() if name != SUPPRESSED}
+    return {**masked, SUPPRESSED: gone}
 
 
 class Tidy:

@@ -171,7 +171,7 @@ def quality_warnings(run: Run) -> list[str] | str:
             *run.facts.classifier.fitted.notes,
             message("what a model says of one person may be wrong: see product.uses"),
         ]
-    if run.facts.of_tables and run.facts.spec.tables_product.minimum_frequency is not None:
+    if getattr(run.facts.spec.product, "minimum_frequency", None) is not None:
         listed.append(
             message("published counts lie above the exact ones on average: small noisy ones are suppressed")
         )

@@ -37,3 +37,13 @@ def table_facts(
     if impossible.any():
         found.append((message("Cells declared impossible"), f"{int(impossible.sum()):,}"))
     return found
+
+
+def suppression_facts(suppressed: NDArray[Any] | None) -> list[tuple[str, str]]:
+    """Say how many cells a minimum-frequency rule suppresses; nothing where there is no rule."""
+    if suppressed is None:
+        return []
+    some, every = f"{int(suppressed.sum()):,}", f"{suppressed.size:,}"
+    return [
+        (message("Cells suppressed by the minimum-frequency rule"), message("{some} of {all}", some=some, all=every))
+    ]

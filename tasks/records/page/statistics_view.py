@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from markupsafe import Markup
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from contracts.message import AND, joined, message
 from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import COUNT, DISTINCTS, QUANTILES, SPREADS
 from contracts.release.statistics import NEAR_ZERO, StatisticsProduct, StatisticsTable
+from contracts.release.tables.minimum_frequency import SUPPRESSED
 from tasks.records.charts import charts
 from tasks.records.draws.keys import with_stated_keys
 from tasks.records.files.tidy_tables import DATA
@@ -27,7 +29,7 @@ from tasks.records.page.clip_words import found_lattices
 from tasks.records.page.dense_view import LARGEST_CELLS, cell_label, cells_words, room, title_of
 from tasks.records.page.draw_words import DrawTerms, draw_terms
 from tasks.records.page.published_tables import ReadFile
-from tasks.records.page.statistics_facts import table_facts
+from tasks.records.page.statistics_facts import suppression_facts, table_facts
 from tasks.records.page.statistics_words import (
     brief,
     most_spread,
@@ -53,6 +55,7 @@ KINDS: Final = {
 }
 PERHAPS_EMPTY: Final = message("perhaps empty")
 IMPOSSIBLE: Final = message("declared impossible")
+TOO_SMALL: Final = message("suppressed")
 _ZOOM: Final = 4
 """Means are drawn on the scale of their clip, or on a part of it where they all lie in less than so much of it."""
 
@@ -187,12 +190,13 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
     numbers = [_numbers(each, data, lattices.get(str(each.key))) for each in _single(table)]
     counted, impossible = NEAR_ZERO in data.column_names, contract.impossible(table.by).reshape(-1)
     near = _column(data, NEAR_ZERO) if counted else impossible
-    chosen, cells = _chosen(numbers, most)
+    gone = _column(data, SUPPRESSED) if SUPPRESSED in data.column_names else None
+    chosen, cells = _chosen(numbers, most, gone)
     named = [
         (
             int(cell),
             cell_label(contract, table.by, int(cell)) if table.by else message("all rows"),
-            IMPOSSIBLE if impossible[cell] else PERHAPS_EMPTY if near[cell] else "",
+            _mark(impossible[cell], gone is not None and gone[cell], near[cell]),
         )
         for cell in cells
     ]
@@ -216,7 +220,7 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
         chosen=chosen,
         statistics=[_bars(each, named) for each in numbers],
         counted=counted,
-        facts=table_facts(near, impossible, table.survey_weight, contract, counted=counted),
+        facts=table_facts(near, impossible, table.survey_weight, contract, counted=counted) + suppression_facts(gone),
         files=[file["path"] for file in version.values["output.files"] if file["path"].rpartition(".")[0] in own],
     )
 
@@ -235,10 +239,19 @@ def _numbers(statistic: Statistic, data: pa.Table, lattice: ValueLattice | None)
 
 
 def _column(data: pa.Table, name: str) -> NDArray[Any]:
-    return np.asarray(data.column(name).to_numpy())
+    """Return a column; what is missing, in suppressed cells, as 0."""
+    column = data.column(name)
+    return np.asarray(pc.fill_null(column, pa.scalar(0).cast(column.type)).to_numpy())
 
 
-def _chosen(numbers: Sequence[_Numbers], most: int) -> tuple[str, NDArray[np.int64]]:
+def _mark(impossible: bool, suppressed: bool, near: bool) -> str:
+    """Say what is to be known of a cell before its numbers."""
+    return IMPOSSIBLE if impossible else TOO_SMALL if suppressed else PERHAPS_EMPTY if near else ""
+
+
+def _chosen(
+    numbers: Sequence[_Numbers], most: int, suppressed: NDArray[np.bool_] | None
+) -> tuple[str, NDArray[np.int64]]:
     """Choose the cells that are shown, the same for all statistics of a table; all where they are few.
 
     Means of small cells are the widest apart by noise alone: cells are chosen by counts, or by narrow intervals.
@@ -254,6 +267,8 @@ def _chosen(numbers: Sequence[_Numbers], most: int) -> tuple[str, NDArray[np.int
     else:
         first = by.get("mean", numbers[0])
         chosen, order = "intervals", first.upper - first.lower
+    if suppressed is not None:
+        order = np.where(suppressed, np.inf, order)
     return chosen, np.argsort(order, kind="stable")[: min(most, LARGEST_CELLS)]
 
 
@@ -264,7 +279,7 @@ def _bars(numbers: _Numbers, cells: Sequence[tuple[int, str, str]]) -> Statistic
     for cell, label, mark in cells:
         value, low, high = (float(each[cell]) for each in (numbers.values, numbers.lower, numbers.upper))
         shown, interval = "–", "–"
-        if mark != IMPOSSIBLE:
+        if mark not in (IMPOSSIBLE, TOO_SMALL):
             # Weighted counts may be in broken steps.
             whole = numbers.statistic.what in (COUNT, *DISTINCTS) and value == round(value)
             shown, lowest, highest = readable(value, low, high, whole=whole)

@@ -18,6 +18,7 @@ from contracts.domains.value_trees import MOST_LEVELS, ValueTree, resolution_pro
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.grant.queries.cell_sums import CellSumQuery
+from privacy.statistics.cell_suppression import cell_threshold, counts_rows
 from tasks.records.draws.cell_sums import PART, CellSumDraw, DistinctStatement, PartedCells
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.charged_noise import MOST_MOVES, worst_moves
@@ -32,6 +33,7 @@ from tasks.verification.draws.draw_checks import (
     is_own_file,
 )
 from tasks.verification.files.measurement_files import check_measured
+from tasks.verification.files.suppressed_cells import SUPPRESSED, marks_of
 from tasks.verification.files.table_files import MEASURED, read_parquet
 from tasks.verification.record_identity import OTHER, differences
 
@@ -57,10 +59,18 @@ class CellSumChecks(SeparateDrawChecks[CellSumDraw, CellSumQuery]):
         """Check a file of sums."""
         name, cells = draw.measurements or "", PartedCells(meaning.contract, draw.addends.addends.part_names)
         parted = draw.model_copy(update={"clique": (*draw.clique, PART)})
-        columns, wrong = read_parquet(data, where=printable(name), cells=cells, clique=parted.clique, values=MEASURED)
+        rule, addends = meaning.minimum_frequency, draw.addends.addends
+        gone = cell_threshold(rule, addends, event) if rule is not None and counts_rows(addends) else None
+        types, marks = MEASURED, None
+        if gone is not None:
+            types, marks = {**MEASURED, SUPPRESSED: "bool"}, marks_of(0, event)
+        terms: dict[str, Any] = {"cells": cells, "clique": parted.clique, "values": types, "marks": marks}
+        columns, wrong = read_parquet(data, where=printable(name), **terms)
         if columns is None:
             return None, wrong
-        return columns["noisy"].reshape(draw.shape), [*wrong, *check_measured(columns, name, parted, event, cells)]
+        hidden = None if gone is None else gone.hidden(columns["noisy"])
+        wrong += check_measured(columns, name, parted, event, cells, hidden)
+        return columns["noisy"].reshape(draw.shape), wrong
 
     def matching(self, query: CellSumQuery, draw: CellSumDraw, values: PublishedValues) -> CellSumQuery:
         """Compare columns and lattice."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SudareError
+from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.events import PrivacyEvent
 from tasks.records.files import part_names
 from tasks.records.model.version_statements import FittedDraw
@@ -46,6 +47,11 @@ class FittedMeaning(Protocol):
 
     def ordered(self, clique: tuple[str, ...]) -> tuple[str, ...]:
         """Return the columns of a marginal in the order in which it has them."""
+        ...
+
+    @property
+    def minimum_frequency(self) -> MinimumFrequency | None:
+        """The rule under which small cells are suppressed; None without one."""
         ...
 
 

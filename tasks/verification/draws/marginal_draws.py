@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.grant.queries.marginal import MarginalQuery
+from privacy.marginals.suppression import threshold_for
 from tasks.records.draws.marginal import MarginalDraw
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.charged_noise import MOST_MOVES, worst_moves
@@ -23,6 +24,7 @@ from tasks.verification.draws.draw_checks import (
     is_own_file,
 )
 from tasks.verification.files.measurement_files import check_measured
+from tasks.verification.files.suppressed_cells import SUPPRESSED, marks_of
 from tasks.verification.files.table_files import MEASURED, read_parquet
 from tasks.verification.record_identity import differences
 
@@ -46,12 +48,18 @@ class MarginalChecks(SeparateDrawChecks[MarginalDraw, MarginalQuery]):
     ) -> tuple[NDArray[np.int64] | None, list[Finding]]:
         """Check a file of a marginal."""
         name, contract = draw.measurements or "", meaning.contract
-        columns, wrong = read_parquet(
-            data, where=printable(name), cells=contract, clique=draw.clique, values=MEASURED
-        )
+        rule = meaning.minimum_frequency
+        threshold = None if rule is None else threshold_for(rule, event)
+        types, marks = MEASURED, None
+        if threshold is not None:
+            types, marks = {**MEASURED, SUPPRESSED: "bool"}, marks_of(threshold.value - 1, event)
+        terms: dict[str, Any] = {"cells": contract, "clique": draw.clique, "values": types, "marks": marks}
+        columns, wrong = read_parquet(data, where=printable(name), **terms)
         if columns is None:
             return None, wrong
-        return columns["noisy"].reshape(draw.shape), [*wrong, *check_measured(columns, name, draw, event, contract)]
+        hidden = None if threshold is None else threshold.suppressed(columns["noisy"])
+        wrong += check_measured(columns, name, draw, event, contract, hidden)
+        return columns["noisy"].reshape(draw.shape), wrong
 
     def matching(self, query: MarginalQuery, draw: MarginalDraw, values: PublishedValues) -> MarginalQuery:
         """Compare the columns; nothing else is stated of a marginal."""

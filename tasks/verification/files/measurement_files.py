@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from contracts.contract.column import Cells
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise
-from privacy.marginals.suppression import Threshold
 from tasks.records.model.version_statements import DrawStatement
 from tasks.records.strict_json import printable
 from tasks.verification.files.table_files import OTHER_NOISE, UNCERTAINTY, ColumnArrays, compare_column
@@ -18,7 +20,7 @@ def check_measured(
     draw: DrawStatement,
     event: CountNoise,
     cells: Cells,
-    threshold: Threshold | None = None,
+    suppressed: NDArray[np.bool_] | None = None,
 ) -> list[Finding]:
     """Check one file of measurements.
 
@@ -28,7 +30,7 @@ def check_measured(
         draw: what the record says of the draw.
         event: its event.
         cells: gives the impossible cells.
-        threshold: of a minimum-frequency rule, if there is one.
+        suppressed: which noisy values a minimum-frequency rule suppresses, if there is one.
     """
     where, noisy = printable(name), columns["noisy"]
     findings = []
@@ -36,7 +38,7 @@ def check_measured(
     if found != draw.sha256:
         allowed = f"{draw.sha256}, as it was entered when it was drawn"
         findings.append(Finding(where, "SHA-256 of column noisy", found, allowed, OTHER_NOISE))
-    for column, expected in uncertainty_columns(noisy, event, cells.impossible(draw.clique), threshold).items():
+    for column, expected in uncertainty_columns(noisy, event, cells.impossible(draw.clique), suppressed).items():
         findings += compare_column(
             columns[column],
             expected,

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from contracts.errors import Finding
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.marginals.suppression import Threshold
 from privacy.marginals.uncertainty import half_width
 from privacy.refine.tables import Coarser, Refined
 from tasks.records.strict_json import printable
@@ -25,14 +24,14 @@ SUPPRESSED: Final = "suppressed"
 _MISMATCH: Final = "the file does not say clearly which cells are suppressed: do not use it"
 
 
-def marks_of(threshold: Threshold, event: DiscreteLaplace | DiscreteGaussian) -> dict[str, int]:
-    """Return what stands for a missing value, by column: what the censored noisy count leads to.
+def marks_of(mark: int, event: DiscreteLaplace | DiscreteGaussian) -> dict[str, int]:
+    """Return what stands for a missing value, by column: what the censored noisy number leads to.
 
     Args:
-        threshold: of the table.
+        mark: the number of a suppressed cell: threshold - 1 of a count, 0 of sums.
         event: its noise.
     """
-    mark, width = threshold.value - 1, half_width(event, CONFIDENCE)
+    width = half_width(event, CONFIDENCE)
     return {"noisy": mark, "count": mark, "lower": mark - width, "upper": mark + width}
 
 

@@ -185,7 +185,8 @@ class _Tables:
         if columns is None:
             self._sums.append(None)
             return None
-        self.measurements += check_measured(columns, name, draw, event, cells, threshold)
+        hidden = None if threshold is None else threshold.suppressed(columns["noisy"])
+        self.measurements += check_measured(columns, name, draw, event, cells, hidden)
         noisy: NDArray[np.int64] = columns["noisy"]
         self._sums.append(table_sum(noisy, cells.impossible(draw.clique), event))
         return noisy
@@ -315,7 +316,11 @@ class _Tables:
     def _with_suppressed(self, values: Types, event: CountNoise) -> tuple[Types, dict[str, int] | None]:
         """Return the columns of a table that may have suppressed cells, and what stands for their values."""
         threshold = self._meaning.threshold(event)
-        return (values, None) if threshold is None else ({**values, SUPPRESSED: "bool"}, marks_of(threshold, event))
+        return (
+            (values, None)
+            if threshold is None
+            else ({**values, SUPPRESSED: "bool"}, marks_of(threshold.value - 1, event))
+        )
 
     def bytes_of(self, name: str) -> Read:
         """Return a file's bytes if its checksum holds; else say that it was skipped."""
