@@ -216,6 +216,8 @@ class StatisticsChecks:
     ) -> list[Finding]:
         """Compare a table's Parquet file, and its CSV file where there is one, with the numbers that follow."""
         terms: dict[str, Any] = {"cells": self._contract, "clique": table.by, "values": _types(expected)}
+        if self._record.replay.labels is not None:
+            terms["beside"] = self._contract.beside(table.by)
         findings: list[Finding] = []
         data = files.read(name, findings)
         if data is not None:
