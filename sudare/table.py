@@ -95,7 +95,9 @@ class Table:
 
 
 def _interval(name: str, names: Sequence[str]) -> tuple[str, str] | None:
-    """Return the columns that hold the ends of a number's interval."""
+    """Return the columns that hold the ends of a number's interval; those beside a label are of its bin."""
+    if f"{name}_order" in names:
+        return None
     for low, high in _ENDS:
         beside = f"{name}_{low}", f"{name}_{high}"
         if beside[0] in names and beside[1] in names:

@@ -26,6 +26,7 @@ from tasks.verification.auditor_record import check_sealed
 from tasks.verification.data_files.parquet_footer import check_footers
 from tasks.verification.data_files.part_checks import check_parts
 from tasks.verification.draws.charged_noise import MOST_MOVES
+from tasks.verification.files.label_checks import check_labels
 from tasks.verification.files.version_folder import (
     Sealed,
     VersionFolder,
@@ -241,6 +242,7 @@ class _Verification:
         findings += product.check_product()
         if self._manifest is not None:
             findings += check_formulas(record.replay, product.contract, self._manifest.files, where=RECORD)
+        findings += [] if findings else check_labels(record, product.contract, where=RECORD)
         if self._run is None:
             skipped.append("the record against the charge: no readable run")
         else:

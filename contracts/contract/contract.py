@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from contracts.contract.label_columns import LabelColumn
+
 __all__ = [
     "NULL_LABEL",
     "Adjacency",
@@ -146,6 +148,12 @@ class Contract(PrivacyTerms):
     def cells(self, clique: Sequence[str]) -> int:
         """Return the exact number of cells of a clique's marginal."""
         return math.prod(self.shape(clique))
+
+    def beside(self, clique: Sequence[str]) -> tuple[tuple[LabelColumn, ...], ...]:
+        """Return what the labels of each column of a clique stand for, in columns beside them."""
+        from contracts.contract.label_columns import label_columns
+
+        return tuple(label_columns(self.column(name)) for name in clique)
 
     def impossible(self, clique: Sequence[str]) -> NDArray[np.bool_]:
         """Mark the cells of a marginal that structural zeros and constraints exclude.

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from contracts.contract.column import Column
+from contracts.contract.label_columns import LabelForm, label_columns
 from contracts.domains.text import TextDomain
 from contracts.message import message
 from contracts.reading.scalars import Problem
@@ -65,19 +66,32 @@ def formula_labels(column: Column) -> list[str]:
     return [label for label in _labels(column) if is_formula(label)]
 
 
-def _labels(column: Column) -> tuple[str, ...]:
-    """Return the column's name and the labels that a contract writes out."""
-    return (column.name, *(column.labels if column.named else ()))
+def _labels(column: Column, form: LabelForm | None = None) -> tuple[str, ...]:
+    """Return the column's name and the labels that a contract writes out; with what stands in columns beside them."""
+    beside = () if form is None else label_columns(column)
+    texts = (text for each in beside if each.kind == "text" for text in each.values if text is not None)
+    return (column.name, *(column.labels if column.named else ()), *(each.name for each in beside), *texts)
 
 
 def place_of(column: Column, label: str) -> str:
     """Say where a label stands, without quoting it: it may be somebody's."""
+    if label != column.name and label not in column.labels:
+        return "a code, or the name of a column beside it,"
     return "its name" if label == column.name else f"number {column.labels.index(label) + 1}"
 
 
-def formula_problem(columns: Sequence[Column], formulas: Formulas | None) -> Problem | None:
-    """Refuse labels that a spreadsheet would run, unless it is said how CSV files write them."""
-    split = [(column, label) for column in columns for label in _labels(column) if _SPLIT.search(label)]
+def formula_problem(
+    columns: Sequence[Column], formulas: Formulas | None, form: LabelForm | None = None
+) -> Problem | None:
+    """Refuse labels that a spreadsheet would run, unless it is said how CSV files write them.
+
+    Args:
+        columns: those of the contract.
+        formulas: what the spec says of such labels.
+        form: whether codes stand beside their labels.
+    """
+    written = [(column, label) for column in columns for label in _labels(column, form)]
+    split = [(column, label) for column, label in written if _SPLIT.search(label)]
     if split and formulas != "accepted":
         (column, label), allowed = split[0], "labels without a formula after a `;`"
         place = f"{place_of(column, label)} of column {column.name!r}"
@@ -93,7 +107,7 @@ def formula_problem(columns: Sequence[Column], formulas: Formulas | None) -> Pro
         remedy = "write formulas: neutralised (CSV files have a single quote in front of them) or formulas: accepted"
         found_texts = f"csv, and {texts[0]!r}, a column of texts, each of which may be a formula"
         return Problem(found_texts, "a choice by `formulas:`, or formats without csv", remedy)
-    found = [(column, label) for column in columns for label in formula_labels(column)]
+    found = [(column, label) for column, label in written if is_formula(label)]
     if not found or formulas is not None:
         return None
     (column, label), allowed = found[0], "labels that no spreadsheet takes for a formula, or a choice by `formulas:`"

@@ -252,6 +252,14 @@ class MappingDomain(ListedDomain):
         """The raw values."""
         return {"mapping": tuple(raw for raw, _ in self.mapping)}
 
+    @property
+    def coded_texts(self) -> tuple[tuple[str, ...], ...]:
+        """The raw values of each category; none of `other` and "(null)"."""
+        raw: dict[str, tuple[str, ...]] = dict.fromkeys(self.labels, ())
+        for text, category in self.mapping:
+            raw[category] += (text,)
+        return tuple(raw.values())
+
     def _raw_codes(self, codes: Mapping[str, int]) -> dict[str, int]:
         return {raw: codes[category] for raw, category in self.mapping}
 

@@ -129,6 +129,11 @@ class DeclaredDomain(Frozen):
         return ()
 
     @property
+    def coded_texts(self) -> tuple[tuple[str, ...], ...]:
+        """Of each cell the codes in the data to which the contract gives its label; () where it gives no labels."""
+        return ()
+
+    @property
     def category_texts(self) -> tuple[str, ...]:
         """Texts that are read as a declared category; none of bins and periods."""
         return ()

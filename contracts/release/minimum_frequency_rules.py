@@ -8,7 +8,7 @@ from typing import Final
 from contracts.contract.contract import Contract
 from contracts.domains.value_sums import LoneSum
 from contracts.reading.scalars import Problem
-from contracts.release.statistic_forms import QUANTILES
+from contracts.release.statistic_forms import DISTINCTS, QUANTILES
 from contracts.release.statistics import StatisticsTable
 from contracts.release.tables.minimum_frequency import SUPPRESSED
 
@@ -32,6 +32,11 @@ def frequency_problems(table: StatisticsTable, contract: Contract) -> Iterator[P
             found = f"quantiles by method {each.method} under a `minimum_frequency`"
             remedy = "write method: tree: a chosen quantile comes without a count of the rows behind it"
             yield Problem(found, "quantiles by method tree", remedy, ("of", place))
+    for place, each in enumerate(table.of):
+        if each.what in DISTINCTS:
+            found = f"{each.what} under a `minimum_frequency`"
+            remedy = "ask for it in a release without the rule, or drop it: it does not say how many rows a cell has"
+            yield Problem(found, "statistics whose draw counts the rows of a cell", remedy, ("of", place))
     alone = [addends.column for _, addends in table.draws(contract) if isinstance(addends, LoneSum)]
     for column in alone:
         place = next(number for number, each in enumerate(table.of) if each.column == column)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import Frozen
@@ -10,6 +10,14 @@ from contracts.domains.text import KeyColumn
 from contracts.domains.value_lattices import ValueLattice
 from contracts.reading.scalars import FieldPath
 from contracts.release.lambda_reference import LambdaReference
+
+
+class LabelledTable(NamedTuple):
+    """A published table whose rows begin with labels: its place in the product, its label columns, its others."""
+
+    at: FieldPath
+    by: tuple[str, ...]
+    others: tuple[str, ...]
 
 
 class ProductSpec(Frozen):
@@ -49,4 +57,8 @@ class ProductSpec(Frozen):
 
     def lattices(self, contract: Contract) -> tuple[ValueLattice | KeyColumn, ...]:
         """Return the lattices on which columns are added up, and the columns whose keys are selected, each once."""
+        return ()
+
+    def labelled(self, contract: Contract) -> tuple[LabelledTable, ...]:
+        """Return the tables whose rows begin with labels; none where rows are no cells."""
         return ()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, field_validator
 
 from contracts import canonical
+from contracts.contract.label_columns import LabelForm
 from contracts.contract.spreadsheet import Formulas
 from contracts.domains.calendar_periods import Granularity
 from contracts.domains.domain_terms import Frozen
@@ -118,12 +119,14 @@ class Publish(Frozen):
             copy of it, and parts are its rows in files of 2^20 rows each.
         formulas: what becomes in CSV files of labels that a spreadsheet takes for formulas: "neutralised" puts a
             single quote in front, "accepted" leaves them as they are, and None refuses them.
+        labels: "columns" for what labels stand for, in columns beside them: their order, the ends of bins, codes.
     """
 
     to: WrittenPath
     formats: Annotated[tuple[Literal["parquet", "csv", "parts"], ...], BeforeValidator(as_tuple)] = ("parquet",)
     credentials: CredentialsName | None = None
     formulas: Formulas | None = None
+    labels: LabelForm | None = Field(default=None, exclude_if=lambda labels: labels is None)
 
     @field_validator("formats")
     @classmethod

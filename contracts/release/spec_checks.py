@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
 from contracts.contract.contract import Contract
+from contracts.contract.label_columns import code_problems, name_problems
 from contracts.contract.spreadsheet import formula_problem
 from contracts.domains.notation import NumberNotation
 from contracts.errors import Finding
 from contracts.periods.period_rules import TOTAL_OF_ALL, by_problems
-from contracts.reading.scalars import Problem, spelled
+from contracts.reading.scalars import FieldPath, Problem, spelled
 from contracts.release.linked_source import linked_findings
 from contracts.release.product_kinds import product_kinds
+from contracts.release.product_spec import ProductSpec
 from contracts.release.spec import ReleaseSpec
 from contracts.sql.select_columns import check_by, check_unit
 
@@ -37,7 +40,32 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     findings += [spec.finding(("source",), problem) for problem in untyped] + _formula_findings(spec, contract)
     findings += _delta_findings(spec, contract) + _notation_findings(spec, contract)
     fits: list[Finding] = product_kinds()[spec.product.kind].load("check")(spec, contract)
-    return findings + fits
+    if spec.publish.labels is None or fits:
+        return findings + fits
+    beside = label_problems(spec.product, contract)
+    return findings + [spec.finding(at, problem) for at, problem in beside]
+
+
+def label_problems(product: ProductSpec, contract: Contract) -> Iterator[tuple[FieldPath, Problem]]:
+    """Yield what keeps the columns of `labels: columns` from a release, with its place in the spec.
+
+    Args:
+        product: which fits the contract.
+        contract: its contract.
+    """
+    tables = product.labelled(contract)
+    if not tables:
+        remedy = "drop `labels:`; the rows of tables and statistics begin with labels"
+        problem = Problem(f"labels: columns with kind {product.kind}", "kind tables or statistics", remedy)
+        yield ("publish", "labels"), problem
+    refused: set[Problem] = set()
+    for table in tables:
+        columns = [contract.column(name) for name in table.by]
+        problems = [*name_problems(columns, table.others), *(each for c in columns for each in code_problems(c))]
+        for problem in problems:
+            if problem not in refused:
+                refused.add(problem)
+                yield ("product", *table.at), problem
 
 
 def large_delta(spec: ReleaseSpec, contract: Contract) -> str | None:
@@ -85,7 +113,9 @@ def _notation_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
 
 def _formula_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     """A CSV file has no label that a spreadsheet would run, unless the spec says what becomes of it."""
-    problem = formula_problem(contract.columns, spec.publish.formulas) if "csv" in spec.publish.formats else None
+    if "csv" not in spec.publish.formats:
+        return []
+    problem = formula_problem(contract.columns, spec.publish.formulas, spec.publish.labels)
     if problem is None:
         return []
     remedy = f"{problem.remedy}; or leave csv out of `formats:`"

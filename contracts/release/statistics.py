@@ -38,7 +38,7 @@ from contracts.reading.scalars import (
 )
 from contracts.release.file_names import unfit_name
 from contracts.release.private_clips import PrivateClip
-from contracts.release.product_spec import ProductSpec
+from contracts.release.product_spec import LabelledTable, ProductSpec
 from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import (
     COUNT,
@@ -274,6 +274,13 @@ class StatisticsProduct(ProductSpec):
         used = {name for table in self.tables for name in (*table.by, *table.columns, *table.told_apart)}
         used |= {table.survey_weight.column for table in self.tables if table.survey_weight is not None}
         return tuple(column.name for column in contract.columns if column.name in used)
+
+    def labelled(self, contract: Contract) -> tuple[LabelledTable, ...]:
+        """Return every table."""
+        return tuple(
+            LabelledTable(("tables", place), table.by, table.published_columns[len(table.by) :])
+            for place, table in enumerate(self.tables)
+        )
 
     def lattices(self, contract: Contract) -> tuple[ValueLattice | KeyColumn, ...]:
         """Return the lattices of all tables, each once, those of weights, and the texts and ids to tell apart."""

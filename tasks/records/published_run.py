@@ -168,7 +168,7 @@ def _spec(record: RecordTerms, product: Any, reserved: Mapping[str, Any]) -> Pub
         charge=Published(account=charge.account, epsilon=charge.epsilon, delta=Decimal(replay.charge.delta)),
         product=product,
         source=_source(stated),
-        publish=Published(formulas=replay.formulas, formats=stated.formats),
+        publish=Published(formulas=replay.formulas, formats=stated.formats, labels=replay.labels),
         **{f"{replay.product['kind']}_product": product},
     )
 

@@ -37,6 +37,7 @@ def replay(run: Run) -> dict[str, Any]:
         "after": taken(run)["after"],
         "cap": facts.account.cap,
         "formulas": facts.spec.publish.formulas,
+        **({} if facts.spec.publish.labels is None else {"labels": facts.spec.publish.labels}),
         "due": facts.spec.due,
         "distances": {key: found.to_json() for key, found in facts.distances.items()},
         **_of_the_product(run),

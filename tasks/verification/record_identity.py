@@ -233,8 +233,8 @@ def check_formulas(replay: ReplayTerms, contract: Contract, names: Iterable[str]
         names: the manifest's files.
         where: the record's file name.
     """
-    formulas = replay.formulas
-    problem = formula_problem(contract.columns, formulas) if any(name.endswith(".csv") for name in names) else None
+    formulas, csv = replay.formulas, any(name.endswith(".csv") for name in names)
+    problem = formula_problem(contract.columns, formulas, replay.labels) if csv else None
     if problem is None:
         return []
     found, allowed = f"{formulas or 'nothing'}, with {problem.found}", problem.allowed

@@ -29,6 +29,14 @@ class GroupingAxis:
         """The number of groups."""
         return len(self.labels)
 
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The codes of the column in each group, ascending."""
+        found: list[list[int]] = [[] for _ in self.labels]
+        for code, group in enumerate(self.codes):
+            found[group].append(code)
+        return tuple(map(tuple, found))
+
 
 GroupingSteps = list[tuple[str, dict[str, GroupingAxis]]]
 """Of each level, finest first: its name, and the columns that it coarsens."""

@@ -15,6 +15,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from contracts.contract.contract import Contract
+from contracts.contract.label_columns import LabelColumn, label_columns
 from contracts.reading.scalars import Problem, word_list
 from contracts.release.tables.groupings import GroupingAxis, in_step, mesh, untouched
 from contracts.release.tables.product import TableSpec
@@ -51,6 +52,10 @@ class Level:
     def cells(self, clique: Sequence[str]) -> int:
         """Return the number of cells."""
         return prod(self.shape(clique))
+
+    def beside(self, clique: Sequence[str]) -> tuple[tuple[LabelColumn, ...], ...]:
+        """Return what the labels of each column stand for, in columns beside them."""
+        return tuple(label_columns(self.contract.column(name), self.column(name).groups) for name in clique)
 
     def impossible(self, clique: Sequence[str]) -> NDArray[np.bool_]:
         """Mark the cells whose cells in the table are all declared impossible; shape of the level."""

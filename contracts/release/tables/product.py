@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import Frozen
 from contracts.reading.scalars import (
     FINEST_DECIMALS,
@@ -37,7 +38,7 @@ from contracts.reading.scalars import (
 )
 from contracts.release.file_names import unfit_name
 from contracts.release.lambda_reference import REFERENCE, LambdaReference
-from contracts.release.product_spec import ProductSpec
+from contracts.release.product_spec import LabelledTable, ProductSpec
 from contracts.release.tables.all_marginals import AllMarginals, ShortFormToo, as_entries, check_weight, form_of
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from contracts.release.tables.table_hierarchy import Hierarchy, hierarchy_schema, written_form
@@ -327,6 +328,18 @@ class TablesProduct(ProductSpec):
             remedy = f"drop {drop}: refined counts are made of all cells, and would tell of the suppressed ones"
             refuse([Problem(found, allowed, remedy, ("minimum_frequency",))])
         return self
+
+    def labelled(self, contract: Contract) -> tuple[LabelledTable, ...]:
+        """Return every table; of a short form its columns together, since any two of them share a table."""
+        others = ("count", "lower", "upper", *(() if self.minimum_frequency is None else ("suppressed",)))
+        pictures, found = contract.pictures(), []
+        for place, entry in enumerate(self.tables):
+            own = entry.columns if isinstance(entry, TableSpec) else entry.of or [c.name for c in contract.columns]
+            names = tuple(name for name in own if name not in pictures)
+            apart = isinstance(entry, AllMarginals) and entry.ways == 1
+            groups = [(name,) for name in names] if apart else [names]
+            found += [LabelledTable(("tables", place), group, others) for group in groups]
+        return tuple(found)
 
     def method_of(self, table: TableSpec | AllMarginals) -> str:
         """Return the method that a table, or the tables of an entry, are refined by: `hierarchy` with one."""

@@ -143,7 +143,8 @@ class StatisticsMaking:
         formats, formulas = facts.spec.publish.formats, facts.spec.publish.formulas
         files: list[WrittenFile] = []
         for table in made.tables:
-            tidy = Tidy(facts.contract, table.columns, shown_values(table.values))
+            beside = () if facts.spec.publish.labels is None else facts.contract.beside(table.columns)
+            tidy = Tidy(facts.contract, table.columns, shown_values(table.values), beside=beside)
             named = f"{DATA}/{table.name}"
             files.append(tidy.write(folder, f"{named}.parquet", draw=table.draws[0], marks=marks))
             if "parts" in formats:

@@ -226,6 +226,8 @@ class StatisticsChecks:
         if SUPPRESSED in expected:  # what is missing reads as the zeros that were made of it
             terms["marks"] = {name: array.dtype.type(0).item() for name, array in expected.items()}
             terms["marks"].pop(SUPPRESSED)
+        if self._record.replay.labels is not None:
+            terms["beside"] = self._contract.beside(table.by)
         findings: list[Finding] = []
         data = files.read(name, findings)
         if data is not None:

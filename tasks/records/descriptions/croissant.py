@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from contracts.contract.contract import Contract
+from contracts.contract.label_columns import label_columns
 from tasks.records.draws.draw_form import DrawForm
 from tasks.records.explanation import RecordExplanation
 from tasks.records.files.tidy_tables import DATA, WrittenFile
@@ -129,18 +131,23 @@ class _FileWords:
         values: the record's values.
         part: what records say of the kind of product.
         forms: those of the draws, by their keys; none of tables of counts.
+        beside: what the columns beside labels mean, by name; none where labels stand alone.
     """
 
     values: Values
     part: RecordPart
     forms: Mapping[str, DrawForm[Any, Any]]
+    beside: Mapping[str, str]
 
     @classmethod
     def of(cls, explanation: RecordExplanation) -> _FileWords:
         """Read which kinds of draws a record states."""
         kind, draws = explanation.values["identity.product_type"], explanation.record["replay"]["draws"]
         forms = {draw["key"]: draw_form(draw["kind"]) for draw in draws if "kind" in draw}
-        return cls(explanation.values, record_part(kind), forms)
+        replay = explanation.record["replay"]
+        columns = () if replay.get("labels") is None else Contract.model_validate(replay["contract"]).columns
+        beside = (each for column in columns for each in label_columns(column))
+        return cls(explanation.values, record_part(kind), forms, {each.name: each.means for each in beside})
 
     def summary(self, file: WrittenFile) -> str:
         """Say what a file is."""
@@ -157,7 +164,8 @@ class _FileWords:
         if file.role in _ARRAYS:
             return _OF_ARRAYS
         known = self.part.data_columns(self.values, file.path) if file.role == DATA else COUNT_COLUMNS
-        return {name: column.means for name, column in known.items()}
+        labels = self.beside if file.role == DATA else {}
+        return {**labels, **{name: column.means for name, column in known.items()}}
 
     def rows(self, file: WrittenFile) -> str:
         """Say what the rows are."""

@@ -28,11 +28,13 @@ from privacy.refine.sparse_tables import RefinedCells
 from privacy.refine.tables import Coarser, Refined
 from tasks.records.files import part_names
 from tasks.records.files.csv_rows import write_csv
+from tasks.records.files.label_arrays import Beside, label_array, label_fields
 
 if TYPE_CHECKING:
     from contracts.contract.column import Cells
     from contracts.contract.contract import Contract
     from contracts.contract.impossible_cells import Clique
+    from contracts.contract.label_columns import DescribedCells
     from contracts.contract.spreadsheet import Formulas
     from contracts.release.spec import Publish
     from contracts.release.tables.product import TableForm
@@ -82,13 +84,14 @@ def write_data(
         contract: gives the labels.
         folder: the version's folder.
         marks: what the file says about where it comes from.
-        publish: whether there is a CSV file beside the Parquet file, and how it writes formulas.
+        publish: whether there is a CSV file beside the Parquet file, how it writes formulas, and whether columns
+            beside the labels say what they stand for.
     Returns:
         tuple[WrittenFile, ...]: the files.
     Privacy: released values only.
     """
     refined = table.refined
-    shown: list[tuple[str, Cells, Refined | Coarser | RefinedCells, str]] = [
+    shown: list[tuple[str, DescribedCells, Refined | Coarser | RefinedCells, str]] = [
         (level_name(table.name, each.level.name), each.level, counts, each.measurement.key)
         for each, counts in zip(table.levels, refined.coarser, strict=True)
     ]
@@ -100,7 +103,8 @@ def write_data(
             values = _hidden(values, made.suppressed)
         codes = made.codes if isinstance(made, RefinedCells) else None
         told = {**marks, **data_marks(made.cells)} if isinstance(made, RefinedCells) else marks
-        tidy = Tidy(cells, table.columns, values, codes=codes)
+        beside = () if publish.labels is None else cells.beside(table.columns)
+        tidy = Tidy(cells, table.columns, values, codes=codes, beside=beside)
         paths = [f"{DATA}/{name}.parquet"] + ([f"{DATA}/{name}.csv"] if "csv" in publish.formats else [])
         files += [tidy.write(folder, path, draw=draw, marks=told, formulas=publish.formulas) for path in paths]
     return tuple(files)
@@ -197,12 +201,19 @@ class Tidy:
         values: arrays in the shape of the domain, by column name; of a sparse table one number a listed cell. Masked
             values are written as missing.
         codes: row-major numbers of the listed cells of a sparse table.
+        beside: of each column what its labels stand for; without it labels stand alone.
     Raises:
         ValueError: a column of the table is named like a column of values.
     """
 
     def __init__(
-        self, cells: Cells, clique: Clique, values: ColumnValues, *, codes: NDArray[np.int64] | None = None
+        self,
+        cells: Cells,
+        clique: Clique,
+        values: ColumnValues,
+        *,
+        codes: NDArray[np.int64] | None = None,
+        beside: Beside = (),
     ) -> None:
         clash = [name for name in clique if name in values]
         if clash:
@@ -211,6 +222,7 @@ class Tidy:
         self._shape = cells.shape(clique)
         self._clique = clique
         self._codes = codes
+        self._beside = beside
         self._rows = prod(self._shape) if codes is None else codes.size
         self._values = {name: np.ma.getdata(array).reshape(-1) for name, array in values.items()}
         self._missing = {
@@ -244,7 +256,7 @@ class Tidy:
             pa.field(name, pa.from_numpy_dtype(array.dtype), nullable=name in self._missing)
             for name, array in self._values.items()
         ]
-        return pa.schema([*labels, *values], metadata=dict(marks))
+        return pa.schema([*labels, *label_fields(self._beside), *values], metadata=dict(marks))
 
     def _pieces(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows in order, at most `part_names.PIECE` at a time."""
@@ -255,6 +267,8 @@ class Tidy:
             for place, labels in enumerate(self._labels):
                 codes = pa.array(digit(cells, self._shape, place)).cast(schema.field(place).type.index_type)
                 arrays.append(pa.DictionaryArray.from_arrays(codes, labels))
+            for place, columns in enumerate(self._beside):
+                arrays += [label_array(each, digit(cells, self._shape, place)) for each in columns]
             piece = slice(start, start + part_names.PIECE)
             for name, array in self._values.items():
                 missing = self._missing.get(name)
@@ -289,4 +303,4 @@ def index_type(size: int) -> pa.DataType:
 
 
 def _type_name(kind: pa.DataType) -> str:
-    return "string" if pa.types.is_dictionary(kind) else str(kind)
+    return "string" if pa.types.is_dictionary(kind) else "date" if pa.types.is_date(kind) else str(kind)

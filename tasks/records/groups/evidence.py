@@ -46,6 +46,15 @@ def _formulas(run: Run) -> str:
     return stated(run.facts.spec.publish.formulas)
 
 
+def _labels(run: Run) -> str:
+    if run.facts.spec.publish.labels is None:
+        return message("labels stand alone")
+    return message(
+        "beside each column of labels stand their declared order (_order), and the ends of bins (_lower, _upper) or "
+        "the codes that have labels (_code); all of it is from the contract"
+    )
+
+
 def row_count_origin(run: Run) -> str:
     """Say which numbers of rows the declared domains fix, and which are released with the noisy counts."""
     draws = run.facts.tables_plan.draws
@@ -76,6 +85,7 @@ OUTPUT = FieldGroup(
         ),
         public("formats", "Formats that were asked for.", lambda run: list(run.facts.spec.publish.formats)),
         public("formulas", "How CSV files write labels that a spreadsheet would run.", _formulas),
+        public("labels", "What stands beside labels in the data files.", _labels),
         public("partitioning", "How files are split.", partitioning),
     ),
 )

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from contracts.contract.label_columns import LabelForm
 from contracts.contract.spreadsheet import Formulas
 from tasks.records.model.declarations import Declarations
 from tasks.records.model.statement import (
@@ -251,6 +252,7 @@ class ReplayTerms(Statement):
     after: Units
     cap: Units
     formulas: Formulas | None
+    labels: LabelForm | None = Field(default=None, exclude_if=lambda labels: labels is None)
     draws: Tuple[DrawStatement]
     distances: dict[StatedText, DistanceStatement]
     due: StatedText | None

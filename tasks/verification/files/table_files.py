@@ -18,7 +18,9 @@ from contracts.contract.column import Cells
 from contracts.contract.spreadsheet import Formulas
 from contracts.errors import Finding
 from tasks.records.files.csv_rows import read_csv
+from tasks.records.files.label_arrays import Beside, label_types, plain_texts
 from tasks.records.strict_json import printable, shown
+from tasks.verification.files.label_checks import check_beside
 from tasks.verification.files.parquet_pages import unpacked_size
 from tasks.verification.files.suppressed_cells import filled
 from tasks.verification.refinement_replay import first_difference, label_codes
@@ -54,6 +56,7 @@ def read_parquet(
     clique: Sequence[str],
     values: Types,
     marks: Mapping[str, int] | None = None,
+    beside: Beside = (),
 ) -> tuple[ColumnArrays | None, list[Finding]]:
     """Read a published Parquet file.
 
@@ -64,19 +67,22 @@ def read_parquet(
         clique: the label columns.
         values: Arrow type of each column after the labels.
         marks: of a table with suppressed cells, what stands for a missing value, by column.
+        beside: of each label column, what must stand in columns beside it.
     Returns:
         tuple: the value columns, one value a row (None where they cannot be read), and what is wrong.
     """
     try:
         file = open_parquet(data, clique)
         rows = cells.cells(clique), _EACH_CELL
-        findings = check_form(file.schema_arrow, file.metadata.num_rows, where, clique, values, expected=rows)
-        findings += [] if findings else check_weight(data, file.metadata, where, cells, clique, values, rows=rows[0])
+        schema, number = file.schema_arrow, file.metadata.num_rows
+        findings = check_form(schema, number, where, clique, values, expected=rows, beside=beside)
+        if not findings:
+            findings = check_weight(data, file.metadata, where, cells, clique, values, rows=rows[0], beside=beside)
         if findings:
             return None, findings
         table = file.read()
         table.validate(full=True)
-        return _columns(table, where, cells, clique, values, marks)
+        return _columns(table, where, cells, clique, values, marks, beside)
     except UNREADABLE as error:
         return None, [Finding(where, "the file", printable(str(error)), "a whole Parquet file", MISFIT)]
 
@@ -89,14 +95,15 @@ def read_csv_table(
     clique: Sequence[str],
     values: Types,
     marks: Mapping[str, int] | None = None,
+    beside: Beside = (),
     formulas: Formulas | None,
 ) -> tuple[ColumnArrays | None, list[Finding]]:
     """Read a published CSV file; arguments and result as for `read_parquet`, `formulas` as the record says."""
     try:
-        table = read_csv(data, csv_types(clique, values), formulas=formulas)
+        table = plain_texts(read_csv(data, csv_types(clique, values, beside), formulas=formulas), beside)
         rows = cells.cells(clique), _EACH_CELL
-        findings = check_form(table.schema, table.num_rows, where, clique, values, expected=rows)
-        return (None, findings) if findings else _columns(table, where, cells, clique, values, marks)
+        findings = check_form(table.schema, table.num_rows, where, clique, values, expected=rows, beside=beside)
+        return (None, findings) if findings else _columns(table, where, cells, clique, values, marks, beside)
     except UNREADABLE as error:
         return None, [Finding(where, "the file", printable(str(error)), "a whole CSV file", MISFIT)]
 
@@ -122,16 +129,25 @@ def compare_column(
     ]
 
 
-def csv_types(clique: Sequence[str], values: Types) -> dict[str, Any]:
+def csv_types(clique: Sequence[str], values: Types, beside: Beside = ()) -> dict[str, Any]:
     """Return the type of each column of a table in a CSV file: labels are text."""
-    return {name: pa.string() for name in clique} | {name: _ARROW_TYPES[kind] for name, kind in values.items()}
+    labels = {name: pa.string() for name in clique} | label_types(beside)
+    return labels | {name: _ARROW_TYPES[kind] for name, kind in values.items()}
 
 
 def check_form(
-    schema: Any, rows: int, where: str, clique: Sequence[str], values: Types, *, expected: tuple[int, str]
+    schema: Any,
+    rows: int,
+    where: str,
+    clique: Sequence[str],
+    values: Types,
+    *,
+    expected: tuple[int, str],
+    beside: Beside = (),
 ) -> list[Finding]:
     """Check names, types and number of rows before any value is read; `expected` says how many, and why."""
-    wanted = [*clique, *values]
+    described = {name: str(kind) for name, kind in label_types(beside).items()}
+    wanted = [*clique, *described, *values]
     if list(schema.names) != wanted:
         found, allowed = (", ".join(printable(name) for name in names[:20]) for names in (schema.names, wanted))
         return [Finding(where, "columns", found, allowed, MISFIT)]
@@ -141,9 +157,9 @@ def check_form(
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             findings.append(Finding(where, f"column {printable(name)}", str(kind), "string", MISFIT))
-    for name, type_ in values.items():
+    for name, type_ in {**described, **values}.items():
         if str(schema.field(name).type) != type_:
-            findings.append(Finding(where, f"column {name}", str(schema.field(name).type), type_, MISFIT))
+            findings.append(Finding(where, f"column {printable(name)}", str(schema.field(name).type), type_, MISFIT))
     if rows != expected[0]:
         allowed = f"{expected[0]}, {expected[1]}"
         findings.append(Finding(where, "rows", str(rows), allowed, MISFIT))
@@ -156,7 +172,15 @@ def open_parquet(data: bytes, labels: Sequence[str]) -> Any:
 
 
 def check_weight(
-    data: bytes, metadata: Any, where: str, cells: Cells, clique: Sequence[str], values: Types, *, rows: int
+    data: bytes,
+    metadata: Any,
+    where: str,
+    cells: Cells,
+    clique: Sequence[str],
+    values: Types,
+    *,
+    rows: int,
+    beside: Beside = (),
 ) -> list[Finding]:
     """Refuse a file that unpacks to more than its rows can need, or has more rows than are read.
 
@@ -166,7 +190,11 @@ def check_weight(
     if rows > MOST_ROWS:
         return [Finding(where, "rows", str(rows), f"at most {MOST_ROWS}: more are not read", MISFIT)]
     longest = sum(max(len(label.encode()) for label in cells.column(name).labels) for name in clique)
-    allowed = rows * (longest + _BYTES_PER_VALUE * (len(clique) + len(values))) + _SPARE_BYTES
+    described = [column for each in beside for column in each]
+    texts = [column.values for column in described if column.kind == "text"]
+    longest += sum(max(len((text or "").encode()) for text in each) for each in texts)
+    columns = len(clique) + len(described) + len(values)
+    allowed = rows * (longest + _BYTES_PER_VALUE * columns) + _SPARE_BYTES
     unpacked = unpacked_size(data, metadata)
     if unpacked <= allowed:
         return []
@@ -174,7 +202,13 @@ def check_weight(
 
 
 def _columns(
-    table: Any, where: str, cells: Cells, clique: Sequence[str], values: Types, marks: Mapping[str, int] | None
+    table: Any,
+    where: str,
+    cells: Cells,
+    clique: Sequence[str],
+    values: Types,
+    marks: Mapping[str, int] | None,
+    beside: Beside,
 ) -> tuple[ColumnArrays | None, list[Finding]]:
     """Check for nulls and for the labels in row-major order; return the value columns."""
     if marks:
@@ -186,6 +220,8 @@ def _columns(
         return None, findings
     for place, name in enumerate(clique):
         findings += _check_labels(table.column(name), where, cells, clique, place)
+        if beside:
+            findings += check_beside(table, where, beside[place], label_codes(cells, clique, place))
     return {name: table.column(name).to_numpy() for name in values}, findings
 
 

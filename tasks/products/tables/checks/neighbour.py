@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from contracts.release.tables.product import TableSpec
+from tasks.records.files.label_arrays import label_types
 from tasks.records.model.version_statements import Manifest, Replay
 from tasks.records.outputs import EarlierCounts
 from tasks.records.strict_json import printable
@@ -62,10 +63,15 @@ def _read_table(
         schema = pq.read_schema(pa.BufferReader(data))
     except (OSError, pa.ArrowException) as error:
         return None, [Finding(where, "the file", printable(str(error)), "the file that was published", _OTHER_TABLE)]
-    values = {field: str(schema.field(field).type) for field in schema.names if field not in table.columns}
+    beside = contract.beside(table.columns)
+    described = label_types(beside)
+    beside = beside if set(described) <= set(schema.names) else ()
+    known = {*table.columns, *(described if beside else ())}
+    values = {field: str(schema.field(field).type) for field in schema.names if field not in known}
     if values.get("count") not in ("int64", "double"):
         return None, [Finding(where, "columns", printable(", ".join(values)), "a column of counts", _OTHER_TABLE)]
-    columns, findings = read_parquet(data, where=where, cells=contract, clique=table.columns, values=values)
+    clique = table.columns
+    columns, findings = read_parquet(data, where=where, cells=contract, clique=clique, values=values, beside=beside)
     if columns is None or findings:
         return None, findings
     whole = np.rint(columns["count"]).astype(np.int64).reshape(contract.shape(table.columns))

@@ -18,6 +18,7 @@ from privacy.accounting.events import DiscreteLaplace
 from privacy.refine.sparse import SparseTable
 from tasks.products.tables.checks.sparse_form import MOST_LISTED, listing_sha256, refined_again
 from tasks.records.files.csv_rows import read_csv
+from tasks.records.files.label_arrays import Beside, plain_texts
 from tasks.records.model.version_statements import (
     DrawStatement,
     ListedStatement,
@@ -27,6 +28,7 @@ from tasks.records.model.version_statements import (
     TableStatement,
 )
 from tasks.records.strict_json import printable, shown
+from tasks.verification.files.label_checks import check_beside
 from tasks.verification.files.table_files import (
     MEASURED,
     MISFIT,
@@ -197,9 +199,9 @@ class SparseReplay:
     def _refined_file(
         self, name: str, table: TableStatement, values: Types, rows: RowsStatement, marks: Mapping[str, str] | None
     ) -> _SparseCells | None:
-        return self._file(
-            name, table.columns, values, rows.rows, marks, findings=self.refined, skipped=self.unrefined
-        )
+        beside = () if self._replay.labels is None else self._contract.beside(table.columns)
+        file = name, table.columns, values, rows.rows, marks
+        return self._file(*file, findings=self.refined, skipped=self.unrefined, beside=beside)
 
     def _file(
         self,
@@ -211,6 +213,7 @@ class SparseReplay:
         *,
         findings: list[Finding],
         skipped: list[str],
+        beside: Beside = (),
     ) -> _SparseCells | None:
         """Read a file that lists cells; None where it cannot be, and then a finding or a skipped part says why."""
         data, wrong, left = self._bytes(name)
@@ -221,13 +224,13 @@ class SparseReplay:
         where = printable(name)
         try:
             formulas = self._replay.formulas
-            table, wrong = _parsed(data, where, self._contract, clique, values, rows, marks, formulas)
+            table, wrong = _parsed(data, where, self._contract, clique, values, rows, marks, formulas, beside)
         except UNREADABLE as error:
             form = "Parquet" if marks is not None else "CSV"
             wrong, table = [Finding(where, "the file", printable(str(error)), f"a whole {form} file", MISFIT)], None
         listed = None
         if table is not None and not wrong:
-            listed, wrong = _codes_of_labels(table, where, self._contract, clique, values)
+            listed, wrong = _codes_of_labels(table, where, self._contract, clique, values, beside)
         findings += wrong
         return listed
 
@@ -241,18 +244,21 @@ def _parsed(
     rows: int,
     marks: Mapping[str, str] | None,
     formulas: Formulas | None,
+    beside: Beside,
 ) -> tuple[Any, list[Finding]]:
     """Parse Parquet, or CSV where no marks are asked for, after a look at its form."""
     if rows > MOST_LISTED:
         return None, [Finding(where, "rows", str(rows), f"at most {MOST_LISTED}: more are not read", MISFIT)]
     expected = rows, _STATED
     if marks is None:
-        table = read_csv(data, csv_types(clique, values), formulas=formulas)
-        return table, check_form(table.schema, table.num_rows, where, clique, values, expected=expected)
+        table = plain_texts(read_csv(data, csv_types(clique, values, beside), formulas=formulas), beside)
+        form = table.schema, table.num_rows, where, clique, values
+        return table, check_form(*form, expected=expected, beside=beside)
     file = open_parquet(data, clique)
     schema, metadata = file.schema_arrow, file.metadata
-    findings = check_form(schema, metadata.num_rows, where, clique, values, expected=expected)
-    findings += [] if findings else check_weight(data, metadata, where, contract, clique, values, rows=rows)
+    findings = check_form(schema, metadata.num_rows, where, clique, values, expected=expected, beside=beside)
+    if not findings:
+        findings = check_weight(data, metadata, where, contract, clique, values, rows=rows, beside=beside)
     findings += _check_marks(schema.metadata or {}, marks, where)
     if findings:
         return None, findings
@@ -273,7 +279,7 @@ def _check_marks(found: Mapping[bytes, bytes], marks: Mapping[str, str], where: 
 
 
 def _codes_of_labels(
-    table: Any, where: str, contract: Contract, clique: Sequence[str], values: Types
+    table: Any, where: str, contract: Contract, clique: Sequence[str], values: Types, beside: Beside
 ) -> tuple[_SparseCells | None, list[Finding]]:
     """Turn labels into codes; each must be the contract's, and the cells ascend, each once."""
     findings = check_whole(table, where, (*clique, *values))
@@ -290,6 +296,10 @@ def _codes_of_labels(
             )
             return None, [Finding(where, field, found, "a label of the contract", MISFIT)]
         digits.append(numbers)
+        if beside:
+            findings += check_beside(table, where, beside[len(digits) - 1], numbers)
+    if findings:
+        return None, findings
     codes = cell_codes(digits, contract.shape(clique))
     wrong = np.flatnonzero(codes[1:] <= codes[:-1])
     if wrong.size:

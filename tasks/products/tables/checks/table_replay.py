@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.column import Cells
 from contracts.contract.contract import Contract
+from contracts.contract.label_columns import DescribedCells
 from contracts.errors import Finding
 from contracts.release.tables.levels import levels_of
 from contracts.release.tables.product import TableSpec
@@ -21,6 +22,7 @@ from privacy.refine.tables import Coarser, Refined
 from privacy.refine.total import NoisySum, estimate_total, table_sum
 from tasks.products.tables.checks.neighbour import neighbour
 from tasks.products.tables.checks.sparse_replay import Read, SparseReplay
+from tasks.records.files.label_arrays import Beside
 from tasks.records.model.version_statements import DrawStatement, LevelStatement, Manifest, Replay, TableStatement
 from tasks.records.strict_json import printable
 from tasks.verification.files.measurement_files import check_measured
@@ -120,7 +122,7 @@ class _Resolution:
     """A table, or a coarser level of it: what the record says, its cells, and its draw."""
 
     stated: TableStatement | LevelStatement
-    cells: Cells
+    cells: DescribedCells
     draw: DrawStatement
     event: CountNoise
 
@@ -289,10 +291,7 @@ class _Tables:
     def _published(self, resolution: _Resolution, clique: Sequence[str], values: Types) -> ColumnArrays | None:
         """Read a published table and check the digest of its counts."""
         stated = resolution.stated
-        types, marks = self._with_suppressed(values, resolution.event)
-        columns, findings, skipped = self._read(stated.data, clique, types, resolution.cells, marks)
-        self.refined += findings
-        self.unrefined += skipped
+        columns = self._table(stated.data, resolution, clique, values)
         if columns is not None and (found := values_sha256(columns["count"])) != stated.sha256:
             where, allowed = printable(stated.data), f"{stated.sha256}, as in the record"
             self.refined.append(Finding(where, "SHA-256 of column count", found, allowed, OTHER_TABLE))
@@ -301,17 +300,22 @@ class _Tables:
     def _check_csv(
         self, resolution: _Resolution, clique: Sequence[str], expected: ColumnArrays | None, values: Types
     ) -> None:
-        name = csv_of(resolution.stated)
-        types, marks = self._with_suppressed(values, resolution.event)
-        columns, findings, skipped = self._read(name, clique, types, resolution.cells, marks)
-        self.refined += findings
-        self.unrefined += skipped
+        columns = self._table(name := csv_of(resolution.stated), resolution, clique, values)
         if columns is None:
             return
         if expected is None:
             self.unrefined.append(f"{printable(name)}: there is no table to compare it with")
             return
         self._compare(columns, expected, where=printable(name), source=f"as in {printable(resolution.stated.data)}")
+
+    def _table(self, name: str, resolution: _Resolution, clique: Sequence[str], values: Types) -> ColumnArrays | None:
+        """Read a refined table, or its copy, with what stands beside its labels."""
+        types, marks = self._with_suppressed(values, resolution.event)
+        beside = () if self._replay.labels is None else resolution.cells.beside(clique)
+        columns, findings, skipped = self._read(name, clique, types, resolution.cells, marks, beside)
+        self.refined += findings
+        self.unrefined += skipped
+        return columns
 
     def _with_suppressed(self, values: Types, event: CountNoise) -> tuple[Types, dict[str, int] | None]:
         """Return the columns of a table that may have suppressed cells, and what stands for their values."""
@@ -333,12 +337,19 @@ class _Tables:
             return None, [Finding(printable(name), "the file", found, "the file that was checked", OTHER_TABLE)], []
 
     def _read(
-        self, name: str, clique: Sequence[str], values: Types, cells: Cells, marks: Mapping[str, int] | None
+        self,
+        name: str,
+        clique: Sequence[str],
+        values: Types,
+        cells: Cells,
+        marks: Mapping[str, int] | None,
+        beside: Beside = (),
     ) -> tuple[ColumnArrays | None, list[Finding], list[str]]:
         """Read a dense table's file if its checksum holds; else say that it was skipped."""
         data, findings, skipped = self.bytes_of(name)
         if data is None:
             return None, findings, skipped
         read = partial(read_csv_table, formulas=self._replay.formulas) if name.endswith(".csv") else read_parquet
-        columns, findings = read(data, where=printable(name), cells=cells, clique=clique, values=values, marks=marks)
+        asked = partial(read, data, where=printable(name), cells=cells, clique=clique)
+        columns, findings = asked(values=values, marks=marks, beside=beside)
         return columns, findings, []
