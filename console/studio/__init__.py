@@ -1,4 +1,4 @@
-"""The studio: a page on this machine where a publisher writes contract and spec by choosing, plans, runs and verifies.
+"""The studio: a page on this machine to write contract and spec by choosing, plan, run and verify.
 
 Where to look:
     command                    `sudare studio`: the socket, the address with its token

@@ -189,7 +189,7 @@ def _add_page(app: FastAPI, studio: Studio) -> None:
 
 def _start(studio: Studio, request: Request, name: str) -> Response:
     """The page: the files to choose from, and the one that is open."""
-    begun = {
+    begun: dict[str, Any] = {
         "specs": studio.folder.specs(),
         "tables": studio.folder.tables(),
         "folder": studio.folder.path,
@@ -236,9 +236,7 @@ def _looked(studio: Studio, request: Request, sent: Looked) -> Response:
     return JSONResponse(told)
 
 
-def _pieces(
-    studio: Studio, request: Request, spec: str, contract: str | None, outlook: Outlook
-) -> dict[str, str]:
+def _pieces(studio: Studio, request: Request, spec: str, contract: str | None, outlook: Outlook) -> dict[str, str]:
     """Draw what the plan foretells, the form, and what is wrong."""
     code = language_of(request)
     form = form_of(spec, contract)
@@ -266,7 +264,9 @@ def _add_runs(app: FastAPI, studio: Studio) -> None:
             options = ("--supersede",) * sent.supersede + ("--accept-misfits",) * sent.accept_misfits
             runs = studio.runs
             if runs is None:
-                raise WorkspaceRefused([Finding("the page", "workspace", "none yet", "a workspace", "make one above")])
+                raise WorkspaceRefused(
+                    [Finding("the page", "workspace", "none yet", "a workspace", "make one above")]
+                )
             runs.start(studio.folder.file(sent.spec), options)
             return _state(studio, request)
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import yaml
 
 from console.studio.form import Column, column_of, columns_of_table
-from console.studio.yaml_text import NoPlace, Step, Tree, tree_of, with_value, without
+from console.studio.yaml_text import Step, Tree, tree_of, with_value, without
 from contracts.reading.placeholders import PLACEHOLDER
 
 _SPEC: Final[dict[str, tuple[Step, ...]]] = {
@@ -67,6 +67,8 @@ def chosen(spec: str, contract: str, name: str, at: str, value: str) -> tuple[st
     if len(value) > _LONGEST:
         raise NoChoice(name)
     try:
+        if not isinstance(tree_of(contract if name in _CONTRACT or name in _OF_COLUMNS else spec), dict):
+            raise NoChoice(name)
         if name in _SPEC:
             return with_value(spec, _SPEC[name], value.strip()), contract
         if name in _CONTRACT:
@@ -75,7 +77,7 @@ def chosen(spec: str, contract: str, name: str, at: str, value: str) -> tuple[st
             return _OF_TABLES[name](spec, at, value), contract
         if name in _OF_COLUMNS:
             return spec, _OF_COLUMNS[name](contract, at, value)
-    except (NoPlace, yaml.YAMLError, ValueError, KeyError, IndexError):
+    except (yaml.YAMLError, ValueError, LookupError, TypeError):  # whatever tree a person has typed
         raise NoChoice(name) from None
     raise NoChoice(name)
 
@@ -151,7 +153,8 @@ def _column_kind(contract: str, at: str, value: str) -> str:
     text = contract
     for key in inner:
         text = without(text, ("columns", at, key))
-    new: Tree = {"values": [PLACEHOLDER], "labels": {"1": PLACEHOLDER}}.get(value) or _EXAMPLES[value]
+    listed: dict[str, Tree] = {"values": [PLACEHOLDER], "labels": {"1": PLACEHOLDER}}
+    new = listed.get(value) or _EXAMPLES[value]
     key = {"values": "values", "labels": "labels"}.get(value, "range")
     return with_value(text, ("columns", at, key) if column.inner and value != "open" else ("columns", at), new)
 
@@ -191,7 +194,9 @@ def _taken_in(contract: str, at: str, value: str) -> str:
     rest: Tree = [each for each in tree["left_out"] if each != at]
     text = with_value(contract, ("left_out",), rest) if rest else without(contract, ("left_out",))
     holds = isinstance(tree.get("columns"), dict)
-    return with_value(text, ("columns", at), PLACEHOLDER) if holds else with_value(text, ("columns",), {at: PLACEHOLDER})
+    return (
+        with_value(text, ("columns", at), PLACEHOLDER) if holds else with_value(text, ("columns",), {at: PLACEHOLDER})
+    )
 
 
 _Act = Callable[[str, str, str], str]

@@ -17,7 +17,9 @@ from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace
 
 PORT: Final = 8351
-MadeBy = Annotated[Path | None, typer.Argument(metavar="SPEC", help="The spec to open; chosen on the page without it.")]
+MadeBy = Annotated[
+    Path | None, typer.Argument(metavar="SPEC", help="The spec to open; chosen on the page without it.")
+]
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for one that is free.")]
 
 

@@ -96,7 +96,7 @@ class Door:
         request = Request(scope, receive)
         hosts = request.headers.getlist("host")
         if len(hosts) != 1 or hosts[0] not in self._hosts:
-            answer = word_page(request, "host", HTTPStatus.MISDIRECTED_REQUEST)
+            answer: ASGIApp = word_page(request, "host", HTTPStatus.MISDIRECTED_REQUEST)
         elif request.url.path == ENTRANCE:
             answer = self._entering(request)
         elif request.method == "GET" and request.url.path.startswith(STATIC):

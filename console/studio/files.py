@@ -73,9 +73,9 @@ class Folder:
         Raises:
             FileRefused: the name leads elsewhere, or is of no YAML file.
         """
-        path = Path(os.path.normpath(self.path / name))
+        path = Path(os.path.normpath(self.path / name.replace("\0", "")))
         inside = path.is_relative_to(self.path) and path.resolve().is_relative_to(self.path.resolve())
-        if not name or "\0" in name or not inside or path.suffix not in _SUFFIXES:
+        if "\0" in name or not inside or path.suffix not in _SUFFIXES:
             allowed, remedy = f"a YAML file below {self.path}", "start the studio in the folder of the spec"
             raise FileRefused([Finding("the page", "file", repr(name[:200]), allowed, remedy)])
         return path

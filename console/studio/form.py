@@ -91,7 +91,7 @@ def text_at(tree: Any, *at: str | int) -> str:
     """Return the text at a place; empty where there is none."""
     for step in at:
         inside = isinstance(tree, dict) or (isinstance(tree, list) and isinstance(step, int) and step < len(tree))
-        tree = (tree.get(step) if isinstance(tree, dict) else tree[step]) if inside else None  # type: ignore[index]
+        tree = (tree.get(step) if isinstance(tree, dict) else tree[step]) if inside else None
     return tree if isinstance(tree, str) else ""
 
 

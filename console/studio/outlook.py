@@ -1,4 +1,4 @@
-"""What the plan foretells of the texts in the editors: tables with their intervals, what would be left, what is wrong.
+"""What the plan foretells of the texts in the editors: tables with intervals, what would be left, what is wrong.
 
 Plans follow from spec, contract and ledger. No row is read, and no module that reads rows is imported.
 """

@@ -1,7 +1,7 @@
 """Runs: `sudare run` in a process of its own, which goes on whoever closes the page, or ends the studio.
 
-What a run says goes to private files of the workspace. A later studio finds it there. The process holds a lock as long
-as it lives, so that no number of a process has to be believed.
+What a run says goes to private files of the workspace. A later studio finds it there. The process holds a lock as
+long as it lives, so that no number of a process has to be believed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RunState:
         command: what was typed.
         running: whether its process lives.
         began: when it was started [seconds since 1970].
-        steps: the steps that have ended: name, seconds, whether they went well.
+        steps: the steps that have ended: name, seconds, and ✓, ✗, or · where a terminal alone is told.
         answer: what it answered at its end; empty before.
     """
 
@@ -47,14 +47,14 @@ class RunState:
     command: str
     running: bool
     began: float
-    steps: tuple[tuple[str, str, bool], ...]
+    steps: tuple[tuple[str, str, str], ...]
     answer: dict[str, Any]
 
     @property
     def version(self) -> tuple[str, int] | None:
         """Release and number of the version that it made, once it has."""
-        found = self.answer.get("release"), self.answer.get("version")
-        return (str(found[0]), int(found[1])) if None not in found else None
+        release, number = self.answer.get("release"), self.answer.get("version")
+        return (release, number) if isinstance(release, str) and isinstance(number, int) else None
 
     @property
     def findings(self) -> list[dict[str, str]]:
@@ -113,7 +113,7 @@ class Runs:
         except (OSError, ValueError, KeyError):
             return None
         out, err = _said(self._here / "run.out"), _said(self._here / "run.err")
-        steps = tuple((name, seconds, mark != "✗") for mark, name, seconds in _LINE.findall(err))
+        steps = tuple((name, seconds, mark) for mark, name, seconds in _LINE.findall(err))
         return RunState(spec, command, running, began, steps, {} if running else answer_in(out, err))
 
     def _started(self, spec: Path, options: tuple[str, ...], lock: int) -> None:

@@ -1,7 +1,7 @@
 """A YAML text with one place changed: what a form chooses is written there, and all else stays as a person wrote it.
 
-The change is cut into the text at the marks of the parser. The result is read again and has to hold exactly the wanted
-tree. Where it does not (anchors, odd layouts), the whole text is written anew, without its comments.
+The change is cut into the text at the marks of the parser. The result is read again and has to hold exactly the
+wanted tree. Where it does not (anchors, odd layouts), the whole text is written anew, without its comments.
 """
 
 from __future__ import annotations
@@ -201,8 +201,10 @@ def _end(text: str, node: Any) -> int:
     """Return where a value ends; the parser's mark of a block lies behind the comments that follow it."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         return _end(text, _children(node)[-1])
-    return len(text[: node.end_mark.index].rstrip()) if node.end_mark.index > node.start_mark.index else int(
-        node.end_mark.index
+    return (
+        len(text[: node.end_mark.index].rstrip())
+        if node.end_mark.index > node.start_mark.index
+        else int(node.end_mark.index)
     )
 
 
@@ -220,5 +222,7 @@ def _checked(text: str | None, wanted: Tree) -> str:
 def _block(key: str, value: Tree) -> str:
     """Write an entry of the top: its own entries on a line each."""
     if isinstance(value, dict) and value:
-        return "\n".join([f"{_scalar(key)}:", *(f"  {_scalar(each)}: {flow(inner)}" for each, inner in value.items())])
+        return "\n".join(
+            [f"{_scalar(key)}:", *(f"  {_scalar(each)}: {flow(inner)}" for each, inner in value.items())]
+        )
     return f"{_scalar(key)}: {flow(value)}"
