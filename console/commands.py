@@ -38,6 +38,7 @@ COMMANDS: Final[Table] = {
     "explain": "console.explain:explain",
     "verify": "console.verify:verify",
     "serve": "console.serve:serve",
+    "studio": "console.studio.command:studio",
 }
 GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
     "budget": (

@@ -95,7 +95,7 @@ def serve(
     public = _public(public_url)
     where = workspace_at(workspace)
     site = make_site(where, who, public, listening=host)
-    with _listening(host, port) as listening:
+    with listening_at(host, port) as listening:
         url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
         payload = {"url": url, "workspace": str(where.root), "auditors": who is not None}
         payload |= {} if public is None else {"public_url": public.origin}
@@ -107,7 +107,12 @@ def serve(
 
 
 def make_site(
-    workspace: Workspace, auditors: Auditors | None, public: PublicAddress | None = None, *, listening: str = HOST
+    workspace: Workspace,
+    auditors: Auditors | None,
+    public: PublicAddress | None = None,
+    *,
+    listening: str = HOST,
+    in_studio: bool = False,
 ) -> Site:
     """Put together what the site shows.
 
@@ -116,6 +121,7 @@ def make_site(
         auditors: who may see more; None for nobody.
         public: the address of the proxy in front of it, where it is told.
         listening: the address or name that it listens on.
+        in_studio: whether it stands beside a studio, which its navigation leads back to.
     Raises:
         LedgerUnavailable: there is no ledger, or it does not answer.
     """
@@ -133,6 +139,7 @@ def make_site(
         auditors=auditors,
         public=public,
         listening=listening,
+        in_studio=in_studio,
         access_log=AccessLog(workspace.private / FILE),
     )
 
@@ -176,8 +183,12 @@ def _add_auditor(file: Path | None, name: str, *, as_json: bool) -> None:
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    """Listen, or say why not, before anything is served."""
+def listening_at(host: str, port: int) -> Iterator[socket.socket]:
+    """Listen inside the block, or say why not, before anything is served.
+
+    Raises:
+        PortTaken: the address is none of this machine, or its port is taken.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family, backlog=256)

@@ -53,6 +53,7 @@ class Site:
         auditors: who may see more; None where nobody may.
         public: the address of the proxy in front of it; None where none is told.
         listening: the address or name that it listens on: requests that name another host are refused.
+        in_studio: whether it stands beside a studio.
         access_log: where logins, and what auditors read, are written down; private.
     """
 
@@ -67,6 +68,7 @@ class Site:
     access_log: AccessLog
     listening: str
     public: PublicAddress | None = None
+    in_studio: bool = False
     burn_downs: BurnDowns = field(default_factory=BurnDowns)
     previews: Kept[Preview] = field(default_factory=lambda: Kept(256))
     comparisons: Kept[Any] = field(default_factory=lambda: Kept(64))

@@ -23,6 +23,7 @@ from tasks.records.page.language import language
 
 LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "ja": "日本語"}
 _NAV: Final = (("releases", "/"), ("accounts", "/accounts"), ("journal", "/journal"), ("checkpoints", "/checkpoints"))
+_STUDIO: Final = ("studio", "/studio")
 _SECTIONS: Final = {"accounts": "accounts", "account": "accounts", "journal": "journal", "entry": "journal"} | {
     "checkpoints": "checkpoints",
     **dict.fromkeys(("releases", "release", "version", "record", "tables", "files", "verify", "compare"), "releases"),
@@ -51,7 +52,7 @@ def render(site: Site, viewer: Viewer, page: Page, *, path: str, query: Mapping[
             lang=viewer.language,
             languages=LANGUAGES.items(),
             in_language=lambda code: link(path, **{**query, "lang": code}),
-            nav=_NAV,
+            nav=(*_NAV, _STUDIO) if site.in_studio else _NAV,
             section=_SECTIONS.get(page.template),
             auditor=viewer.auditor,
             can_log_in=auditors is not None and auditors.by_token and viewer.auditor is None,

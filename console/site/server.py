@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from console.site.app import make_app
@@ -72,8 +73,13 @@ class QuietServer(uvicorn.Server):
 
 def config_of(site: Site) -> uvicorn.Config:
     """Return how the site is served."""
+    return config_for(make_app(site))
+
+
+def config_for(app: ASGIApp) -> uvicorn.Config:
+    """Return how an application is served."""
     return uvicorn.Config(
-        make_app(site),
+        app,
         http=PatientProtocol,
         log_level="warning",
         access_log=False,
@@ -86,4 +92,9 @@ def config_of(site: Site) -> uvicorn.Config:
 
 def run(site: Site, listening: socket.socket) -> None:
     """Serve until a signal; what is being answered is finished."""
-    QuietServer(config_of(site)).run(sockets=[listening])
+    serve_app(make_app(site), listening)
+
+
+def serve_app(app: ASGIApp, listening: socket.socket) -> None:
+    """Serve an application until a signal; what is being answered is finished."""
+    QuietServer(config_for(app)).run(sockets=[listening])

@@ -8,7 +8,9 @@ a deeply nested file is a finding and not a crash.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?")
 _DIRECTION = re.compile(f"[{DIRECTION_MARKS}]")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_UNSAVED: ContextVar[Mapping[Path, str]] = ContextVar("unsaved", default={})  # noqa: B039 - never changed in place
 
 
 @dataclass
@@ -88,6 +91,20 @@ def shown(path: Path) -> str:
     return str(absolute.relative_to(here)) if absolute.is_relative_to(here) else str(path)
 
 
+@contextmanager
+def unsaved(texts: Mapping[Path, str]) -> Iterator[None]:
+    """Read these texts in place of their files inside the block: what an editor holds and has not saved.
+
+    Args:
+        texts: of absolute paths; files need not be there.
+    """
+    before = _UNSAVED.set({path.resolve(): text for path, text in texts.items()})
+    try:
+        yield
+    finally:
+        _UNSAVED.reset(before)
+
+
 def located(path: Path, *, refusal: type[Refused]) -> Document:
     """Read a YAML file with its lines.
 
@@ -121,7 +138,10 @@ def _syntax_hint(error: yaml.MarkedYAMLError) -> str:
 
 
 def _read(path: Path, refusal: type[Refused]) -> str:
-    """Read the file as UTF-8 text."""
+    """Read the file as UTF-8 text; an unsaved text stands for its file."""
+    texts = _UNSAVED.get()
+    if texts and (held := texts.get(path.resolve())) is not None:
+        return held
     try:
         content = path.read_bytes()
         return content.decode("utf-8-sig")

@@ -43,13 +43,6 @@ REFUSED = {
         "write method: tree",
         "product.tables[0].of[0]",
     ),
-    "units": (
-        "of: [count, {mean: age}]",
-        "of: [count, units]",
-        "units under a `minimum_frequency`",
-        "ask for it in a release without the rule",
-        "product.tables[0].of[1]",
-    ),
     "different values": (
         "of: [count, {mean: age}]",
         "of: [count, {distinct: age}]",

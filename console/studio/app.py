@@ -1,0 +1,326 @@
+"""The studio's routes, behind its door; beside them the review site of the workspace, to open a record and verify.
+
+Each answer is a function of what the page sends and of the ledger. The studio keeps no text: an editor that is closed
+unsaved is gone, and two tabs meet at the files.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from fastapi import Body, FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from console.site.asking import Site
+from console.site.guard import Guard
+from console.studio import beginning
+from console.studio.choices import NoChoice, chosen
+from console.studio.door import START, Door, Keys
+from console.studio.files import Changed, Folder, Text
+from console.studio.form import contract_file, form_of
+from console.studio.outlook import Outlook, look
+from console.studio.pages import language_of, page, piece
+from console.studio.processes import Said
+from console.studio.runs import Runs
+from contracts.errors import Finding, Refused, SudareError
+from tasks.records.page.style import PALETTE
+from tasks.storage.workspace.keys import WorkspaceRefused
+from tasks.storage.workspace.run_folder import sheltered
+from tasks.storage.workspace.settings import Workspace
+
+_STATIC: Final = Path(__file__).parent / "static"
+_SITE_SHEET: Final = Path(__file__).parents[1] / "site" / "static" / "site.css"
+
+
+class _Sent(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Draft(_Sent):
+    """A text as an editor holds it."""
+
+    name: str = Field(max_length=200)
+    text: str = Field(max_length=1_000_000)
+    digest: str = Field(default="", max_length=64)
+
+
+class Choice(_Sent):
+    """What was chosen on the form."""
+
+    name: str = Field(max_length=40)
+    at: str = Field(default="", max_length=2_000)
+    value: str = Field(default="", max_length=100_000)
+
+
+class Looked(_Sent):
+    """Both texts, and a choice to be made in them."""
+
+    spec: Draft
+    contract: Draft | None = None
+    rows: int | None = Field(default=None, ge=1, le=10**12)
+    choice: Choice | None = None
+
+
+class Order(_Sent):
+    """A run that is wanted."""
+
+    spec: str = Field(max_length=200)
+    supersede: bool = False
+    accept_misfits: bool = False
+
+
+class Studio:
+    """What the page works with.
+
+    Args:
+        folder: of contracts and specs.
+        workspace: None where there is none yet.
+        named: the workspace's folder, where the command named one.
+        port: that the studio listens on.
+        first: the spec that the page opens by itself; empty for none.
+    """
+
+    def __init__(
+        self, folder: Path, workspace: Workspace | None, *, named: Path | None, port: int, first: str = ""
+    ) -> None:
+        self.folder, self.keys, self.port, self.first = Folder(folder), Keys(port), port, first
+        self._named, self._workspace, self._lock = named, workspace, threading.Lock()
+        self._runs: Runs | None = None
+        self._site: tuple[Site, ASGIApp] | None = None
+
+    @property
+    def workspace(self) -> Workspace | None:
+        """The workspace, once there is one."""
+        if self._workspace is None:
+            try:
+                self._workspace = Workspace.open(self._named or self.folder.path / beginning.WORKSPACE)
+            except WorkspaceRefused:
+                return None
+        return self._workspace
+
+    @property
+    def runs(self) -> Runs | None:
+        """Its runs."""
+        with self._lock:
+            if self._runs is None and self.workspace is not None:
+                self._runs = Runs(self.workspace, self.folder.path)
+            return self._runs
+
+    def site(self) -> ASGIApp | None:
+        """Return the review site of the workspace; None while there is no ledger."""
+        with self._lock:
+            if self._site is None and self.workspace is not None:
+                from console.serve import make_site
+                from console.site import app
+
+                try:
+                    made = make_site(self.workspace, None, in_studio=True)
+                except SudareError:
+                    return None
+                self._site = made, app.make_app(made)
+            return None if self._site is None else self._site[1]
+
+    def close(self) -> None:
+        """End what works beside the page; runs go on."""
+        if self._site is not None:
+            self._site[0].verifications.close()
+            self._site[0].forecasts.close()
+            self._site[0].view.close()
+
+
+def make_app(studio: Studio) -> ASGIApp:
+    """Return the studio as an ASGI application, behind its door."""
+
+    @asynccontextmanager
+    async def living(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        studio.close()
+
+    app = FastAPI(title="Sudare studio", openapi_url=None, docs_url=None, redoc_url=None, lifespan=living)
+    _add_sheets(app)
+    _add_page(app, studio)
+    _add_runs(app, studio)
+    _add_beginning(app, studio)
+
+    async def both(scope: Scope, receive: Receive, send: Send) -> None:
+        ours = scope["type"] != "http" or str(scope["path"]).startswith(START)
+        site = None if ours else studio.site()
+        await (app if site is None else site)(scope, receive, send)
+
+    door = Door(both, keys=studio.keys, port=studio.port)
+    return Guard(door, knows=lambda _: True, names_auditors=None)  # the door looks at the host
+
+
+def _add_sheets(app: FastAPI) -> None:
+    @app.get(f"{START}/static/studio.css")
+    def sheet() -> Response:
+        parts = (PALETTE, _SITE_SHEET, _STATIC / "studio.css")
+        return Response(b"".join(each.read_bytes() for each in parts), media_type="text/css")
+
+    @app.get(f"{START}/static/studio.js")
+    def script() -> Response:
+        return Response((_STATIC / "studio.js").read_bytes(), media_type="text/javascript")
+
+
+def _add_page(app: FastAPI, studio: Studio) -> None:
+    @app.get(START)
+    def start(request: Request, spec: str = "") -> Response:
+        return _sheltered(studio, request, lambda: _start(studio, request, spec or studio.first))
+
+    @app.post(f"{START}/look")
+    def looked(request: Request, sent: Annotated[Looked, Body()]) -> Response:
+        return _sheltered(studio, request, lambda: _looked(studio, request, sent))
+
+    @app.post(f"{START}/save")
+    def save(request: Request, sent: Annotated[list[Draft], Body(max_length=2)]) -> Response:
+        def saved() -> Response:
+            texts = [Text(studio.folder.file(each.name), each.text, each.digest) for each in sent]
+            return JSONResponse({each.path.name: studio.folder.write(each) for each in texts})
+
+        return _sheltered(studio, request, saved)
+
+
+def _start(studio: Studio, request: Request, name: str) -> Response:
+    """The page: the files to choose from, and the one that is open."""
+    begun: dict[str, Any] = {
+        "specs": studio.folder.specs(),
+        "tables": studio.folder.tables(),
+        "folder": studio.folder.path,
+        "workspace": studio.workspace,
+        "site": studio.site() is not None,
+        "opened": None,
+    }
+    if not name:
+        return page(request, "studio", **begun)
+    spec = studio.folder.read(name)
+    named = contract_file(spec.text)
+    try:
+        contract = studio.folder.read(named) if named else None
+    except Refused:
+        contract = None  # it lies elsewhere: it is read by the plan, and edited where it lies
+    opened = {"spec": (name, spec), "contract": None if contract is None else (named, contract)}
+    outlook = look(studio.workspace, spec, contract, None)
+    pieces = _pieces(studio, request, spec.text, None if contract is None else contract.text, outlook)
+    return page(request, "studio", **{**begun, "opened": opened, "pieces": pieces, "lines": _marks(outlook)})
+
+
+def _looked(studio: Studio, request: Request, sent: Looked) -> Response:
+    """Make the choice, if there is one, and plan."""
+    spec, contract = sent.spec.text, None if sent.contract is None else sent.contract.text
+    refused = False
+    if sent.choice is not None:
+        try:
+            spec, declared = chosen(spec, contract or "", sent.choice.name, sent.choice.at, sent.choice.value)
+            contract = None if contract is None else declared
+        except NoChoice:
+            refused = True
+    texts = [Text(studio.folder.file(sent.spec.name), spec)]
+    if sent.contract is not None and contract is not None:
+        texts.append(Text(studio.folder.file(sent.contract.name), contract))
+    outlook = look(studio.workspace, texts[0], texts[1] if len(texts) > 1 else None, sent.rows)
+    told = {
+        "spec": spec,
+        "contract": contract,
+        "pieces": _pieces(studio, request, spec, contract, outlook),
+        "lines": _marks(outlook),
+        "ready": outlook.plan is not None,
+        "refused": refused,
+    }
+    return JSONResponse(told)
+
+
+def _pieces(studio: Studio, request: Request, spec: str, contract: str | None, outlook: Outlook) -> dict[str, str]:
+    """Draw what the plan foretells, the form, and what is wrong."""
+    code = language_of(request)
+    form = form_of(spec, contract)
+    within = {frozenset(each["columns"]): each for each in outlook.lines}
+    parts = {"outlook": outlook, "form": form, "within": within, "workspace": studio.workspace}
+    drawn = {name: piece(name, code, **parts) for name in ("form", "outlook", "account", "terms")}
+    for name in ("spec", "contract"):
+        found = [each for each in outlook.findings if each["file"] == name or (name == "spec" and not each["file"])]
+        drawn[f"{name}_findings"] = piece("findings", code, findings=found)
+    return drawn
+
+
+def _marks(outlook: Outlook) -> dict[str, list[int]]:
+    """Return the lines of each text that something is said about."""
+    return {
+        name: sorted({each["line"] for each in outlook.findings if each["file"] == name})
+        for name in ("spec", "contract")
+    }
+
+
+def _add_runs(app: FastAPI, studio: Studio) -> None:
+    @app.post(f"{START}/run")
+    def run(request: Request, sent: Annotated[Order, Body()]) -> Response:
+        def started() -> Response:
+            options = ("--supersede",) * sent.supersede + ("--accept-misfits",) * sent.accept_misfits
+            runs = studio.runs
+            if runs is None:
+                raise WorkspaceRefused(
+                    [Finding("the page", "workspace", "none yet", "a workspace", "make one above")]
+                )
+            runs.start(studio.folder.file(sent.spec), options)
+            return _state(studio, request)
+
+        return _sheltered(studio, request, started)
+
+    @app.get(f"{START}/run")
+    def state(request: Request) -> Response:
+        return _sheltered(studio, request, lambda: _state(studio, request))
+
+
+def _state(studio: Studio, request: Request) -> Response:
+    runs = studio.runs
+    state = None if runs is None else runs.state()
+    drawn = piece("run", language_of(request), state=state)
+    return JSONResponse({"running": state is not None and state.running, "piece": drawn})
+
+
+def _add_beginning(app: FastAPI, studio: Studio) -> None:
+    @app.post(f"{START}/workspace")
+    def workspace(request: Request) -> Response:
+        return _sheltered(studio, request, lambda: _said(request, beginning.make_workspace(studio.folder)))
+
+    @app.post(f"{START}/account")
+    def account(request: Request, sent: Annotated[beginning.AccountTerms, Body()]) -> Response:
+        def opened() -> Response:
+            return _said(request, beginning.open_account(studio.folder, studio.workspace, sent))
+
+        return _sheltered(studio, request, opened)
+
+    @app.post(f"{START}/new")
+    def new(request: Request, sent: Annotated[beginning.NewRelease, Body()]) -> Response:
+        return _sheltered(studio, request, lambda: _said(request, beginning.new_release(studio.folder, sent)))
+
+
+def _said(request: Request, said: Said) -> Response:
+    """Answer with what a command answered."""
+    if said.done:
+        return JSONResponse(said.answer)
+    drawn = piece("findings", language_of(request), findings=said.findings)
+    return JSONResponse({"findings": drawn}, status_code=HTTPStatus.BAD_REQUEST)
+
+
+def _sheltered(studio: Studio, request: Request, act: Callable[[], Response]) -> Response:
+    """Answer; what is refused is said in words, and what goes wrong is written down for the operator."""
+    root = studio.folder.path if studio.workspace is None else studio.workspace.private
+    try:
+        return sheltered(act, lambda: root / "error.private.log")
+    except Changed as changed:
+        drawn = piece("findings", language_of(request), findings=[vars(each) for each in changed.findings])
+        theirs = {"text": changed.text, "digest": changed.digest}
+        return JSONResponse({"findings": drawn, "theirs": theirs}, status_code=HTTPStatus.CONFLICT)
+    except SudareError as error:
+        found = error.findings if isinstance(error, Refused) else (Finding("sudare", "", str(error), ""),)
+        drawn = piece("findings", language_of(request), findings=[vars(each) for each in found])
+        if request.method == "GET" and request.url.path == START:
+            return page(request, "refused", HTTPStatus.BAD_REQUEST, findings=drawn)
+        return JSONResponse({"findings": drawn}, status_code=HTTPStatus.BAD_REQUEST)

@@ -1,0 +1,96 @@
+"""From an empty folder: a workspace, a draft of a contract, a spec that waits for its tables, an account.
+
+Each is a command of `sudare` in a process of its own, or a new file that is written from a form.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from console.studio.files import FileRefused, Folder, Text
+from console.studio.processes import Said, say
+from console.studio.yaml_text import flow
+from contracts.errors import Finding
+from tasks.storage.workspace.settings import Workspace
+
+WORKSPACE: Final = "work"
+_NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_SPEC: Final = """\
+release: {release}
+contract: {contract}
+source: {{path: {table}}}
+charge: {{account: {release}, epsilon: 1, delta: 0}}
+product:
+  kind: tables
+  mechanism: laplace
+  tables: []
+  refine: {{method: simplex}}
+publish: {{to: releases/, formats: [parquet, csv]}}
+"""
+
+
+class _Sent(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class NewRelease(_Sent):
+    """A release that begins: its name and the file that will hold its rows."""
+
+    release: str = Field(max_length=64)
+    table: str = Field(max_length=200)
+
+
+class AccountTerms(_Sent):
+    """An account as the form has it; each is an option of `sudare budget open`."""
+
+    account: str = Field(max_length=200)
+    population: str = Field(max_length=200)
+    block: str = Field(max_length=60)
+    unit: str = Field(max_length=200)
+    adjacency: str = Field(max_length=40)
+    calculus: str = Field(max_length=20)
+    epsilon: str = Field(max_length=40)
+    delta: str = Field(default="0", max_length=40)
+    source: str = Field(default="", max_length=400)
+
+
+def make_workspace(folder: Folder) -> Said:
+    """Make a workspace beside the specs: `sudare init work`."""
+    return say(["init", WORKSPACE], folder.path)
+
+
+def open_account(folder: Folder, workspace: Workspace | None, terms: AccountTerms) -> Said:
+    """Open an account, and bind the source to its people: `sudare budget open`."""
+    if workspace is None:
+        raise FileRefused([Finding("the page", "workspace", "none yet", "a workspace", "make one first")])
+    options = terms.model_dump(exclude={"account"})
+    words = [f"--{name}={value}" for name, value in options.items() if value]
+    return say(["budget", "open", *words, f"--workspace={workspace.root}", "--", terms.account], folder.path)
+
+
+def new_release(folder: Folder, wanted: NewRelease) -> Said:
+    """Draft a contract from the header of a table, and begin a spec; files that are there stay.
+
+    Raises:
+        FileRefused: the release has no name that a folder can have, or the table is none of this folder.
+    """
+    if not _NAME.fullmatch(wanted.release):
+        allowed = "lower-case letters and digits, with single hyphens between them"
+        raise FileRefused([Finding("the page", "release", repr(wanted.release), allowed)])
+    if wanted.table not in folder.tables():
+        allowed = f"a table in {folder.path}: .csv, .parquet, .duckdb, .sav or .dta"
+        raise FileRefused([Finding("the page", "table", repr(wanted.table), allowed, "put it there")])
+    spec, contract = f"{wanted.release}.yaml", f"{wanted.release}.contract.yaml"
+    if folder.file(spec).exists():
+        raise FileRefused([Finding(spec, "release", "a spec of that name", "a new name", "open it, or name another")])
+    said = Said(True, {})
+    if not folder.file(contract).exists():
+        said = say(["contract", "draft", f"--from={wanted.table}", f"--to={contract}"], folder.path)
+    if said.done:
+        names = {"release": wanted.release, "contract": contract, "table": flow(wanted.table)}
+        folder.write(Text(folder.file(spec), _SPEC.format(**names)))
+        return Said(True, {"spec": spec})
+    return said

@@ -1,0 +1,129 @@
+"""Who gets into the studio: one browser on this machine, by an address that is good for one time.
+
+Rules, in the order of the code:
+
+1. The Host header is 127.0.0.1 or localhost with the studio's own port: no name of anybody else's that was pointed
+   here gets an answer (DNS rebinding).
+2. `/enter?token=...` gives a session for the token, once.
+3. Everything else needs the session's cookie: HttpOnly, SameSite=Strict, for this port.
+4. What changes something comes from a page of the studio (Origin) as JSON, which no form of another page can send.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import threading
+from http import HTTPStatus
+from typing import Final
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from console.studio.pages import word_page
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+ENTRANCE: Final = "/enter"
+START: Final = "/studio"
+STATIC: Final = "/studio/static/"
+_LARGEST_BODY: Final = 4_000_000
+_JSON: Final = "application/json"
+
+
+class Keys:
+    """The token of the address, and the session that it is given for.
+
+    Args:
+        port: of the studio; it names the cookie, since browsers keep the cookies of all ports together.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self.cookie = f"sudare_studio_{port}"
+        self._session: str | None = None
+        self._lock = threading.Lock()
+
+    def enter(self, token: str) -> str | None:
+        """Return a new session for the token; None for a wrong one, and for one that was used."""
+        with self._lock:
+            if self._session is not None or not hmac.compare_digest(token.encode(), self.token.encode()):
+                return None
+            self._session = secrets.token_urlsafe(32)
+            return self._session
+
+    def used(self, token: str) -> bool:
+        """Say whether this is the token, and was used."""
+        return self._session is not None and hmac.compare_digest(token.encode(), self.token.encode())
+
+    def knows(self, session: str | None) -> bool:
+        """Say whether a cookie is that of the session."""
+        known = self._session
+        return known is not None and session is not None and hmac.compare_digest(session.encode(), known.encode())
+
+
+class Door:
+    """Lets one browser in, and nothing that another page made it send.
+
+    Args:
+        app: what answers behind the door.
+        keys: token and session.
+        port: the port that the studio listens on.
+    """
+
+    def __init__(self, app: ASGIApp, *, keys: Keys, port: int) -> None:
+        self._app, self._keys = app, keys
+        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or say why not."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start" and str(scope["path"]).startswith((START, ENTRANCE)):
+                headers = MutableHeaders(scope=message)
+                headers.setdefault("Content-Security-Policy", POLICY)
+                headers["Cache-Control"] = "no-store"
+            await send(message)
+
+        request = Request(scope, receive)
+        hosts = request.headers.getlist("host")
+        if len(hosts) != 1 or hosts[0] not in self._hosts:
+            answer: ASGIApp = word_page(request, "host", HTTPStatus.MISDIRECTED_REQUEST)
+        elif request.url.path == ENTRANCE:
+            answer = self._entering(request)
+        elif request.method == "GET" and request.url.path.startswith(STATIC):
+            await self._app(scope, receive, sending)  # sheet and script, the same for everybody
+            return
+        elif not self._keys.knows(request.cookies.get(self._keys.cookie)):
+            answer = word_page(request, "closed", HTTPStatus.FORBIDDEN)
+        elif request.method not in ("GET", "HEAD") and not self._from_a_page(request, hosts[0]):
+            answer = word_page(request, "origin", HTTPStatus.FORBIDDEN)
+        else:
+            await self._app(scope, receive, sending)
+            return
+        await answer(scope, receive, sending)
+
+    def _entering(self, request: Request) -> ASGIApp:
+        """Give a session for the token. A page that leads on, and no redirect: a strict cookie is sent from it."""
+        token = request.query_params.get("token", "")
+        session = self._keys.enter(token) if request.method == "GET" else None
+        if session is None:
+            return word_page(request, "used" if self._keys.used(token) else "wrong", HTTPStatus.FORBIDDEN)
+        answer = word_page(request, "entered", HTTPStatus.OK, leads_to=START)
+        answer.set_cookie(self._keys.cookie, session, httponly=True, samesite="strict", path="/")
+        return answer
+
+    def _from_a_page(self, request: Request, host: str) -> bool:
+        """Say whether a page of the studio sent this."""
+        length = request.headers.get("content-length", "")
+        small = length.isdigit() and int(length) <= _LARGEST_BODY
+        kind = request.headers.get("content-type", "").partition(";")[0].strip()
+        return request.headers.getlist("origin") == [f"http://{host}"] and kind == _JSON and small

@@ -1,0 +1,85 @@
+"""What the studio does beside planning: commands of `sudare`, each in a process of its own.
+
+The page shows each command, so that whoever reads it can type it. A process that is started here may open the source;
+the studio itself gets its answer, which says nothing of rows.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+SUDARE: Final = (sys.executable, "-P", "-m", "sudare")
+"""-P: the folder of the spec is not where packages are looked for."""
+_SECONDS: Final = 120
+_KEPT_BACK: Final = "told in the terminal alone: sudare run"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command answered.
+
+    Args:
+        done: whether it ended with 0.
+        answer: its JSON; `error` where it refused.
+    """
+
+    done: bool
+    answer: dict[str, Any]
+
+    @property
+    def findings(self) -> list[dict[str, str]]:
+        """What was refused, in the parts of a finding."""
+        return findings_in(self.answer)
+
+
+def say(words: Sequence[str], folder: Path) -> Said:
+    """Type a command and wait for its answer.
+
+    Args:
+        words: behind `sudare`, without --json.
+        folder: where it is typed.
+    """
+    try:
+        ended = subprocess.run(
+            [*SUDARE, *words, "--json"],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Said(False, {"error": {"kind": "Late", "message": f"no answer after {_SECONDS} s", "findings": []}})
+    return Said(ended.returncode == 0, answer_in(ended.stdout, ended.stderr))
+
+
+def answer_in(out: str, err: str) -> dict[str, Any]:
+    """Read what a command answered; of one that died without a word, the last line that it wrote."""
+    try:
+        answer = json.loads(out)
+    except ValueError:
+        answer = None
+    if isinstance(answer, dict):
+        return answer
+    last = err.strip().rpartition("\n")[2][:300] or "it ended without an answer"
+    return {"error": {"kind": "Ended", "message": last, "findings": []}}
+
+
+def findings_in(answer: dict[str, Any]) -> list[dict[str, str]]:
+    """Return what a command refused; of a gate that broke, not what was found in the rows."""
+    error = answer.get("error")
+    if not isinstance(error, dict):
+        return []
+    private = error.get("kind") == "GateBroken"
+    listed = [dict(each) for each in error.get("findings", ())]
+    if not listed:
+        message = _KEPT_BACK if private else str(error.get("message", ""))
+        listed = [{"where": "sudare", "field": str(error.get("kind", "")), "found": message, "allowed": ""}]
+    return [{**each, "found": _KEPT_BACK, "where": "the source"} if private else each for each in listed]

@@ -1,0 +1,228 @@
+"""A YAML text with one place changed: what a form chooses is written there, and all else stays as a person wrote it.
+
+The change is cut into the text at the marks of the parser. The result is read again and has to hold exactly the
+wanted tree. Where it does not (anchors, odd layouts), the whole text is written anew, without its comments.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import yaml
+
+Tree = str | list["Tree"] | dict[str, "Tree"] | None
+Step = str | int
+_PLAIN: Final = re.compile(r"[A-Za-z0-9<./_][A-Za-z0-9<>./_ -]*|-[0-9.]+(?:\.\.[0-9. a-z]+)?")
+_WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+_NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
+
+
+class NoPlace(LookupError):
+    """The text has no such place to change."""
+
+
+def tree_of(text: str) -> Tree:
+    """Return what a text holds, each scalar as it is written.
+
+    Raises:
+        yaml.YAMLError: it is no YAML.
+    """
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    return {} if root is None else _tree(root)
+
+
+def with_value(text: str, at: tuple[Step, ...], value: Tree) -> str:
+    """Return the text with a value at a place; mappings on the way are made.
+
+    Args:
+        text: YAML whose top is a mapping.
+        at: keys and places in lists; the place behind the last one appends.
+        value: of texts, lists and mappings.
+    Raises:
+        NoPlace: a step leads through a scalar, or past the end of a list.
+        yaml.YAMLError: the text is no YAML.
+    """
+    wanted = tree_of(text)
+    at, value = _through_missing(wanted, at, value)
+    _put(wanted, at, value)
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    return _checked(None if root is None else _cut_in(text, root, at, value), wanted)
+
+
+def without(text: str, at: tuple[Step, ...]) -> str:
+    """Return the text without what stands at a place; what is not there stays away.
+
+    Raises:
+        yaml.YAMLError: the text is no YAML.
+    """
+    wanted = tree_of(text)
+    holder = _at(wanted, at[:-1])
+    if not _has(holder, at[-1]):
+        return text
+    del holder[at[-1]]
+    if not holder and len(at) > 1:
+        return with_value(text, at[:-1], holder)
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    return _checked(_cut_out(text, root, at), wanted)
+
+
+def flow(value: Tree) -> str:
+    """Write a tree on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_scalar(key)}: {flow(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(flow(inner) for inner in value) + "]"
+    return "null" if value is None else _scalar(value)
+
+
+def _scalar(text: str) -> str:
+    plain = _PLAIN.fullmatch(text) is not None and not text.endswith(" ") and text.casefold() not in _WORDS
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+def _tree(node: Any) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        return {str(key.value): _tree(value) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [_tree(item) for item in node.value]
+    return None if node.style is None and node.value in _NULLS else str(node.value)
+
+
+def _has(holder: Any, step: Step) -> bool:
+    if isinstance(holder, dict):
+        return step in holder
+    return isinstance(holder, list) and isinstance(step, int) and 0 <= step < len(holder)
+
+
+def _at(tree: Any, at: tuple[Step, ...]) -> Any:
+    for step in at:
+        if not _has(tree, step):
+            return None
+        tree = tree[step]
+    return tree
+
+
+def _through_missing(tree: Any, at: tuple[Step, ...], value: Tree) -> tuple[tuple[Step, ...], Tree]:
+    """Shorten a path to its first missing step, with the mappings that are missing around the value."""
+    for length in range(len(at) - 1):
+        holder = _at(tree, at[: length + 1])
+        if holder is None:
+            for step in reversed(at[length + 1 :]):
+                value = [value] if isinstance(step, int) else {step: value}
+            return at[: length + 1], value
+    return at, value
+
+
+def _put(tree: Any, at: tuple[Step, ...], value: Tree) -> None:
+    holder, step = _at(tree, at[:-1]), at[-1]
+    if isinstance(holder, list) and step == len(holder):
+        holder.append(value)
+    elif isinstance(holder, dict) or _has(holder, step):
+        holder[step] = value
+    else:
+        raise NoPlace(".".join(map(str, at)))
+
+
+def _cut_in(text: str, node: Any, at: tuple[Step, ...], value: Tree) -> str | None:
+    """Write a value over the one at a place, or behind the last of its neighbours."""
+    holder = _node(node, at[:-1])
+    pair = _child(holder, at[-1])
+    if pair is None:
+        return _append(text, holder, at[-1], flow(value))
+    key, old = pair
+    if key is None:
+        return text[: old.start_mark.index] + flow(value) + text[_end(text, old) :]
+    colon = text.index(":", key.end_mark.index) + 1
+    return f"{text[:colon]} {flow(value)}{text[max(colon, _end(text, old)) :]}"
+
+
+def _append(text: str, holder: Any, step: Step, written: str) -> str:
+    entry = written if isinstance(holder, yaml.SequenceNode) else f"{_scalar(str(step))}: {written}"
+    children = _children(holder)
+    if holder.flow_style:
+        end = _end(text, children[-1]) if children else holder.start_mark.index + 1
+        return text[:end] + (", " if children else "") + entry + text[end:]
+    end = text.find("\n", _end(text, children[-1]))
+    end = len(text) if end < 0 else end
+    dash = "- " if isinstance(holder, yaml.SequenceNode) else ""
+    return f"{text[:end]}\n{' ' * holder.start_mark.column}{dash}{entry}{text[end:]}"
+
+
+def _cut_out(text: str, root: Any, at: tuple[Step, ...]) -> str | None:
+    """Take an entry out: in one line with its comma, in many with its lines."""
+    holder = _node(root, at[:-1])
+    pair = _child(holder, at[-1])
+    if pair is None:
+        return None
+    own = pair[0] if pair[0] is not None else pair[1]
+    start, end = own.start_mark.index, _end(text, pair[1])
+    starts = [each.start_mark.index for each in _starts(holder)]
+    ends = [_end(text, each) for each in _children(holder)]
+    place = starts.index(start)
+    if holder.flow_style:
+        first, last = (ends[place - 1], end) if place else (start, starts[1])
+        return text[:first] + text[last:]
+    begin = text.rfind("\n", 0, start) + 1
+    lead = text[begin:start]
+    if lead.strip() not in ("", "-") or (lead.strip() == "-" and isinstance(holder, yaml.MappingNode)):
+        return None
+    stop = text.find("\n", end)
+    return text[:begin] + ("" if stop < 0 else text[stop + 1 :])
+
+
+def _node(node: Any, at: tuple[Step, ...]) -> Any:
+    for step in at:
+        pair = _child(node, step)
+        if pair is None:
+            raise NoPlace(".".join(map(str, at)))
+        node = pair[1]
+    return node
+
+
+def _child(node: Any, step: Step) -> tuple[Any, Any] | None:
+    """Return the key node (None in a list) and the value node of a step."""
+    if isinstance(node, yaml.MappingNode):
+        return next(((key, value) for key, value in node.value if key.value == step), None)
+    inside = isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value)
+    return (None, node.value[step]) if inside else None
+
+
+def _children(node: Any) -> list[Any]:
+    return [value for _, value in node.value] if isinstance(node, yaml.MappingNode) else list(node.value)
+
+
+def _starts(node: Any) -> list[Any]:
+    return [key for key, _ in node.value] if isinstance(node, yaml.MappingNode) else list(node.value)
+
+
+def _end(text: str, node: Any) -> int:
+    """Return where a value ends; the parser's mark of a block lies behind the comments that follow it."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        return _end(text, _children(node)[-1])
+    return (
+        len(text[: node.end_mark.index].rstrip())
+        if node.end_mark.index > node.start_mark.index
+        else int(node.end_mark.index)
+    )
+
+
+def _checked(text: str | None, wanted: Tree) -> str:
+    """Return the text if it holds the wanted tree; else write that tree as a whole."""
+    try:
+        if text is not None and tree_of(text) == wanted:
+            return text
+    except yaml.YAMLError:
+        pass
+    lines = [_block(key, value) for key, value in wanted.items()] if isinstance(wanted, dict) else [flow(wanted)]
+    return "\n".join(lines) + "\n"
+
+
+def _block(key: str, value: Tree) -> str:
+    """Write an entry of the top: its own entries on a line each."""
+    if isinstance(value, dict) and value:
+        return "\n".join(
+            [f"{_scalar(key)}:", *(f"  {_scalar(each)}: {flow(inner)}" for each, inner in value.items())]
+        )
+    return f"{_scalar(key)}: {flow(value)}"
