@@ -49,6 +49,10 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
         *("cell_moments", "cell_moments_middle"),
     ),
     "weighted_sums": ("weighted_sums", "weighted_sums_replace_one", "weighted_counts"),
+    "distinct_counts": (
+        *("distinct_values", "distinct_values_truncation"),
+        *("distinct_units", "distinct_units_replace_one"),
+    ),
     "private_clips": ("clip_histogram", "private_clip"),
     "keys": ("keys", "keys_one"),
     "quantiles": ("quantile_median", "quantile_replace_one", "quantile_tree"),

@@ -7,7 +7,7 @@ has a code, all other texts have one together, missing values have the last.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -68,11 +68,14 @@ class SnapshotKeys(SnapshotReader):
         units = np.array([number for _, number in found], dtype=np.int64)
         return tuple((text,) for text, _ in found), units
 
-    def recoded(self, keys: Mapping[str, Sequence[str]]) -> tuple[PrivateTable, Contract]:
+    def recoded(
+        self, keys: Mapping[str, Sequence[str]], told_apart: Collection[str] = ()
+    ) -> tuple[PrivateTable, Contract]:
         """Return the snapshot coded by selected keys, and the contract with their cells.
 
         Args:
             keys: the selected keys of each column of texts; no longer private.
+            told_apart: columns whose different texts are counted: theirs stay beside the codes.
         Privacy: the file is as private as the snapshot, stands beside it, and goes with it.
         """
         import duckdb  # as above
@@ -84,10 +87,12 @@ class SnapshotKeys(SnapshotReader):
         path.unlink(missing_ok=True)
         contract = self._contract.with_keys(keys)
         codes = ", ".join(_code(contract, name, selected) for name, selected in keys.items())
+        dropped = ", ".join(identifier(KeyColumn(name).name) for name in keys if name not in told_apart)
+        without = f"EXCLUDE ({dropped}) " if dropped else ""
         with duckdb.connect(str(path), config=settings(self._table.path, self._threads)) as connection:
             path.chmod(0o600)
             connection.execute(f"ATTACH {literal(str(self._table.path))} AS snapshot (READ_ONLY)")
-            connection.execute(f"CREATE TABLE codes AS SELECT * REPLACE ({codes}) FROM snapshot.codes")
+            connection.execute(f"CREATE TABLE codes AS SELECT * {without}REPLACE ({codes}) FROM snapshot.codes")
         return replace(self._table, path=path), contract
 
 

@@ -47,7 +47,9 @@ def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
     with step("measure") as bar:
         selected = _selected(making)
         drawn += selected
-        recoded = SnapshotKeys(making.table, making.contract).recoded(selected_texts(selected)) if selected else None
+        apart = {name for each in statistics_product(making.spec.product).tables for name in each.told_apart}
+        keys = SnapshotKeys(making.table, making.contract)
+        recoded = keys.recoded(selected_texts(selected), apart) if selected else None
         table, contract = recoded or (making.table, making.contract)
         counts, sums = SnapshotCounts(table, contract), SnapshotSums(table, contract)
         for clip in charged.clips:

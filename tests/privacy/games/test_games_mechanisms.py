@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.games import (
     cell_sums,
+    distinct_counts,
     federated,
     generators,
     keys,
@@ -45,6 +46,7 @@ FAST: dict[str, tuple[Callable[[], Game], float]] = {
     # Of a quarter of the plays, one in twelve would not find its twin out.
     "cell_sums_alone_gaussian": (cell_sums.alone_turned, 1.0),
     **{name: (made, 0.25) for name, made in weighted_sums.GAMES.items()},
+    **{name: (made, 0.25) for name, made in distinct_counts.GAMES.items()},
     "clip_histogram": (private_clips.replaced, 0.25),
     "private_clip": (private_clips.clipped, 0.05),
     **{name: (made, 0.25) for name, made in keys.GAMES.items()},

@@ -1,0 +1,171 @@
+"""How far one privacy unit moves distinct counts, from the file to the snapshot, and what is one value there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+from contracts.contract.contract import Adjacency, Contract
+from contracts.domains.distinct_counts import DistinctCount, distinct_count, encoded_beside
+from contracts.domains.text import KeyColumn
+from contracts.release.spec import Source
+from privacy.grant.queries.cell_sums import CellSumQuery
+from privacy.grant.queries.query import Relation
+from privacy.marginals.cell_sums import PrivateCellSums
+from privacy.marginals.sensitivity import LaplaceNoise
+from privacy.private_table import PrivateTable
+from privacy.snapshots.snapshot_sums import SnapshotSums
+from privacy.statistics.plan import StatisticsPlan
+from tasks.ingest import ingest
+from tests.tasks.intake import HEADER, KEY, write_csv
+from tests.tasks.test_ingest_sensitivity import Rows, contract_for, random_row
+from tests.worlds.distinct_counts import laplace
+
+CLIQUES: tuple[tuple[str, ...], ...] = ((), ("sex",), ("sex", "since"))
+COLUMNS = (None, "age", "wage", "since", "sex")
+
+
+def counted_of(contract: Contract) -> list[DistinctCount]:
+    """Units, numbers, days and categories."""
+    return [
+        DistinctCount(None, None, True)
+        if name is None
+        else distinct_count(name, contract.column(name).domain, declared_cells=True)
+        for name in COLUMNS
+    ]
+
+
+def opened(source: Source, contract: Contract, folder: Path) -> list[tuple[PrivateCellSums, NDArray[np.int64]]]:
+    """Take a source in, and open all distinct counts by all cliques."""
+    beside = [encoded_beside(name, contract.column(name).domain) for name in COLUMNS if name is not None]
+    lattices = (*(each for each in beside if each is not None), KeyColumn(str(contract.unit.column)))
+    table = ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB", lattices=lattices)
+    sums, counted = SnapshotSums(table, contract), counted_of(contract)
+    return [(handle, handle._read()) for clique in CLIQUES for handle in sums.sums(clique, counted)]
+
+
+def of_units(
+    units: dict[str, Rows], contract: Contract, folder: Path
+) -> list[tuple[PrivateCellSums, NDArray[np.int64]]]:
+    """The same, of the rows of units, as a CSV file."""
+    folder.mkdir()
+    lines = [f"{unit},{row}" for unit, rows in units.items() for row in rows]
+    return opened(write_csv(folder, *lines, header=f"person,{HEADER}"), contract, folder)
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("rows_per_unit", [2, 3])
+def test_a_unit_moves_distinct_counts_by_the_moves_of_the_event_at_most(
+    tmp_path: Path, adjacency: Adjacency, rows_per_unit: int
+) -> None:
+    """Random tables and neighbours, some units with more rows than are kept; the bound is reached."""
+    random = Random(f"distinct {adjacency} {rows_per_unit}")
+    contract, _ = contract_for(tmp_path, rows_per_unit, adjacency)
+    relation, reached = Relation(adjacency, rows_per_unit), set()
+    for turn in range(4):
+        most = rows_per_unit + 2
+        units = {f"p{unit}": [random_row(random) for _ in range(random.randint(1, most))] for unit in range(3)}
+        ages = iter(range(20, 90))
+        units["p9"] = [f"{next(ages)},{sex},1{turn},2020-06-01" for sex in "FM" for _ in range(rows_per_unit)][::2]
+        other = {unit: rows for unit, rows in units.items() if unit != "p9"}
+        if adjacency == "replace_one":
+            other["p9"] = [random_row(random) for _ in range(most)]
+        before, after = (
+            of_units(each, contract, tmp_path / f"{turn}{name}") for each, name in ((units, "a"), (other, "b"))
+        )
+        for (handle, exact), (_, neighbour) in zip(before, after, strict=True):
+            change = np.abs(exact - neighbour)
+            event = CellSumQuery(handle, LaplaceNoise(Fraction(1))).event(relation)
+            assert change.sum() <= sum(event.moves)
+            assert (change**2).sum() <= sum(move * move for move in event.moves)
+            assert change.max() <= max(event.moves)
+            if change.sum() == sum(event.moves):
+                reached.add(handle.addends.column)
+    assert reached >= ({"age"} if adjacency == "replace_one" else {None, "age"})
+
+
+def test_rows_are_chosen_before_values_are_counted(tmp_path: Path) -> None:
+    """Five rows of which three are kept have three values at most, and the unit is in three cells at most.
+
+    Which are kept, the key says: other values of the same rows are those of the same places.
+    """
+    contract, _ = contract_for(tmp_path, 3, "add_remove")
+    first = of_units({"p1": [f"{20 + n},F,,2020-06-01" for n in range(5)]}, contract, tmp_path / "a")
+    second = of_units({"p1": [f"{70 - n},F,,2020-06-01" for n in range(5)]}, contract, tmp_path / "b")
+    for found in (first, second):
+        by_column = {handle.addends.column: exact for handle, exact in found if not handle.clique}
+        assert by_column["age"].tolist() == [3]
+        assert by_column[None].tolist() == [1]
+
+
+@pytest.mark.parametrize("spelling", ["1234", "1234.0", " 1234 ", "1_234"])
+def test_a_number_is_one_value_however_it_is_spelled(tmp_path: Path, spelling: str) -> None:
+    """Wages of 0 to 1,000 in a CSV file of texts: 41, 41.0 and 41.00 are one; a missing wage is none."""
+    contract, _ = contract_for(tmp_path, 3, "add_remove")
+    wages = ["41", "41.0", " 41 ", "41.00", "", "nan", "110", "1e6"]
+    units = {f"p{place}": [f"30,F,{wage},2020-06-01"] for place, wage in enumerate([*wages, spelling])}
+    found = {handle.addends.column: exact for handle, exact in of_units(units, contract, tmp_path / "a")[:5]}
+    assert found["wage"].tolist() == [3]  # 41, 110, and all that lies above the bounds; what is no number is missing
+    assert found[None].tolist() == [9]
+
+
+def notes_of(tmp_path: Path, notes: pl.Series, name: str) -> tuple[PrivateTable, Contract]:
+    """Take in stays with these notes, each of another patient."""
+    scenario = replace(laplace(), rows=len(notes))
+    folder = tmp_path / name
+    spec, contract, _, ledger = scenario.prepared_of(folder, StatisticsPlan)
+    ledger.close()
+    frame = scenario.frame().with_columns(notes.alias("note"), pl.lit("p").alias("patient"))
+    contract = contract.model_copy(update={"unit": contract.unit.model_copy(update={"max_rows_per_unit": 100})})
+    frame.select(contract.source_columns).write_parquet(folder / "stays.parquet")
+    lattices = spec.product.lattices(contract)
+    table = ingest(spec.source, contract, folder=folder / "run", key=KEY, memory_limit="256MB", lattices=lattices)
+    return table, contract
+
+
+@pytest.mark.parametrize(
+    ("stored", "values"),
+    [
+        (pl.Series([1234, 1234, 77, None], dtype=pl.Int64), 2),
+        (pl.Series([1234.0, 1234.0, 77.0, None], dtype=pl.Float64), 2),
+        (pl.Series(["1234", " 1234", "77", ""]), 2),
+        (pl.Series(["1234", "01234", "none", "(null)", "(others)", "x" * 41, "bell\x07"]), 2),
+    ],
+)
+def test_an_identifier_is_one_value_whatever_its_type(tmp_path: Path, stored: pl.Series, values: int) -> None:
+    """Whole numbers, doubles, texts with spaces; leading noughts differ; missing ones and no keys are no values."""
+    table, contract = notes_of(tmp_path, stored, "a")
+    (handle,) = SnapshotSums(table, contract).sums((), [DistinctCount("note", None, True)])
+    assert handle._read().tolist() == [values]
+    if stored.dtype != pl.String:  # the same texts as those of the writer that has whole numbers
+        other, _ = notes_of(tmp_path, stored.cast(pl.Int64).cast(pl.String), "b")
+        codes = [_notes(each) for each in (table, other)]
+        assert codes[0] == codes[1]
+
+
+def _notes(table: PrivateTable) -> list[str]:
+    import duckdb
+
+    with duckdb.connect(str(table.path), read_only=True) as connection:
+        name = KeyColumn("note").name
+        return [row[0] for row in connection.execute(f'SELECT "{name}" FROM codes').fetchall()]
+
+
+def test_a_count_of_fewer_values_than_are_declared_is_not_read(tmp_path: Path) -> None:
+    """Its price would be that of one value; the reader holds it against its own contract."""
+    table, contract = notes_of(tmp_path, pl.Series(["a", "b"]), "a")
+    for wrong in (
+        DistinctCount("floor", 1, True),
+        DistinctCount("note", 1, True),
+        DistinctCount("floor", None, True),
+    ):
+        (handle,) = SnapshotSums(table, contract).sums(("ward",), [wrong])
+        with pytest.raises(ValueError, match="the values that the contract declares"):
+            handle._read()
