@@ -199,7 +199,9 @@ class StatisticsProduct(ProductSpec):
 
     Each column that is added up is drawn once for each table, and all that is said of it comes of that draw. It is a
     sum alone where nothing else is asked for and that has less noise. All quantiles of a column come of one draw
-    more. Without such a column the counts are drawn alone. Tables share the charge by weight, draws of a table alike.
+    more. Without such a column the counts are drawn alone. `split` says how the draws share the charge: tables by
+    their weights and the draws of a table alike, or so that the sum of the squared stated errors of all cells, each
+    times its table's weight, is least.
     """
 
     reads_rows: ClassVar[bool] = True
@@ -210,6 +212,13 @@ class StatisticsProduct(ProductSpec):
         default="laplace", description="the noise; gaussian needs a delta above 0 and pays for many draws"
     )
     tables: Annotated[tuple[StatisticsTable, ...], BeforeValidator(as_tuple)]
+    split: Literal["by_weight", "optimal"] = "by_weight"
+
+    @model_serializer(mode="wrap")
+    def _without_usual_split(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write `split` only where it is optimal: what was written before it was there reads the same."""
+        written: dict[str, Any] = handler(self)
+        return written if self.split == "optimal" else {key: each for key, each in written.items() if key != "split"}
 
     @field_validator("tables")
     @classmethod
