@@ -15,6 +15,8 @@ from privacy.ledger.accounts.admission import loss_name
 from privacy.ledger.terms import AccountState, Charge
 
 HEADINGS = ("account", "people", "block", "cap ε", "δ", "can still give: Laplace", "Gaussian", "runs out", "status")
+SELECTIONS = "selections of keys"
+"""What a scheduled run is refused for where its loss would fit."""
 EXACT = ("lost", "left", "together ε")
 NUMBERS = ("cap ε", "δ", "can still give: Laplace", "Gaussian", *EXACT)
 
@@ -128,7 +130,10 @@ def calendar_object(calendar: Mapping[str, Any], state: AccountState) -> dict[st
                 }
             )
     refusal = calendar["refusals"].get(name)
-    runs_out = None if refusal is None else {"at": refusal.at.isoformat(), "release": refusal.name}
+    runs_out = None
+    if refusal is not None:
+        of = SELECTIONS if refusal.for_selections else "loss"
+        runs_out = {"at": refusal.at.isoformat(), "release": refusal.name, "of": of}
     return {"schedule": scheduled, "runs_out": runs_out}
 
 
@@ -231,6 +236,8 @@ def _calendar_facts(account: Mapping[str, Any]) -> list[tuple[str, str]]:
         if refused is None
         else f"{refused['at'][:16]}, when {refused['release']} is refused"
     )
+    if refused is not None and refused["of"] == SELECTIONS:
+        told += "\nnot for its loss: the δ that is set aside for selections of keys is used up by then"
     return [("runs out", told)]
 
 

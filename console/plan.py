@@ -22,7 +22,7 @@ from flows.request import Request, read_request
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.ledger.accounts.admission import Admission, fitting_epsilon
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
-from privacy.ledger.forecast import runs_left, times
+from privacy.ledger.forecast import remaining_of, runs_left, times
 from tasks.products.charge_request import request_for
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace
@@ -161,7 +161,7 @@ def _account_left(request: Request, workspace: Workspace | None, *, rows_come_la
         "fits": priced.fits,
         "fits_but_for_selections": not priced.over and not priced.fits,
         "for_selections": atto_to_text(min(left)) if (left := _for_selections(priced)) else None,
-        "runs_left": min([runs_left(priced.parts, remaining), *_selections_left(priced)]),
+        "runs_left": runs_left(priced.parts, remaining_of(priced.accounts), failure=priced.failure),
         "largest_epsilon": None if smallest is None else f"{float(smallest):.12g}",
         "also_charged": [
             {"name": each, "cost": pico_to_text(costs[each]), "remaining": pico_to_text(remaining[each])}
@@ -174,11 +174,6 @@ def _account_left(request: Request, workspace: Workspace | None, *, rows_come_la
 def _for_selections(priced: Admission) -> list[int]:
     """Return what each account has left for selections of keys, where the release has one [10⁻¹⁸]."""
     return [max(0, state.selections_left) for state in priced.accounts] if priced.failure else []
-
-
-def _selections_left(priced: Admission) -> list[int]:
-    """Return how many more such releases fit by that."""
-    return [left // priced.failure for left in _for_selections(priced)]
 
 
 def _check_source(request: Request) -> None:

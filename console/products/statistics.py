@@ -10,8 +10,12 @@ from rich.console import Console
 from console.products.fitted import BASE_MEGABYTES, BASE_SECONDS
 from console.products.product_view import ExpectedWidth
 from console.products.statistics_charges import (
+    BYTES_PER_NUMBER,
+    OPTIMAL,
     choice_object,
     clip_words,
+    key_memory,
+    megabytes_of_keys,
     quantile_methods,
     rule_object,
     rule_words,
@@ -20,6 +24,7 @@ from console.products.statistics_charges import (
     weight_words,
     weights_object,
 )
+from console.products.statistics_draws import print_shares
 from console.render import table
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments
@@ -31,7 +36,6 @@ from privacy.statistics.expected_errors import ExpectedError, expected_errors
 from privacy.statistics.found_clips import narrower_plans
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
 
-_BYTES_PER_NUMBER: Final = 120
 _SECONDS_PER_NUMBER: Final = 2e-6
 _NUMBERS: Final = ("cells", "share", "95 % within")
 
@@ -44,6 +48,7 @@ class StatisticsProductView:
         tables = statistics_product(spec.product).tables
         return {
             "mechanism": plan.mechanism,
+            "split": statistics_product(spec.product).split,
             "draws": [_draw_object(draw) for draw in (*plan.clips, *plan.draws)],
             "selections": [selection_object(each) for each in plan.selections],
             "choices": [choice_object(each) for each in plan.choices],
@@ -60,7 +65,8 @@ class StatisticsProductView:
                 }
                 for each in tables
             ],
-            "megabytes": BASE_MEGABYTES + round(plan.numbers * _BYTES_PER_NUMBER / 1e6),
+            **megabytes_of_keys(plan),
+            "megabytes": BASE_MEGABYTES + round(plan.numbers * BYTES_PER_NUMBER / 1e6),
             "seconds": round(BASE_SECONDS + plan.numbers * _SECONDS_PER_NUMBER, 1),
         }
 
@@ -74,7 +80,9 @@ class StatisticsProductView:
         facts = [("draws", f"{len(draws)} for {len(tables)} table{'s' if len(tables) > 1 else ''}")]
         clips = [draw for draw in draws if draw["of"] and draw["of"].get("magnitudes")]
         facts += [(f"clip of {each['of']['column']}", clip_words(each)) for each in clips]
-        return [*facts, *(("keys", selection_words(each)) for each in payload["selections"])]
+        facts += [("keys", selection_words(each)) for each in payload["selections"]]
+        shares = [("split", OPTIMAL)] if payload["split"] == "optimal" else []
+        return [*facts, *shares, *key_memory(payload)]
 
     def expected_widths(self, payload: dict[str, Any]) -> list[ExpectedWidth]:
         """Return the half width of each statistic over the whole of its bounds; of a quantile, in ranks."""
@@ -97,6 +105,7 @@ class StatisticsProductView:
                 named_so = f"{error['statistic']}, {error['if']}" if "if" in error else error["statistic"]
                 rows.append((first[0], named_so, _of_rows(error), first[1], first[2], _within(error)))
         console.print(table(("table", "statistic", "in a cell of", *_NUMBERS), rows, numbers=_NUMBERS))
+        print_shares(console, payload)
         for each in payload["statistics"]:
             if "survey_weight" in each:
                 console.print(weight_words(each))
@@ -156,6 +165,7 @@ def _draw_object(draw: StatisticsDraw) -> dict[str, Any]:
         "noise_below_rows": ceil(cells * deviation),
         "event": draw.event.to_json(),
         "sparse": None,
+        **({} if draw.clip is None else {"clip_found_by": draw.clip}),
     }
 
 

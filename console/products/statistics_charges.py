@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import prod
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil, prod
+from typing import Any, Final
 
 from contracts.domains.value_trees import ValueTree
 from contracts.reading.scalars import plain_text
@@ -20,6 +20,11 @@ from privacy.statistics.expected_errors import clip_costs
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
 from privacy.statistics.quantile_method import MOST_CHOICES, may_choose
 from privacy.statistics.selections import PlannedSelection
+
+OPTIMAL: Final = "optimal: the sum of all squared errors, each counted in rows, is least"
+MANY_KEYS: Final = 10_000
+BYTES_PER_NUMBER: Final = 120
+"""In memory, of a number that is drawn, with what is published of it."""
 
 
 def clip_words(draw: dict[str, Any]) -> str:
@@ -49,8 +54,35 @@ def selection_words(selection: dict[str, Any]) -> str:
     """Say from how many units on a key is published."""
     return (
         f"of {selection['column']}: one of {selection['units_for_half']:,} units is published in half of releases, "
-        f"one of {selection['units_for_99_percent']:,} in 99 %; for δ = {selection['may_fail_with']}"
+        f"one of {selection['units_for_99_percent']:,} in 99 %; for {selection['share']:.1%} of ε, and "
+        f"δ = {selection['may_fail_with']}"
     )
+
+
+def megabytes_of_keys(plan: StatisticsPlan) -> dict[str, Any]:
+    """Return what memory the numbers of `MANY_KEYS` selected keys take beyond those that are planned.
+
+    How many keys there will be depends on the rows, and is public only once they are selected.
+    """
+    if not plan.selections:
+        return {}
+    tables = {each.table: each.column for each in plan.selections}
+    numbers = sum(prod(shape) for shape in _shapes_of_a_key(plan, tables))
+    return {"megabytes_of_many_keys": ceil(numbers * MANY_KEYS * BYTES_PER_NUMBER / 1e6)}
+
+
+def _shapes_of_a_key(plan: StatisticsPlan, tables: Mapping[str, str]) -> Iterator[tuple[int, ...]]:
+    """Yield the shape of what is drawn of one key, for each draw of these tables."""
+    for draw in plan.draws:
+        if draw.table in tables:
+            place = draw.clique.index(tables[draw.table])
+            yield (*draw.shape[:place], *draw.shape[place + 1 :])
+
+
+def key_memory(payload: dict[str, Any]) -> list[tuple[str, str]]:
+    """Say what memory selected keys take."""
+    more = payload.get("megabytes_of_many_keys")
+    return [] if more is None else [("of the keys", f"about {more:,} MB of memory more for {MANY_KEYS:,} keys")]
 
 
 def weights_object(draws: Sequence[StatisticsDraw]) -> dict[str, Any]:

@@ -229,7 +229,8 @@ class StatisticsProduct(ProductSpec):
     Each column that is added up is drawn once for each table, and all that is said of it comes of that draw. It is a
     sum alone where nothing else is asked for and that has less noise. All quantiles of a column come of one draw
     more, and so does each number of units or of different values. Without a column that is added up the counts are
-    drawn alone. Tables share the charge by weight, draws of a table alike.
+    drawn alone. `split` says how the draws share the charge: tables by their weights and the draws of a table alike,
+    or so that the sum of the squared stated errors of all cells, each times its table's weight, is least.
     """
 
     reads_rows: ClassVar[bool] = True
@@ -240,17 +241,18 @@ class StatisticsProduct(ProductSpec):
         default="laplace", description="the noise; gaussian needs a delta above 0 and pays for many draws"
     )
     tables: Annotated[tuple[StatisticsTable, ...], BeforeValidator(as_tuple)]
+    split: Literal["by_weight", "optimal"] = "by_weight"
     minimum_frequency: MinimumFrequency | None = Field(
         default=None, description="cells whose noisy count is too small are suppressed, with all their statistics"
     )
 
     @model_serializer(mode="wrap")
-    def _without_a_rule(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write the minimum-frequency rule only where there is one."""
+    def _without_what_is_usual(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write `split` and the rule only where they are unusual: what was written before they came reads alike."""
         written: dict[str, Any] = handler(self)
-        if self.minimum_frequency is None:
-            written.pop("minimum_frequency", None)
-        return written
+        usual = {"split"} if self.split == "by_weight" else set()
+        usual |= {"minimum_frequency"} if self.minimum_frequency is None else set()
+        return {key: each for key, each in written.items() if key not in usual}
 
     @field_validator("tables")
     @classmethod

@@ -11,7 +11,7 @@ from cronsim import CronSim
 
 from contracts.errors import SudareError
 from flows.request import read_request
-from privacy.ledger.forecast import Refusal, ScheduledRun, first_refusals, runs_left
+from privacy.ledger.forecast import Refusal, Remaining, ScheduledRun, first_refusals, remaining_of, runs_left
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState, ChargePart
 from tasks.products.charge_request import request_for
@@ -31,6 +31,7 @@ class Forecast:
         release: name of the product; None where the spec cannot be followed.
         following: when it runs next.
         parts: what each run takes from each account.
+        failure: what the selections of keys of each run may fail with [10⁻¹⁸].
         runs_left: how many more runs fit if nothing else is charged.
         trouble: why it would not run at all, in a line; None where nothing is in its way.
     """
@@ -40,36 +41,39 @@ class Forecast:
     release: str | None
     following: datetime
     parts: tuple[ChargePart, ...]
+    failure: int
     runs_left: int
     trouble: str | None
 
 
 def forecasts(ledger: Ledger, workspace: Workspace, *, now: datetime) -> list[Forecast]:
     """Return a forecast for each entry of the workspace's schedule. Reads no data."""
-    remaining = {state.terms.name: state.remaining for state in ledger.accounts()}
+    remaining = remaining_of(ledger.accounts())
     return [_forecast(ledger, entry, workspace, remaining, now) for entry in workspace.schedule]
 
 
 def _forecast(
-    ledger: Ledger, entry: Scheduled, workspace: Workspace, remaining: dict[str, int], now: datetime
+    ledger: Ledger, entry: Scheduled, workspace: Workspace, remaining: dict[str, Remaining], now: datetime
 ) -> Forecast:
     following = next(CronSim(entry.cron, now))
     release = None
     try:
         request = read_request(entry.path, workspace)
         release = request.spec.release
-        parts = ledger.price(request_for(request.spec, request.contract, request.plan)).parts
+        priced = ledger.price(request_for(request.spec, request.contract, request.plan))
     except SudareError as error:
         trouble = " ".join(str(error).split())
-        return Forecast(entry.spec, entry.cron, release, following, (), 0, trouble)
-    return Forecast(entry.spec, entry.cron, release, following, parts, runs_left(parts, remaining), None)
+        return Forecast(entry.spec, entry.cron, release, following, (), 0, 0, trouble)
+    parts, failure = priced.parts, priced.failure
+    left = runs_left(parts, remaining, failure=failure)
+    return Forecast(entry.spec, entry.cron, release, following, parts, failure, left, None)
 
 
 def refusals(accounts: Sequence[AccountState], forecasts: Sequence[Forecast], *, now: datetime) -> dict[str, Refusal]:
     """Return, by account, the first scheduled run that it refuses within ten years, if all run as scheduled."""
     scheduled = [
-        ScheduledRun(each.release or each.spec, each.parts, CronSim(each.cron, now))
+        ScheduledRun(each.release or each.spec, each.parts, CronSim(each.cron, now), each.failure)
         for each in forecasts
         if each.parts
     ]
-    return first_refusals(scheduled, {state.terms.name: state.remaining for state in accounts}, until=now + HORIZON)
+    return first_refusals(scheduled, remaining_of(accounts), until=now + HORIZON)

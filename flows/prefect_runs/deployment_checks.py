@@ -18,7 +18,7 @@ from contracts.release.spec import ReleaseSpec, pattern_of
 from flows.periods.clock import today
 from flows.request import Request, read_request
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
-from privacy.ledger.forecast import runs_left, times
+from privacy.ledger.forecast import remaining_of, runs_left, times
 from privacy.ledger.ledger import Ledger
 from tasks.products.charge_request import request_for
 from tasks.storage.workspace.settings import Workspace
@@ -87,9 +87,10 @@ def _fits(ledger: Ledger, request: Request) -> str:
     asked = request_for(request.spec, request.contract, request.plan)
     priced = ledger.price(asked)
     states = {state.terms.name: state for state in priced.accounts}
-    if any(part.amount > states[part.account].cap for part in priced.parts):
+    set_aside = min((state.terms.calculus.selection_delta for state in priced.accounts), default=0)
+    if any(part.amount > states[part.account].cap for part in priced.parts) or priced.failure > set_aside:
         ledger.foresee(asked)  # in the words in which a run would be refused
-    left = runs_left(priced.parts, {name: state.remaining for name, state in states.items()})
+    left = runs_left(priced.parts, remaining_of(priced.accounts), failure=priced.failure)
     names = ", ".join(sorted(states))
     if not left:
         return f"nothing more fits {names} as it stands: runs will be refused"

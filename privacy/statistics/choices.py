@@ -11,11 +11,12 @@ from typing import Literal
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.quantile_choices import QuantileChoices
+from contracts.domains.value_trees import ValueTree
 from contracts.release.statistics import StatisticsProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import ExponentialMechanism
 from privacy.statistics.quantile_method import CHOICE_SHARE, table_choices
-from privacy.table_plans.split import shares_by_weight
+from privacy.statistics.shares import draw_shares
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,11 @@ class PlannedChoices:
 
 def wanted_choices(product: StatisticsProduct, contract: Contract) -> Iterator[WantedChoices]:
     """Yield which quantiles are chosen, each with its key, and with its share of what its tree would get."""
-    shares = shares_by_weight([Fraction(table.weight) for table in product.tables])
-    for table, share in zip(product.tables, shares, strict=True):
-        part = share / (len(table.draw_keys) + (table.key_choice == "private")) * CHOICE_SHARE
+    shares = draw_shares(product, contract)
+    for table in product.tables:
+        trees = {addends.column: key for key, addends in table.draws(contract) if isinstance(addends, ValueTree)}
         for each in table_choices(table, contract, product.mechanism):
+            part = shares[trees[each.column]] * CHOICE_SHARE
             yield WantedChoices(f"table:{table.name}/{each.key_name}", table.name, table.by, each, part)
 
 

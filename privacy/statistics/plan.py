@@ -38,8 +38,8 @@ from privacy.statistics.choices import PlannedChoices, plan_choices, wanted_choi
 from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.quantile_method import CHOICE_SHARE, table_choices
 from privacy.statistics.selections import PlannedSelection, plan_selections, selection_shares
+from privacy.statistics.shares import draw_shares
 from privacy.statistics.table_values import NoisyNumbers, table_values
-from privacy.table_plans.split import shares_by_weight
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def plan_statistics(
     Privacy: reads no data; the composed ε of the events is at most `epsilon`.
     """
     (histograms, wanted), chosen = wanted_draws(product, contract), list(wanted_choices(product, contract))
-    shares = selection_shares(product)
+    shares = selection_shares(product, contract)
     units = delta_down(delta) if product.mechanism == "gaussian" or shares else 0
     selections = tuple(plan_selections(product, contract, shares, Fraction(epsilon), units))
     rest = Fraction(epsilon) - sum((each.epsilon for each in selections), Fraction(0))
@@ -223,18 +223,15 @@ class WantedDraw:
 
 
 def wanted_draws(product: StatisticsProduct, contract: Contract) -> tuple[list[WantedDraw], list[WantedDraw]]:
-    """Return histograms of magnitudes, and what is drawn for tables: these by weight, draws of a table alike.
-
-    A selection of keys takes as much as a draw of its table does.
-    """
-    shares = shares_by_weight([Fraction(table.weight) for table in product.tables])
+    """Return histograms of magnitudes, and what is drawn for tables, with the shares of `split`."""
+    shares = draw_shares(product, contract)
     given: dict[ValueMagnitudes, Fraction] = {}
     found: list[WantedDraw] = []
-    for table, share in zip(product.tables, shares, strict=True):
-        draws, private = table.draws(contract), table.private_clips
+    for table in product.tables:
+        private = table.private_clips
         chosen = {each.column for each in table_choices(table, contract, product.mechanism)}
-        for key, addends in draws:
-            own, clip = share / (len(draws) + (table.key_choice == "private")), None
+        for key, addends in table.draws(contract):
+            own, clip = shares[key], None
             if isinstance(addends, ValueLattice) and addends.column in private:
                 magnitudes = ValueMagnitudes(addends)
                 part = own * Fraction(private[addends.column].share)

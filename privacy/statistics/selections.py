@@ -12,7 +12,7 @@ from contracts.release.statistics import StatisticsProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.keep_chances import keep_chances
 from privacy.accounting.key_selection import KeySelection, key_selection
-from privacy.table_plans.split import shares_by_weight
+from privacy.statistics.shares import draw_shares
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,11 @@ class PlannedSelection:
     event: KeySelection
 
 
-def selection_shares(product: StatisticsProduct) -> dict[str, Fraction]:
-    """Return the share of epsilon of each selection of keys, by its table: that of a draw of the table."""
-    shares = shares_by_weight([Fraction(table.weight) for table in product.tables])
-    return {
-        table.name: share / (len(table.draw_keys) + 1)
-        for table, share in zip(product.tables, shares, strict=True)
-        if table.key_choice == "private"
-    }
+def selection_shares(product: StatisticsProduct, contract: Contract) -> dict[str, Fraction]:
+    """Return the share of epsilon of each selection of keys, by its table."""
+    shares = draw_shares(product, contract)
+    keys = {table.name: table.selection_key for table in product.tables}
+    return {name: shares[key] for name, key in keys.items() if key is not None}
 
 
 def plan_selections(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 import pytest
+import yaml
 
 from privacy.accounting.amounts import PICO
 from tests.console.conftest import Place, Typed
@@ -79,3 +81,43 @@ def test_what_a_plan_says_that_an_account_can_give_is_admitted_at_exactly_that(p
             spec.write_text(re.sub(r"epsilon: [0-9.]+", f"epsilon: {float(largest) * factor:.12g}", written, count=1))
             told = typed("plan", str(spec), "--json", at=place.workspace)
             assert (told.json["account"]["fits"], told.code) == (fits, 0 if fits else 4), (name, factor)
+
+
+def test_a_schedule_ends_where_the_delta_of_selections_does(place: Place, typed: Typed) -> None:
+    """Five daily runs of δ = 2e-8 fit into 1e-7; the loss holds hundreds. It is told why the sixth is refused."""
+    copy, contract = place.adult / "texts.parquet", place.adult / "texts.odcs.yaml"
+    copy.write_bytes((place.adult / "adult.parquet").read_bytes())
+    written = yaml.safe_load((place.adult / "adult.odcs.yaml").read_text())
+    columns = written["schema"][0]["properties"]
+    [occupation] = [each for each in columns if each["name"] == "occupation"]
+    text = {"kind": "text", "max_bytes": 60, "nulls": {"policy": "category"}, "provenance": {"kind": "declared"}}
+    occupation["customProperties"] = [{"property": "domain", "value": text}]
+    contract.write_text(yaml.safe_dump(written))
+    words = ("--population", "jobs", "--block", "1994", "--unit", "row", "--source", str(copy), "--epsilon", "9")
+    delta = ("--delta", "1e-6", "--calculus", "pure", "--adjacency", "add_remove", "--selection-delta", "1e-7")
+    said = typed("budget", "open", "jobs", *words, *delta, at=place.workspace)
+    assert said.code == 0, said.err
+    spec = place.adult / "jobs.yaml"
+    tables = [{"by": ["occupation"], "keys": "private", "of": ["count"]}]
+    spec.write_text(
+        yaml.safe_dump(
+            {
+                "release": "jobs",
+                "contract": contract.name,
+                "source": {"path": copy.name},
+                "charge": {"account": "jobs", "epsilon": "0.01", "delta": "2e-8"},
+                "product": {"kind": "statistics", "tables": tables},
+                "publish": {"to": "releases/"},
+            }
+        )
+    )
+    _schedule(place, (str(spec), "0 6 * * *"))
+    account = typed("budget", "show", "jobs", "--json", at=place.workspace).json
+    [scheduled] = account["schedule"]
+    assert (scheduled["trouble"], scheduled["runs_left"]) == (None, 5)
+    assert (account["runs_out"]["release"], account["runs_out"]["of"]) == ("jobs", "selections of keys")
+    days = datetime.fromisoformat(account["runs_out"]["at"]) - datetime.fromisoformat(scheduled["next"])
+    assert days.days == 5
+    told = " ".join(typed("budget", "show", "jobs", at=place.workspace).out.split())
+    assert "not for its loss: the δ that is set aside for selections of keys is used up by then" in told
+    assert typed("plan", str(spec), "--json", at=place.workspace).json["account"]["runs_left"] == 5

@@ -83,10 +83,25 @@ def test_a_plan_tells_each_statistic_and_its_interval(shared: Place, typed: Type
     assert errors[100] == pytest.approx(10 * errors[1000]) == pytest.approx(100 * errors[10000])
     assert gains["expected"][1]["clip"] == 20000
     printed = typed("plan", spec, at=shared.workspace).out
-    for told in ("2 for 2 tables", "sex × race", "sum_capital-gain", "1,000 rows", "data read  none"):
+    for told in ("2 for 2 tables", "sex × race", "sum_capital-gain", "1,000 rows", "data read  none", "[0, 20000]"):
+        assert told in printed
+    for told in ("sex_x_race/hours-per-week", "[1, 99]", "50.0%"):
         assert told in printed
     little = str(statistics(shared, "little", ("epsilon: 0.5", "epsilon: 0.01")))
     assert "the whole clip" in typed("plan", little, at=shared.workspace).out
+
+
+def test_a_plan_tells_optimal_shares(shared: Place, typed: Typed) -> None:
+    """Of the expected errors alone, with the word for it."""
+    spec = str(statistics(shared, "shared", ("mechanism: laplace", "mechanism: laplace\n  split: optimal")))
+    plan = typed("plan", spec, "--json", at=shared.workspace).json
+    counted, summed = (draw["share"] for draw in plan["draws"])
+    assert plan["split"] == "optimal"
+    # 10 cells of 2 + 1/2, 16 cells of 1 + 1/2: cube roots of 25 and 24
+    assert (counted / summed) ** 3 == pytest.approx(25 / 24)
+    printed = typed("plan", spec, at=shared.workspace).out
+    for told in ("optimal: the sum of all squared errors", f"{counted:.1%}", f"{summed:.1%}"):
+        assert told in printed
 
 
 def test_a_plan_tells_what_a_private_clip_costs_and_intervals_for_some_clips(shared: Place, typed: Typed) -> None:

@@ -1,0 +1,58 @@
+"""What a plan of statistics says of each draw: the clip of its values, and its share of the charge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from rich.console import Console
+
+from console.render import table
+
+MOST_LINES: Final = 30
+"""So many draws are shown a line each."""
+_NUMBERS: Final = ("share",)
+_FORMS: Final = (
+    ("quantiles", "quantiles, chosen"),
+    ("resolution", "quantiles, counts in a tree"),
+    ("magnitudes", "clip, counts of magnitudes"),
+    ("counts_rows", "count"),
+    ("alone", "sum alone"),
+    ("whole", "sums up to squares"),
+)
+"""What each form of adding up is called, by the key that only this form has."""
+
+
+def print_shares(console: Console, payload: dict[str, Any]) -> None:
+    """Print each draw with its clip and its share, in the order in which they are drawn; the last ones are left out.
+
+    Args:
+        console: where to.
+        payload: of `StatisticsProductView.plan_object`.
+    """
+    lines = list(_lines(payload))
+    console.print()
+    console.print(table(("draw", "of", "clip", *_NUMBERS), lines[:MOST_LINES], numbers=_NUMBERS))
+    if len(lines) > MOST_LINES:
+        console.print(f"and {len(lines) - MOST_LINES} more draws: see --json")
+
+
+def _lines(payload: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the name of each draw, what is drawn, its clip, and its share."""
+    for each in payload["selections"]:
+        yield each["key"].removeprefix("table:"), "keys, by coins", "", f"{each['share']:.1%}"
+    for draw in (*payload["draws"], *payload["choices"]):
+        own = draw["of"]
+        form = next((words for key, words in _FORMS if own and own.get(key)), "sums" if own else "count")
+        yield draw["key"].removeprefix("table:"), form, _clip(own, "clip_found_by" in draw), f"{draw['share']:.1%}"
+
+
+def _clip(own: dict[str, Any] | None, found: bool) -> str:
+    """Write the ends of a clip; of one that the run finds, the bounds within which it lies."""
+    if own is None:
+        return ""
+    ends = f"[{own['low']}, {own['high']}]"
+    if found:
+        return f"found within {ends}"
+    weight = own.get("weight")
+    return ends if weight is None else f"{ends}, weight to {weight['high']}"

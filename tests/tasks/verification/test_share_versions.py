@@ -1,0 +1,44 @@
+"""Versions whose draws share the charge optimally: they verify, and other shares than those are found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tasks.verify import verify
+from tests.tasks.verification.forgery import Json, forge, load
+from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
+from tests.worlds.versions import Worlds, broken
+
+TABLES = "[{by: [ward], of: [count, {mean: age}]}, {by: [], of: [{sum: bill}, {quantiles: [0.5], of: age}]}]"
+
+
+def shared(mechanism: str, of: StatisticsScenario) -> StatisticsScenario:
+    product = f"{{kind: statistics, mechanism: {mechanism}, split: optimal, tables: {TABLES}}}"
+    return replace(of, product=product, release="shares")
+
+
+LAPLACE = shared("laplace", of_tables(TABLES))
+
+
+@pytest.mark.parametrize("scenario", [LAPLACE, shared("gaussian", gaussian())], ids=["laplace", "gaussian"])
+def test_a_version_with_optimal_shares_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
+    version = worlds.published(scenario)
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+    assert load(version.folder / "record.json")["replay"]["product"]["split"] == "optimal"
+
+
+def test_noise_of_other_shares_is_found(worlds: Worlds, tmp_path: Path) -> None:
+    """A record that says that tables shared by weight has draws whose noise does not fit."""
+    version = worlds.published(LAPLACE).copy(tmp_path / "v")
+    forge(version, record=_by_weight)
+    report = verify(version.folder, public_key=version.key)
+    assert 6 in broken(report), report.findings
+    assert any("the share of the charge" in str(each) for each in report.findings)
+
+
+def _by_weight(record: Json) -> None:
+    del record["replay"]["product"]["split"]
