@@ -11,8 +11,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from console.errors import print_findings as print_words
 from console.options import AsJson
-from console.render import answer, print_facts
+from console.render import answer, print_facts, terminal
 from contracts.drafting.codebooks.codebook import FORMS
 from contracts.errors import Finding, Refused
 from tasks.draft import draft_contract
@@ -91,8 +92,7 @@ def draft(
 
 def print_findings(findings: Sequence[Finding]) -> None:
     """Say on the error stream what documents contradict each other in; the draft is made all the same."""
-    for finding in findings:
-        typer.echo(str(finding), err=True)
+    print_words(terminal(errors=True), findings)
 
 
 def _write(path: Path, text: str) -> None:
@@ -101,7 +101,9 @@ def _write(path: Path, text: str) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise WouldOverwrite([Finding(str(path), "--to", "a file already", "a new file", "name another")]) from None
+        raise WouldOverwrite(
+            [Finding(str(path), "--to", "a file already", "a new file", "name another: --to NEW_FILE")]
+        ) from None
     except OSError as error:
         found = error.strerror or type(error).__name__
         raise WouldOverwrite(

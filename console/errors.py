@@ -6,21 +6,26 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from rich.console import Console
 from rich.text import Text
 
 from console.error_pages import code_of
 from console.options import workspace_at
-from console.render import terminal
+from console.render import seen_by_a_person, terminal
 from contracts.errors import Finding, Refused, SudareError
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.run_folder import UnexpectedError
 
 INTERRUPTED = 130
+_AROUND: Final = 4
+"""Lines of a terminal that the prompt, the code of an error and its notes need."""
+_ALIKE, _PLACES = 12, 3
+"""More findings than the first that say the same are told by so many of their places."""
 
 
 class Interrupted(SudareError):
@@ -36,10 +41,12 @@ class UsageRefused(Refused):
         command: the command that was typed, as far as it was understood.
         found: what it could not understand.
         allowed: what it could.
+        mended: what to write instead, if that is known.
     """
 
-    def __init__(self, command: str, found: str, allowed: str = "what its help lists") -> None:
-        super().__init__([Finding(command, "command line", found, allowed, f"see {command} --help")])
+    def __init__(self, command: str, found: str, allowed: str = "what its help lists", mended: str = "") -> None:
+        remedy = f"{mended}; or see {command} --help" if mended else f"see {command} --help"
+        super().__init__([Finding(command, "command line", found, allowed, remedy)])
 
 
 class VerificationFailed(Refused):
@@ -90,16 +97,40 @@ def _print_words(error: SudareError) -> None:
     findings = findings_of(error)
     if not findings:
         console.print(Text("error: ", style="bold red") + Text(str(error), style="default"))
-    for remedy, alike in groupby(findings, key=lambda finding: finding.remedy):
-        shared = tuple(alike)
-        for finding in shared:
-            console.print(Text(f"{finding.where}: ", style="bold") + Text(finding.field, style="bold red"))
-            console.print(Text(f"    found:   {finding.found}"))
-            console.print(Text(f"    allowed: {finding.allowed}"))
-        if remedy:  # once for findings in a row that share it
-            whose = f"for these {len(shared)}: " if len(shared) > 1 else ""
-            console.print(Text(f"    do:      {whose}{remedy}", style="green"))
+    print_findings(console, findings)
     for note in getattr(error, "__notes__", ()):
         console.print(Text(note))
     if not isinstance(error, UsageRefused | Interrupted | UnexpectedError):  # these say all that there is to say
         console.print(Text(f"what it means: sudare explain {code_of(type(error))}", style="dim"))
+
+
+def print_findings(console: Console, findings: Sequence[Finding]) -> None:
+    """Print findings; what is alike in everything but its place is said once, with its first places.
+
+    On a terminal no more than fits its height, and how many more there are; a file or a pipe gets all.
+    """
+    blocks = list(_blocks(findings))
+    lines = [sum(1 + len(line) // console.width for line in block.plain.splitlines()) for block, _ in blocks]
+    room = console.height - _AROUND if seen_by_a_person(console) else sum(lines)
+    shown = next((place for place in range(1, len(blocks)) if sum(lines[: place + 1]) > room), len(blocks))
+    for block, _ in blocks[:shown]:
+        console.print(block)
+    if left := sum(number for _, number in blocks[shown:]):
+        console.print(Text(f"and {left:,} more: mend these first, or add --json, which lists all", style="green"))
+
+
+def _blocks(findings: Sequence[Finding]) -> Iterator[tuple[Text, int]]:
+    """Yield what is printed at once, and of how many findings: those in a row that share what to do."""
+    for remedy, alike in groupby(findings, key=lambda finding: finding.remedy):
+        shared, block = tuple(alike), Text()
+        same = {(finding.found, finding.allowed) for finding in shared}
+        apart = shared if len(same) > 1 or len(shared) <= _ALIKE else shared[:_PLACES]
+        for place, finding in enumerate(apart):
+            block.append("\n" if place else "").append(f"{finding.where}: ", "bold").append(finding.field, "bold red")
+            if apart is shared or place == len(apart) - 1:
+                more = f"\nand {len(shared) - len(apart):,} more like these" if apart is not shared else ""
+                block.append(f"{more}\n    found:   {finding.found}\n    allowed: {finding.allowed}")
+        if remedy:  # once for findings in a row that share it
+            whose = f"for these {len(shared):,}: " if len(shared) > 1 else ""
+            block.append(f"\n    do:      {whose}{remedy}", "green")
+        yield block, len(shared)

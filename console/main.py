@@ -7,9 +7,10 @@ Exit codes: 0 done · 2 bad spec or contract · 3 the data breaks a declared gat
 from __future__ import annotations
 
 import gc
+import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, NoReturn, cast
+from typing import Annotated, Final, NoReturn, cast
 
 import typer
 from typer.core import TyperGroup
@@ -122,7 +123,7 @@ def _misunderstood(error: TyperException) -> str:
     """Return what is wrong with a command line: with the option whose value it is, without the parser's own words."""
     of_an_option = getattr(error, "param", None) is not None
     words = error.format_message() if of_an_option else getattr(error, "message", "") or error.format_message()
-    return str(words).replace(": Value error, ", ": ").rstrip(".")
+    return str(words).partition(". Did you mean")[0].replace(": Value error, ", ": ").rstrip(".")
 
 
 def _understand(arguments: list[str]) -> object:
@@ -133,6 +134,27 @@ def _understand(arguments: list[str]) -> object:
             return error.exit_code
         context = getattr(error, "ctx", None)
         command = "sudare" if context is None else context.command_path
-        found = _misunderstood(error)
-        meant = [name for name in getattr(error, "possibilities", None) or () if name != "--help"]
-        raise UsageRefused(command, found, " or ".join([*meant, "what its help lists"])) from error
+        known = getattr(getattr(context, "command", None), "commands", {})
+        meant = [name for name in getattr(error, "possibilities", None) or () if name.startswith("--")]
+        found, mended = _misunderstood(error), _suggestion(error, tuple(known), meant)
+        raise UsageRefused(command, found, " or ".join([*meant, "what its help lists"]), mended) from error
+
+
+_QUOTED: Final = re.compile(r"'([^']*)'")
+
+
+def _suggestion(error: TyperException, commands: Sequence[str], options: Sequence[str]) -> str:
+    """Return what was meant, as far as the parser's words tell: a command, an option, or one of a few values."""
+    # with pydantic: for the few command lines that are not understood
+    from contracts.reading.scalars import nearest
+
+    words = error.format_message()
+    quoted = _QUOTED.findall(words)
+    if words.startswith("No such command") and quoted:
+        return nearest(quoted[0], commands)
+    if words.startswith("No such option") and options and (typed := re.search(r"--[\w-]+", words)):
+        return nearest(typed[0], options)
+    if " is not one of " in words:
+        value, _, allowed = words.partition(" is not one of ")
+        return nearest(_QUOTED.findall(value)[-1], _QUOTED.findall(allowed))
+    return ""

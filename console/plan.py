@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from console.aimed_plan import aimed, print_aims
 from console.options import AsJson, At, Exact, Spec, workspace_at
@@ -16,7 +17,8 @@ from console.plan_warnings import delta_unheld, known_rows, print_warnings, warn
 from console.products.product_view import product_view
 from console.render import answer, print_facts
 from contracts.errors import SourceUnreadable
-from contracts.reading.scalars import Problem
+from contracts.reading.scalars import Problem, nearest
+from contracts.reading.yaml_lines import nearest_file
 from flows.capacity import check_capacity
 from flows.request import Request, read_request
 from privacy.accounting.amounts import atto_to_text, pico_to_text
@@ -140,8 +142,9 @@ def _account_left(request: Request, workspace: Workspace | None, *, rows_come_la
     if workspace is None:
         return missing
     with closing(workspace.open_ledger()) as ledger:
-        if name not in {state.terms.name for state in ledger.accounts()}:
-            return missing
+        known = {state.terms.name for state in ledger.accounts()}
+        if name not in known:
+            return missing | ({"meant": meant} if (meant := nearest(name, known)) else {})
         asked = request_for(request.spec, request.contract, request.plan)
         try:
             priced = ledger.price(asked)
@@ -180,7 +183,8 @@ def _check_source(request: Request) -> None:
     """Refuse a file that is not there: a path with a typing error is bound to nobody, and is not to be bound."""
     path = request.spec.source.path
     if isinstance(path, Path) and not path.exists():
-        remedy = "correct source.path (relative to the spec's folder), or deliver the file"
+        meant = nearest_file(path)
+        remedy = meant if meant.startswith("write") else "correct source.path (relative to the spec's folder)"
         problem = Problem(f"no such file: {path}", "an existing file", remedy)
         raise SourceUnreadable([request.spec.finding(("source", "path"), problem)])
 
@@ -216,6 +220,8 @@ def _print(console: Console, payload: dict[str, Any], *, exact: bool) -> None:
     if "aims" in payload:
         print_aims(console, payload["aims"])
     print_warnings(console, payload["warnings"])
+    if not payload["account"].get("fits", True):
+        console.print(Text(f"\ndo: {_mended(payload['account'])}", style="green"))
 
 
 def _what_would_fit(account: dict[str, Any]) -> str:
@@ -226,10 +232,21 @@ def _what_would_fit(account: dict[str, Any]) -> str:
     return f"ask for epsilon {largest} or less" if largest else "nothing more does"
 
 
+def _mended(account: dict[str, Any]) -> str:
+    """Say what to write so that a release fits."""
+    if account["fits_but_for_selections"]:
+        return "ask for fewer selections of keys, or charge an account that has set more of δ aside for them"
+    if account["largest_epsilon"]:
+        return f"write epsilon: {account['largest_epsilon']}, or less, under `charge:` in the spec"
+    return "charge an account of other people or other days: this one holds nothing more of this kind"
+
+
 def _account_words(account: dict[str, Any], *, exact: bool) -> str:
     """Say what the accounts can still give in this kind of release, and how often it fits; units where asked for."""
     if not account["open"]:
-        return f"{account['name']}: no such account here\nadd --workspace DIR, or open it: sudare budget open --help"
+        meant = f"\n{account['meant']}" if account.get("meant") else ""
+        opened = "add --workspace DIR, or open it: sudare budget open --help"
+        return f"{account['name']}: no such account here{meant}\n{opened}"
     each_account, largest = (account, *account["also_charged"]), account["largest_epsilon"]
     can = f"can still give ε = {largest} in a release like this" if largest else "can give nothing more of this kind"
     lines = [f"{', '.join(each['name'] for each in each_account)}: {can}"]

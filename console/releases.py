@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from console.options import AsJson, At, ledger_at, workspace_at
 from console.products.product_view import product_view
 from console.render import answer, print_facts, table
 from contracts.errors import Finding, Refused
+from contracts.reading.scalars import nearest
 from tasks.records.explanation import RecordExplanation, published_explanation
 from tasks.storage.version_folders import version_folder
 from tasks.storage.workspace.settings import Workspace
@@ -22,6 +24,19 @@ Name = Annotated[str, typer.Argument(metavar="RELEASE", help="Name of the releas
 
 class NoSuchVersion(Refused):
     """There is no such release or version."""
+
+
+def no_version(found: str, numbers: str, release: str, releases: Iterable[str]) -> Finding:
+    """Say that there is no such version, and what to type instead.
+
+    Args:
+        found: what was asked for.
+        numbers: of the versions that the release has, such as "v1, v2"; empty for none.
+        releases: names of all releases that there are.
+    """
+    listed = "sudare releases list shows all"
+    remedy = f"choose one of {numbers}" if numbers else nearest(release, set(releases)) or listed
+    return Finding("the ledger", "version", found, numbers or "a release of this workspace", remedy)
 
 
 def list_releases(workspace: At = None, as_json: AsJson = False) -> None:
@@ -59,12 +74,13 @@ def show(
 
         sudare releases show adult-tables --version 1 --json
     """
-    known = [each for each in _versions(workspace_at(workspace)) if each["release"] == release]
+    all_versions = _versions(workspace_at(workspace))
+    known = [each for each in all_versions if each["release"] == release]
     wanted = known[-1:] if version is None else [each for each in known if each["version"] == version]
     if not wanted:
         numbers = ", ".join(f"v{each['version']}" for each in known)
         found = release if version is None else f"{release} v{version}"
-        raise NoSuchVersion([Finding("the ledger", "version", found, numbers or "a release of this workspace")])
+        raise NoSuchVersion([no_version(found, numbers, release, [each["release"] for each in all_versions])])
     [chosen] = wanted
     told = _explanation(chosen["folder"])
     payload = {**chosen, "record": None if told is None else told.record}

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from console.options import AsJson, At, workspace_at
-from console.releases import Name, NoSuchVersion
+from console.releases import Name, NoSuchVersion, no_version
 from console.render import answer, print_facts, table
 from console.site.comparison import compare_versions
 from console.site.folders import Folder, Folders
@@ -55,13 +55,14 @@ def _folders(workspace: Workspace, folders: Folders, release: str, numbers: tupl
     """
     ledger = workspace.open_ledger()
     try:
-        entries = {entry.number: entry for entry in ledger.versions() if entry.release == release}
+        versions = ledger.versions()
     finally:
         ledger.close()
+    entries = {entry.number: entry for entry in versions if entry.release == release}
     found = {number: folders.of(entries[number]) for number in numbers if number in entries}
     known = ", ".join(f"v{number}" for number in entries)
     problems = [
-        Finding("the ledger", "version", f"{release} v{number}", known or "a release of this workspace")
+        no_version(f"{release} v{number}", known, release, [entry.release for entry in versions])
         for number in dict.fromkeys(numbers)
         if number not in found
     ]

@@ -62,7 +62,9 @@ def verify(
         sudare verify releases/adult-tables/v1 --auditor .sudare/records/adult-tables/v1/record.auditor.json
     """
     from tasks import verify as verification  # arrays and files of tables, which help does without
+    from tasks.verification.files.version_folder import open_version
 
+    open_version(version_dir)  # a path with a typing error is told before a key is asked for
     chosen = key_to_verify_with(key, workspace)
     public_key = read_public_key(chosen.file)
     with shown():

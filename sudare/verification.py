@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from console.errors import VerificationFailed
+from contracts.errors import Finding, SpecRefused
 from sudare import html
 from sudare.words import call
 
@@ -73,6 +74,10 @@ def verify(path: str | Path, key: str | Path, *, deep: bool = False) -> Verifica
         from tasks import verify as verification
         from tasks.verification.public_keys import read_public_key
 
+        if not isinstance(key, str | Path) or not isinstance(path, str | Path):
+            found = f"{key!r} for the key" if isinstance(path, str | Path) else f"{path!r} for the folder"
+            remedy = f'write sudare.verify({str(path)!r}, "publisher.pub"), with the key that the publisher gave you'
+            raise SpecRefused([Finding("sudare.verify", "arguments", found, "two paths", remedy)])
         report = verification.verify(Path(path), public_key=read_public_key(Path(key)), deep=deep, auditor=None)
         if not report.ok:
             raise VerificationFailed(failures(report))

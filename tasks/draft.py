@@ -143,7 +143,7 @@ def _sketch_of_file(path: Path, table: str | None, known: tuple[str, ...]) -> Ta
         from tasks.storage.sources.table_schema import sketch_of_duckdb
 
         return sketch_of_duckdb(path, table)
-    refuse_draft(shown(path), "--from", f"the suffix of {path.name!r}", _ALLOWED)
+    refuse_draft(shown(path), "--from", f"the suffix of {path.name!r}", _ALLOWED, f"save it as CSV: {path.stem}.csv")
 
 
 def _from_rows(sketch: TableSketch, source: Any, reason: str) -> TableSketch:

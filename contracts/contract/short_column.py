@@ -87,10 +87,19 @@ class ShortColumn:
         elif any(key in (*_SHORT, *_LONG) for key in node.entries):
             self._keys(node.entries)
         else:
-            self._set("mapping", node)
+            self._codes(node)
         if not self.problems:
             self._complete()
         return self
+
+    def _codes(self, node: YamlNode) -> None:
+        """Take codes with their labels; a key of a domain that is misspelt is no code with a range for a label."""
+        for key, (_, label) in (node.entries or {}).items():
+            meant = nearest(key, DOMAIN_KEYS)
+            if meant and (label.text is None or ".." in label.text):
+                remedy = f"{meant}; if it is a code, write labels: {{{key}: ...}}"
+                self._refuse((key,), f"the unknown key {key!r}", word_list((*_SHORT, *_LONG)), remedy)
+        self._set("mapping", node)
 
     def _set(self, key: str, node: YamlNode, at: FieldPath = ()) -> None:
         if key not in self.domain:

@@ -27,7 +27,7 @@ from contracts.errors import ContractRefused, Finding
 from contracts.reading.placeholders import PLACEHOLDER
 from contracts.reading.scalars import FieldPath, Problem
 from contracts.reading.validation_errors import from_problem, unknown_key
-from contracts.reading.yaml_lines import Document, YamlNode, located
+from contracts.reading.yaml_lines import Document, YamlNode, located, shown
 
 VERSION: Final = "v3.1.0"
 _HEADER: Final = ("apiVersion", "kind", "id", "name", "version", "status", "description")
@@ -64,6 +64,9 @@ def contract_document(path: Path) -> Document:
     """
     document = located(path, refusal=ContractRefused)
     entries = document.root.entries or {}
+    if {"release", "product"} <= set(entries):
+        remedy = "name the contract: the spec says it under `contract:`"
+        raise ContractRefused([Finding(shown(path), "file", "a release spec", "a contract", remedy)])
     if "columns" not in entries:
         return document
     return _Expansion(document).contract()

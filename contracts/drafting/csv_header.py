@@ -16,7 +16,7 @@ from typing import Any, Final
 from contracts.drafting.sketch import ColumnSketch, DraftRefused, TableSketch, refuse_draft
 from contracts.errors import Finding
 from contracts.reading.scalars import is_not_plain, read_day, read_number
-from contracts.reading.yaml_lines import shown
+from contracts.reading.yaml_lines import nearest_file, shown
 
 LONGEST: Final = 2**20
 DELIMITERS: Final = (",", ";", "\t", "|")
@@ -63,6 +63,8 @@ def _first_record(path: Path, where: str) -> bytes:
         found = ""
     except OSError as error:
         record, found = b"", (error.strerror or "a file that cannot be read").lower()
+    if not path.exists():
+        refuse_draft(where, "--from", "no such file", "a CSV file", nearest_file(path))
     if found:
         refuse_draft(where, "--from", found, "a CSV file", "check the path, and that it is packed as its name says")
     if len(record) > LONGEST:

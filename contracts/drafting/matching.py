@@ -48,10 +48,12 @@ def matched(table: TableSketch, codebook: Codebook) -> TableSketch:
         remedy = "name the codebook of this table, or rename its columns"
         raise DraftRefused([Finding(described.columns[0].where, "codebook", found, word_list(names), remedy)])
     findings = [each for each in described.findings if _about(each, table)]
+    own = {column.name.casefold() for column in table.columns}
+    free = [each.name for each in described.columns if each.name.casefold() not in own]
     columns = []
     for column in table.columns:
         entry = entries.get(column.name.casefold())
-        said = _missing(column, codebook, described) if entry is None else _contradictions(column, entry)
+        said = _missing(column, codebook, free) if entry is None else _contradictions(column, entry)
         findings += said
         columns.append(column if entry is None else _joined(column, entry, said))
     unused = [
@@ -75,9 +77,9 @@ def _unused(names: list[str], codebook: Codebook) -> Iterator[str]:
         yield f"{codebook.file} also describes columns that the table does not have: {listed}."
 
 
-def _missing(column: ColumnSketch, codebook: Codebook, described: TableSketch) -> list[Finding]:
-    """A column that the codebook lacks; with a name that it may be meant by."""
-    close = nearest(column.name, [each.name for each in described.columns])
+def _missing(column: ColumnSketch, codebook: Codebook, free: list[str]) -> list[Finding]:
+    """A column that the codebook lacks; with a name that it may be meant by, of those that no column has."""
+    close = nearest(column.name, free)
     remedy = close or "declare it by hand, or write it under `left_out:`"
     found = f"no entry in {codebook.file}"
     return [Finding(column.where, f"column {column.name!r}", found, "a column that the codebook describes", remedy)]

@@ -66,7 +66,17 @@ def time_block(text: str) -> TimeBlock:
     except (ValueError, OverflowError):
         span = None
     if span is None or span[0] >= span[1]:
-        raise BlockRefused([Finding("the time block", "block", repr(text[:60]), GRAMMAR)])
+        raise BlockRefused(
+            [
+                Finding(
+                    "the time block",
+                    "block",
+                    repr(text[:60]),
+                    GRAMMAR,
+                    "write --block with one of these, such as --block 2026-Q4",
+                )
+            ]
+        )
     return TimeBlock(text, *span)
 
 

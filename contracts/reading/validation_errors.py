@@ -180,9 +180,17 @@ def _no_mapping(value: object, key: str, block: Any) -> Problem:
     annotation = _keys(block)[key].annotation if _has(block, key) else None
     members = [_bare(part) for part in get_args(annotation) or (annotation,)]
     keys = next((_keys(part) for part in members if isinstance(part, type) and issubclass(part, BaseModel)), {})
-    takes = [name for name, field in keys.items() if isinstance(value, str) and value in get_args(field.annotation)]
+    words = {
+        word: name for name, field in keys.items() for word in get_args(field.annotation) if isinstance(word, str)
+    }
+    close = [word for word in words if isinstance(value, str) and nearest(value, [word])]
     allowed = "a mapping of keys" + (f": {', '.join(keys)}" if keys else "")
-    return Problem(show(value), allowed, f"write {{{takes[0]}: {value}}}" if takes else "")
+    remedy = (
+        f"write {{{words[close[0]]}: {close[0]}}}"
+        if close
+        else f"write its keys: {{{', '.join(f'{k}: ...' for k in keys)}}}"
+    )
+    return Problem(show(value), allowed, remedy if keys else "")
 
 
 def _choice(key: str, block: Any) -> str | None:

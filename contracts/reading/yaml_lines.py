@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from contracts.errors import Finding, Refused
-from contracts.reading.scalars import DIRECTION_MARKS, FieldPath, show
+from contracts.reading.scalars import DIRECTION_MARKS, FieldPath, nearest, show
 
 DEEPEST = 50
 MOST_NODES = 2_000_000
@@ -105,6 +105,15 @@ def unsaved(texts: Mapping[Path, str]) -> Iterator[None]:
         _UNSAVED.reset(before)
 
 
+def nearest_file(path: Path) -> str:
+    """Say which file beside it is probably meant by a path where none is; else that the path is to be checked."""
+    try:
+        beside = sorted(each.name for each in path.absolute().parent.iterdir())
+    except OSError:
+        return f"check the path: there is no folder {shown(path.parent)}"
+    return nearest(path.name, beside) or "check the path"
+
+
 def located(path: Path, *, refusal: type[Refused]) -> Document:
     """Read a YAML file with its lines.
 
@@ -123,7 +132,13 @@ def located(path: Path, *, refusal: type[Refused]) -> Document:
     except yaml.MarkedYAMLError as error:
         mark: Any = error.problem_mark if error.problem_mark is not None else error.context_mark
         line = 1 if mark is None else mark.line + 1
-        builder.add(line, "YAML syntax", str(error.problem or error.context), "well-formed YAML", _syntax_hint(error))
+        builder.add(
+            line,
+            "YAML syntax",
+            str(error.problem or error.context).removeprefix("found "),
+            "well-formed YAML",
+            _syntax_hint(error),
+        )
     except yaml.reader.ReaderError as error:
         line = content[: int(error.position)].count("\n") + 1
         builder.add(line, "characters", f"the character number {error.character!r}", "printable text")
@@ -132,8 +147,10 @@ def located(path: Path, *, refusal: type[Refused]) -> Document:
 
 def _syntax_hint(error: yaml.MarkedYAMLError) -> str:
     """Say what usually causes a syntax error."""
-    if "tab" in str(error.problem):
-        return "indent with spaces"
+    if "tab" in str(error.problem) or "start any token" in str(error.problem):
+        return (
+            "indent with spaces, never with tabs, and put quotes around a text that begins with @, %, ` or the like"
+        )
     return "look at this line and the one before: indentation, a missing colon, bracket or quote"
 
 
@@ -150,7 +167,7 @@ def _read(path: Path, refusal: type[Refused]) -> str:
         found = f"the byte 0x{error.object[error.start]:02x} at offset {error.start}"
         finding = Finding(where, "encoding", found, "UTF-8 text", "save the file as UTF-8")
     except FileNotFoundError:
-        finding = Finding(shown(path), "file", "no such file", "a YAML file", "check the path")
+        finding = Finding(shown(path), "file", "no such file", "a YAML file", nearest_file(path))
     except IsADirectoryError:
         finding = Finding(shown(path), "file", "a folder", "a YAML file", "name the file in it")
     except OSError as error:
@@ -272,10 +289,16 @@ class _Builder:
         root = self.root
         if not self.findings:
             if root is None or (root.plain and root.text is None):
-                self.add(1, "file", "an empty file", "a mapping of keys")
+                self.add(1, "file", "an empty file", "a mapping of keys", "name the file that is meant, or write it")
             elif root.entries is None:
                 found = "a list" if root.items is not None else "a single text"
-                self.add(root.line, "top level", found, "a mapping (key: value lines)")
+                self.add(
+                    root.line,
+                    "top level",
+                    found,
+                    "a mapping (key: value lines)",
+                    "name a YAML file: SPEC is the release spec",
+                )
             elif sum(1 for _ in _nodes(root)) > MOST_NODES:
                 self.add(1, "file", "aliases that expand without end", f"at most {MOST_NODES} values")
         if self.findings or root is None:

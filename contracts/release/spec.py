@@ -275,6 +275,10 @@ def load_spec(path: Path, period: str | None = None, due: str | None = None) -> 
     """
     document = located(path, refusal=SpecRefused)
     text = document.text()
+    if "release" not in text and {"columns", "schema"} & set(text):
+        found, allowed = "a contract", "a release spec: release, contract, source, charge, product, publish"
+        remedy = f"name the spec that says `contract: {path.name}`, or write one: sudare new"
+        raise SpecRefused([Finding(shown(path), "file", found, allowed, remedy)])
     problems = pattern_problems(text, period) + due_problems(text, due)
     if problems:
         raise SpecRefused([from_problem(document, (), problem) for problem in problems])

@@ -6,8 +6,8 @@
 Errors are counted in rows: of a count as it is; of a sum over the value farthest from 0; of a mean, a variance or a
 root of one times the rows of its cell, over the length of the clip (over its square for a variance); of a ratio as of
 its two sums; of a quantile as of its rank, at the boundary where it is largest; of units and different values as it
-is. So it does not matter in which unit a column is, and no number of rows has to be known. Survey weights count as the
-largest one.
+is. So it does not matter in which unit a column is, and no number of rows has to be known. Survey weights count as
+the largest one.
 
 Where (one letter each)
     w   weight of a table     n   its cells     s   share of a draw     f   part of s that a draw keeps for itself

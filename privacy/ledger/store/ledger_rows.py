@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select
 from contracts.canonical import canonical_json
 from contracts.periods.period_sources import divided_name
 from contracts.periods.time_blocks import TimeBlock
+from contracts.reading.scalars import nearest
 from privacy.ledger.errors import LedgerCorrupt, corrupt_if_unreadable, refusal
 from privacy.ledger.store import schema
 from privacy.ledger.terms import (
@@ -70,12 +71,15 @@ def existing_account(connection: Connection, name: str) -> AccountState:
     state = find_account(connection, name)
     if state is None:
         names = sorted(connection.execute(select(schema.accounts.c.name)).scalars())
+        meant = nearest(name, names)
         raise refusal(
             "the ledger",
             "account",
             name,
             f"one of {', '.join(names)}" if names else "no account is open yet",
-            f"open it: sudare budget open {name} --help",
+            f"{meant}; or open it: sudare budget open {name} --help"
+            if meant
+            else f"open it: sudare budget open {name} --help",
         )
     return state
 

@@ -190,9 +190,10 @@ def _line_that_is_no_text(path: Path, packing: str) -> int | None:
 
 
 def _malformed(where: object, field: str, found: str, allowed: str) -> GateBroken:
-    return GateBroken(
-        [Finding(str(where), field, found, allowed, "correct the file at its origin, or deliver it again")]
-    )
+    remedy = "correct the file at its origin, or deliver it again"
+    if field == "encoding":
+        remedy = "save the file as UTF-8, for example: iconv -f LATIN1 -t UTF-8 FILE > NEW_FILE"
+    return GateBroken([Finding(str(where), field, found, allowed, remedy)])
 
 
 def _broken_packing(path: Path, packing: str, stop: Event) -> Finding | None:

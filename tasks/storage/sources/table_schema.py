@@ -17,7 +17,7 @@ from contracts.domains.value_sql import identifier, literal
 from contracts.drafting.logical_types import logical_type_of
 from contracts.drafting.sketch import ColumnSketch, DraftRefused, TableSketch, chosen, refuse_draft
 from contracts.errors import Finding
-from contracts.reading.yaml_lines import shown
+from contracts.reading.yaml_lines import nearest_file, shown
 from tasks.storage.duckdb_session import attempt
 
 ORIGIN = "origin"
@@ -65,7 +65,7 @@ def sketch_of_duckdb(path: Path, table: str | None) -> TableSketch:
     Privacy: reads the catalogue; no row.
     """
     if not path.is_file():
-        refuse_draft(shown(path), "--from", "no such file", "a DuckDB file", "check the path")
+        refuse_draft(shown(path), "--from", "no such file", "a DuckDB file", nearest_file(path))
     with duckdb.connect(config={"autoinstall_known_extensions": False}) as session:
         attach = f"ATTACH {literal(str(path))} AS {ORIGIN} (READ_ONLY)"
         attempt(lambda: session.execute(attach), lambda _: _unopened(path))

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeVar
 import duckdb
 
 from contracts.errors import Finding, GateBroken, Refused, SourceUnreadable, SpecRefused, SudareError
+from contracts.reading.yaml_lines import nearest_file
 
 ResultT = TypeVar("ResultT")
 
@@ -100,7 +101,9 @@ def require_file(path: Path) -> None:
             path, "source.path", "a folder", "a file", "for a folder of files add `files: parquet` or `files: csv`"
         )
     if not path.exists():
-        refuse(path, "source.path", "no such file", "an existing file", remedy)
+        meant = nearest_file(path)
+        mended = f"{meant} in `source: path:` of the spec" if meant.startswith("write") else remedy
+        refuse(path, "source.path", "no such file", "an existing file", mended)
     if not path.is_file():
         refuse(path, "source.path", "not a regular file", "a regular file", remedy)
     try:
@@ -190,5 +193,8 @@ def _extra(reading: Reading, place: int, name: str) -> Finding:
     found = (
         f"{name!r}, which the contract does not have" if reading.named else "a name that the contract does not have"
     )
+    if not name.strip():
+        remedy = "name it where the file is written, or drop it there"
+        return Finding(reading.where, f"column {place}", "an empty name", "a name for every column", remedy)
     remedy = "write it under `left_out:` of the contract, or add it there with a domain"
     return Finding(reading.where, f"column {place}", found, "the columns of the contract only", remedy)

@@ -162,7 +162,13 @@ class Workspace:
         """
         root = root.absolute()
         if (root / FILE).exists():
-            raise refusal(str(root / FILE), "workspace", "a workspace already", "a folder without one")
+            raise refusal(
+                str(root / FILE),
+                "workspace",
+                "a workspace already",
+                "a folder without one",
+                f"go on with it: --workspace {root}",
+            )
         try:
             root.mkdir(parents=True, exist_ok=True)
             for folder in (root / PRIVATE, *(root / PRIVATE / name for name in ("draws", "keys", "runs"))):
@@ -186,7 +192,7 @@ class Workspace:
         root = root.absolute()
         file = root / FILE
         if not file.is_file():
-            remedy = "make one: sudare init; or say where it is: --workspace DIR"
+            remedy = _where_it_may_be(root) or "make one: sudare init; or say where it is: --workspace DIR"
             raise refusal(str(root), "workspace", f"no {FILE}", "a workspace", remedy)
         values, publisher = read_settings(file)
         return cls(
@@ -214,6 +220,20 @@ class Workspace:
             return cls.open(Path(told))
         start = start.absolute()
         return cls.open(next((folder for folder in (start, *start.parents) if (folder / FILE).is_file()), start))
+
+
+def _where_it_may_be(folder: Path) -> str:
+    """Say where the workspace is that was probably meant: below a folder, or beside one that is not there."""
+    from contracts.reading.scalars import nearest  # with pydantic, which the help of a command does without
+
+    around = folder if folder.is_dir() else folder.parent
+    try:
+        found = [each.name for each in sorted(around.iterdir()) if (each / FILE).is_file()]
+    except OSError:
+        return ""
+    if folder.is_dir():
+        return f"add --workspace {around / found[0]}" if len(found) == 1 else ""
+    return nearest(folder.name, found)
 
 
 def is_workspace_configured() -> bool:
