@@ -23,7 +23,7 @@ from console.site.guard import Guard
 from console.studio import beginning
 from console.studio.choices import NoChoice, chosen
 from console.studio.door import START, Door, Keys
-from console.studio.files import Changed, Folder, Text
+from console.studio.files import FileChanged, Folder, Text
 from console.studio.form import contract_file, form_of
 from console.studio.outlook import Outlook, look
 from console.studio.pages import language_of, page, piece
@@ -314,7 +314,7 @@ def _sheltered(studio: Studio, request: Request, act: Callable[[], Response]) ->
     root = studio.folder.path if studio.workspace is None else studio.workspace.private
     try:
         return sheltered(act, lambda: root / "error.private.log")
-    except Changed as changed:
+    except FileChanged as changed:
         drawn = piece("findings", language_of(request), findings=[vars(each) for each in changed.findings])
         theirs = {"text": changed.text, "digest": changed.digest}
         return JSONResponse({"findings": drawn, "theirs": theirs}, status_code=HTTPStatus.CONFLICT)

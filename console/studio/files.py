@@ -22,7 +22,7 @@ class FileRefused(Refused):
     """A file of the page cannot be read or written."""
 
 
-class Changed(Refused):
+class FileChanged(Refused):
     """A file is not what the page had read: somebody else, or another tab, wrote it meanwhile.
 
     Args:
@@ -106,13 +106,13 @@ class Folder:
         """Write a text over the one that the page had read; return what names it now.
 
         Raises:
-            Changed: the file holds another text.
+            FileChanged: the file holds another text.
             FileRefused: it cannot be written.
         """
         now = self.read(str(wanted.path.relative_to(self.path)))
         if now.text != wanted.text:
             if now.digest != wanted.digest:
-                raise Changed(wanted.path, now.text)
+                raise FileChanged(wanted.path, now.text)
             _replace(wanted)
         return digest_of(wanted.text)
 

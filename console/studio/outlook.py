@@ -94,13 +94,11 @@ def look(workspace: Workspace | None, spec: Text, contract: Text | None, rows: i
             accounts = _accounts(workspace)
         except SudareError as error:
             findings += _of(error)
-        for read in (lambda: load_spec(spec.path), *([] if contract is None else [_reading(contract)])):
-            findings += _refused(read)
-        if not findings:
-            try:
-                plan = plan_object(read_request(spec.path, workspace), workspace, rows)
-            except SudareError as error:
-                findings += _of(error)
+        try:
+            plan = plan_object(read_request(spec.path, workspace), workspace, rows)
+        except SudareError as error:  # both texts are looked at, since the plan stops at the first that is wrong
+            reads = [lambda: load_spec(spec.path), *([] if contract is None else [_reading(contract)])]
+            findings += [each for read in reads for each in _refused(read)] or _of(error)
     bar = None if plan is None else _bar(plan["account"], accounts)
     return Outlook([_placed(each, names) for each in findings[:_MOST_FINDINGS]], plan, bar, _told(accounts))
 

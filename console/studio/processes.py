@@ -45,9 +45,10 @@ def say(words: Sequence[str], folder: Path) -> Said:
         words: behind `sudare`, without --json.
         folder: where it is typed.
     """
+    cut = list(words).index("--") if "--" in words else len(words)
     try:
         ended = subprocess.run(
-            [*SUDARE, *words, "--json"],
+            [*SUDARE, *words[:cut], "--json", *words[cut:]],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -14,6 +14,8 @@ import yaml
 
 Tree = str | list["Tree"] | dict[str, "Tree"] | None
 Step = str | int
+_FAST: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""For trees; the marks of the other one count characters."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9<./_][A-Za-z0-9<>./_ -]*|-[0-9.]+(?:\.\.[0-9. a-z]+)?")
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
@@ -29,7 +31,7 @@ def tree_of(text: str) -> Tree:
     Raises:
         yaml.YAMLError: it is no YAML.
     """
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    root = yaml.compose(text, Loader=_FAST)
     return {} if root is None else _tree(root)
 
 
@@ -87,7 +89,7 @@ def _tree(node: Any) -> Any:
         return {str(key.value): _tree(value) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
         return [_tree(item) for item in node.value]
-    return None if node.style is None and node.value in _NULLS else str(node.value)
+    return None if not node.style and node.value in _NULLS else str(node.value)
 
 
 def _has(holder: Any, step: Step) -> bool:

@@ -80,9 +80,19 @@ function show(told, live) {
   }
   put(get("account"), told.pieces.account);
   put(get("outlook"), told.pieces.outlook);
-  if (!get("terms").contains(document.activeElement)) put(get("terms"), told.pieces.terms);
+  terms(told.pieces.terms);
   live ? renew(told.pieces.form) : replace(told.pieces.form);
   tell(told.ready ? words.planned : words.wrong);
+}
+// What was typed for an account that is not open yet stays.
+function terms(html) {
+  const form = get("terms");
+  if (form.dataset.html === html) return;
+  form.dataset.html = html;
+  const [at, typed] = [document.activeElement.id, [...form.querySelectorAll("input, select")].map((each) => [each.id, each.value])];
+  put(form, html);
+  typed.forEach(([id, value]) => get(id) && (get(id).value = value));
+  if (at && form.contains(get(at))) get(at).focus();
 }
 // While a slider moves, only what it changes is shown anew; the slider stays where it is.
 function renew(html) {
@@ -209,7 +219,7 @@ document.addEventListener("submit", async (event) => {
   if (!form.dataset.post) return;
   button.disabled = true;
   document.body.setAttribute("aria-busy", "true");
-  const { ok, told } = await send(form.dataset.post, Object.fromEntries(new FormData(form)));
+  const { ok, told } = await send(form.dataset.post, { ...Object.fromEntries(new FormData(form)), ...JSON.parse(button.dataset.also || "{}") });
   document.body.removeAttribute("aria-busy");
   button.disabled = false;
   if (!ok) return trouble(told.findings || say(words.away));

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.studio.files import Changed, FileRefused, Folder, Text
+from console.studio.files import FileChanged, FileRefused, Folder, Text
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def test_the_second_of_two_tabs_is_told_and_nothing_is_lost(folder: Folder) -> N
     path.write_text("release: a\n")
     first, second = folder.read("a.yaml"), folder.read("a.yaml")
     folder.write(Text(path, "release: first\n", first.digest))
-    with pytest.raises(Changed) as changed:
+    with pytest.raises(FileChanged) as changed:
         folder.write(Text(path, "release: second\n", second.digest))
     assert changed.value.text == "release: first\n"
     assert path.read_text() == "release: first\n"
