@@ -99,6 +99,22 @@ def largest_posterior(prior: Fraction, factor: Decimal) -> str:
     return f"{percent.normalize():f} %"
 
 
+def right_of_100(epsilon: int, delta: int) -> int:
+    """Return how many of 100 guesses at even odds are right at most, on average, by whoever sees the release.
+
+    right <= (exp(epsilon) + delta) / (1 + exp(epsilon)); rounded up.
+
+    Args:
+        epsilon: >= 0 [10^-12].
+        delta: 0 <= delta < 10^18 [10^-18].
+    Privacy: post-processing of a bound; the derivation is in docs/derivations.md, section 10.
+    """
+    up = Context(prec=60, rounding=ROUND_CEILING)
+    factor = odds_bound(epsilon, 0)
+    share = up.divide(up.add(factor, up.divide(Decimal(delta), Decimal(ATTO))), _EXACT.add(1, factor))
+    return min(100, int((100 * share).to_integral_value(ROUND_CEILING)))
+
+
 def smallest_posterior(prior: Fraction, factor: Decimal) -> str:
     """Return the smallest belief after odds were divided by a factor, in percent, rounded down.
 

@@ -47,6 +47,15 @@ def belief_bar(prior: float, low: float, high: float) -> Markup:
     return svg.strip("cb", track + band)
 
 
+def dots(chance: int, most: int) -> Markup:
+    """Draw 100 guesses as dots, five rows of twenty: right by chance, right by the release, wrong all the same."""
+    drawn = []
+    for name, low, high in (("chance", 0, chance), ("more", chance, most), ("wrong", most, 100)):
+        path = "".join(f"M{10 * (dot // 5) + 5} {10 * (dot % 5) + 5}h0" for dot in range(low, high))
+        drawn.append(f'<path class="{name}" d="{path}"/>' if path else "")
+    return Markup(f'<svg class="dots" aria-hidden="true" viewBox="0 0 200 50">{"".join(drawn)}</svg>')
+
+
 def budget_bar(parts: Sequence[tuple[str, float]]) -> Markup:
     """Draw shares of a whole side by side; each has a class that colours it."""
     ends = [0.0, *accumulate(size for _, size in parts)]

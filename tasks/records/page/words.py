@@ -11,14 +11,18 @@ from markupsafe import Markup
 from contracts.message import joined, message
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import calculus_from_json
-from privacy.accounting.posterior import largest_posterior, odds_bound, smallest_posterior
+from privacy.accounting.posterior import largest_posterior, odds_bound, right_of_100, smallest_posterior
 from privacy.accounting.scale import further_epsilons
 from tasks.records.charts.charts import belief_bar
+from tasks.records.explanation import RecordExplanation
 from tasks.records.groups.contract_terms import SCOPE_WORDS
+from tasks.records.groups.field import NOT_AVAILABLE
 from tasks.records.sentences import ANY_COLUMN
 from tasks.records.values import Values
 
 PRIORS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
+ANSWERABLE = ("curator", "contact", "operator", "approvers", "legal_basis", "retention")
+"""Fields by which a reader finds who answers for a release, and by which law; missing ones are named at the top."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,30 @@ def question(values: Values) -> str:
     if values["unit.adjacency"] == "add_remove":
         return message("whether {unit} is in it at all", unit=unit)
     return message("what it says about {unit}", unit=unit)
+
+
+def guessed(values: Values) -> str:
+    """Say what is guessed at even odds, for the sentence with which the page begins."""
+    unit = values["unit.unit"]
+    if values["unit.adjacency"] == "add_remove":
+        return message("whether {unit} is in the data", unit=unit)
+    return message("which of two things the data say about {unit}", unit=unit)
+
+
+def right_guesses(values: Values) -> tuple[int, int]:
+    """Return how many of 100 guesses are right at most: about a unit, and about the column that is told most of."""
+    told = {"epsilon": values["guarantee.epsilon"], "delta": values["guarantee.delta"]}
+    unit, attribute = (
+        right_of_100(int(Decimal(loss["epsilon"]).scaleb(12)), int(Decimal(loss["delta"]).scaleb(18)))
+        for loss in (told, values["guarantee.largest_attribute"])
+    )
+    return unit, attribute
+
+
+def undeclared(explanation: RecordExplanation) -> list[str]:
+    """Name the fields of who answers for a release that its publisher left undeclared."""
+    told = {path.rpartition(".")[2]: field["value"] for path, field in explanation.fields.items()}
+    return [name for name in ANSWERABLE if told[name] == NOT_AVAILABLE]
 
 
 def protected(values: Values) -> str:

@@ -21,6 +21,7 @@ from privacy.accounting.posterior import (
     largest_posterior,
     loss_about_a_row,
     odds_bound,
+    right_of_100,
 )
 from tasks.verification.recompute.loss import recompute
 
@@ -123,6 +124,24 @@ def test_no_mechanism_exceeds_the_belief_more_often_than_stated(epsilon: float, 
         assert mass <= allowed * (1 + 1e-9)
     below = math.exp(epsilon) * 1.05  # a bound that is too close to e^epsilon is exceeded more often than stated
     assert delta / (1 - math.exp(epsilon) / below) > allowed
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.0, 0.0), (0.1, 0.0), (1.0, 0.0), (1.0, 0.3), (3.0, 0.02), (12.0, 0.0)]
+)
+def test_a_guess_is_right_as_often_as_the_worst_mechanism_lets_it(epsilon: float, delta: float) -> None:
+    """It shows the truth with probability delta, and else answers by randomized response; no guess of it does better.
+
+    The best guess takes, of each outcome, the hypothesis under which it is likelier. Less than the bound is broken.
+    """
+    tell = math.exp(epsilon) / (1 + math.exp(epsilon))
+    one = np.array([delta, 0, (1 - delta) * tell, (1 - delta) * (1 - tell)])
+    other = one[[1, 0, 3, 2]]
+    right = 50 * np.maximum(one, other).sum()
+    told = right_of_100(round(epsilon * PICO), round(delta * ATTO))
+    assert told - 1 < right * (1 + 1e-9)
+    assert right <= told * (1 + 1e-9)
+    assert told == min(100, math.ceil(right - 1e-7))
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-3), (1.0, 1e-4), (3.0, 1e-5)])

@@ -18,7 +18,10 @@ from tasks.records.charts import charts
 from tasks.records.groups.posterior_words import beliefs as recorded
 from tasks.records.page.dense_view import room
 from tasks.records.page.language import spaced
-from tasks.records.page.words import at_most, beliefs, brief, posterior, relative_error, subject
+from tasks.records.page.words import at_most, beliefs, brief, posterior, relative_error, right_guesses, subject
+from tests.worlds.statistics import gaussian
+from tests.worlds.tables import first
+from tests.worlds.versions import Worlds
 
 LAPLACE = DiscreteLaplace(Fraction(1, 3), (1,))
 GAUSSIAN = DiscreteGaussian(Fraction(90), (1,))
@@ -151,3 +154,26 @@ def test_many_tables_get_less_room_each() -> None:
     assert room(100).bars == 5
     assert room(24).curves
     assert not room(25).curves
+
+
+def test_the_page_begins_with_guesses_that_are_right_and_draws_as_many_dots() -> None:
+    """Pure ε of 1 is 74 of 100, a column at 2 ε 89; each of the 100 dots is drawn once, in one of three colours."""
+    attribute = {"epsilon": "2", "delta": "0"}
+    values = {"guarantee.epsilon": "1", "guarantee.delta": "0", "guarantee.largest_attribute": attribute}
+    assert right_guesses(values) == (74, 89)
+    drawn = re.findall(r'<path class="(\w+)" d="([^"]*)"', charts.dots(50, 74))
+    assert [(name, path.count("h0")) for name, path in drawn] == [("chance", 50), ("more", 24), ("wrong", 26)]
+    assert len({place for _, path in drawn for place in path.split("M")[1:]}) == 100
+    assert charts.dots(50, 100).count("<path") == 2
+
+
+def test_the_page_names_in_one_line_who_was_left_undeclared(worlds: Worlds) -> None:
+    """At the top; a version whose publisher declares all of it has no such line."""
+    anonymous, signed = (
+        (worlds.published(make(), here=True).folder / "record.html").read_text(encoding="utf-8")
+        for make in (gaussian, first)
+    )
+    [line] = re.findall(r'<p class="note">The publisher has not declared: ([^<]*)</p>', anonymous)
+    assert line == "curator, contact, operator, approvers, legal basis, retention."
+    assert anonymous.index(line) < anonymous.index("<nav")
+    assert "has not declared" not in signed
