@@ -47,3 +47,10 @@ def suppression_facts(suppressed: NDArray[Any] | None) -> list[tuple[str, str]]:
     return [
         (message("Cells suppressed by the minimum-frequency rule"), message("{some} of {all}", some=some, all=every))
     ]
+
+
+def refined_facts(refined: NDArray[Any] | None) -> list[tuple[str, str]]:
+    """Say what refined counts add up to; nothing where there are none."""
+    return (
+        [] if refined is None else [(message("Refined counts (count_refined) add up to"), f"{refined.sum():,.10g}")]
+    )

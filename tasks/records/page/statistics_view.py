@@ -21,7 +21,7 @@ from contracts.domains.value_trees import tree_key
 from contracts.message import AND, joined, message
 from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import COUNT, QUANTILES, SPREADS
-from contracts.release.statistics import NEAR_ZERO, StatisticsProduct, StatisticsTable
+from contracts.release.statistics import NEAR_ZERO, REFINED, StatisticsProduct, StatisticsTable
 from contracts.release.survey_weight import SurveyWeight
 from contracts.release.tables.minimum_frequency import SUPPRESSED
 from tasks.records.charts import charts
@@ -30,7 +30,7 @@ from tasks.records.files.tidy_tables import DATA
 from tasks.records.page.clip_words import clip_words, found_lattices
 from tasks.records.page.dense_view import LARGEST_CELLS, cell_label, cells_words, room, title_of
 from tasks.records.page.published_tables import ReadFile
-from tasks.records.page.statistics_facts import suppression_facts, table_facts
+from tasks.records.page.statistics_facts import refined_facts, suppression_facts, table_facts
 from tasks.records.page.statistics_words import (
     brief,
     lattice_words,
@@ -223,7 +223,9 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
         chosen=chosen,
         statistics=[_bars(each, named) for each in numbers],
         counted=counted,
-        facts=table_facts(near, impossible, table.survey_weight, contract, counted=counted) + suppression_facts(gone),
+        facts=table_facts(near, impossible, table.survey_weight, contract, counted=counted)
+        + suppression_facts(gone)
+        + refined_facts(_column(data, REFINED) if REFINED in data.column_names else None),
         files=[file["path"] for file in version.values["output.files"] if file["path"].rpartition(".")[0] in own],
     )
 
