@@ -41,7 +41,7 @@ from tasks.verification.files.table_files import label_numbers
 _REMEDY: Final = "sudare verify says what is wrong with this version"
 _NO_COLUMN: Final = ValueLattice("", Decimal(0), Decimal(1), Decimal(1), True)
 """Of a table of counts alone."""
-Columns = dict[str | None, OffsetCounts]
+_ByKey = dict[str | None, OffsetCounts]
 
 
 def evaluated_lattices(product: StatisticsProduct, contract: Contract) -> tuple[ValueLattice | KeyColumn, ...]:
@@ -104,8 +104,8 @@ def _errors(
 ) -> dict[str, StatisticErrors]:
     """Compare all statistics of one table."""
     published, cells = _published(path / "data" / f"{wanted.name}.parquet", wanted, contract)
-    clipped: Columns = {}
-    whole: Columns = {}
+    clipped: _ByKey = {}
+    whole: _ByKey = {}
     cut: set[str] = set()
     for lattice in wanted.lattices(contract):
         bounds, counted = _unclipped(lattice, contract), _counted(table, wanted, contract, lattice, memory_limit)
