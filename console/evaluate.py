@@ -19,6 +19,7 @@ from flows.evaluation.holdout import evaluate_on_holdout
 from flows.evaluation.version_evaluation import Evaluation, evaluate_version
 from privacy.evaluation.model_scores import PrivateModelScores
 from privacy.evaluation.scores import PrivateScores, Scores
+from privacy.evaluation.statistic_errors import PrivateStatisticErrors, StatisticErrors
 from privacy.evaluation.table_errors import PrivateTableErrors
 from tasks.evaluation.public_rows import PUBLIC
 from tasks.evaluation.score_pages import yardsticks
@@ -68,6 +69,7 @@ Minutes = Annotated[
 ]
 Show = Annotated[bool, typer.Option("--show", help="Print the private numbers too, not only where they lie.")]
 
+Shown = Scores | PrivateTableErrors | PrivateStatisticErrors | PrivateModelScores
 YARDSTICKS = ("real rows", "nothing learned")
 PRIVATE = (
     "computed from confidential rows, without noise and without a charge: for the auditor alone, never publish it"
@@ -92,8 +94,8 @@ def evaluate(
 ) -> None:
     """Compare synthetic rows, tables or a model with the real rows (PRIVATE, stays here), or rows with public ones.
 
-    Of tables the error of every cell. Of a model its accuracy, and with --others how
-    well its losses tell who was in its training. Of synthetic rows errors of all marginals of
+    Of tables the error of every cell, of statistics that of every number. Of a model its accuracy, and with --others
+    how well its losses tell who was in its training. Of synthetic rows errors of all marginals of
     1 to 3 columns, of mutual information and association of pairs, how well a
     classifier tells them from real ones, and with --target what classifiers
     reach that learn from synthetic rows and are tested on real ones. It draws no
@@ -199,7 +201,7 @@ def _evaluate_on_holdout(
     answer(payload, show, as_json=as_json)
 
 
-def _payload(found: Evaluation, numbers: Scores | PrivateTableErrors | PrivateModelScores | None) -> dict[str, Any]:
+def _payload(found: Evaluation, numbers: Shown | None) -> dict[str, Any]:
     """Return the answer as a JSON object; numbers only where they were asked for."""
     return {
         "class": "private",
@@ -213,9 +215,7 @@ def _payload(found: Evaluation, numbers: Scores | PrivateTableErrors | PrivateMo
     }
 
 
-def _print(
-    console: Console, payload: dict[str, Any], numbers: Scores | PrivateTableErrors | PrivateModelScores | None
-) -> None:
+def _print(console: Console, payload: dict[str, Any], numbers: Shown | None) -> None:
     facts = [
         ("PRIVATE", payload["why"]),
         ("compared", f"{payload['release']} v{payload['version']}, {len(payload['columns'])} columns, not verified"),
@@ -229,7 +229,7 @@ def _print(
     _print_numbers(console, numbers, "private score")
 
 
-def _print_numbers(console: Console, numbers: Scores | PrivateTableErrors | PrivateModelScores, heading: str) -> None:
+def _print_numbers(console: Console, numbers: Shown, heading: str) -> None:
     """Print each number, and of synthetic rows its yardsticks beside it."""
     if not isinstance(numbers, Scores):
         console.print(table((heading, "value"), _rows(numbers), numbers=("value",)))
@@ -244,7 +244,7 @@ def _print_numbers(console: Console, numbers: Scores | PrivateTableErrors | Priv
     )
 
 
-def _rows(numbers: Scores | PrivateTableErrors | PrivateModelScores) -> list[tuple[str, str]]:
+def _rows(numbers: Shown) -> list[tuple[str, str]]:
     """Return the private numbers, each with its name."""
     if isinstance(numbers, PrivateTableErrors):
         return [
@@ -253,6 +253,12 @@ def _rows(numbers: Scores | PrivateTableErrors | PrivateModelScores) -> list[tup
                 f"{each.mean_absolute:.2f} (of a bootstrap {each.bootstrap:.2f})",
             )
             for name, each in numbers.tables.items()
+        ]
+    if isinstance(numbers, PrivateStatisticErrors):
+        return [
+            (f"{name}, {key}", _error_words(each))
+            for name, errors in numbers.tables.items()
+            for key, each in errors.items()
         ]
     if isinstance(numbers, PrivateModelScores):
         told = [("accuracy", f"{numbers.accuracy:.4f}"), ("mean F-measure", f"{numbers.f_measure:.4f}")]
@@ -267,3 +273,9 @@ def _rows(numbers: Scores | PrivateTableErrors | PrivateModelScores) -> list[tup
     rows += [(f"pMSE ratio, {learner}", f"{each.ratio:.2f}") for learner, each in numbers.propensity.items()]
     rows += [(f"accuracy, {learner}", f"{share:.4f}") for learner, share in numbers.accuracies.items()]
     return rows
+
+
+def _error_words(errors: StatisticErrors) -> str:
+    """Say how far off a statistic is, and how many of its intervals hold."""
+    held = "" if errors.covered is None else f", {errors.covered:.1%} of intervals hold"
+    return f"root mean square {errors.rmse:,.6g}, bias {errors.bias:,.6g}, {errors.relative:.4f} of the whole{held}"

@@ -211,7 +211,10 @@ _SHAPES = {
 
 
 _ELSEWHERE: Final = {
-    "survey_weight": "write it into a table of `kind: statistics`, beside `of:`; weighted counts are `of: [count]`"
+    "survey_weight": (
+        "write it into a table of `kind: statistics`, beside `of:`; weighted counts are `of: [count]`, and `refine:` "
+        "refines them"
+    )
 }
 """Keys that stand in another place, and what to do."""
 

@@ -89,6 +89,7 @@ BUILT_IN: Final = {
         making="tasks.products.statistics.making:StatisticsMaking",
         record="tasks.records.statistics_record:StatisticsRecordPart",
         checks="tasks.products.statistics.statistics_checks:StatisticsChecks",
+        evaluation="flows.evaluation.product_evaluations:evaluate_statistics_version",
         view="console.products.statistics:StatisticsProductView",
     ),
 }

@@ -52,9 +52,12 @@ from contracts.release.statistic_forms import (
 from contracts.release.survey_weight import SurveyWeight
 from contracts.release.tables.all_marginals import check_weight
 from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.product import Refine
 
 NEAR_ZERO: Final = "near_zero"
 """The column that marks cells whose count cannot be told from 0."""
+REFINED: Final = "count_refined"
+"""The column of refined counts."""
 
 
 class StatisticsTable(Frozen):
@@ -246,13 +249,35 @@ class StatisticsProduct(ProductSpec):
         default=None, description="cells whose noisy count is too small are suppressed, with all their statistics"
     )
 
+    refine: Refine | None = Field(
+        default=None, description="counts are published refined too: not negative, with one total in all tables"
+    )
+
     @model_serializer(mode="wrap")
     def _without_what_is_usual(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write `split` and the rule only where they are unusual: what was written before they came reads alike."""
+        """Write `split` and the two rules only where they are unusual: what was written before them reads alike."""
         written: dict[str, Any] = handler(self)
-        usual = {"split"} if self.split == "by_weight" else set()
-        usual |= {"minimum_frequency"} if self.minimum_frequency is None else set()
+        usual = {key for key in ("minimum_frequency", "refine") if getattr(self, key) is None}
+        usual |= {"split"} if self.split == "by_weight" else set()
         return {key: each for key, each in written.items() if key not in usual}
+
+    @model_validator(mode="after")
+    def _refines_what_it_can(self) -> StatisticsProduct:
+        """Refuse methods that need one noise in every cell, and a refinement of no counts, or of suppressed ones."""
+        terms = self.refine
+        if terms is None:
+            return self
+        fixed = terms.method == "simplex" or (terms.method == "negative_l2" and isinstance(terms.lambda_, Decimal))
+        if not fixed or terms.consistent or not terms.integers:
+            allowed = "{method: simplex}, or {method: negative_l2, lambda: NUMBER}"
+            remedy = "write one of these: the others need tables of `kind: tables`"
+            refuse([Problem(f"`refine` by method {terms.method} so", allowed, remedy, ("refine",))])
+        if self.minimum_frequency is not None:
+            remedy = "drop one: refined counts are made of all cells, and would tell of the suppressed ones"
+            refuse([Problem("`refine` with `minimum_frequency`", "one of the two", remedy, ("refine",))])
+        if not any(each.what == COUNT for table in self.tables for each in table.of):
+            refuse([Problem("`refine` without a count", "a table with count", "add count to `of:`", ("refine",))])
+        return self
 
     @field_validator("tables")
     @classmethod

@@ -18,7 +18,7 @@ from contracts.release.private_keys import key_problems
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import DISTINCT, QUANTILES, RATIO, SPREADS
-from contracts.release.statistics import StatisticsProduct, StatisticsTable, statistics_product
+from contracts.release.statistics import REFINED, StatisticsProduct, StatisticsTable, statistics_product
 from contracts.release.survey_weight import survey_weight_problems
 from contracts.release.synthetic import MEASURED_COLUMNS
 
@@ -52,6 +52,9 @@ def statistics_problems(product: StatisticsProduct, contract: Contract) -> Itera
         problems += [*_weight_problems(table, contract), *distinct_problems(table, contract)]
         problems += [*key_problems(product, place, contract), *_clip_problems(table)]
         problems += [] if problems else [*_lattice_problems(table, contract), *_name_problems(table)]
+        if product.refine is not None and REFINED in map(str.casefold, table.by):
+            at_by = ("by", [*map(str.casefold, table.by)].index(REFINED))
+            problems.append(Problem(f"the column {REFINED!r}", f"a column not named {REFINED}", _RENAMED, at_by))
         if product.minimum_frequency is not None and not problems:
             problems += frequency_problems(table, contract)
         for problem in problems:

@@ -10,8 +10,14 @@ from flows.evaluation.version_evaluation import Evaluation, Real, private_snapsh
 from tasks.evaluate import check_target, evaluate
 from tasks.evaluation.classifier_scores import evaluate_model, published_classifier
 from tasks.evaluation.private_files import write_scores
+from tasks.evaluation.statistic_scores import before_keys, evaluate_statistics, evaluated_lattices
 from tasks.evaluation.table_scores import evaluate_tables
-from tasks.products.version_records import published_classifier_record, published_record, published_tables_record
+from tasks.products.version_records import (
+    published_classifier_record,
+    published_record,
+    published_statistics_record,
+    published_tables_record,
+)
 from tasks.storage.workspace.settings import Workspace
 
 _NOT_OF_A_MODEL = "rows that were not trained on", "none: this version is not of a model"
@@ -45,6 +51,21 @@ def evaluate_table_version(
     files = write_scores(errors, workspace, release=record.release, version=record.version, at=at)
     names = tuple(dict.fromkeys(name for spec in meaning.tables for name in spec.columns))
     return Evaluation(record.release, record.version, names, errors, files)
+
+
+def evaluate_statistics_version(
+    path: Path, real: Real, *, others: Path | None, target: str | None, workspace: Workspace, at: datetime
+) -> Evaluation:
+    """Compare statistics; as `evaluate_version`."""
+    refuse_option("--others", others, *_NOT_OF_A_MODEL)
+    allowed = "a target of a synthetic version: statistics have no rows"
+    refuse_option("--target", target, "a target of a version of statistics", allowed)
+    record, meaning = published_statistics_record(path)
+    before, limit = before_keys(meaning.contract, meaning.product), workspace.memory_limit
+    with private_snapshot(real, before, workspace, evaluated_lattices(meaning.product, before)) as table:
+        errors = evaluate_statistics(table, path, record, meaning.contract, memory_limit=limit)
+    files = write_scores(errors, workspace, release=record.release, version=record.version, at=at)
+    return Evaluation(record.release, record.version, meaning.names, errors, files)
 
 
 def evaluate_classifier(

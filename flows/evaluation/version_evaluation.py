@@ -15,6 +15,8 @@ from typing import Protocol
 from pydantic import ValidationError
 
 from contracts.contract.contract import Contract
+from contracts.domains.text import KeyColumn
+from contracts.domains.value_lattices import ValueLattice
 from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import word_list
 from contracts.release.file_names import SUFFIXES
@@ -23,6 +25,7 @@ from contracts.release.source import Source
 from contracts.release.spec import load_spec
 from privacy.evaluation.model_scores import PrivateModelScores
 from privacy.evaluation.scores import PrivateScores
+from privacy.evaluation.statistic_errors import PrivateStatisticErrors
 from privacy.evaluation.table_errors import PrivateTableErrors
 from privacy.private_table import PrivateTable
 from tasks.evaluation.score_files import ScoreFiles
@@ -43,7 +46,7 @@ class Evaluation:
     release: str
     version: int
     columns: tuple[str, ...]
-    scores: PrivateScores | PrivateTableErrors | PrivateModelScores
+    scores: PrivateScores | PrivateTableErrors | PrivateStatisticErrors | PrivateModelScores
     files: ScoreFiles
 
 
@@ -73,7 +76,7 @@ def evaluate_version(
     others: Path | None = None,
     period: str | None = None,
 ) -> Evaluation:
-    """Compare a version, synthetic, of tables or of a model, with confidential rows.
+    """Compare a version, synthetic, of tables, of statistics or of a model, with confidential rows.
 
     Args:
         folder: the version's folder; its record's contract encodes the rows. It is not verified.
@@ -107,8 +110,10 @@ def refuse_option(option: str, value: object, found: str, allowed: str) -> None:
 
 
 @contextmanager
-def private_snapshot(real: Real, contract: Contract, workspace: Workspace) -> Iterator[PrivateTable]:
-    """Take in the real rows inside the block; nothing of them is kept."""
+def private_snapshot(
+    real: Real, contract: Contract, workspace: Workspace, lattices: tuple[ValueLattice | KeyColumn, ...] = ()
+) -> Iterator[PrivateTable]:
+    """Take in the real rows inside the block, with what is added up of them; nothing of them is kept."""
     name = f"evaluation-of-{contract.digest[:24]}"
     with blocks_of(workspace), hold(workspace.runs, name, keep_snapshot=False) as run:
         yield ingest(
@@ -118,6 +123,7 @@ def private_snapshot(real: Real, contract: Contract, workspace: Workspace) -> It
             key=workspace.snapshot_key(),
             memory_limit=workspace.memory_limit,
             days=real.days,
+            lattices=lattices,
         )
 
 

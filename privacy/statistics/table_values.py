@@ -29,6 +29,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.contract.contract import Contract
 from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.distinct_counts import DistinctCount
 from contracts.domains.value_lattices import ValueLattice
@@ -36,10 +37,10 @@ from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import COUNT, QUANTILES, SPREADS
-from contracts.release.statistics import NEAR_ZERO, StatisticsTable
+from contracts.release.statistics import NEAR_ZERO, REFINED, StatisticsProduct, StatisticsTable
 from contracts.release.tables.minimum_frequency import SUPPRESSED, MinimumFrequency
 from privacy.accounting.events import CountNoise
-from privacy.marginals.uncertainty import half_width
+from privacy.marginals.uncertainty import half_width, variance
 from privacy.statistics.cell_suppression import suppressed_cells
 from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.estimates import Estimates, estimate_counts, estimate_lone_sums, estimate_means, estimate_sums
@@ -47,6 +48,7 @@ from privacy.statistics.moments import NoisyMoments
 from privacy.statistics.noise_quantiles import even_quantile, six_digits_up
 from privacy.statistics.quantiles import estimate_quantiles, tree_count_error, tree_counts
 from privacy.statistics.ratios import NoisySums, estimate_ratios
+from privacy.statistics.refined_counts import NoisyCounts, refine_counts
 
 CONFIDENCE: Final = 0.95
 MOST_AVERAGED: Final = 16
@@ -157,6 +159,7 @@ def table_values(
     *,
     chosen: Mapping[str, ChosenQuantiles] | None = None,
     minimum_frequency: MinimumFrequency | None = None,
+    refined: NDArray[Any] | None = None,
 ) -> Columns:
     """Return the columns of a table's published file after those that rows are grouped by.
 
@@ -166,6 +169,7 @@ def table_values(
         impossible: which cells the contract excludes, in the shape of the cells.
         chosen: the quantiles that were chosen by the exponential mechanism, by column.
         minimum_frequency: the rule under which numbers of small cells were drawn as zeros.
+        refined: refined counts of the table, published beside the others.
     Returns:
         Columns: for each statistic its estimates and the ends of its intervals; then `near_zero`, but where nothing
         tells how many rows a cell has. Under a rule also which cells are suppressed, whose other columns hold 0 and
@@ -184,11 +188,57 @@ def table_values(
             columns[name] = np.where(impossible, np.asarray(nobody, dtype=array.dtype), array + 0)  # -0 becomes 0
     if counts is not None:
         columns[NEAR_ZERO] = (counts.lower <= 0) | impossible
+    if refined is not None:
+        columns[REFINED] = refined
     if minimum_frequency is None:
         return columns
     numbers = [(each.values, each.addends, each.event) for each in drawn.values()]
     gone = suppressed_cells(minimum_frequency, numbers) & ~impossible
     return {**{name: np.where(gone, array.dtype.type(0), array) for name, array in columns.items()}, SUPPRESSED: gone}
+
+
+def refined_tables(
+    product: StatisticsProduct, drawn: Mapping[str, Mapping[str | None, NoisyNumbers]], contract: Contract
+) -> dict[str, NDArray[Any]]:
+    """Return the refined counts of each table that publishes counts; nothing where the product refines none.
+
+    Args:
+        product: what is published.
+        drawn: what was drawn for each table, as `table_values` takes it.
+        contract: gives cells that are excluded, and a total that is public.
+    Privacy: post-processing.
+    """
+    if product.refine is None:
+        return {}
+    counted = {
+        table.name: noisy_counts(list(drawn[table.name].values()), contract.impossible(table.by))
+        for table in product.tables
+        if any(each.what == COUNT for each in table.of)
+    }
+    total = None if contract.total is None else contract.total.value
+    return dict(refine_counts(counted, product.refine, public_total=total))
+
+
+def noisy_counts(drawn: Sequence[NoisyNumbers], impossible: NDArray[np.bool_]) -> NoisyCounts:
+    """Return the unbiased counts of a table, from what was drawn for it, as `table_values` reads them.
+
+    Raises:
+        ValueError: nothing tells how many rows a cell has.
+    """
+    counts, used = _counts(drawn), [each for each in drawn if not isinstance(each.addends, LoneSum)]
+    if counts is None:
+        raise ValueError("no count was drawn")
+    summed = [(each, each.addends) for each in used if isinstance(each.addends, ValueLattice | ValueMoments)]
+    summed = summed[:MOST_AVERAGED]
+    if summed:
+        errors = [variance(each.event) * addends.parts / addends.whole**2 for each, addends in summed]
+        spread = sum(errors) / len(errors) ** 2
+    else:
+        trees = [(each, each.addends) for each in used if isinstance(each.addends, ValueTree)]
+        nodes = [(tree.level_nodes[0] + tree.lattice.counts_missing) * variance(each.event) for each, tree in trees]
+        spread = min(nodes) if nodes else variance(used[0].event)
+    weight = None if used[0].addends is None else used[0].addends.weight
+    return NoisyCounts(counts.values.reshape(impossible.shape), spread, impossible, weight)
 
 
 def count_terms(draws: Sequence[tuple[CountNoise, ValueLattice | ValueMoments]]) -> list[tuple[float, CountNoise]]:

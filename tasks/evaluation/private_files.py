@@ -15,9 +15,10 @@ from typing import Final
 from contracts.errors import Finding, Refused
 from privacy.evaluation.model_scores import PrivateModelScores
 from privacy.evaluation.scores import PrivateScores
+from privacy.evaluation.statistic_errors import PrivateStatisticErrors
 from privacy.evaluation.table_errors import PrivateTableErrors
 from tasks.evaluation.score_files import Evaluated, ScoreFiles
-from tasks.evaluation.score_pages import model_page, scores_page, tables_page
+from tasks.evaluation.score_pages import model_page, scores_page, statistics_page, tables_page
 from tasks.storage.version_folders import published_around
 from tasks.storage.workspace.settings import Workspace
 
@@ -25,7 +26,7 @@ FOLDER: Final = "evaluations"
 
 
 def write_scores(
-    scores: PrivateScores | PrivateTableErrors | PrivateModelScores,
+    scores: PrivateScores | PrivateTableErrors | PrivateStatisticErrors | PrivateModelScores,
     workspace: Workspace,
     *,
     release: str,
@@ -51,6 +52,8 @@ def write_scores(
         numbers, page = scores.scores.to_json(), scores_page(scores, release=release, version=version)
     elif isinstance(scores, PrivateModelScores):
         numbers, page = scores.to_json(), model_page(scores, release=release, version=version)
+    elif isinstance(scores, PrivateStatisticErrors):
+        numbers, page = scores.to_json(), statistics_page(scores, release=release, version=version)
     else:
         numbers, page = scores.to_json(), tables_page(scores, release=release, version=version)
     found = {"release": release, "version": version, **numbers}

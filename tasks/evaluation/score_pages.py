@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from privacy.evaluation.model_scores import PrivateModelScores
 from privacy.evaluation.scores import PrivateScores, Scores
+from privacy.evaluation.statistic_errors import PrivateStatisticErrors
 from privacy.evaluation.table_errors import PrivateTableErrors
 from privacy.evaluation.yardsticks import BOOTSTRAP, INDEPENDENT, Yardstick
 from tasks.records.charts import charts
@@ -132,6 +133,14 @@ def _rendered(found: Scores, *, release: str, version: int, holdout: dict[str, s
 def tables_page(errors: PrivateTableErrors, *, release: str, version: int) -> str:
     """Render private errors of tables; arguments and result as for `scores_page`."""
     page: str = _template("tables.html.j2").render(
+        release=release, version=version, tables=dict(errors.tables), style=style(PAGE_FOLDER / "record.css")
+    )
+    return page
+
+
+def statistics_page(errors: PrivateStatisticErrors, *, release: str, version: int) -> str:
+    """Render private errors of statistics; arguments and result as for `scores_page`."""
+    page: str = _template("statistics_errors.html.j2").render(
         release=release, version=version, tables=dict(errors.tables), style=style(PAGE_FOLDER / "record.css")
     )
     return page

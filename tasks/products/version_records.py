@@ -8,10 +8,12 @@ from typing import Any, Final, TypeVar
 
 from contracts.errors import Finding, SpecRefused
 from tasks.products.classifier.classifier_statement_checks import ClassifierMeaning, read_classifier_meaning
+from tasks.products.statistics.statistics_checks import StatisticsMeaning, read_statistics
 from tasks.records.model.classifier_statements import ClassifierRecord
 from tasks.records.model.statement import read_statement
 from tasks.records.model.synthetic_statements import SyntheticRecord
 from tasks.records.model.version_statements import Record, RecordTerms
+from tasks.records.statistics_record import StatisticsRecord
 from tasks.records.strict_json import printable, read_json
 from tasks.storage.version_folders import PROOF
 from tasks.verification.files.version_folder import read_text_file
@@ -83,6 +85,21 @@ def published_classifier_record(path: Path) -> tuple[ClassifierRecord, Classifie
         ClassifierRecord,
         lambda record: read_classifier_meaning(record.replay, where=RECORD),
         found="no record of a classifier that can be read",
+        remedy="sudare verify says what is wrong with this version",
+    )
+
+
+def published_statistics_record(path: Path) -> tuple[StatisticsRecord, StatisticsMeaning]:
+    """Read the record of a version of statistics, and the contract, with selected keys, and product in it.
+
+    Raises:
+        SpecRefused: this is no version of statistics, or its record cannot be read.
+    """
+    return _understood(
+        path,
+        StatisticsRecord,
+        lambda record: read_statistics(record.replay, where=RECORD),
+        found="no record of statistics that can be read",
         remedy="sudare verify says what is wrong with this version",
     )
 

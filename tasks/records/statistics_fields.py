@@ -8,7 +8,7 @@ from contracts.contract.contract import Contract
 from contracts.domains.value_lattices import ValueLattice
 from contracts.message import SEMICOLON, joined, message
 from contracts.reading.scalars import plain_text
-from contracts.release.statistic_forms import DISTINCTS, QUANTILES, SPREADS
+from contracts.release.statistic_forms import COUNT, DISTINCTS, QUANTILES, SPREADS
 from contracts.release.statistics import StatisticsTable, statistics_product
 from privacy.statistics.cell_suppression import rule_of_draw
 from privacy.statistics.expected_errors import expected_errors
@@ -72,6 +72,10 @@ _STEPS: Final = (
     message("statistics computed from the noisy numbers of the table's draws"),
     message("95 % intervals from the declared noise; of means by Fieller's method, of quantiles by tests of ranks"),
 )
+_REFINED: Final = message(
+    "refined counts (count_refined): the nearest ones that are whole and not negative, and that add up to the total "
+    "of all tables of the same weight. They have no interval, and are biased in small cells"
+)
 _SPREAD_STEP: Final = message("95 % intervals of variances by tests of all pairs of a mean and a variance")
 
 
@@ -82,7 +86,11 @@ def tables(run: Run) -> list[dict[str, Any]]:
         {
             "table": table.name,
             "columns": list(table.by),
-            "steps": [*_STEPS, *([_SPREAD_STEP] if any(each.what in SPREADS for each in table.of) else ())],
+            "steps": [
+                *_STEPS,
+                *([_SPREAD_STEP] if any(each.what in SPREADS for each in table.of) else ()),
+                *_refinement(run, table),
+            ],
             "statistics": [name for each in table.of for name in each.estimates],
             "lattices": [
                 {
@@ -99,6 +107,16 @@ def tables(run: Run) -> list[dict[str, Any]]:
         }
         for table in statistics_product(run.facts.spec.product).tables
     ]
+
+
+def _refinement(run: Run, table: StatisticsTable) -> list[str]:
+    """Say how the counts of a table are refined, where they are."""
+    terms = statistics_product(run.facts.spec.product).refine
+    if terms is None or all(each.what != COUNT for each in table.of):
+        return []
+    strength = "0" if terms.lambda_ is None else str(terms.lambda_)
+    told: dict[str, str] = {"words": _REFINED, "method": terms.method, "strength": strength}
+    return [message("{words}; method {method}, lambda {strength}", **told)]
 
 
 def _rule_on(run: Run, table: StatisticsTable) -> dict[str, Any]:

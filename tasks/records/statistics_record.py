@@ -12,7 +12,7 @@ import numpy as np
 from contracts.contract.contract import Contract
 from contracts.message import message
 from contracts.release.statistic_forms import DISTINCTS, RATIO
-from contracts.release.statistics import NEAR_ZERO
+from contracts.release.statistics import NEAR_ZERO, REFINED
 from contracts.release.tables.minimum_frequency import SUPPRESSED
 from privacy.generators.generator import Fitted
 from privacy.statistics.plan import StatisticsPlan, plan_statistics
@@ -130,6 +130,10 @@ class StatisticsRecordPart:
         clips = {} if table["lattices"] == NONE else {each["column"]: each["clip"] for each in table["lattices"]}
         found = {
             NEAR_ZERO: DataColumn("Whether the count of the cell cannot be told from 0."),
+            REFINED: DataColumn(
+                "Refined count: the noisy one made whole and not negative, so that all tables of the release "
+                "with the same weight have one total."
+            ),
             SUPPRESSED: DataColumn(
                 "Whether a noisy count of the cell is below the threshold of the minimum-frequency rule; its other "
                 "columns are missing then."

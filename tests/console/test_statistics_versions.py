@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 from fastapi.testclient import TestClient
 
@@ -68,3 +69,26 @@ def test_the_site_lists_the_statistics_and_links_tables_and_noisy_numbers(twice:
     assert "Refined by" not in page
     assert "data/education.parquet · mean_capital-gain" in compared
     assert "near_zero" in first
+
+
+def test_the_auditor_compares_a_version_with_the_rows(twice: Place, typed: Typed) -> None:
+    """Numbers are private: written into the workspace, and printed with --show alone; nothing is charged."""
+    version, source = twice.workspace.releases / NAME / "v1", twice.adult / "adult.parquet"
+    quiet = typed("evaluate", str(version), "--against", str(source), at=twice.workspace)
+    assert quiet.code == 0, quiet.err
+    assert "not shown here" in quiet.out
+    said = typed("evaluate", str(version), "--against", str(source), "--show", "--json", at=twice.workspace)
+    assert said.json["class"] == "private"
+    tables = said.json["found"]["tables"]
+    count = tables["sex_x_race"]["count"]
+    assert count["cells"] == 10
+    assert 0 < count["rmse"] < 100
+    worst = duckdb.sql(f"SELECT sex, race, count(*) FROM '{source}' GROUP BY 1, 2").fetchall()
+    exact = {(sex, race): number for sex, race, number in worst}
+    assert {tuple(cell["labels"]): cell["exact"] for cell in count["worst"]} == exact
+    page = Path(said.json["page"])
+    assert page.is_relative_to(twice.workspace.private)
+    assert "mean_hours-per-week" in page.read_text()
+    refused = typed("evaluate", str(version), "--against", str(source), "--target", "income", at=twice.workspace)
+    assert refused.code == 2
+    assert "statistics have no rows" in refused.err

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from contracts.contract.contract import Contract
 from contracts.release.statistics import StatisticsProduct, statistics_product
@@ -26,7 +26,7 @@ from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.found_clips import find_clips, narrowed_plan
 from privacy.statistics.plan import StatisticsPlan
 from privacy.statistics.private_clips import FoundClip
-from privacy.statistics.table_values import NoisyNumbers, table_values
+from privacy.statistics.table_values import NoisyNumbers, refined_tables, table_values
 from tasks.products.product_kind import Making, MakingStep
 from tasks.records.draws.drawn import write_drawn
 from tasks.records.facts import Outputs, RunFacts
@@ -113,19 +113,22 @@ def released_tables(
 ) -> tuple[StatisticsTableValues, ...]:
     """Return the tables that follow from what was drawn. Post-processing."""
     numbers = {each.key: each for each in drawn if not isinstance(each, KeyMeasurement)}
-    made = []
-    for table in product.tables:
-        draws = plan.of_table(table.name)
-        found = {
+    found = {
+        table.name: {
             None if draw.addends is None else draw.addends.key: NoisyNumbers(
                 numbers[draw.key].values, draw.event, draw.addends
             )
-            for draw in draws
+            for draw in plan.of_table(table.name)
         }
-        choices = plan.choices_of(table.name)
+        for table in product.tables
+    }
+    refined, rule = refined_tables(product, found, contract), product.minimum_frequency
+    made = []
+    for table in product.tables:
+        draws, choices = plan.of_table(table.name), plan.choices_of(table.name)
         chosen = {each.choices.column: ChosenQuantiles(numbers[each.key].values, each.choices) for each in choices}
-        impossible, rule = contract.impossible(table.by), product.minimum_frequency
-        values = table_values(table, found, impossible, chosen=chosen, minimum_frequency=rule)
+        terms: dict[str, Any] = {"chosen": chosen, "minimum_frequency": rule, "refined": refined.get(table.name)}
+        values = table_values(table, found[table.name], contract.impossible(table.by), **terms)
         keys = *(draw.key for draw in draws), *(each.key for each in choices)
         made.append(StatisticsTableValues(table.name, table.by, values, keys))
     return tuple(made)

@@ -24,7 +24,7 @@ from contracts.release.statistics_rules import statistics_problems
 from contracts.release.tables.minimum_frequency import SUPPRESSED, MinimumFrequency
 from privacy.accounting.events import PrivacyEvent
 from privacy.statistics.choices import wanted_choices
-from privacy.statistics.table_values import Columns, NoisyNumbers, table_values
+from privacy.statistics.table_values import Columns, NoisyNumbers, refined_tables, table_values
 from tasks.products.statistics.noise_checks import check_noise, check_shares
 from tasks.records.draws.cell_sums import CellSumDraw
 from tasks.records.draws.keys import with_stated_keys
@@ -177,18 +177,33 @@ class StatisticsChecks:
         measured = drawn.findings, list(files.skipped)
         files.skipped.clear()
         findings = check_clips(replay, self.meaning, drawn.noisy, files.skipped, where=self._where)
-        for table, stated in zip(self.meaning.product.tables, replay.tables, strict=True):
-            numbers = self._numbers(stated.draws, drawn.noisy)
+        found = [self._numbers(stated.draws, drawn.noisy) for stated in replay.tables]
+        refined = self._refined(found, files.skipped)
+        for table, stated, numbers in zip(self.meaning.product.tables, replay.tables, found, strict=True):
             chosen = chosen_by(replay.draws, stated.draws, drawn.noisy)
-            if numbers is None or chosen is None:
+            if numbers is None or chosen is None or refined is None:
                 files.skipped.append(f"{printable(stated.data)}: not all that was drawn for it can be read")
                 continue
-            impossible, rule = self.meaning.contract.impossible(table.by), self.meaning.minimum_frequency
-            expected = table_values(table, numbers, impossible, chosen=chosen, minimum_frequency=rule)
+            terms = {"minimum_frequency": self.meaning.minimum_frequency, "refined": refined.get(table.name)}
+            impossible = self.meaning.contract.impossible(table.by)
+            expected = table_values(table, numbers, impossible, chosen=chosen, **terms)  # type: ignore[arg-type]
             pairs = [(f"{self._where}, sha256 of {stated.name}", stated.sha256, values_digest(expected))]
             findings += differences(pairs, where=self._where, allowed="the digest of the numbers that follow")
             findings += self._check_files_of(table, stated.data, expected, files)
         return measured, (findings, files.skipped)
+
+    def _refined(
+        self, found: list[dict[str | None, NoisyNumbers] | None], skipped: list[str]
+    ) -> dict[str, NDArray[Any]] | None:
+        """Return refined counts, made again of all tables together; None where one of these cannot be read."""
+        if self.meaning is None or self.meaning.product.refine is None:
+            return {}
+        product, known = self.meaning.product, [each for each in found if each is not None]
+        if len(known) < len(found):
+            skipped.append("refined counts: not all that was drawn can be read")
+            return None
+        named = {table.name: numbers for table, numbers in zip(product.tables, known, strict=True)}
+        return refined_tables(product, named, self.meaning.contract)
 
     def forms(self) -> Mapping[str, FileForm]:
         """Of the tables and of what was drawn."""

@@ -1,15 +1,39 @@
-"""Short facts about the released numbers of a table of statistics."""
+"""Short facts about the released numbers of a table of statistics, and marks of its cells."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.message import message
+from contracts.release.statistics import NEAR_ZERO, REFINED
 from contracts.release.survey_weight import SurveyWeight
+from contracts.release.tables.minimum_frequency import SUPPRESSED
 from tasks.records.page.statistics_words import plain_number
+
+PERHAPS_EMPTY: Final = message("perhaps empty")
+IMPOSSIBLE: Final = message("declared impossible")
+TOO_SMALL: Final = message("suppressed")
+
+
+def number_facts(
+    data: pa.Table,
+    near: NDArray[Any],
+    impossible: NDArray[Any],
+    weight: SurveyWeight | None,
+    contract: Contract,
+) -> list[tuple[str, str]]:
+    """Return all that is told in short of a published table; arguments as of `table_facts`."""
+    gone, refined = (
+        published_column(data, name) if name in data.column_names else None for name in (SUPPRESSED, REFINED)
+    )
+    own = table_facts(near, impossible, weight, contract, counted=NEAR_ZERO in data.column_names)
+    return [*own, *suppression_facts(gone), *refined_facts(refined)]
 
 
 def table_facts(
@@ -47,3 +71,21 @@ def suppression_facts(suppressed: NDArray[Any] | None) -> list[tuple[str, str]]:
     return [
         (message("Cells suppressed by the minimum-frequency rule"), message("{some} of {all}", some=some, all=every))
     ]
+
+
+def refined_facts(refined: NDArray[Any] | None) -> list[tuple[str, str]]:
+    """Say what refined counts add up to; nothing where there are none."""
+    return (
+        [] if refined is None else [(message("Refined counts (count_refined) add up to"), f"{refined.sum():,.10g}")]
+    )
+
+
+def published_column(data: pa.Table, name: str) -> NDArray[Any]:
+    """Return a column; what is missing, in suppressed cells, as 0."""
+    column = data.column(name)
+    return np.asarray(pc.fill_null(column, pa.scalar(0).cast(column.type)).to_numpy())
+
+
+def cell_mark(impossible: bool, suppressed: bool, near: bool) -> str:
+    """Say what is to be known of a cell before its numbers."""
+    return IMPOSSIBLE if impossible else TOO_SMALL if suppressed else PERHAPS_EMPTY if near else ""

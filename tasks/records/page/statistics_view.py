@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from markupsafe import Markup
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ from tasks.records.page.clip_words import found_lattices
 from tasks.records.page.dense_view import LARGEST_CELLS, cell_label, cells_words, room, title_of
 from tasks.records.page.draw_words import DrawTerms, draw_terms
 from tasks.records.page.published_tables import ReadFile
-from tasks.records.page.statistics_facts import suppression_facts, table_facts
+from tasks.records.page.statistics_facts import IMPOSSIBLE, TOO_SMALL, cell_mark, number_facts, published_column
 from tasks.records.page.statistics_words import (
     brief,
     most_spread,
@@ -53,9 +52,6 @@ KINDS: Final = {
     "units": message("privacy units"),
     "distinct": message("different values"),
 }
-PERHAPS_EMPTY: Final = message("perhaps empty")
-IMPOSSIBLE: Final = message("declared impossible")
-TOO_SMALL: Final = message("suppressed")
 _ZOOM: Final = 4
 """Means are drawn on the scale of their clip, or on a part of it where they all lie in less than so much of it."""
 
@@ -189,14 +185,14 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
     lattices = found_lattices(table, contract, version.replay.get("clips", ()), stated["draws"])
     numbers = [_numbers(each, data, lattices.get(str(each.key))) for each in _single(table)]
     counted, impossible = NEAR_ZERO in data.column_names, contract.impossible(table.by).reshape(-1)
-    near = _column(data, NEAR_ZERO) if counted else impossible
-    gone = _column(data, SUPPRESSED) if SUPPRESSED in data.column_names else None
+    near = published_column(data, NEAR_ZERO) if counted else impossible
+    gone = published_column(data, SUPPRESSED) if SUPPRESSED in data.column_names else None
     chosen, cells = _chosen(numbers, most, gone)
     named = [
         (
             int(cell),
             cell_label(contract, table.by, int(cell)) if table.by else message("all rows"),
-            _mark(impossible[cell], gone is not None and gone[cell], near[cell]),
+            cell_mark(impossible[cell], gone is not None and gone[cell], near[cell]),
         )
         for cell in cells
     ]
@@ -220,7 +216,7 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
         chosen=chosen,
         statistics=[_bars(each, named) for each in numbers],
         counted=counted,
-        facts=table_facts(near, impossible, table.survey_weight, contract, counted=counted) + suppression_facts(gone),
+        facts=number_facts(data, near, impossible, table.survey_weight, contract),
         files=[file["path"] for file in version.values["output.files"] if file["path"].rpartition(".")[0] in own],
     )
 
@@ -234,19 +230,8 @@ def _single(table: StatisticsTable) -> list[Statistic]:
 
 
 def _numbers(statistic: Statistic, data: pa.Table, lattice: ValueLattice | None) -> _Numbers:
-    values, lower, upper = (_column(data, name).astype(np.float64) for name in statistic.published)
+    values, lower, upper = (published_column(data, name).astype(np.float64) for name in statistic.published)
     return _Numbers(statistic, values, lower, upper, lattice)
-
-
-def _column(data: pa.Table, name: str) -> NDArray[Any]:
-    """Return a column; what is missing, in suppressed cells, as 0."""
-    column = data.column(name)
-    return np.asarray(pc.fill_null(column, pa.scalar(0).cast(column.type)).to_numpy())
-
-
-def _mark(impossible: bool, suppressed: bool, near: bool) -> str:
-    """Say what is to be known of a cell before its numbers."""
-    return IMPOSSIBLE if impossible else TOO_SMALL if suppressed else PERHAPS_EMPTY if near else ""
 
 
 def _chosen(

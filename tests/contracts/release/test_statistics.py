@@ -177,7 +177,13 @@ BAD = [
     # at the product and the charge
     ("mechanism: laplace", "mechanism: gaussian", "charge.delta", "delta 0", "or choose mechanism: laplace"),
     ("mechanism: laplace", "mechanism: geometric", "product.mechanism", "'geometric'", "one of laplace, gaussian"),
-    ("mechanism: laplace", "refine: {method: simplex}", "product.refine", "the unknown key", "remove it"),
+    (
+        "mechanism: laplace",
+        "refine: {method: auto}",
+        "product.refine",
+        "`refine` by method auto",
+        "write one of these",
+    ),
 ]
 
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from contracts.contract.contract import Contract
 from tasks.records.explanation import published_explanation
 from tasks.records.page.page import PAGES, prepare
-from tasks.records.page.statistics_view import IMPOSSIBLE, PERHAPS_EMPTY, StatisticsView
+from tasks.records.page.statistics_facts import IMPOSSIBLE, PERHAPS_EMPTY
+from tasks.records.page.statistics_view import StatisticsView
 from tasks.records.page.statistics_words import readable
 from tasks.verify import verify
 from tests.tasks.verification.forgery import forge, load

@@ -1,0 +1,150 @@
+"""Versions of statistics against the rows they were made of: clips, weights, quantiles, keys, suppressed cells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from contracts.errors import SpecRefused
+from privacy.evaluation.statistic_errors import PrivateStatisticErrors, StatisticErrors
+from tasks.evaluation.score_pages import statistics_page
+from tasks.evaluation.statistic_scores import before_keys, evaluate_statistics, evaluated_lattices
+from tasks.ingest import ingest
+from tasks.products.version_records import published_statistics_record
+from tests.tasks.intake import KEY
+from tests.tasks.verification.test_clip_versions import laplace as clipped_by_the_run
+from tests.worlds.private_keys import pure as of_keys
+from tests.worlds.statistics import StatisticsScenario, of_tables
+from tests.worlds.versions import Version, Worlds
+
+TABLES = """[
+  {by: [ward], of: [count, {mean: age, clip: [10, 60]}, {variance: age}, {sum: bill}, {mean: bill}]},
+  {by: [ward], name: middle, of: [{quantiles: [0.5, 0.9], of: age, resolution: 1, method: tree}]},
+  {by: [insured], of: [{ratio: {sum: bill, clip: private, step: 2.5}, over: {sum: age}}]},
+  {by: [], of: [count, {mean: bill}], survey_weight: age},
+  {by: [floor], of: [count]}]"""
+
+
+def all_kinds() -> StatisticsScenario:
+    """Nearly no noise: what is published is nearly exact, so that errors tell of mistakes."""
+    return of_tables(TABLES, epsilon="15", release="scored")
+
+
+def evaluated(version: Version, scenario: StatisticsScenario, folder: Path) -> PrivateStatisticErrors:
+    """Take the scenario's rows in again, and compare."""
+    spec, *_, ledger = scenario.prepared_of(folder, object)
+    ledger.close()
+    record, meaning = published_statistics_record(version.folder)
+    before = before_keys(meaning.contract, meaning.product)
+    scenario.frame().select(before.source_columns).write_parquet(folder / "stays.parquet")
+    lattices = evaluated_lattices(meaning.product, before)
+    table = ingest(spec.source, before, folder=folder / "private", key=KEY, memory_limit="256MB", lattices=lattices)
+    return evaluate_statistics(table, version.folder, record, meaning.contract, memory_limit="256MB")
+
+
+@pytest.fixture(scope="module")
+def errors(worlds: Worlds, tmp_path_factory: pytest.TempPathFactory) -> PrivateStatisticErrors:
+    return evaluated(worlds.published(all_kinds()), all_kinds(), tmp_path_factory.mktemp("evaluation"))
+
+
+def of(errors: PrivateStatisticErrors, table: str, statistic: str) -> StatisticErrors:
+    return errors.tables[table][statistic]
+
+
+def test_every_statistic_of_every_table_is_compared_and_close(errors: PrivateStatisticErrors) -> None:
+    """At an epsilon of 15: counts within 10 rows, means within 1; laws of the noise give 1e-9 for more."""
+    assert {name: [*each] for name, each in errors.tables.items()} == {
+        "ward": ["count", "mean_age", "variance_age", "sum_bill", "mean_bill"],
+        "middle": ["q50_age", "q90_age"],
+        "insured": ["ratio_bill_over_age"],
+        "all": ["count", "mean_bill"],
+        "floor": ["count"],
+    }
+    assert of(errors, "ward", "count").largest < 40
+    assert of(errors, "ward", "mean_age").largest < 4
+    assert of(errors, "middle", "q50_age").largest < 4
+    assert of(errors, "floor", "count").largest < 40
+    for table in errors.tables.values():
+        for each in table.values():
+            assert each.cells > 0
+            assert each.relative < 0.2
+    assert of(errors, "insured", "ratio_bill_over_age").cells == 2
+
+
+def test_exact_numbers_are_those_of_the_rows(errors: PrivateStatisticErrors) -> None:
+    """By Polars: a count with missing ages, a clipped mean without them, a median, a weighted count."""
+    rows = all_kinds().frame().filter(pl.col("ward") == "children")
+    exact = {
+        name: next(cell.exact for cell in of(errors, table, name).worst if cell.labels == ("children",))
+        for table, name in (("ward", "count"), ("ward", "mean_age"), ("middle", "q50_age"))
+    }
+    ages = rows["age"].drop_nulls()
+    assert exact["count"] == len(rows)
+    assert exact["mean_age"] == pytest.approx(float(ages.clip(10, 60).mean()))  # type: ignore[arg-type]
+    assert exact["q50_age"] == sorted(ages.clip(0, 99))[-(-len(ages) // 2) - 1]
+    [weighed] = of(errors, "all", "count").worst
+    assert weighed.exact == float(all_kinds().frame()["age"].clip(0, 99).sum())
+
+
+def test_what_a_clip_cuts_off_stands_beside_the_error(errors: PrivateStatisticErrors) -> None:
+    """Ages lie evenly from 0 to 99 with tails, so a mean of those from 10 to 60 is off by more than noise."""
+    clipped = of(errors, "ward", "mean_age")
+    assert clipped.rmse_unclipped is not None
+    assert clipped.rmse_unclipped > 5 > clipped.rmse
+    assert clipped.bias_unclipped is not None
+    assert clipped.bias_unclipped < -5
+    assert of(errors, "ward", "sum_bill").rmse_unclipped is None
+    assert of(errors, "insured", "ratio_bill_over_age").rmse_unclipped is None
+
+
+def test_a_clip_that_the_run_found_is_the_one_compared_with(worlds: Worlds, tmp_path: Path) -> None:
+    """Ages clipped to what the histogram gave; their quantiles, which a tree over the bounds gives, are not."""
+    found = evaluated(worlds.published(clipped_by_the_run()), clipped_by_the_run(), tmp_path)
+    mean, middle = of(found, "ward", "mean_age"), of(found, "ward", "q50_age")
+    assert mean.rmse_unclipped not in (None, mean.rmse)
+    assert mean.largest < 5
+    assert middle.rmse_unclipped is None
+
+
+def test_the_page_is_private_and_has_every_statistic(errors: PrivateStatisticErrors) -> None:
+    page = statistics_page(errors, release="scored", version=1)
+    assert "PRIVATE" in page
+    assert all(f"<h3>{name}</h3>" in page for table in errors.tables.values() for name in table)
+
+
+def test_selected_keys_and_all_others_are_compared(worlds: Worlds, tmp_path: Path) -> None:
+    """Rows of texts that were not selected are the exact number of `(others)`."""
+    scenario = of_keys()
+    found = evaluated(worlds.published(scenario), scenario, tmp_path)
+    assert found.tables
+    for table in found.tables.values():
+        for each in table.values():
+            assert each.cells > 1
+    count = next(table["count"] for table in found.tables.values() if "count" in table)
+    assert any("(others)" in cell.labels for cell in count.worst)
+    assert count.largest < 200
+
+
+def test_suppressed_cells_are_counted_and_not_compared(worlds: Worlds, tmp_path: Path) -> None:
+    base = of_tables("[{by: [insured, floor], of: [count]}]", release="hidden")
+    scenario = replace(base, product=f"{base.product[:-1]}, minimum_frequency: {{k: 60, t: 0}}}}")
+    found = evaluated(worlds.published(scenario), scenario, tmp_path)
+    errors = of(found, "insured_x_floor", "count")
+    assert (errors.cells, errors.unpublished) == (6, 3)
+
+
+def test_a_table_that_is_none_and_one_of_other_cells_are_refused(worlds: Worlds, tmp_path: Path) -> None:
+    version = worlds.published(all_kinds()).copy(tmp_path / "v")
+    floors = pl.read_parquet(version.folder / "data/floor.parquet")
+    for number, spoil in enumerate((lambda file: file.write_bytes(b"none"), floors.head(2).write_parquet)):
+        spoil(version.folder / "data/floor.parquet")
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with pytest.raises(SpecRefused) as refused:
+            evaluated(version, all_kinds(), folder)
+        (finding,) = refused.value.findings
+        assert finding.where.endswith("floor.parquet")
+        assert "sudare verify" in finding.remedy
