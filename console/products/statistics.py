@@ -30,7 +30,7 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.release.spec import ReleaseSpec
-from contracts.release.statistic_forms import SPREADS
+from contracts.release.statistic_forms import DISTINCT, SPREADS
 from contracts.release.statistics import StatisticsProduct, StatisticsTable, statistics_product
 from privacy.statistics.expected_errors import ExpectedError, expected_errors
 from privacy.statistics.found_clips import narrower_plans
@@ -190,5 +190,6 @@ def _of_rows(error: dict[str, Any]) -> str:
 def _within(error: dict[str, Any]) -> str:
     """Write a half width; of a mean that nothing tells of that it is the whole clip."""
     if "clip" in error and 2 * error["half_width_95"] >= error["clip"]:
-        return "all that is possible" if error["statistic"].partition("_")[0] in SPREADS else "the whole clip"
+        possible = error["statistic"].partition("_")[0] in (*SPREADS, DISTINCT)
+        return "all that is possible" if possible else "the whole clip"
     return f"±{error['half_width_95']:,.4g}{' in rank' if 'ranks' in error else ''}"

@@ -39,7 +39,8 @@ class ExpectedError:
             weighed, the sum of their weights.
         half_width: of the interval; of a mean in the middle of its clip, where it is widest; of a variance with
             values spread evenly over the clip [the statistic's units].
-        clip: the length of a mean's clip, or of all that a variance may be: no interval is longer; None of others.
+        clip: the length of a mean's clip, or of all that a variance or a number of values may be: no interval is
+            longer; None of others.
         ranks: whether the half width is one of ranks, as of a quantile: how many rows further up or down the value
             may stand. How far apart these values are depends on the data.
         weighed: whether rows have a survey weight: then ranks and counts are sums of weights.
@@ -126,7 +127,8 @@ def _errors_in_steps(table: StatisticsTable, draws: Sequence[StatisticsDraw]) ->
             continue
         if isinstance(draw.addends, DistinctCount):
             width = float(half_width(draw.event, CONFIDENCE))
-            found.append(ExpectedError(each.name, None, width, counted_once=True))
+            most = None if draw.addends.values is None else float(draw.addends.values)
+            found.append(ExpectedError(each.name, None, width, most, counted_once=True))
             continue
         if isinstance(draw.addends, LoneSum):
             margin = quantile(draw.event, [float(draw.addends.lattice.step)], CONFIDENCE)
