@@ -15,10 +15,11 @@ The manual: docs/python.md.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from sudare.entrance import main, refusal, stranger
+from sudare.entrance import main, refusal, stranger, unsupported
 
 if TYPE_CHECKING:
     from console.errors import VerificationFailed
@@ -100,10 +101,14 @@ def __getattr__(name: str) -> Any:
     """Load a name when it is first used.
 
     Raises:
-        ImportError: a folder named like one of our packages comes before ours on the path, and which.
+        ImportError: a folder named like one of our packages comes before ours on the path, and which; or the system
+            is one that Sudare does not run on.
     """
     if name not in _PLACES:
         raise AttributeError(f"module 'sudare' has no attribute {name!r}")
+    reason = unsupported(sys.platform)
+    if reason is not None:
+        raise ImportError(reason)
     found = stranger()
     if found is not None:
         raise ImportError(refusal(*found))

@@ -1,0 +1,112 @@
+"""Installation: the lock agrees with pyproject.toml and the constraints, and other systems are told in a line."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCK = ROOT / "deploy" / "lock.txt"
+HASH = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+def locked() -> dict[str, tuple[Version, Marker | None, int]]:
+    """Of each package of the lock its version, where it is needed, and how many hashes it has."""
+    text = re.sub(r"^#.*\n", "", LOCK.read_text(encoding="utf-8"), flags=re.MULTILINE).replace("\\\n", " ")
+    found = {}
+    for line in text.splitlines():
+        requirement = Requirement(line.partition("--hash")[0])
+        [pin] = requirement.specifier
+        assert pin.operator == "=="
+        hashes = len(HASH.findall(line))
+        found[canonicalize_name(requirement.name)] = (Version(pin.version), requirement.marker, hashes)
+    return found
+
+
+def constraints() -> dict[str, Version]:
+    lines = (ROOT / "deploy" / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pairs = (line.split("==") for line in lines if not line.startswith("#"))
+    return {canonicalize_name(name): Version(version) for name, version in pairs}
+
+
+def asked() -> list[Requirement]:
+    """What pyproject.toml asks for: the dependencies, and those of the extra `publish`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [Requirement(line) for line in (*project["dependencies"], *project["optional-dependencies"]["publish"])]
+
+
+def test_every_package_of_the_lock_has_hashes() -> None:
+    """At least one file each: pip then takes no other."""
+    assert [name for name, (_, _, hashes) in locked().items() if not hashes] == []
+    assert len(locked()) > 100
+
+
+def test_the_lock_has_what_pyproject_asks_for_in_a_version_that_it_allows() -> None:
+    found = locked()
+    missing = [str(each) for each in asked() if found[canonicalize_name(each.name)][0] not in each.specifier]
+    assert missing == []
+
+
+def test_the_lock_and_the_constraints_name_the_same_versions() -> None:
+    """What the tested environment does not have is needed on other systems or by other versions of Python alone."""
+    pinned, found = constraints(), locked()
+    assert {name: found[name][0] for name in found if name in pinned} == {
+        name: pinned[name] for name in found if name in pinned
+    }
+    tested = {"python_full_version": "3.11.7", "python_version": "3.11", "sys_platform": "linux"}
+    others = {name: found[name][1] for name in found if name not in pinned}
+    assert [name for name, marker in others.items() if marker is None or marker.evaluate(tested)] == []
+
+
+def test_the_lock_names_no_host() -> None:
+    """Packages come from the index that the user's installer is configured for."""
+    lines = [line for line in LOCK.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    assert [line for line in lines if re.search("://|@ |index-url", line)] == []
+
+
+def typed_on(platform: str, code: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process that takes its system for another one."""
+    script = f"import sys; sys.platform = {platform!r}; {code}"
+    return subprocess.run(
+        [sys.executable, "-c", script, "--version"], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+
+
+@pytest.mark.parametrize("platform", ["win32", "cygwin"])
+def test_windows_is_refused_in_a_line_that_says_what_to_use(platform: str) -> None:
+    """For the command and for `import sudare`, before anything of ours is loaded."""
+    command = typed_on(platform, "from sudare.entrance import main; main()")
+    assert (command.returncode, command.stdout, command.stderr.count("\n")) == (1, "", 1)
+    assert "Use Linux, WSL 2, or the image of deploy/Dockerfile." in command.stderr
+    python = typed_on(platform, "import sudare; sudare.Workspace")
+    assert python.returncode == 1
+    assert "ImportError: sudare: Windows is not supported." in python.stderr
+
+
+def test_macos_is_told_that_it_was_not_tried_and_runs() -> None:
+    told = typed_on("darwin", "from sudare.entrance import main; main()")
+    assert (told.returncode, told.stderr.count("\n")) == (0, 1)
+    assert "publish on Linux" in told.stderr
+    assert told.stdout.startswith("sudare ")
+
+
+def test_linux_is_told_nothing() -> None:
+    told = typed_on("linux", "from sudare.entrance import main; main()")
+    assert (told.returncode, told.stderr) == (0, "")
+
+
+def test_what_is_claimed_of_python_is_what_the_manual_says_was_tried() -> None:
+    """One version was tried; the manual names the others as resolved alone."""
+    manual = " ".join((ROOT / "docs" / "start.md").read_text(encoding="utf-8").split())
+    assert "Tried: Python 3.11 on Linux." in manual
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (project["requires-python"], "classifiers" in project) == (">=3.11", False)
