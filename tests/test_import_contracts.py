@@ -21,7 +21,7 @@ BOOKS: Final = "The books know accounting and contracts only"
 CIRCLES: Final = "No two neighbours import each other, directly or in a circle"
 FITTED: Final = "What is drawn or fitted knows no ledger, no noise and no scan of rows"
 ROOMS: Final = "The rooms of privacy, each above those that it imports"
-STUDIO: Final = "The studio reads no rows: it imports nothing that opens a source, directly or by others"
+STUDIO: Final = "The studio reads no rows"
 
 REFUSED: Final = (
     ("tasks.added", "privacy.noise.random_bytes", NOISE),

@@ -15,15 +15,15 @@ from typing import Annotated, Any, Final
 
 from fastapi import Body, FastAPI, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from console.site.asking import Site
 from console.site.guard import Guard
 from console.studio import beginning
 from console.studio.choices import NoChoice, chosen
-from console.studio.door import START, Door, Keys
-from console.studio.files import FileChanged, Folder, Text
+from console.studio.door import START, Door, DoorKeys
+from console.studio.files import FileChanged, FileText, SpecFolder
 from console.studio.form import contract_file, form_of
 from console.studio.outlook import Outlook, look
 from console.studio.pages import language_of, page, piece
@@ -39,11 +39,7 @@ _STATIC: Final = Path(__file__).parent / "static"
 _SITE_SHEET: Final = Path(__file__).parents[1] / "site" / "static" / "site.css"
 
 
-class _Sent(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class Draft(_Sent):
+class EditorText(beginning.SentBody):
     """A text as an editor holds it."""
 
     name: str = Field(max_length=200)
@@ -51,7 +47,7 @@ class Draft(_Sent):
     digest: str = Field(default="", max_length=64)
 
 
-class Choice(_Sent):
+class FormChoice(beginning.SentBody):
     """What was chosen on the form."""
 
     name: str = Field(max_length=40)
@@ -59,16 +55,16 @@ class Choice(_Sent):
     value: str = Field(default="", max_length=100_000)
 
 
-class Looked(_Sent):
+class Looked(beginning.SentBody):
     """Both texts, and a choice to be made in them."""
 
-    spec: Draft
-    contract: Draft | None = None
+    spec: EditorText
+    contract: EditorText | None = None
     rows: int | None = Field(default=None, ge=1, le=10**12)
-    choice: Choice | None = None
+    choice: FormChoice | None = None
 
 
-class Order(_Sent):
+class Order(beginning.SentBody):
     """A run that is wanted."""
 
     spec: str = Field(max_length=200)
@@ -90,7 +86,7 @@ class Studio:
     def __init__(
         self, folder: Path, workspace: Workspace | None, *, named: Path | None, port: int, first: str = ""
     ) -> None:
-        self.folder, self.keys, self.port, self.first = Folder(folder), Keys(port), port, first
+        self.folder, self.keys, self.port, self.first = SpecFolder(folder), DoorKeys(port), port, first
         self._named, self._workspace, self._lock = named, workspace, threading.Lock()
         self._runs: Runs | None = None
         self._site: tuple[Site, ASGIApp] | None = None
@@ -179,9 +175,9 @@ def _add_page(app: FastAPI, studio: Studio) -> None:
         return _sheltered(studio, request, lambda: _looked(studio, request, sent))
 
     @app.post(f"{START}/save")
-    def save(request: Request, sent: Annotated[list[Draft], Body(max_length=2)]) -> Response:
+    def save(request: Request, sent: Annotated[list[EditorText], Body(max_length=2)]) -> Response:
         def saved() -> Response:
-            texts = [Text(studio.folder.file(each.name), each.text, each.digest) for each in sent]
+            texts = [FileText(studio.folder.file(each.name), each.text, each.digest) for each in sent]
             return JSONResponse({each.path.name: studio.folder.write(each) for each in texts})
 
         return _sheltered(studio, request, saved)
@@ -221,9 +217,9 @@ def _looked(studio: Studio, request: Request, sent: Looked) -> Response:
             contract = None if contract is None else declared
         except NoChoice:
             refused = True
-    texts = [Text(studio.folder.file(sent.spec.name), spec)]
+    texts = [FileText(studio.folder.file(sent.spec.name), spec)]
     if sent.contract is not None and contract is not None:
-        texts.append(Text(studio.folder.file(sent.contract.name), contract))
+        texts.append(FileText(studio.folder.file(sent.contract.name), contract))
     outlook = look(studio.workspace, texts[0], texts[1] if len(texts) > 1 else None, sent.rows)
     told = {
         "spec": spec,
@@ -290,7 +286,7 @@ def _add_beginning(app: FastAPI, studio: Studio) -> None:
         return _sheltered(studio, request, lambda: _said(request, beginning.make_workspace(studio.folder)))
 
     @app.post(f"{START}/account")
-    def account(request: Request, sent: Annotated[beginning.AccountTerms, Body()]) -> Response:
+    def account(request: Request, sent: Annotated[beginning.WantedAccount, Body()]) -> Response:
         def opened() -> Response:
             return _said(request, beginning.open_account(studio.folder, studio.workspace, sent))
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from console.studio.files import FileRefused, Folder, Text
+from console.studio.files import FileRefused, FileText, SpecFolder
 from console.studio.processes import Said, say
 from console.studio.yaml_text import flow
 from contracts.errors import Finding
@@ -32,18 +32,20 @@ publish: {{to: releases/, formats: [parquet, csv]}}
 """
 
 
-class _Sent(BaseModel):
+class SentBody(BaseModel):
+    """What the page sends: these fields and no others."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class NewRelease(_Sent):
+class NewRelease(SentBody):
     """A release that begins: its name and the file that will hold its rows."""
 
     release: str = Field(max_length=64)
     table: str = Field(max_length=200)
 
 
-class AccountTerms(_Sent):
+class WantedAccount(SentBody):
     """An account as the form has it; each is an option of `sudare budget open`."""
 
     account: str = Field(max_length=200)
@@ -57,12 +59,12 @@ class AccountTerms(_Sent):
     source: str = Field(default="", max_length=400)
 
 
-def make_workspace(folder: Folder) -> Said:
+def make_workspace(folder: SpecFolder) -> Said:
     """Make a workspace beside the specs: `sudare init work`."""
     return say(["init", WORKSPACE], folder.path)
 
 
-def open_account(folder: Folder, workspace: Workspace | None, terms: AccountTerms) -> Said:
+def open_account(folder: SpecFolder, workspace: Workspace | None, terms: WantedAccount) -> Said:
     """Open an account, and bind the source to its people: `sudare budget open`."""
     if workspace is None:
         raise FileRefused([Finding("the page", "workspace", "none yet", "a workspace", "make one first")])
@@ -71,7 +73,7 @@ def open_account(folder: Folder, workspace: Workspace | None, terms: AccountTerm
     return say(["budget", "open", *words, f"--workspace={workspace.root}", "--", terms.account], folder.path)
 
 
-def new_release(folder: Folder, wanted: NewRelease) -> Said:
+def new_release(folder: SpecFolder, wanted: NewRelease) -> Said:
     """Draft a contract from the header of a table, and begin a spec; files that are there stay.
 
     Raises:
@@ -91,6 +93,6 @@ def new_release(folder: Folder, wanted: NewRelease) -> Said:
         said = say(["contract", "draft", f"--from={wanted.table}", f"--to={contract}"], folder.path)
     if said.done:
         names = {"release": wanted.release, "contract": contract, "table": flow(wanted.table)}
-        folder.write(Text(folder.file(spec), _SPEC.format(**names)))
+        folder.write(FileText(folder.file(spec), _SPEC.format(**names)))
         return Said(True, {"spec": spec})
     return said

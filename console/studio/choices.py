@@ -15,11 +15,11 @@ from typing import Any, Final
 
 import yaml
 
-from console.studio.form import Column, column_of, columns_of_table
-from console.studio.yaml_text import Step, Tree, tree_of, with_value, without
+from console.studio.form import ColumnForm, column_of, columns_of_table
+from console.studio.yaml_text import YamlStep, YamlTree, tree_of, with_value, without
 from contracts.reading.placeholders import PLACEHOLDER
 
-_SPEC: Final[dict[str, tuple[Step, ...]]] = {
+_SPEC: Final[dict[str, tuple[YamlStep, ...]]] = {
     "release": ("release",),
     "source": ("source", "path"),
     "account": ("charge", "account"),
@@ -28,7 +28,7 @@ _SPEC: Final[dict[str, tuple[Step, ...]]] = {
     "mechanism": ("product", "mechanism"),
     "method": ("product", "refine", "method"),
 }
-_CONTRACT: Final[dict[str, tuple[Step, ...]]] = {
+_CONTRACT: Final[dict[str, tuple[YamlStep, ...]]] = {
     "id": ("id",),
     "unit.kind": ("unit", "kind"),
     "unit.scope": ("unit", "scope"),
@@ -38,7 +38,7 @@ _CONTRACT: Final[dict[str, tuple[Step, ...]]] = {
     "nulls": ("defaults", "nulls"),
     "provenance": ("defaults", "provenance"),
 }
-_TABLES: Final[tuple[Step, ...]] = ("product", "tables")
+_TABLES: Final[tuple[YamlStep, ...]] = ("product", "tables")
 _LONGEST: Final = 100_000
 _EXAMPLES: Final = {
     "whole": "0..99 by 10",
@@ -82,7 +82,7 @@ def chosen(spec: str, contract: str, name: str, at: str, value: str) -> tuple[st
     raise NoChoice(name)
 
 
-def _term(contract: str, at: tuple[Step, ...], value: str) -> str:
+def _term(contract: str, at: tuple[YamlStep, ...], value: str) -> str:
     """Write a term; a person's rows have neither column nor number where a row is the unit."""
     text = with_value(contract, at, value) if value else without(contract, at)
     if at == ("unit", "kind") and value == "row":
@@ -101,7 +101,7 @@ def _tables(spec: str) -> list[Any]:
 
 def _add_table(spec: str, at: str, value: str) -> str:
     """Add a table by columns (a line each), or `all 2-way`."""
-    names: Tree = value if value.startswith("all ") else [each for each in value.split("\n") if each]
+    names: YamlTree = value if value.startswith("all ") else [each for each in value.split("\n") if each]
     tables = _tables(spec)
     if not names or names in tables:
         raise NoChoice("table.add")
@@ -141,7 +141,7 @@ def _table_weight(spec: str, at: str, value: str) -> str:
     return spec if value == "1" else with_value(spec, place, {"columns": list(columns), "weight": value})
 
 
-def _column(contract: str, name: str) -> Column:
+def _column(contract: str, name: str) -> ColumnForm:
     tree: Any = tree_of(contract)
     return column_of(name, tree["columns"][name])
 
@@ -153,7 +153,7 @@ def _column_kind(contract: str, at: str, value: str) -> str:
     text = contract
     for key in inner:
         text = without(text, ("columns", at, key))
-    listed: dict[str, Tree] = {"values": [PLACEHOLDER], "labels": {"1": PLACEHOLDER}}
+    listed: dict[str, YamlTree] = {"values": [PLACEHOLDER], "labels": {"1": PLACEHOLDER}}
     new = listed.get(value) or _EXAMPLES[value]
     key = {"values": "values", "labels": "labels"}.get(value, "range")
     return with_value(text, ("columns", at, key) if column.inner and value != "open" else ("columns", at), new)
@@ -172,7 +172,7 @@ def _column_listed(contract: str, at: str, value: str) -> str:
     """Write values, or codes with labels (`1 = male`), a line each."""
     column = _column(contract, at)
     lines = [line.strip() for line in value.split("\n") if line.strip()]
-    new: Tree = list(dict.fromkeys(lines))
+    new: YamlTree = list(dict.fromkeys(lines))
     if column.kind == "labels":
         pairs = [line.partition("=") for line in lines]
         new = {code.strip(): label.strip() or PLACEHOLDER for code, _, label in pairs}
@@ -191,7 +191,7 @@ def _left_out(contract: str, at: str, value: str) -> str:
 def _taken_in(contract: str, at: str, value: str) -> str:
     """Take a column in that was left out; its domain is open."""
     tree: Any = tree_of(contract)
-    rest: Tree = [each for each in tree["left_out"] if each != at]
+    rest: YamlTree = [each for each in tree["left_out"] if each != at]
     text = with_value(contract, ("left_out",), rest) if rest else without(contract, ("left_out",))
     holds = isinstance(tree.get("columns"), dict)
     return (

@@ -11,19 +11,18 @@ from rich.console import Console
 
 from console.options import AsJson, At
 from console.render import answer, print_facts
-from console.serve import HOST, listening_at
+from console.serve import HOST, Port, listening_at
 from contracts.errors import Finding, SpecRefused
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace
 
-PORT: Final = 8351
+STUDIO_PORT: Final = 8351
 MadeBy = Annotated[
     Path | None, typer.Argument(metavar="SPEC", help="The spec to open; chosen on the page without it.")
 ]
-Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for one that is free.")]
 
 
-def studio(spec: MadeBy = None, port: Port = PORT, workspace: At = None, as_json: AsJson = False) -> None:
+def studio(spec: MadeBy = None, port: Port = STUDIO_PORT, workspace: At = None, as_json: AsJson = False) -> None:
     """Open a page on this machine to write contract and spec by choosing, plan, run and verify, until Ctrl-C.
 
     The page answers this machine alone, and one browser: the address is good for one

@@ -34,7 +34,7 @@ _LARGEST_BODY: Final = 4_000_000
 _JSON: Final = "application/json"
 
 
-class Keys:
+class DoorKeys:
     """The token of the address, and the session that it is given for.
 
     Args:
@@ -74,7 +74,7 @@ class Door:
         port: the port that the studio listens on.
     """
 
-    def __init__(self, app: ASGIApp, *, keys: Keys, port: int) -> None:
+    def __init__(self, app: ASGIApp, *, keys: DoorKeys, port: int) -> None:
         self._app, self._keys = app, keys
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 

@@ -38,7 +38,7 @@ class FileChanged(Refused):
 
 
 @dataclass(frozen=True)
-class Text:
+class FileText:
     """A text of the page.
 
     Args:
@@ -58,7 +58,7 @@ def digest_of(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Folder:
+class SpecFolder:
     """The folder that contracts and specs lie in; nothing outside of it is written.
 
     Args:
@@ -80,7 +80,7 @@ class Folder:
             raise FileRefused([Finding("the page", "file", repr(name[:200]), allowed, remedy)])
         return path
 
-    def read(self, name: str) -> Text:
+    def read(self, name: str) -> FileText:
         """Read a file; one that is not there is empty.
 
         Raises:
@@ -93,16 +93,16 @@ class Folder:
             text = content.decode("utf-8-sig")
             found = "a larger file" if len(content) > LARGEST else ""
         except FileNotFoundError:
-            return Text(path, "")
+            return FileText(path, "")
         except UnicodeDecodeError:
             found = "bytes that are no UTF-8 text"
         except OSError as error:
             found = error.strerror or type(error).__name__
         if found:
             raise FileRefused([Finding(shown(path), "file", found, f"a text of at most {LARGEST:,} bytes")])
-        return Text(path, text, digest_of(text))
+        return FileText(path, text, digest_of(text))
 
-    def write(self, wanted: Text) -> str:
+    def write(self, wanted: FileText) -> str:
         """Write a text over the one that the page had read; return what names it now.
 
         Raises:
@@ -141,7 +141,7 @@ def _top_keys(path: Path) -> Iterator[str]:
     yield from (line.partition(":")[0] for line in text.splitlines() if line[:1].isalpha())
 
 
-def _replace(wanted: Text) -> None:
+def _replace(wanted: FileText) -> None:
     """Write the whole text beside its place first, so that an interruption leaves one or the other."""
     aside = wanted.path.with_name(f".{wanted.path.name}.partial")
     try:

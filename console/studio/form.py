@@ -22,7 +22,7 @@ _SHORT: Final = ("range", "values", "labels")
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnForm:
     """A column of a short contract as choices.
 
     Args:
@@ -45,7 +45,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class TableChoice:
     """A published table as choices.
 
     Args:
@@ -145,11 +145,11 @@ def _spec(tree: dict[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
-def _table(place: int, entry: Any) -> Table:
+def _table(place: int, entry: Any) -> TableChoice:
     columns = columns_of_table(entry)
     written = entry if isinstance(entry, str) else flow(entry)
     weight = text_at(entry, "weight") or "1"
-    return Table(place, tuple(columns or ()), weight, written, columns is not None)
+    return TableChoice(place, tuple(columns or ()), weight, written, columns is not None)
 
 
 def _contract(tree: dict[str, Any]) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _contract(tree: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def column_of(name: str, node: Any) -> Column:
+def column_of(name: str, node: Any) -> ColumnForm:
     """Read a column's line as a choice; what is none of them is "other"."""
     written = node if isinstance(node, str) else flow(node)
     inner = next((key for key in _SHORT if isinstance(node, dict) and key in node), "")
@@ -177,23 +177,23 @@ def column_of(name: str, node: Any) -> Column:
         return _range(name, domain, written, inner)
     listed = isinstance(domain, list) and all(isinstance(each, str) for each in domain)
     if listed and inner in ("", "values"):
-        return Column(name, "values", listed="\n".join(domain), written=written, inner=inner)
+        return ColumnForm(name, "values", listed="\n".join(domain), written=written, inner=inner)
     coded = isinstance(domain, dict) and all(isinstance(each, str) for each in domain.values())
     if coded and (inner == "labels" or (not inner and "kind" not in domain)):
         lines = "\n".join(f"{code} = {label}" for code, label in domain.items())
-        return Column(name, "labels", listed=lines, written=written, inner=inner)
-    return Column(name, "other", written=written)
+        return ColumnForm(name, "labels", listed=lines, written=written, inner=inner)
+    return ColumnForm(name, "other", written=written)
 
 
-def _range(name: str, domain: str, written: str, inner: str) -> Column:
+def _range(name: str, domain: str, written: str, inner: str) -> ColumnForm:
     if domain == PLACEHOLDER:
-        return Column(name, "open", written=written, inner=inner)
+        return ColumnForm(name, "open", written=written, inner=inner)
     found = RANGE.fullmatch(domain.strip())
     if found is None or inner not in ("", "range"):
-        return Column(name, "other", written=written)
+        return ColumnForm(name, "other", written=written)
     stated, low, high, how, step = found.groups()
     kind = {"number": "number", "date": "date"}.get(stated or "") or _kind_of(low)
-    return Column(name, kind, low, high, f"{how} {step}" if how else "", written=written, inner=inner)
+    return ColumnForm(name, kind, low, high, f"{how} {step}" if how else "", written=written, inner=inner)
 
 
 def _kind_of(low: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from console.accounts import fitting
 from console.plan import plan_object
-from console.studio.files import Text
+from console.studio.files import FileText
 from contracts.contract.odcs import load_contract
 from contracts.errors import Finding, Refused, SudareError
 from contracts.reading.yaml_lines import shown, unsaved
@@ -29,7 +29,7 @@ _MOST_FINDINGS: Final = 40
 
 
 @dataclass(frozen=True)
-class Bar:
+class AccountBar:
     """An account as a bar.
 
     Args:
@@ -64,7 +64,7 @@ class Outlook:
 
     findings: list[dict[str, Any]]
     plan: dict[str, Any] | None = None
-    bar: Bar | None = None
+    bar: AccountBar | None = None
     accounts: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -73,7 +73,7 @@ class Outlook:
         return [] if self.plan is None else _lines(self.plan)
 
 
-def look(workspace: Workspace | None, spec: Text, contract: Text | None, rows: int | None) -> Outlook:
+def look(workspace: Workspace | None, spec: FileText, contract: FileText | None, rows: int | None) -> Outlook:
     """Plan the release that the editors hold.
 
     Args:
@@ -103,7 +103,7 @@ def look(workspace: Workspace | None, spec: Text, contract: Text | None, rows: i
     return Outlook([_placed(each, names) for each in findings[:_MOST_FINDINGS]], plan, bar, _told(accounts))
 
 
-def _reading(contract: Text) -> Callable[[], object]:
+def _reading(contract: FileText) -> Callable[[], object]:
     return lambda: load_contract(contract.path)
 
 
@@ -122,7 +122,7 @@ def _of(error: SudareError) -> list[Finding]:
     return [Finding("sudare", type(error).__name__, str(error), "")]
 
 
-def _placed(finding: Finding, names: dict[str, Text]) -> dict[str, Any]:
+def _placed(finding: Finding, names: dict[str, FileText]) -> dict[str, Any]:
     """Say beside which editor, and which of its lines, a finding stands."""
     for name, text in names.items():
         begin = f"{shown(text.path)}:"
@@ -151,13 +151,13 @@ def _told(accounts: Sequence[AccountState]) -> list[dict[str, Any]]:
     ]
 
 
-def _bar(account: dict[str, Any], accounts: Sequence[AccountState]) -> Bar | None:
+def _bar(account: dict[str, Any], accounts: Sequence[AccountState]) -> AccountBar | None:
     state = next((each for each in accounts if each.terms.name == account["name"]), None)
     if not account["open"] or state is None or not state.cap:
         return None
     cap = Decimal(pico_to_text(state.cap))
     spent, cost = (float(Decimal(text) / cap) for text in (pico_to_text(state.spent), account["cost"]))
-    return Bar(
+    return AccountBar(
         name=account["name"],
         spent=spent,
         cost=cost,

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import yaml
 
-Tree = str | list["Tree"] | dict[str, "Tree"] | None
-Step = str | int
+YamlTree = str | list["YamlTree"] | dict[str, "YamlTree"] | None
+YamlStep = str | int
 _FAST: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """For trees; the marks of the other one count characters."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9<./_][A-Za-z0-9<>./_ -]*|-[0-9.]+(?:\.\.[0-9. a-z]+)?")
@@ -25,7 +25,7 @@ class NoPlace(LookupError):
     """The text has no such place to change."""
 
 
-def tree_of(text: str) -> Tree:
+def tree_of(text: str) -> YamlTree:
     """Return what a text holds, each scalar as it is written.
 
     Raises:
@@ -35,7 +35,7 @@ def tree_of(text: str) -> Tree:
     return {} if root is None else _tree(root)
 
 
-def with_value(text: str, at: tuple[Step, ...], value: Tree) -> str:
+def with_value(text: str, at: tuple[YamlStep, ...], value: YamlTree) -> str:
     """Return the text with a value at a place; mappings on the way are made.
 
     Args:
@@ -53,7 +53,7 @@ def with_value(text: str, at: tuple[Step, ...], value: Tree) -> str:
     return _checked(None if root is None else _cut_in(text, root, at, value), wanted)
 
 
-def without(text: str, at: tuple[Step, ...]) -> str:
+def without(text: str, at: tuple[YamlStep, ...]) -> str:
     """Return the text without what stands at a place; what is not there stays away.
 
     Raises:
@@ -70,7 +70,7 @@ def without(text: str, at: tuple[Step, ...]) -> str:
     return _checked(_cut_out(text, root, at), wanted)
 
 
-def flow(value: Tree) -> str:
+def flow(value: YamlTree) -> str:
     """Write a tree on one line."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_scalar(key)}: {flow(inner)}" for key, inner in value.items()) + "}"
@@ -92,13 +92,13 @@ def _tree(node: Any) -> Any:
     return None if not node.style and node.value in _NULLS else str(node.value)
 
 
-def _has(holder: Any, step: Step) -> bool:
+def _has(holder: Any, step: YamlStep) -> bool:
     if isinstance(holder, dict):
         return step in holder
     return isinstance(holder, list) and isinstance(step, int) and 0 <= step < len(holder)
 
 
-def _at(tree: Any, at: tuple[Step, ...]) -> Any:
+def _at(tree: Any, at: tuple[YamlStep, ...]) -> Any:
     for step in at:
         if not _has(tree, step):
             return None
@@ -106,7 +106,7 @@ def _at(tree: Any, at: tuple[Step, ...]) -> Any:
     return tree
 
 
-def _through_missing(tree: Any, at: tuple[Step, ...], value: Tree) -> tuple[tuple[Step, ...], Tree]:
+def _through_missing(tree: Any, at: tuple[YamlStep, ...], value: YamlTree) -> tuple[tuple[YamlStep, ...], YamlTree]:
     """Shorten a path to its first missing step, with the mappings that are missing around the value."""
     for length in range(len(at) - 1):
         holder = _at(tree, at[: length + 1])
@@ -117,7 +117,7 @@ def _through_missing(tree: Any, at: tuple[Step, ...], value: Tree) -> tuple[tupl
     return at, value
 
 
-def _put(tree: Any, at: tuple[Step, ...], value: Tree) -> None:
+def _put(tree: Any, at: tuple[YamlStep, ...], value: YamlTree) -> None:
     holder, step = _at(tree, at[:-1]), at[-1]
     if isinstance(holder, list) and step == len(holder):
         holder.append(value)
@@ -127,7 +127,7 @@ def _put(tree: Any, at: tuple[Step, ...], value: Tree) -> None:
         raise NoPlace(".".join(map(str, at)))
 
 
-def _cut_in(text: str, node: Any, at: tuple[Step, ...], value: Tree) -> str | None:
+def _cut_in(text: str, node: Any, at: tuple[YamlStep, ...], value: YamlTree) -> str | None:
     """Write a value over the one at a place, or behind the last of its neighbours."""
     holder = _node(node, at[:-1])
     pair = _child(holder, at[-1])
@@ -140,7 +140,7 @@ def _cut_in(text: str, node: Any, at: tuple[Step, ...], value: Tree) -> str | No
     return f"{text[:colon]} {flow(value)}{text[max(colon, _end(text, old)) :]}"
 
 
-def _append(text: str, holder: Any, step: Step, written: str) -> str:
+def _append(text: str, holder: Any, step: YamlStep, written: str) -> str:
     entry = written if isinstance(holder, yaml.SequenceNode) else f"{_scalar(str(step))}: {written}"
     children = _children(holder)
     if holder.flow_style:
@@ -152,7 +152,7 @@ def _append(text: str, holder: Any, step: Step, written: str) -> str:
     return f"{text[:end]}\n{' ' * holder.start_mark.column}{dash}{entry}{text[end:]}"
 
 
-def _cut_out(text: str, root: Any, at: tuple[Step, ...]) -> str | None:
+def _cut_out(text: str, root: Any, at: tuple[YamlStep, ...]) -> str | None:
     """Take an entry out: in one line with its comma, in many with its lines."""
     holder = _node(root, at[:-1])
     pair = _child(holder, at[-1])
@@ -174,7 +174,7 @@ def _cut_out(text: str, root: Any, at: tuple[Step, ...]) -> str | None:
     return text[:begin] + ("" if stop < 0 else text[stop + 1 :])
 
 
-def _node(node: Any, at: tuple[Step, ...]) -> Any:
+def _node(node: Any, at: tuple[YamlStep, ...]) -> Any:
     for step in at:
         pair = _child(node, step)
         if pair is None:
@@ -183,7 +183,7 @@ def _node(node: Any, at: tuple[Step, ...]) -> Any:
     return node
 
 
-def _child(node: Any, step: Step) -> tuple[Any, Any] | None:
+def _child(node: Any, step: YamlStep) -> tuple[Any, Any] | None:
     """Return the key node (None in a list) and the value node of a step."""
     if isinstance(node, yaml.MappingNode):
         return next(((key, value) for key, value in node.value if key.value == step), None)
@@ -210,7 +210,7 @@ def _end(text: str, node: Any) -> int:
     )
 
 
-def _checked(text: str | None, wanted: Tree) -> str:
+def _checked(text: str | None, wanted: YamlTree) -> str:
     """Return the text if it holds the wanted tree; else write that tree as a whole."""
     try:
         if text is not None and tree_of(text) == wanted:
@@ -221,7 +221,7 @@ def _checked(text: str | None, wanted: Tree) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _block(key: str, value: Tree) -> str:
+def _block(key: str, value: YamlTree) -> str:
     """Write an entry of the top: its own entries on a line each."""
     if isinstance(value, dict) and value:
         return "\n".join(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from console.plan import plan_object
-from console.studio.files import Text
+from console.studio.files import FileText
 from console.studio.outlook import look
 from contracts.reading.yaml_lines import unsaved
 from flows.request import read_request
@@ -32,21 +32,21 @@ def watch(event, arguments):
         opened.append([event, str(arguments[0])])
 sys.addaudithook(watch)
 from pathlib import Path
-from console.studio.files import Folder
+from console.studio.files import SpecFolder
 from console.studio.outlook import look
 from tasks.storage.workspace.settings import Workspace
-folder = Folder(Path(sys.argv[1]))
+folder = SpecFolder(Path(sys.argv[1]))
 found = look(Workspace.open(Path(sys.argv[2])), folder.read("tables.yaml"), folder.read("adult.odcs.yaml"), None)
 print(json.dumps({"lines": len(found.lines), "opened": opened, "modules": sorted(sys.modules)}))
 """
 
 
-def texts(folder: Path, *changes: tuple[str, str]) -> tuple[Text, Text]:
+def texts(folder: Path, *changes: tuple[str, str]) -> tuple[FileText, FileText]:
     spec = (folder / "tables.yaml").read_text()
     for old, new in changes:
         assert old in spec
         spec = spec.replace(old, new)
-    return Text(folder / "tables.yaml", spec), Text(
+    return FileText(folder / "tables.yaml", spec), FileText(
         folder / "adult.odcs.yaml", (folder / "adult.odcs.yaml").read_text()
     )
 
@@ -106,7 +106,7 @@ def test_what_is_wrong_stands_beside_its_line(place_of_studio: tuple[Path, Works
     """In both texts at once."""
     folder, workspace = place_of_studio
     spec, contract = texts(folder, ("mechanism: laplace", "mechanism: lapace"))
-    broken = Text(contract.path, contract.text.replace("adjacency: add_remove", "adjacency: somehow", 1))
+    broken = FileText(contract.path, contract.text.replace("adjacency: add_remove", "adjacency: somehow", 1))
     outlook = look(workspace, spec, broken, None)
     assert outlook.plan is None
     found = {(each["file"], spec_or(each, spec, broken)) for each in outlook.findings}
@@ -114,7 +114,7 @@ def test_what_is_wrong_stands_beside_its_line(place_of_studio: tuple[Path, Works
     assert any(file == "contract" and "somehow" in line for file, line in found)
 
 
-def spec_or(finding: dict[str, object], spec: Text, contract: Text) -> str:
+def spec_or(finding: dict[str, object], spec: FileText, contract: FileText) -> str:
     text = {"spec": spec, "contract": contract}[str(finding["file"])].text
     return text.splitlines()[int(str(finding["line"])) - 1]
 
