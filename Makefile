@@ -21,7 +21,7 @@ FEDERATION := $(FEDERATION_ENV)/.installed
 PINS := pyproject.toml deploy/constraints.txt
 BENCHMARKS := $(filter-out _% spark_kills measured results,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-.PHONY: help docs measured demo demo-synthetic install install-dev neural federation check lint test test-long test-spark bench bench-spark catalogues clean
+.PHONY: help docs gallery measured demo demo-synthetic install install-dev neural federation check lint test test-long test-spark bench bench-spark catalogues clean
 .DEFAULT_GOAL := help
 
 help:
@@ -37,6 +37,7 @@ help:
 	@echo "make federation  install Flower, for federations, in $(FEDERATION_ENV)"
 	@echo "make catalogues  bring the catalogues of messages up to date with the source, and compile them"
 	@echo "make docs     build the manual as a searchable site in build/site"
+	@echo "make gallery  publish six examples in build/gallery, verify them, and write docs/gallery.md with their pictures"
 	@echo "make bench    run every benchmark and write benchmarks/results/"
 	@echo "make measured write docs/measured.md from benchmarks/results/"
 	@echo "make bench-spark  kill the processes of releases that Spark counts; needs what make test-spark needs, an hour or two"
@@ -97,6 +98,10 @@ catalogues: $(DEV)
 docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
 	@echo "build/site/index.html"
+
+# Chromium takes the pictures.
+gallery: $(DEV)
+	$(BIN)/python -m deploy.gallery build/gallery
 
 $(FEDERATION): deploy/federation/requirements.txt deploy/federation/constraints.txt
 	@echo "Installing Flower into $(FEDERATION_ENV) (about 150 MB, half a minute) ..."

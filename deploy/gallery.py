@@ -1,0 +1,188 @@
+"""Six releases of the shipped examples, verified, with a picture of each record: `make gallery`.
+
+It publishes each example into a workspace of its own, checks it as a stranger would, takes the picture in a real
+Chromium, and writes docs/gallery.md. A second run finds everything published and takes the pictures again.
+
+    python -m deploy.gallery [WORKSPACE]
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+
+import yaml
+from playwright.sync_api import Browser, sync_playwright
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+PICTURES: Final = ROOT / "docs" / "images" / "gallery"
+PAGE: Final = ROOT / "docs" / "gallery.md"
+_SIZE: Final = {"width": 800, "height": 640}
+_COMMAND: Final = (sys.executable, "-c", "from console.main import main; main()")
+
+
+@dataclass(frozen=True)
+class Account:
+    """An account as `sudare budget open` takes it."""
+
+    name: str
+    population: str
+    block: str
+    unit: str
+    calculus: str
+    epsilon: str
+    delta: str
+    source: str
+
+    @property
+    def words(self) -> list[str]:
+        """What is typed after `sudare`."""
+        terms = [*("--population", self.population), *("--block", self.block), *("--unit", self.unit)]
+        terms += [*("--calculus", self.calculus), *("--epsilon", self.epsilon), *("--delta", self.delta)]
+        return ["budget", "open", self.name, *terms, "--adjacency", "add_remove", "--source", self.source]
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """One release of the gallery.
+
+    Args:
+        spec: its spec, from the root of the repository; ε, δ and the kind of product are read from it.
+        what: what it publishes, a phrase.
+        people: about whom, and how many; the rows are public, so the number may be told.
+        part: the heading of its record with which the picture begins.
+    """
+
+    spec: str
+    what: str
+    people: str
+    part: str
+
+    @property
+    def terms(self) -> Mapping[str, Any]:
+        """The spec as it is written."""
+        read: dict[str, Any] = yaml.safe_load((ROOT / self.spec).read_text(encoding="utf-8"))
+        return read
+
+    @property
+    def name(self) -> str:
+        """The release."""
+        return str(self.terms["release"])
+
+    @property
+    def picture(self) -> Path:
+        """Where its picture lies."""
+        return PICTURES / f"{self.name}.png"
+
+
+ACCOUNTS: Final = (
+    Account(
+        *("adult-1994", "people in the UCI Adult extract", "1994", "row"),
+        *("renyi", "4", "1e-6", "examples/adult/adult.parquet"),
+    ),
+    Account(
+        *("households-2026", "made-up households", "2026", "household_id"),
+        *("pure", "3", "0", "examples/households/data"),
+    ),
+)
+ADULTS: Final = "48,842 people of UCI Adult"
+EXHIBITS: Final = (
+    Exhibit("examples/adult/tables.yaml", "three tables of counts", ADULTS, "table-1"),
+    Exhibit("examples/adult/wide.yaml", "one table of 100,800 cells, most of them empty", ADULTS, "tables"),
+    Exhibit("examples/adult/statistics.yaml", "counts, sums and means with intervals", ADULTS, "table-1"),
+    Exhibit("examples/adult/synthetic.yaml", "synthetic rows of nine columns", ADULTS, "errors"),
+    Exhibit("examples/adult/model.yaml", "a classifier of income", ADULTS, "tables"),
+    Exhibit(
+        "examples/households/size.yaml",
+        "household sizes over two linked tables",
+        "1,000 made-up households",
+        "table-1",
+    ),
+)
+
+
+def main(workspace: Path) -> None:
+    """Publish, verify and picture all, and tell the seconds of each."""
+    if not (workspace / "sudare.toml").exists():
+        _sudare(["init", str(workspace)])
+        for account in ACCOUNTS:
+            _sudare([*account.words, "--workspace", str(workspace)])
+    for exhibit in EXHIBITS:
+        seconds = publish(exhibit, workspace)
+        sys.stdout.write(f"{exhibit.name:20} {seconds:6.1f} s\n")
+    shutil.rmtree(PICTURES, ignore_errors=True)
+    PICTURES.mkdir(parents=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for exhibit in EXHIBITS:
+            take_picture(browser, exhibit, workspace)
+        browser.close()
+    PAGE.write_text(page(), encoding="utf-8")
+    sys.stdout.write(f"{PAGE.relative_to(ROOT)}\n")
+
+
+def publish(exhibit: Exhibit, workspace: Path) -> float:
+    """Publish and verify one release; return the seconds that both took."""
+    began = monotonic()
+    _sudare(["run", exhibit.spec, "--workspace", str(workspace)])
+    version, key = workspace / "releases" / exhibit.name / "latest", workspace / ".sudare" / "keys" / "signing.pub"
+    _sudare(["verify", str(version), "--key", str(key)])
+    return monotonic() - began
+
+
+def take_picture(browser: Browser, exhibit: Exhibit, workspace: Path) -> None:
+    """Take the picture of a record, from the heading of its part downwards."""
+    tab = browser.new_page(viewport=_SIZE, color_scheme="light")  # type: ignore[arg-type]
+    tab.goto((workspace / "releases" / exhibit.name / "latest" / "record.html").resolve().as_uri())
+    tab.evaluate("part => document.getElementById(part).scrollIntoView()", exhibit.part)
+    tab.screenshot(path=exhibit.picture)
+    tab.close()
+
+
+def page() -> str:
+    """Return docs/gallery.md: a line each, the commands, and the pictures."""
+    rows = "".join(
+        f"| [{each.name}](#{each.name}) | {each.what} | {each.people} | {each.terms['charge']['epsilon']:g} "
+        f"| {each.terms['charge']['delta']} |\n"
+        for each in EXHIBITS
+    )
+    return _HEAD.format(rows=rows) + "".join(map(_shown, EXHIBITS))
+
+
+def _shown(exhibit: Exhibit) -> str:
+    run = f"sudare run {exhibit.spec} --workspace build/gallery"
+    picture = exhibit.picture.relative_to(PAGE.parent).as_posix()
+    alt = f"Part of the record of {exhibit.name}: {exhibit.what}"
+    return f"\n## {exhibit.name}\n\n    {run}\n\n![{alt}]({picture})\n"
+
+
+def _sudare(words: list[str]) -> None:
+    """Type a command at the root of the repository; a failure ends the build with what it said."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([*_COMMAND, *words], cwd=ROOT, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"sudare {' '.join(words)}\n{done.stdout}{done.stderr}")
+
+
+_HEAD: Final = """\
+# Gallery
+
+Six releases of rows that anybody may see, each with a part of its record. `make gallery` publishes all of them into
+`build/gallery`, verifies each, and takes the pictures again. A new workspace draws new noise, so its numbers differ.
+
+| release | what | about | ε | δ |
+|---|---|---|---|---|
+{rows}
+The five of Adult are charged to one account of ε = 4 at δ = 1e-6. A record is the page `record.html` beside the data.
+"""
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "build/gallery").resolve())
