@@ -38,6 +38,12 @@ class ColumnBins(Frozen):
     written: Label | None = None
     level: ColumnLevel | None = None
 
+    @property
+    def words(self) -> str:
+        """The column and its bins, as people read them."""
+        groups = () if self.level is None else (label for label, _ in self.level.groups)
+        return f"{self.column}: {self.written or ', '.join(groups)}"
+
 
 def _as_bins(written: Any) -> Any:
     """Read {COLUMN: BINS, ...}; what was read already stays what it is."""

@@ -13,6 +13,7 @@ from contracts.message import SENTENCES, joined, message
 from contracts.reading.scalars import six_digits
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import cells_of
+from contracts.release.tables.product import TableSpec
 from privacy.marginals.suppression import rule_statement
 from privacy.refine.intervals import interval_statement
 from privacy.refine.total import total_kind as total_kind_of
@@ -130,6 +131,7 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
     rounding = [message("whole numbers by largest remainder")] if integers and refined.method != "none" else []
     return {
         "table": table.name,
+        **_bins(run, table),
         "steps": [*zeros, *estimate, *rounding] or NONE,
         "method": refined.method,
         "lambda": NONE if refined.lambda_ is None else str(refined.lambda_),
@@ -246,13 +248,23 @@ def sparse_entry(run: Run, table: ReleasedTable) -> dict[str, Any]:
 
 def _impossible(run: Run, table: ReleasedTable) -> int | None:
     """Count the impossible cells of a table; None where they are too many to be counted."""
-    contract = run.facts.contract
-    specified = tables_of(run.facts.spec.tables_product, contract)
-    own = next((each for each in specified if each.name == table.name and each.bins), None)
+    contract, own = run.facts.contract, _with_bins(run, table)
     if own is not None:
         return int(cells_of(own, contract).impossible(table.columns).sum())
     impossible = ImpossibleCells.of(contract, table.columns)
     return impossible.count if impossible.some else 0
+
+
+def _with_bins(run: Run, table: ReleasedTable) -> TableSpec | None:
+    """Return the table of the spec if it has bins of its own."""
+    specified = tables_of(run.facts.spec.tables_product, run.facts.contract)
+    return next((each for each in specified if each.name == table.name and each.bins), None)
+
+
+def _bins(run: Run, table: ReleasedTable) -> dict[str, list[str]]:
+    """Name the bins of a table that has its own, as its spec writes them."""
+    own = _with_bins(run, table)
+    return {} if own is None else {"bins": [each.words for each in own.bins]}
 
 
 def _zeroed(number: int | None) -> str:

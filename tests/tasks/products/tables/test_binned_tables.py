@@ -23,7 +23,7 @@ from privacy.table_plans.plan import plan_tables
 from tasks.verify import verify
 from tests.tasks.verification.forgery import forge, load
 from tests.worlds.hierarchies import hierarchical
-from tests.worlds.tables import HIRED, SCHOOLED, SEX, TRADE, WAGE, Scenario, first, property_yaml
+from tests.worlds.tables import HIRED, SCHOOLED, SEX, TRADE, WAGE, WORKER, Scenario, first, property_yaml, second
 from tests.worlds.versions import Version, Worlds, broken, named
 
 YEARS = property_yaml(
@@ -43,7 +43,10 @@ ZEROS = "{age: ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'], sex: [male]},
 
 def scenario(method: str = "simplex", product: str = PRODUCT, base: Any = first) -> Scenario:
     made = hierarchical(
-        YEARS + SEX + WAGE + HIRED + TRADE + SCHOOLED, product.replace("METHOD", method), base(), ZEROS
+        (WORKER if base is second else "") + YEARS + SEX + WAGE + HIRED + TRADE + SCHOOLED,
+        product.replace("METHOD", method),
+        base(),
+        ZEROS,
     )
     begin = made.spec.index("formats: ")
     rest = made.spec[made.spec.index("}\n", begin) :]
@@ -93,12 +96,23 @@ def test_each_table_has_the_cells_that_it_asks_for(published: Version) -> None:
     assert trades.select("trade", "trade_code").rows() == [("builder", "m|p"), ("other", None)]
 
 
-@pytest.mark.parametrize("method", ["simplex", "none", "auto", "negative_l2, lambda: auto"])
+RULE = "none}, minimum_frequency: {k: 10, t: 5"
+
+
+@pytest.mark.parametrize("method", ["simplex", "none", "auto", "negative_l2, lambda: auto", RULE, "gaussian"])
 def test_verify_makes_them_again(worlds: Worlds, method: str) -> None:
-    version = worlds.published(scenario(method))
+    """By every way of refining, with suppressed cells, and with Gaussian noise whose tables share by size."""
+    if method == "gaussian":
+        product = PRODUCT.replace("laplace", "gaussian, split: optimal").replace("METHOD", "simplex")
+        version = worlds.published(scenario(product=product, base=second))
+    else:
+        version = worlds.published(scenario(method))
     report = verify(version.folder, public_key=version.key)
     assert report.ok, report.findings
-    assert "0 to 9" in (version.folder / "record.html").read_text()
+    page, japanese = ((version.folder / name).read_text() for name in ("record.html", "record.ja.html"))
+    assert "<dt>Bins of its own</dt><dd>age: 0..99 by 10</dd>" in page
+    assert "<dt>この表の階級</dt><dd>wage: 0..50 at 20; hired: year</dd>" in japanese.replace("；", "; ")
+    assert "0 to 9" in page
 
 
 def test_a_coarser_cell_is_impossible_only_where_all_its_cells_are(published: Version) -> None:
@@ -123,15 +137,8 @@ def test_sensitivity_and_noise_are_those_of_any_marginal(tmp_path: Path) -> None
     spec, contract = load_spec(tmp_path / "spec.yaml"), load_contract(tmp_path / "contract.odcs.yaml")
     plan = plan_tables(spec, contract)
     assert [draw.cells for draw in plan.draws] == [101, 11 * 3, 4, 3 * 2, 2 * 3]
-    assert (
-        len(
-            {
-                (draw.event.moves, draw.event.scale_numerator if hasattr(draw.event, "scale_numerator") else None)
-                for draw in plan.draws
-            }
-        )
-        == 1
-    )
+    whole = load_spec(write_without_bins(tmp_path))
+    assert [draw.event for draw in plan.draws] == [draw.event for draw in plan_tables(whole, contract).draws]
     level = cells_of(spec.tables_product.tables[1], contract)  # type: ignore[arg-type]
     counts = np.random.default_rng(3).integers(0, 50, contract.shape(("age", "sex")))
     summed = sum_up(coarsening(level), counts)  # type: ignore[arg-type]
@@ -142,6 +149,14 @@ def test_sensitivity_and_noise_are_those_of_any_marginal(tmp_path: Path) -> None
         more[row, 1] += 1
         changed = sum_up(coarsening(level), more) - summed  # type: ignore[arg-type]
         assert (changed.sum(), np.abs(changed).max()) == (1, 1)
+
+
+def write_without_bins(folder: Path) -> Path:
+    """The same tables in the contract's cells; columns that are then the same set stand with another one."""
+    product = """[[age], [age, sex], [wage], [wage, hired], [trade, sex]]"""
+    path = folder / "whole.yaml"
+    path.write_text(scenario(product=PRODUCT.replace(TABLES, product)).spec)
+    return path
 
 
 def as_bins(bins: Any) -> Any:
