@@ -14,11 +14,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from contracts.contract.column import Column
 from contracts.contract.short_column import ShortColumn
+from contracts.contract.spreadsheet import is_formula
 from contracts.domains.bins import DECIMALS, INTEGERS, ExactNumber
 from contracts.domains.domain_terms import NULL_LABEL, Frozen
 from contracts.reading.scalars import FieldPath, Label, Problem, nearest, refuse, show
@@ -37,6 +38,23 @@ class ColumnBins(Frozen):
     column: Label
     written: Label | None = None
     level: ColumnLevel | None = None
+
+    @model_validator(mode="after")
+    def _in_one_form(self) -> ColumnBins:
+        """Keep to one form, and to names that say what they are: they are read on the page and in spreadsheets."""
+        if (self.written is None) == (self.level is None) or self.level not in (None, self._named()):
+            refuse([Problem("bins in no form, or in two", FORMS, at=(self.column,))])
+        for label, children in () if self.level is None else self.level.groups:
+            if any(is_formula(part.strip()) for part in label.split(";")):
+                remedy = "rename the group: a spreadsheet that opens the CSV file would run its name"
+                refuse([Problem(f"the group {show(label)}", "names that are no formulas", remedy, (self.column,))])
+            if label == NULL_LABEL and children != (NULL_LABEL,):
+                remedy = "rename the group: that is the label of missing values"
+                refuse([Problem(f"a group {NULL_LABEL} of others", "any other name", remedy, (self.column,))])
+        return self
+
+    def _named(self) -> ColumnLevel | None:
+        return None if self.level is None else self.level.model_copy(update={"name": _NAME})
 
     @property
     def words(self) -> str:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from contracts.contract.cell_codes import ImpossibleCells
 from contracts.message import SENTENCES, joined, message
 from contracts.reading.scalars import six_digits
-from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import cells_of
 from contracts.release.tables.product import TableSpec
 from privacy.marginals.suppression import rule_statement
@@ -257,8 +256,8 @@ def _impossible(run: Run, table: ReleasedTable) -> int | None:
 
 def _with_bins(run: Run, table: ReleasedTable) -> TableSpec | None:
     """Return the table of the spec if it has bins of its own."""
-    specified = tables_of(run.facts.spec.tables_product, run.facts.contract)
-    return next((each for each in specified if each.name == table.name and each.bins), None)
+    written = (each for each in run.facts.spec.tables_product.tables if isinstance(each, TableSpec) and each.bins)
+    return next((each for each in written if each.name == table.name), None)
 
 
 def _bins(run: Run, table: ReleasedTable) -> dict[str, list[str]]:

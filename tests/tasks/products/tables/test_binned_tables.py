@@ -174,6 +174,7 @@ def as_bins(bins: Any) -> Any:
         [{"column": "age", "written": "0..99 by 7.5", "level": None}],
         [{"column": "wage", "written": "0..99 by 10", "level": None}],
         [{"column": "age", "written": None, "level": None}],
+        [{"column": "age", "written": "0..99 by 10", "level": {"name": "bins", "groups": [["all", ["0"]]]}}],
         [],
     ],
 )
@@ -225,6 +226,9 @@ def test_a_forged_count_and_label_are_found(published: Version, tmp_path: Path) 
         ("[{columns: [sex], bins: {sex: {a: [female, male], b: [male, (null)]}}}]", "the label 'male' again"),
         ("[{columns: [sex], bins: {sex: {a: [woman, male], b: [(null)]}}}]", "the label 'woman'"),
         ("[{columns: [sex], bins: {sex: {a: [], b: [female, male, (null)]}}}]", "no label"),
+        ("[{columns: [sex], bins: {sex: {=1+1: [female], b: [male, (null)]}}}]", "names that are no formulas"),
+        ("[{columns: [sex], bins: {sex: {a;=1: [female], b: [male, (null)]}}}]", "names that are no formulas"),
+        ("[{columns: [sex], bins: {sex: {(null): [female], b: [male, (null)]}}}]", "a group (null) of others"),
         ("[{columns: [age], bins: {age: 0..99 by 10}, form: sparse}]", "bins beside form: sparse"),
         ("[{columns: [hired], hierarchy: {hired: [year]}, bins: {hired: year}}]", "bins beside a hierarchy"),
         (
