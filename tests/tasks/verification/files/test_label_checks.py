@@ -22,6 +22,7 @@ from tasks.verify import verify
 from tests.tasks.verification.data_files.test_covert_room import by_other_libraries
 from tests.tasks.verification.forgery import forge, load, with_words
 from tests.worlds.hierarchies import hierarchical
+from tests.worlds.private_keys import pure
 from tests.worlds.sparse_tables import small
 from tests.worlds.statistics import of_tables
 from tests.worlds.synthetic_rows import SyntheticScenario
@@ -148,7 +149,12 @@ def test_csv_copies_hold_the_same_and_no_code_is_a_formula(published: Version) -
     ]
 
 
-@pytest.mark.parametrize("make", [dense, listed, summed])
+def keyed() -> SyntheticScenario:
+    """Statistics by texts that nobody declared, whose keys are selected."""
+    return replace(pure(), formats="[parquet, csv], formulas: neutralised, labels: columns")
+
+
+@pytest.mark.parametrize("make", [dense, listed, summed, keyed])
 def test_verify_makes_the_columns_again(worlds: Worlds, make: Callable[[], Any]) -> None:
     """Of dense and sparse tables and of statistics; the record says that they are there, in words too."""
     version = worlds.published(make())
