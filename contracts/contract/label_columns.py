@@ -137,3 +137,6 @@ class DescribedCells(Cells, Protocol):
 
     def beside(self, clique: Sequence[str]) -> tuple[tuple[LabelColumn, ...], ...]:
         """Return the columns beside the labels of each column."""
+
+    def ordered_axes(self, clique: Sequence[str]) -> tuple[int, ...]:
+        """Return the places of the last two ordered columns."""

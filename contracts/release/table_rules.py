@@ -71,6 +71,9 @@ def _level_findings(
 ) -> list[Finding]:
     """The levels of a hierarchy partition each other, and their files are named like no other table."""
     problems = level_problems(table, contract)
+    if table.bins and spec.tables_product.refine.consistent:
+        found, allowed = "bins in a release with `consistent: true`", "one of the two: margins have other cells there"
+        problems.append(Problem(found, allowed, "drop one, or publish the table in a release of its own", ("bins",)))
     if problems:
         return [spec.finding(at, problem) for problem in problems]
     findings = []

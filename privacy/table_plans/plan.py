@@ -18,7 +18,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.release.spec import ReleaseSpec, TableSpec, TablesProduct
 from contracts.release.tables.expansion import tables_of
-from contracts.release.tables.levels import levels_of
+from contracts.release.tables.levels import Level, cells_of, levels_of
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from contracts.release.tables.table_form import form_of_table
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, delta_down, loss_up
@@ -237,7 +237,10 @@ def _plan(
 ) -> TablesPlan:
     """Plan the draws with one kind of noise."""
     keep = 1 - TOTAL_SHARE if with_total else Fraction(1)
-    weights, cells = [Fraction(table.weight) for table in tables], [contract.cells(table.columns) for table in tables]
+    weights, cells = (
+        [Fraction(table.weight) for table in tables],
+        [cells_of(table, contract).cells(table.columns) for table in tables],
+    )
     shares = optimal_shares(weights, cells, mechanism) if product.split == "optimal" else shares_by_weight(weights)
     wanted = [_PlannedDraw(TOTAL_KEY, (), TOTAL_SHARE)] if with_total else []
     for table, share in zip(tables, shares, strict=True):
@@ -294,7 +297,9 @@ def _resolutions(
         _PlannedDraw(table_key(table.name, level.name), table.columns, share * part, coarsening(level))
         for level, part in zip(levels, parts[:-1], strict=True)
     ]
-    return [*coarser, _PlannedDraw(table_key(table.name), table.columns, share * parts[-1])]
+    cells = cells_of(table, contract)
+    summed = coarsening(cells) if isinstance(cells, Level) else None
+    return [*coarser, _PlannedDraw(table_key(table.name), table.columns, share * parts[-1], summed)]
 
 
 def _planned(contract: Contract, mechanism: NoiseKind, request: _PlannedDraw, amount: Fraction) -> PlannedDraw:

@@ -32,7 +32,7 @@ MOST_SAMPLED: Final = 4_096
 def seen_tables(
     spec: ReleaseSpec, contract: Contract, plan: TablesPlan, grant: Grant, part: PrivateTable, advance: FitProgress
 ) -> SeenTables:
-    """Measure and refine; of sparse tables nothing is looked at."""
+    """Measure and refine; of sparse tables, and of those with bins of their own, nothing is looked at."""
     names = tuple(column.name for column in contract.columns)
     measured = measure_counts(grant, plan, SnapshotCounts(part, contract))
     return SeenTables(
@@ -43,7 +43,7 @@ def seen_tables(
                 table.measurement.variance,
             )
             for table in refine(spec.tables_product, plan, contract, measured)
-            if isinstance(table, DenseTable)
+            if isinstance(table, DenseTable) and table.refined.values.shape == contract.shape(table.columns)
         )
     )
 

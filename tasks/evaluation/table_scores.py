@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, Refused, SpecRefused
+from contracts.release.tables.levels import Level, cells_of
 from contracts.release.tables.product import TableSpec
 from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.table_errors import CellErrors, PrivateTableErrors, PublishedCells, cell_errors
@@ -47,43 +48,48 @@ def evaluate_tables(table: PrivateTable, path: Path, meaning: Meaning, *, memory
     found_errors: dict[str, CellErrors] = {}
     with step("evaluate") as bar:
         for number, spec in enumerate(meaning.tables, 1):
-            published = _published(path / "data" / f"{spec.name}.parquet", spec.columns, contract)
-            found_errors[spec.name] = _errors(table, published, spec, contract, memory_limit)
+            cells = cells_of(spec, contract)
+            published = _published(path / "data" / f"{spec.name}.parquet", spec.columns, cells)
+            found_errors[spec.name] = _errors(table, published, spec, cells, memory_limit)
             bar.advance(number / len(meaning.tables))
     return PrivateTableErrors(found_errors)
 
 
 def _errors(
-    table: PrivateTable, published: PublishedCells, spec: TableSpec, contract: Contract, memory_limit: str
+    table: PrivateTable, published: PublishedCells, spec: TableSpec, cells: Contract | Level, memory_limit: str
 ) -> CellErrors:
     """Count the exact rows of the cells of one table."""
-    names, shape = spec.columns, contract.shape(spec.columns)
+    names, shape = spec.columns, cells.shape(spec.columns)
     chosen = ", ".join(map(identifier, names))
     query = f"SELECT {chosen}, count(*) AS {identifier('number of rows')} FROM codes GROUP BY {chosen}"
     with connect(table.path, memory_limit=memory_limit, spill=table.path.parent / "spill", read_only=True) as session:
         counted = attempt(
             lambda: session.execute(query).fetchnumpy(), lambda error: trouble(error, table.path, "reading it")
         )
-    codes = np.stack([np.asarray(counted[name], dtype=np.int64) for name in names], axis=1)
-    numbers = EncodedRows(names, shape, codes).numbers(range(len(names)))
-    exact = dict(zip(numbers.tolist(), np.asarray(counted["number of rows"]).tolist(), strict=True))
+    found = [np.asarray(counted[name], dtype=np.int64) for name in names]
+    if isinstance(cells, Level):
+        found = [np.asarray(cells.column(name).codes)[codes] for name, codes in zip(names, found, strict=True)]
+    numbers = EncodedRows(names, shape, np.stack(found, axis=1)).numbers(range(len(names)))
+    exact: dict[int, int] = {}
+    for number, rows in zip(numbers.tolist(), np.asarray(counted["number of rows"]).tolist(), strict=True):
+        exact[number] = exact.get(number, 0) + rows
     return cell_errors(
         exact,
         EncodedRows(names, shape, published.codes).numbers(range(len(names))),
         published,
         columns=names,
-        labels=tuple(contract.column(name).labels for name in names),
-        cells=contract.cells(names),
+        labels=tuple(cells.column(name).labels for name in names),
+        cells=cells.cells(names),
     )
 
 
-def _published(file: Path, names: Sequence[str], contract: Contract) -> PublishedCells:
+def _published(file: Path, names: Sequence[str], cells: Contract | Level) -> PublishedCells:
     """Read the published cells of one table."""
     try:
         if file.is_symlink() or file.parent.is_symlink():
             raise OSError("a symbolic link")
         table = pq.read_table(file, partitioning=None)
-        codes = [label_numbers(table.column(name), contract.column(name).labels)[0] for name in names]
+        codes = [label_numbers(table.column(name), cells.column(name).labels)[0] for name in names]
         counts = _numbers(table, "count")
         ends = [_numbers(table, end) for end in ("lower", "upper") if end in table.column_names]
     except (OSError, KeyError, pa.ArrowException) as error:

@@ -30,6 +30,11 @@ class GroupingAxis:
         return len(self.labels)
 
     @property
+    def ascends(self) -> bool:
+        """Whether neighbouring groups hold neighbouring codes."""
+        return list(self.codes) == sorted(self.codes)
+
+    @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """The codes of the column in each group, ascending."""
         found: list[list[int]] = [[] for _ in self.labels]
@@ -72,10 +77,10 @@ def _groupings(nested: ColumnLevels, column: Column) -> tuple[list[tuple[str, Gr
     for place, level in enumerate(nested.levels):
         at: FieldPath = ("hierarchy", column.name, place)
         if level.groups:
-            axis, problems = _grouped(level, below, whose, (*at, "groups"))
+            axis, problems = grouped(level, below, whose, (*at, "groups"))
             period = None
         else:
-            axis, problems = _in_periods(level, column, period, at)
+            axis, problems = in_periods(level, column, period, at)
             period = level.name
         if not problems and axis.size >= below.size:
             found = f"level {level.name!r} with {axis.size} groups for {below.size} labels of {whose}"
@@ -87,9 +92,7 @@ def _groupings(nested: ColumnLevels, column: Column) -> tuple[list[tuple[str, Gr
     return axes, []
 
 
-def _grouped(
-    level: ColumnLevel, below: GroupingAxis, whose: str, at: FieldPath
-) -> tuple[GroupingAxis, list[Problem]]:
+def grouped(level: ColumnLevel, below: GroupingAxis, whose: str, at: FieldPath) -> tuple[GroupingAxis, list[Problem]]:
     """Give each label below to its group; the groups must partition the labels."""
     problems: list[Problem] = []
     group_of: dict[str, int] = {}
@@ -121,7 +124,7 @@ def _grouped(
     return GroupingAxis(tuple(labels), tuple(group[code] for code in below.codes)), []
 
 
-def _in_periods(
+def in_periods(
     level: ColumnLevel, column: Column, below: str | None, at: FieldPath
 ) -> tuple[GroupingAxis, list[Problem]]:
     """Group the periods of a date column into longer ones; a cell for nulls stays what it is."""

@@ -12,17 +12,23 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from contracts.contract.contract import Contract
 from contracts.contract.label_columns import LabelColumn, label_columns
-from contracts.reading.scalars import Problem, word_list
+from contracts.reading.scalars import Problem, nearest, word_list
 from contracts.release.tables.groupings import GroupingAxis, in_step, mesh, untouched
 from contracts.release.tables.product import TableSpec
+from contracts.release.tables.table_bins import binned
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+BINS: Final = "bins"
+"""The name of the resolution of a table with bins; it is its only one."""
+MOST_COUNTED: Final = 2**24
+"""Cells of the contract that are counted before they are added up to coarser ones."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,11 @@ class Level:
     def beside(self, clique: Sequence[str]) -> tuple[tuple[LabelColumn, ...], ...]:
         """Return what the labels of each column stand for, in columns beside them."""
         return tuple(label_columns(self.contract.column(name), self.column(name).groups) for name in clique)
+
+    def ordered_axes(self, clique: Sequence[str]) -> tuple[int, ...]:
+        """Return the places of the last two ordered columns, whose groups are neighbours in their order."""
+        ordered = [self.contract.column(name).ordered and self.column(name).ascends for name in clique]
+        return tuple(place for place, each in enumerate(ordered) if each)[-2:]
 
     def impossible(self, clique: Sequence[str]) -> NDArray[np.bool_]:
         """Mark the cells whose cells in the table are all declared impossible; shape of the level."""
@@ -125,8 +136,48 @@ def levels_of(table: TableSpec, contract: Contract) -> tuple[Level, ...]:
 
 
 def level_problems(table: TableSpec, contract: Contract) -> list[Problem]:
-    """List what in a table's hierarchy does not fit the contract; `at` is below the table."""
-    return _resolved(table, contract)[1]
+    """List what in a table's hierarchy, or in its bins, does not fit the contract; `at` is below the table."""
+    return _resolved(table, contract)[1] + _binned(table, contract)[1]
+
+
+def cells_of(table: TableSpec, contract: Contract) -> Contract | Level:
+    """Return the cells of a table: the contract's, or coarser ones where the table has `bins`.
+
+    Raises:
+        ValueError: the bins do not fit the contract; `level_problems` says where.
+    """
+    level, problems = _binned(table, contract)
+    if problems:
+        raise ValueError(f"table {table.name!r}: found {problems[0].found}, allowed {problems[0].allowed}")
+    return contract if level is None else level
+
+
+def _binned(table: TableSpec, contract: Contract) -> tuple[Level | None, list[Problem]]:
+    """Resolve the bins of a table; None without any."""
+    if not table.bins:
+        return None, []
+    problems, named = [], [each.column for each in table.bins]
+    if table.hierarchy is not None or table.form == "sparse":
+        beside = "form: sparse" if table.hierarchy is None else "a hierarchy"
+        remedy = "drop one of the two: the coarser cells of such a table need a table of their own"
+        problems.append(Problem(f"bins beside {beside}", "one of the two in a table", remedy, ("bins",)))
+    for name in [name for name in named if name not in table.columns]:
+        remedy = nearest(name, table.columns) or "name a column of the table"
+        problems.append(Problem(f"the column {name!r}", word_list(table.columns), remedy, ("bins", name)))
+    if len(set(named)) < len(named):
+        problems.append(Problem("bins of one column twice", "each column once", "drop one", ("bins",)))
+    most = contract.cells(table.columns)
+    if most > MOST_COUNTED:
+        found, allowed = f"bins of a table of {most:,} cells in the contract", f"at most {MOST_COUNTED:,}"
+        problems.append(Problem(found, allowed, "take fewer columns, or coarser bins in the contract", ("bins",)))
+    if problems:
+        return None, problems
+    axes: dict[str, GroupingAxis] = {}
+    for each in table.bins:
+        axes[each.column], wrong = binned(each, contract.column(each.column))
+        problems += wrong
+    whole = tuple(axes.get(name) or untouched(contract.column(name)) for name in table.columns)
+    return (None, problems) if problems else (Level(BINS, table.columns, whole, contract), [])
 
 
 def _resolved(table: TableSpec, contract: Contract) -> tuple[tuple[Level, ...], list[Problem]]:

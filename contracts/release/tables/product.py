@@ -41,6 +41,7 @@ from contracts.release.lambda_reference import REFERENCE, LambdaReference
 from contracts.release.product_spec import LabelledTable, ProductSpec
 from contracts.release.tables.all_marginals import AllMarginals, ShortFormToo, as_entries, check_weight, form_of
 from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.table_bins import TableBins
 from contracts.release.tables.table_hierarchy import Hierarchy, hierarchy_schema, written_form
 
 _LAMBDAS = f"a number from 0 to below 1, or auto, or {REFERENCE}"
@@ -67,6 +68,7 @@ class TableSpec(Frozen):
     weight: Amount = Decimal(1)
     hierarchy: Annotated[Hierarchy | None, WithJsonSchema(hierarchy_schema())] = None
     form: TableForm | None = None
+    bins: TableBins = Field(default=(), exclude_if=lambda bins: not bins)
 
     @model_validator(mode="before")
     @classmethod
@@ -268,12 +270,12 @@ class TablesProduct(ProductSpec):
     @classmethod
     def _tables_differ(cls, tables: tuple[TableEntry, ...]) -> tuple[TableEntry, ...]:
         problems = [] if tables else [Problem("no tables", "at least one table")]
-        cliques: dict[frozenset[str], int] = {}
+        cliques: dict[tuple[frozenset[str], TableBins], int] = {}
         names: dict[str, int] = {}
         for place, table in enumerate(tables):
             if isinstance(table, AllMarginals):
                 continue
-            first = cliques.setdefault(frozenset(table.columns), place)
+            first = cliques.setdefault((frozenset(table.columns), table.bins), place)
             if first != place:
                 found, remedy = f"the columns of table {first} again", "drop it: it would be paid for twice"
                 problems.append(Problem(found, "each set of columns once", remedy, (place,)))

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from contracts.contract.column import Cells
-from contracts.release.tables.levels import level_name
+from contracts.release.tables.expansion import tables_of
+from contracts.release.tables.levels import cells_of, level_name
 from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.table_plans.plan import TOTAL_KEY
 from tasks.products.product_kind import Making, MakingStep
@@ -40,8 +41,10 @@ class TablesMaking:
         formats = facts.spec.publish.formats
         files: list[WrittenFile] = []
         drawn: list[tuple[Measurement | SparseMeasurement, str, Cells]] = []
+        specified = {each.name: each for each in tables_of(facts.spec.tables_product, facts.contract)}
         for table in facts.tables:
-            written = write_data(table, facts.contract, folder, marks=marks, publish=facts.spec.publish)
+            own = cells_of(specified[table.name], facts.contract)
+            written = write_data(table, own, folder, marks=marks, publish=facts.spec.publish)
             files += written
             if "parts" in formats:
                 whole = [file for file in written if file.path.endswith(".parquet")]
@@ -49,7 +52,7 @@ class TablesMaking:
             drawn += [
                 (each.measurement, level_name(table.name, each.level.name), each.level) for each in table.levels
             ]
-            drawn.append((table.measurement, table.name, facts.contract))
+            drawn.append((table.measurement, table.name, own))
         if facts.total is not None:
             drawn.append((facts.total, TOTAL_KEY, facts.contract))
         for measurement, name, cells in drawn:

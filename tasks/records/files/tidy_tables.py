@@ -75,13 +75,13 @@ class WrittenFile:
 
 
 def write_data(
-    table: ReleasedTable, contract: Contract, folder: Path, *, marks: Mapping[str, str], publish: Publish
+    table: ReleasedTable, own: DescribedCells, folder: Path, *, marks: Mapping[str, str], publish: Publish
 ) -> tuple[WrittenFile, ...]:
     """Write a refined table, and each of its coarser resolutions, to `data/`, with 95 % intervals.
 
     Args:
         table: the table.
-        contract: gives the labels.
+        own: its cells, which give the labels.
         folder: the version's folder.
         marks: what the file says about where it comes from.
         publish: whether there is a CSV file beside the Parquet file, how it writes formulas, and whether columns
@@ -95,7 +95,7 @@ def write_data(
         (level_name(table.name, each.level.name), each.level, counts, each.measurement.key)
         for each, counts in zip(table.levels, refined.coarser, strict=True)
     ]
-    shown.append((table.name, contract, refined, table.measurement.key))
+    shown.append((table.name, own, refined, table.measurement.key))
     files: list[WrittenFile] = []
     for name, cells, made, draw in shown:
         values: ColumnValues = {"count": made.values, "lower": made.intervals.lower, "upper": made.intervals.upper}

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from contracts.contract.cell_codes import ImpossibleCells
 from contracts.message import SENTENCES, joined, message
 from contracts.reading.scalars import six_digits
+from contracts.release.tables.levels import cells_of
+from contracts.release.tables.product import TableSpec
 from privacy.marginals.suppression import rule_statement
 from privacy.refine.intervals import interval_statement
 from privacy.refine.total import total_kind as total_kind_of
@@ -122,12 +124,13 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
         more = SPARSE_BIAS[refined.method == "none"]
         bias = more if refined.method == "none" else message("{bias}. {more}", bias=bias, more=more)
     gone = suppressed_cells(table)
-    impossible = ImpossibleCells.of(run.facts.contract, table.columns)
-    zeros = [_zeroed(impossible)] if impossible.some else []
+    impossible = _impossible(run, table)
+    zeros = [_zeroed(impossible)] if impossible != 0 else []
     zeros += [SUPPRESSED] if gone is not None else []
     rounding = [message("whole numbers by largest remainder")] if integers and refined.method != "none" else []
     return {
         "table": table.name,
+        **_bins(run, table),
         "steps": [*zeros, *estimate, *rounding] or NONE,
         "method": refined.method,
         "lambda": NONE if refined.lambda_ is None else str(refined.lambda_),
@@ -242,10 +245,31 @@ def sparse_entry(run: Run, table: ReleasedTable) -> dict[str, Any]:
     return {"form": "sparse", "listed": cells}
 
 
-def _zeroed(impossible: ImpossibleCells) -> str:
-    if impossible.count is None:
+def _impossible(run: Run, table: ReleasedTable) -> int | None:
+    """Count the impossible cells of a table; None where they are too many to be counted."""
+    contract, own = run.facts.contract, _with_bins(run, table)
+    if own is not None:
+        return int(cells_of(own, contract).impossible(table.columns).sum())
+    impossible = ImpossibleCells.of(contract, table.columns)
+    return impossible.count if impossible.some else 0
+
+
+def _with_bins(run: Run, table: ReleasedTable) -> TableSpec | None:
+    """Return the table of the spec if it has bins of its own."""
+    written = (each for each in run.facts.spec.tables_product.tables if isinstance(each, TableSpec) and each.bins)
+    return next((each for each in written if each.name == table.name), None)
+
+
+def _bins(run: Run, table: ReleasedTable) -> dict[str, list[str]]:
+    """Name the bins of a table that has its own, as its spec writes them."""
+    own = _with_bins(run, table)
+    return {} if own is None else {"bins": [each.words for each in own.bins]}
+
+
+def _zeroed(number: int | None) -> str:
+    if number is None:
         return message("all cells declared impossible set to zero")
-    return message("{number} cells declared impossible set to zero", number=impossible.count)
+    return message("{number} cells declared impossible set to zero", number=number)
 
 
 def estimated_rmse(table: ReleasedTable) -> dict[str, str]:

@@ -12,7 +12,8 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from contracts.contract.contract import NULL_LABEL, Contract
+from contracts.contract.contract import NULL_LABEL
+from contracts.contract.label_columns import DescribedCells
 from contracts.message import joined, message
 from contracts.release.tables.levels import level_name
 from tasks.records.charts import charts
@@ -142,7 +143,7 @@ class TableView:
 
 
 def dense_view(
-    table: PublishedCounts, contract: Contract, files: list[str], number: int, share: PlotArea
+    table: PublishedCounts, contract: DescribedCells, files: list[str], number: int, share: PlotArea
 ) -> TableView:
     """Prepare a table that has a count for every cell.
 
@@ -194,7 +195,7 @@ def belongs(path: str, table: PublishedTable) -> bool:
     return path.partition("/")[2].rpartition(".")[0] in names
 
 
-def cells_words(contract: Contract, columns: Sequence[str]) -> str:
+def cells_words(contract: DescribedCells, columns: Sequence[str]) -> str:
     """Say what the cells are."""
     number = f"{contract.cells(columns):,}"
     if not columns:
@@ -205,7 +206,7 @@ def cells_words(contract: Contract, columns: Sequence[str]) -> str:
     return message("{number} cells: every combination of {names}", number=number, names=sizes)
 
 
-def _facts(table: PublishedCounts, contract: Contract) -> list[tuple[str, str]]:
+def _facts(table: PublishedCounts, contract: DescribedCells) -> list[tuple[str, str]]:
     """Count what is released: cells that are zero, larger than their noise, declared impossible."""
     refined = table.counts
     clear = int((refined > table.half_width).sum())
@@ -223,7 +224,7 @@ def _facts(table: PublishedCounts, contract: Contract) -> list[tuple[str, str]]:
     return found + ([(message("Cells declared impossible"), f"{impossible:,}")] if impossible else [])
 
 
-def _bars(contract: Contract, table: PublishedCounts, most: int) -> list[BarRow]:
+def _bars(contract: DescribedCells, table: PublishedCounts, most: int) -> list[BarRow]:
     refined, noisy = table.counts, table.noisy
     flat = refined.reshape(-1)
     chosen = np.arange(flat.size) if flat.size <= most else np.argsort(-flat, kind="stable")[:most]
@@ -255,7 +256,7 @@ def bar_row(label: str, count: float, ends: tuple[int, int, int], scale: tuple[f
     )
 
 
-def cell_label(contract: Contract, columns: Sequence[str], cell: int) -> str:
+def cell_label(contract: DescribedCells, columns: Sequence[str], cell: int) -> str:
     """Name a cell, by its row-major number, with the values of its columns."""
     places = np.unravel_index(cell, contract.shape(columns))
     labels = [contract.column(name).labels[int(place)] for name, place in zip(columns, places, strict=True)]
@@ -267,7 +268,7 @@ def clipped_label(label: str) -> str:
     return label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
 
 
-def _heat(contract: Contract, table: PublishedCounts) -> Heat | None:
+def _heat(contract: DescribedCells, table: PublishedCounts) -> Heat | None:
     """Lay a two-way table out with the shorter side across; None where even that is too wide to read."""
     values, gone = table.counts, table.suppressed
     gone = np.zeros(values.shape, np.bool_) if gone is None else gone
@@ -292,7 +293,7 @@ def _heat(contract: Contract, table: PublishedCounts) -> Heat | None:
     return Heat(across, down, [clipped_label(label) for label in contract.column(across).labels], rows)
 
 
-def _map(contract: Contract, table: PublishedCounts, side: int) -> Map | None:
+def _map(contract: DescribedCells, table: PublishedCounts, side: int) -> Map | None:
     """Draw a table of two ordered columns, without the cells for missing values; None where there is no room."""
     if len(table.columns) != 2 or contract.ordered_axes(table.columns) != (0, 1):
         return None

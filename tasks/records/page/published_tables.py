@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import cell_codes
 from contracts.contract.contract import Contract
+from contracts.contract.label_columns import DescribedCells
+from contracts.release.tables.expansion import tables_of
+from contracts.release.tables.levels import cells_of
+from contracts.release.tables.product import TablesProduct
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.marginals.uncertainty import half_width
 from privacy.table_plans.plan import CONFIDENCE, table_key
@@ -102,6 +106,7 @@ def read_tables(
     drawn = {draw["key"]: draw for draw in replay["draws"]}
     draws = {draw["key"]: draw for draw in values["ledger.draws"]}
     processed = {entry["table"]: entry for entry in values["product.tables"]}
+    own = published_cells(replay, contract)
     for table in replay["tables"]:
         key = table_key(table["name"])
         event = event_from_json(drawn[key]["event"])
@@ -118,10 +123,19 @@ def read_tables(
         }
         data, noisy = (pq.read_table(pa.BufferReader(read(table[part]))) for part in ("data", "measurements"))
         if table.get("listed") is None:
-            yield PublishedCounts(**stated, **_dense(data, noisy, contract.shape(stated["columns"])))
+            yield PublishedCounts(**stated, **_dense(data, noisy, own[table["name"]].shape(stated["columns"])))
         else:
             listed = {**drawn[key]["listed"], "absent_upper": table["listed"]["absent_upper"]}
             yield PublishedList(**stated, **_sparse(data, noisy, contract, stated["columns"], listed))
+
+
+def published_cells(replay: Mapping[str, Any], contract: Contract) -> dict[str, DescribedCells]:
+    """Return the cells of each table of a version, by its name: the contract's, or coarser ones by its `bins`."""
+    cells: dict[str, DescribedCells] = {table["name"]: contract for table in replay["tables"]}
+    if any(table.get("bins") for table in replay["product"].get("tables", ()) if isinstance(table, dict)):
+        tables = tables_of(TablesProduct.model_validate(replay["product"]), contract)
+        cells |= {table.name: cells_of(table, contract) for table in tables}
+    return cells
 
 
 def _dense(data: pa.Table, noisy: pa.Table, shape: tuple[int, ...]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
+from contracts.release.tables.levels import cells_of
 from contracts.release.tables.product import TableSpec
 from tasks.records.files.label_arrays import label_types
 from tasks.records.model.version_statements import Manifest, Replay
@@ -63,7 +64,8 @@ def _read_table(
         schema = pq.read_schema(pa.BufferReader(data))
     except (OSError, pa.ArrowException) as error:
         return None, [Finding(where, "the file", printable(str(error)), "the file that was published", _OTHER_TABLE)]
-    beside = contract.beside(table.columns)
+    cells = cells_of(table, contract)
+    beside = cells.beside(table.columns)
     described = label_types(beside)
     beside = beside if set(described) <= set(schema.names) else ()
     known = {*table.columns, *(described if beside else ())}
@@ -71,10 +73,10 @@ def _read_table(
     if values.get("count") not in ("int64", "double"):
         return None, [Finding(where, "columns", printable(", ".join(values)), "a column of counts", _OTHER_TABLE)]
     clique = table.columns
-    columns, findings = read_parquet(data, where=where, cells=contract, clique=clique, values=values, beside=beside)
+    columns, findings = read_parquet(data, where=where, cells=cells, clique=clique, values=values, beside=beside)
     if columns is None or findings:
         return None, findings
-    whole = np.rint(columns["count"]).astype(np.int64).reshape(contract.shape(table.columns))
+    whole = np.rint(columns["count"]).astype(np.int64).reshape(cells.shape(table.columns))
     if whole.size and int(whole.min()) < 0:
         allowed = "a version whose counts were refined, so that none is below 0"
         return None, [Finding(where, "column count", "counts below 0", allowed, _OTHER_TABLE)]

@@ -16,11 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
+from sudare.table import Table
 from tasks.records.model.schemas import version_schemas
 from tasks.verify import verify
 from tests.tasks.verification.data_files.test_covert_room import by_other_libraries
 from tests.tasks.verification.forgery import forge, load, with_words
 from tests.worlds.hierarchies import hierarchical
+from tests.worlds.private_keys import pure
 from tests.worlds.sparse_tables import small
 from tests.worlds.statistics import of_tables
 from tests.worlds.synthetic_rows import SyntheticScenario
@@ -147,7 +149,12 @@ def test_csv_copies_hold_the_same_and_no_code_is_a_formula(published: Version) -
     ]
 
 
-@pytest.mark.parametrize("make", [dense, listed, summed])
+def keyed() -> SyntheticScenario:
+    """Statistics by texts that nobody declared, whose keys are selected."""
+    return replace(pure(), formats="[parquet, csv], formulas: neutralised, labels: columns")
+
+
+@pytest.mark.parametrize("make", [dense, listed, summed, keyed])
 def test_verify_makes_the_columns_again(worlds: Worlds, make: Callable[[], Any]) -> None:
     """Of dense and sparse tables and of statistics; the record says that they are there, in words too."""
     version = worlds.published(make())
@@ -157,6 +164,13 @@ def test_verify_makes_the_columns_again(worlds: Worlds, make: Callable[[], Any])
     Draft202012Validator(version_schemas()["record"]).validate(record)
     assert record["replay"]["labels"] == "columns"
     assert "beside each column of labels" in str(version.words["output.labels"])
+
+
+def test_a_notebook_shows_the_ends_of_bins_and_takes_none_for_an_interval(published: Version) -> None:
+    """Whiskers belong to numbers; `wage_lower` is no end of an interval of `wage`, which is a label."""
+    shown = Table("wage", published.folder / "data/wage.parquet")._repr_html_()
+    assert "wage_lower" in shown
+    assert shown.count("<svg") == 4
 
 
 def test_croissant_says_what_the_columns_mean(published: Version) -> None:
