@@ -24,7 +24,7 @@ from contracts.release.spec import LARGEST_EPSILON, SMALLEST_EPSILON
 COUNT: Final = "count"
 _FORM: Final = re.compile(
     r"(?:(?P<named>[^:]+?)\s*:\s*)?(?:±|\+-|\+/-)\s*(?P<number>[0-9][0-9_,]*(?:\.[0-9]+)?|\.[0-9]+)\s*(?P<per_cent>%)?"
-    r"(?:\s+at\s+(?P<confidence>[0-9.]+)\s*%)?(?:\s+where\s+count\s*(?:>=|≥)\s*(?P<rows>[0-9][0-9_,]*))?"
+    r"(?:\s+at\s+(?P<confidence>[0-9]+(?:\.[0-9]+)?)\s*%)?(?:\s+where\s+count\s*(?:>=|≥)\s*(?P<rows>[0-9][0-9_,]*))?"
 )
 _ALLOWED: Final = "[TABLE[.STATISTIC]:] ±NUMBER[%] [at 95%] [where count >= ROWS]"
 _EXAMPLE: Final = 'write it like "±5% where count >= 1000" or "age: ±50"'

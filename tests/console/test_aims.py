@@ -50,6 +50,8 @@ def test_an_aim_is_read(text: str, named: str | None, reach: float, rows: int | 
         ("±0", "above 0", "allow for some error"),
         ("±5% where count >= 0", "above 0", "allow for some error"),
         ("±5 at 99%", "at 95%", "drop `at`"),
+        ("±5 at 9.5.1%", "±NUMBER", "write it like"),
+        ("±5 at .%", "±NUMBER", "write it like"),
         ("age.mean_hours: ±5% where count >= 10", "% of counts alone", "units"),
         ("aeg: ±5", "TABLE.STATISTIC", "write 'age' instead of 'aeg'"),
         ("age.mean_hour: ±5 where count >= 9", "TABLE.STATISTIC", "age.mean_hours"),
