@@ -234,10 +234,29 @@ def test_a_coarser_cell_is_impossible_when_all_that_it_sums_up_is(tmp_path: Path
     assert not coarse.impossible(spec.columns).any()
 
 
+def test_the_bins_of_the_manual_fit_a_contract() -> None:
+    """docs/tables.md: decades, cuts, months and groups of codes."""
+    manual = (Path(__file__).resolve().parents[4] / "docs" / "tables.md").read_text(encoding="utf-8")
+    (block,) = [each for each in re.findall(r"```yaml\n(.*?)```", manual, re.DOTALL) if "bins:" in each]
+    category = {"policy": "category"}
+    columns = (
+        column("integer", "integer", "age", bounds=[0, 99], bins={"width": 1}),
+        column("categories", "string", "sex", values=["F", "M"]),
+        column("categories", "string", "ward", values=["A", "B"]),
+        column("date", "date", "day", bounds=["2024-01-01", "2024-12-31"], granularity="day"),
+        column("categories", "string", "area", values=["1", "2", "3"], nulls=category),
+    )
+    contract = contract_of(*columns)
+    product = TablesProduct.model_validate({"kind": "tables", "mechanism": "laplace", **yaml.safe_load(block)})
+    found = [level_problems(table, contract) for table in product.tables if isinstance(table, TableSpec)]
+    assert found == [[], [], [], [], []]
+
+
 def test_the_hierarchies_of_the_manual_fit_a_contract() -> None:
     """docs/tables.md: a bare quadtree, one with another column, places and months; a method may be left out."""
     manual = (Path(__file__).resolve().parents[4] / "docs" / "tables.md").read_text(encoding="utf-8")
-    blocks = [block for block in re.findall(r"```yaml\n(.*?)```", manual, re.DOTALL) if block.startswith("tables:")]
+    tables = [block for block in re.findall(r"```yaml\n(.*?)```", manual, re.DOTALL) if block.startswith("tables:")]
+    blocks = [block for block in tables if "bins:" not in block]
     places = column("categories", "string", "place", values=["Aoba", "Izumi", "Sakata"], other="abroad")
     month = column("date", "date", "moved", bounds=["2024-01-01", "2025-12-31"], granularity="month")
     sex = column("categories", "string", "sex", values=["F", "M"])
