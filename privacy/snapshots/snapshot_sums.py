@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.distinct_counts import DistinctCount, distinct_count, encoded_beside
@@ -70,7 +71,7 @@ class SnapshotSums(SnapshotReader):
         if isinstance(wanted, ValueTree):
             return self._tree(clique, shape, wanted)
         if isinstance(wanted, DistinctCount):
-            stored = self._told_apart(wanted)
+            stored = telling_column(wanted, self._contract)
             found = count_distinct(self._table.path, clique, shape, *stored, threads=self._threads)
             return found.reshape(*shape, 1)
         if isinstance(wanted, WeightedCount):
@@ -94,22 +95,6 @@ class SnapshotSums(SnapshotReader):
         levels = [np.add.reduceat(counts, np.arange(0, tree.leaves, each), axis=1) for each in tree.level_leaves]
         parts = [*levels, missing] if tree.lattice.counts_missing else levels
         return np.concatenate(parts, axis=1).reshape(*shape, tree.parts)
-
-    def _told_apart(self, counted: DistinctCount) -> tuple[str, str | int | None]:
-        """Return the column of the snapshot by which values or units are told apart, and what in it is none.
-
-        Raises:
-            ValueError: of as many values as the contract does not declare: the price would be another.
-        """
-        if counted.column is None:
-            return KeyColumn(str(self._contract.unit.column)).name, None
-        domain = self._contract.column(counted.column).domain
-        if counted != distinct_count(counted.column, domain, declared_cells=counted.declared_cells):
-            raise ValueError(f"a distinct count of {counted.column} has the values that the contract declares")
-        beside = encoded_beside(counted.column, domain)
-        if beside is None:
-            return counted.column, domain.null_code if domain.nulls.policy == "category" else None
-        return beside.name, NO_KEY if isinstance(beside, KeyColumn) else MISSING
 
     def _summed(
         self,
@@ -139,6 +124,23 @@ class SnapshotSums(SnapshotReader):
         if clique:
             raise ValueError("a histogram of magnitudes is one of all rows")
         return count_magnitudes(self._table.path, magnitudes, threads=self._threads)
+
+
+def telling_column(counted: DistinctCount, contract: Contract) -> tuple[str, str | int | None]:
+    """Return the column of a snapshot by which values or units are told apart, and what in it is none.
+
+    Raises:
+        ValueError: of as many values as the contract does not declare: the price would be another.
+    """
+    if counted.column is None:
+        return KeyColumn(str(contract.unit.column)).name, None
+    domain = contract.column(counted.column).domain
+    if counted != distinct_count(counted.column, domain, declared_cells=counted.declared_cells):
+        raise ValueError(f"a distinct count of {counted.column} has the values that the contract declares")
+    beside = encoded_beside(counted.column, domain)
+    if beside is None:
+        return counted.column, domain.null_code if domain.nulls.policy == "category" else None
+    return beside.name, NO_KEY if isinstance(beside, KeyColumn) else MISSING
 
 
 def _names(lattice: ValueLattice) -> tuple[str, str | None]:

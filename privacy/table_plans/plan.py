@@ -18,7 +18,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.release.spec import ReleaseSpec, TableSpec, TablesProduct
 from contracts.release.tables.expansion import tables_of
-from contracts.release.tables.levels import Level, cells_of, levels_of
+from contracts.release.tables.levels import Level, levels_of, table_cells
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from contracts.release.tables.table_form import form_of_table
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, delta_down, loss_up
@@ -239,7 +239,7 @@ def _plan(
     keep = 1 - TOTAL_SHARE if with_total else Fraction(1)
     weights, cells = (
         [Fraction(table.weight) for table in tables],
-        [cells_of(table, contract).cells(table.columns) for table in tables],
+        [table_cells(table, contract).cells(table.columns) for table in tables],
     )
     shares = optimal_shares(weights, cells, mechanism) if product.split == "optimal" else shares_by_weight(weights)
     wanted = [_PlannedDraw(TOTAL_KEY, (), TOTAL_SHARE)] if with_total else []
@@ -297,7 +297,7 @@ def _resolutions(
         _PlannedDraw(table_key(table.name, level.name), table.columns, share * part, coarsening(level))
         for level, part in zip(levels, parts[:-1], strict=True)
     ]
-    cells = cells_of(table, contract)
+    cells = table_cells(table, contract)
     summed = coarsening(cells) if isinstance(cells, Level) else None
     return [*coarser, _PlannedDraw(table_key(table.name), table.columns, share * parts[-1], summed)]
 

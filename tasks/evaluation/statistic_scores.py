@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
+from contracts.domains.distinct_counts import DistinctCount
 from contracts.domains.text import KeyColumn
 from contracts.domains.value_lattices import ValueLattice, lattice_problems
-from contracts.domains.value_sql import identifier
+from contracts.domains.value_sql import identifier, literal
 from contracts.domains.value_trees import tree_key
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.release.statistics import StatisticsProduct, StatisticsTable
@@ -31,6 +32,7 @@ from privacy.evaluation.statistic_errors import (
 )
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_keys import SnapshotKeys
+from privacy.snapshots.snapshot_sums import telling_column
 from tasks.records.page.clip_words import found_lattices
 from tasks.records.statistics_record import StatisticsRecord
 from tasks.records.strict_json import printable
@@ -74,7 +76,8 @@ def evaluate_statistics(
     product = StatisticsProduct.model_validate(record.replay.product)
     keys = {name: contract.column(name).labels[:-2] for name in _texts(product, contract)}
     if keys:
-        table, _ = SnapshotKeys(table, before_keys(contract, product)).recoded(keys)
+        apart = tuple(name for each in product.tables for name in each.told_apart)
+        table, _ = SnapshotKeys(table, before_keys(contract, product)).recoded(keys, apart)
     errors: dict[str, dict[str, StatisticErrors]] = {}
     with step("evaluate") as bar:
         for number, (each, stated) in enumerate(zip(product.tables, record.replay.tables, strict=True), 1):
@@ -121,8 +124,14 @@ def _errors(
     clipped[None] = whole[None] = next(iter(clipped.values()))
     labels = partial(_cell_labels, contract, wanted.by)
     possible = ~contract.impossible(wanted.by).reshape(-1)
+    apart = {each.key: each for each in wanted.distinct_counts(contract)}
     found = {}
     for statistic in wanted.of:
+        if statistic.key in apart:
+            alone = _different(table, wanted, contract, apart[statistic.key], memory_limit)
+            numbers = tuple(_by_cell(published[f"{statistic.name}{end}"], cells) for end in ("", "_low", "_high"))
+            found[statistic.name] = statistic_errors(alone, numbers, labels, possible)  # type: ignore[arg-type]
+            continue
         exact, unclipped = exact_statistics(statistic, clipped), exact_statistics(statistic, whole)
         is_cut = any(term.key in cut for term in statistic.terms)
         for place, name in enumerate(statistic.estimates):
@@ -130,6 +139,31 @@ def _errors(
             before = unclipped[place] if is_cut else None
             found[name] = statistic_errors(exact[place], numbers, labels, possible, before)  # type: ignore[arg-type]
     return found
+
+
+def _different(
+    table: PrivateTable, wanted: StatisticsTable, contract: Contract, counted: DistinctCount, memory_limit: str
+) -> Floats:
+    """Count the different values, or the units, of each cell."""
+    stored, none = telling_column(counted, contract)
+    column, number = identifier(stored), identifier("how many")
+    known = "" if none is None else f" FILTER ({column} <> {literal(none) if isinstance(none, str) else none})"
+    chosen = [*map(identifier, wanted.by), f"count(DISTINCT {column}){known}::BIGINT AS {number}"]
+    groups = ", ".join(str(place) for place in range(1, len(chosen)))
+    query = f"SELECT {', '.join(chosen)} FROM codes{' GROUP BY ' + groups if groups else ''}"
+    read = _read(table, query, memory_limit)
+    codes = [np.asarray(read[name], dtype=np.int64) for name in wanted.by]
+    found = np.zeros(contract.cells(wanted.by))
+    found[_numbers(contract.shape(wanted.by), codes, len(read["how many"]))] = read["how many"]
+    return found
+
+
+def _read(table: PrivateTable, query: str, memory_limit: str) -> Mapping[str, Any]:
+    """Return the columns of a query on the snapshot; private."""
+    with connect(table.path, memory_limit=memory_limit, spill=table.path.parent / "spill", read_only=True) as session:
+        return attempt(
+            lambda: session.execute(query).fetchnumpy(), lambda error: trouble(error, table.path, "reading it")
+        )
 
 
 def _counted(
@@ -144,10 +178,7 @@ def _counted(
     query = (
         f"SELECT {', '.join(chosen)}, sum({mass})::BIGINT AS {identifier('the mass')} FROM codes GROUP BY {places}"
     )
-    with connect(table.path, memory_limit=memory_limit, spill=table.path.parent / "spill", read_only=True) as session:
-        counted = attempt(
-            lambda: session.execute(query).fetchnumpy(), lambda error: trouble(error, table.path, "reading it")
-        )
+    counted = _read(table, query, memory_limit)
     offsets, masses = (np.asarray(counted[name], dtype=np.int64) for name in ("the offset", "the mass"))
     codes = [np.asarray(counted[name], dtype=np.int64) for name in names]
     return OffsetCounts(_numbers(shape, codes, len(offsets)), offsets, masses, contract.cells(names), lattice)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, Refused, SpecRefused
-from contracts.release.tables.levels import Level, cells_of
+from contracts.release.tables.levels import Level, table_cells
 from contracts.release.tables.product import TableSpec
 from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.table_errors import CellErrors, PrivateTableErrors, PublishedCells, cell_errors
@@ -48,7 +48,7 @@ def evaluate_tables(table: PrivateTable, path: Path, meaning: Meaning, *, memory
     found_errors: dict[str, CellErrors] = {}
     with step("evaluate") as bar:
         for number, spec in enumerate(meaning.tables, 1):
-            cells = cells_of(spec, contract)
+            cells = table_cells(spec, contract)
             published = _published(path / "data" / f"{spec.name}.parquet", spec.columns, cells)
             found_errors[spec.name] = _errors(table, published, spec, cells, memory_limit)
             bar.advance(number / len(meaning.tables))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from contracts.contract.contract import Contract
 from contracts.release.spec import TablesProduct
 from contracts.release.tables.expansion import tables_of
-from contracts.release.tables.levels import cells_of, levels_of
+from contracts.release.tables.levels import levels_of, table_cells
 from privacy.grant.measurement import Measurement
 from privacy.refine.total import NoisySum, estimate_total, table_sum, total_kind
 from privacy.table_plans.plan import TOTAL_KEY, TablesPlan, table_key
@@ -57,7 +57,7 @@ def totals_of(
         for level in levels_of(table, contract)
     }
     zeros |= {
-        table_key(each.name): cells_of(each, contract).impossible(each.columns) for each in specified if each.bins
+        table_key(each.name): table_cells(each, contract).impossible(each.columns) for each in specified if each.bins
     }
     sums = [
         table_sum(each.values, zeros[each.key] if each.key in zeros else contract.impossible(each.clique), each.event)

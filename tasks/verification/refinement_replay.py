@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from contracts.contract.column import Cells
 from contracts.errors import Finding
 from contracts.reading.scalars import six_digits
-from contracts.release.tables.levels import cells_of
+from contracts.release.tables.levels import table_cells
 from contracts.release.tables.product import Refine, TableSpec
 from privacy.accounting.events import CountNoise
 from privacy.marginals.uncertainty import half_width, variance
@@ -147,7 +147,7 @@ def refined_again(
                 tree = measured_tree(table, contract, noisy, events)
                 known = total.value if isinstance(total, NoisySum) else total
                 return refine_tree(tree, total=known, integers=terms.integers)
-            cells = cells_of(table, contract)
+            cells = table_cells(table, contract)
             impossible = cells.impossible(table.columns)
             return refine_table(
                 noisy[-1].reshape(impossible.shape),

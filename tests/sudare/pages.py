@@ -17,7 +17,7 @@ def blocks_of(page: Path) -> list[tuple[bool, str]]:
     return [(bool(task), text) for task, text in BLOCK.findall(page.read_text(encoding="utf-8"))]
 
 
-def cells_of(notebook: Path) -> list[dict[str, Any]]:
+def table_cells(notebook: Path) -> list[dict[str, Any]]:
     """Return the cells of a notebook."""
     cells: list[dict[str, Any]] = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     return cells

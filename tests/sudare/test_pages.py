@@ -11,7 +11,7 @@ import pytest
 
 import sudare
 from tests.sudare.conftest import ADULT, made
-from tests.sudare.pages import blocks_of, cells_of, run_cells
+from tests.sudare.pages import blocks_of, run_cells, table_cells
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "python.md"
@@ -72,7 +72,7 @@ def test_there_are_two_notebooks() -> None:
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_shipped_without_outputs(notebook: Path) -> None:
-    for cell in cells_of(notebook):
+    for cell in table_cells(notebook):
         if cell["cell_type"] == "code":
             assert cell["outputs"] == []
             assert cell["execution_count"] is None
@@ -81,7 +81,7 @@ def test_a_notebook_is_shipped_without_outputs(notebook: Path) -> None:
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_from_its_first_cell_to_its_last(notebook: Path, folder: Path) -> None:
     """What it shows has no script and no resource from elsewhere."""
-    cells = [cell for cell in cells_of(notebook) if cell["cell_type"] == "code"]
+    cells = [cell for cell in table_cells(notebook) if cell["cell_type"] == "code"]
     shown = run_cells(["".join(cell["source"]) for cell in cells])
     assert any("<svg" in each for each in shown)
     assert not any(re.search(r"<script|src=|href=|url\(", each) for each in shown)

@@ -140,7 +140,7 @@ def level_problems(table: TableSpec, contract: Contract) -> list[Problem]:
     return _resolved(table, contract)[1] + _binned(table, contract)[1]
 
 
-def cells_of(table: TableSpec, contract: Contract) -> Contract | Level:
+def table_cells(table: TableSpec, contract: Contract) -> Contract | Level:
     """Return the cells of a table: the contract's, or coarser ones where the table has `bins`.
 
     Raises:

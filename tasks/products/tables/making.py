@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from contracts.contract.column import Cells
 from contracts.release.tables.expansion import tables_of
-from contracts.release.tables.levels import cells_of, level_name
+from contracts.release.tables.levels import level_name, table_cells
 from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.table_plans.plan import TOTAL_KEY
 from tasks.products.product_kind import Making, MakingStep
@@ -43,7 +43,7 @@ class TablesMaking:
         drawn: list[tuple[Measurement | SparseMeasurement, str, Cells]] = []
         specified = {each.name: each for each in tables_of(facts.spec.tables_product, facts.contract)}
         for table in facts.tables:
-            own = cells_of(specified[table.name], facts.contract)
+            own = table_cells(specified[table.name], facts.contract)
             written = write_data(table, own, folder, marks=marks, publish=facts.spec.publish)
             files += written
             if "parts" in formats:

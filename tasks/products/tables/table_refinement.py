@@ -12,7 +12,7 @@ from contracts.contract.cell_codes import ImpossibleCells
 from contracts.contract.contract import Contract
 from contracts.release.spec import TableSpec, TablesProduct
 from contracts.release.tables.expansion import tables_of
-from contracts.release.tables.levels import cells_of, levels_of
+from contracts.release.tables.levels import levels_of, table_cells
 from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.refine.sparse_tables import refine_sparse_table
 from privacy.refine.tables import refine_table
@@ -118,10 +118,10 @@ def _refined(
     refined = refine_table(
         measurement.values,
         product.refine,
-        impossible=cells_of(table, contract).impossible(table.columns),
+        impossible=table_cells(table, contract).impossible(table.columns),
         total=totals.kept if totals.estimated is None else totals.estimated,
         event=measurement.event,
-        ordered=cells_of(table, contract).ordered_axes(table.columns),
+        ordered=table_cells(table, contract).ordered_axes(table.columns),
         reference=reference,
         threshold=measurement.threshold,
     )

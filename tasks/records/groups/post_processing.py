@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from contracts.contract.cell_codes import ImpossibleCells
 from contracts.message import SENTENCES, joined, message
 from contracts.reading.scalars import six_digits
-from contracts.release.tables.levels import cells_of
+from contracts.release.tables.levels import table_cells
 from contracts.release.tables.product import TableSpec
 from privacy.marginals.suppression import rule_statement
 from privacy.refine.intervals import interval_statement
@@ -249,7 +249,7 @@ def _impossible(run: Run, table: ReleasedTable) -> int | None:
     """Count the impossible cells of a table; None where they are too many to be counted."""
     contract, own = run.facts.contract, _with_bins(run, table)
     if own is not None:
-        return int(cells_of(own, contract).impossible(table.columns).sum())
+        return int(table_cells(own, contract).impossible(table.columns).sum())
     impossible = ImpossibleCells.of(contract, table.columns)
     return impossible.count if impossible.some else 0
 

@@ -16,7 +16,7 @@ from contracts.contract.cell_codes import cell_codes
 from contracts.contract.contract import Contract
 from contracts.contract.label_columns import DescribedCells
 from contracts.release.tables.expansion import tables_of
-from contracts.release.tables.levels import cells_of
+from contracts.release.tables.levels import table_cells
 from contracts.release.tables.product import TablesProduct
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.marginals.uncertainty import half_width
@@ -134,7 +134,7 @@ def published_cells(replay: Mapping[str, Any], contract: Contract) -> dict[str, 
     cells: dict[str, DescribedCells] = {table["name"]: contract for table in replay["tables"]}
     if any(table.get("bins") for table in replay["product"].get("tables", ()) if isinstance(table, dict)):
         tables = tables_of(TablesProduct.model_validate(replay["product"]), contract)
-        cells |= {table.name: cells_of(table, contract) for table in tables}
+        cells |= {table.name: table_cells(table, contract) for table in tables}
     return cells
 
 

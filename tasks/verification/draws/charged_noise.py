@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SudareError
-from contracts.release.tables.levels import Level, cells_of, levels_of
+from contracts.release.tables.levels import Level, levels_of, table_cells
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.marginals.coarsening import coarsening
 from privacy.refine.total import draws_total
@@ -120,7 +120,7 @@ def check_plan(replay: Replay, meaning: Meaning, *, where: str) -> list[Finding]
     for table in meaning.tables:
         coarser = levels_of(table, contract)
         wanted += [(f"table:{table.name}/{level.name}", table.columns, level) for level in coarser]
-        cells = cells_of(table, contract)
+        cells = table_cells(table, contract)
         wanted.append((f"table:{table.name}", table.columns, cells if isinstance(cells, Level) else None))
     keys = [printable(draw.key) for draw in replay.draws]
     planned = [printable(key) for key, _, _ in wanted]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from contracts.contract.column import Cells
 from contracts.contract.decoding import Decoder
-from contracts.release.tables.levels import cells_of, levels_of
+from contracts.release.tables.levels import levels_of, table_cells
 from contracts.release.tables.table_form import data_marks, measurement_marks
 from privacy.generators.rows import PIECE_ROWS
 from tasks.records.model.synthetic_statements import DrawsReplay, SyntheticReplay
@@ -27,7 +27,7 @@ def table_forms(replay: Replay, meaning: Meaning) -> dict[str, FileForm]:
         for stated, level in zip(table.levels, levels_of(planned, meaning.contract), strict=True):
             forms[stated.data] = forms[stated.measurements] = FileForm(_labels(level, table.columns))
         labels, sparse = (
-            _labels(cells_of(planned, meaning.contract), table.columns),
+            _labels(table_cells(planned, meaning.contract), table.columns),
             listed.get(f"table:{table.name}"),
         )
         forms[table.data] = FileForm(labels, {} if sparse is None else data_marks(sparse.cells))

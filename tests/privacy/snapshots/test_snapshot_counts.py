@@ -165,6 +165,7 @@ def test_private_references_show_nothing_and_refuse_pickling(table: PrivateTable
         ("count_leaves(", ["privacy/snapshots/offset_scan.py", "privacy/snapshots/snapshot_sums.py"]),
         ("sum_moments(", ["privacy/snapshots/offset_scan.py", "privacy/snapshots/snapshot_sums.py"]),
         ("count_magnitudes(", ["privacy/snapshots/offset_scan.py", "privacy/snapshots/snapshot_sums.py"]),
+        (" count_distinct(", ["privacy/snapshots/offset_scan.py", "privacy/snapshots/snapshot_sums.py"]),
         ("count_offsets(", ["privacy/snapshots/offset_scan.py", "privacy/snapshots/snapshot_values.py"]),
         (".counted_cells(", ["privacy/snapshots/snapshot_counts.py"]),
         ("cells_of(", ["contracts/sql/portable/staging.py", "tasks/storage/engines/stage.py"]),

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from contracts.errors import SpecRefused
+from privacy.accounting.amounts import PICO
 from privacy.evaluation.statistic_errors import PrivateStatisticErrors, StatisticErrors
 from tasks.evaluation.score_pages import statistics_page
 from tasks.evaluation.statistic_scores import before_keys, evaluate_statistics, evaluated_lattices
@@ -16,6 +17,8 @@ from tasks.ingest import ingest
 from tasks.products.version_records import published_statistics_record
 from tests.tasks.intake import KEY
 from tests.tasks.verification.test_clip_versions import laplace as clipped_by_the_run
+from tests.worlds.distinct_counts import laplace as apart
+from tests.worlds.distinct_counts import of_keys as apart_by_keys
 from tests.worlds.private_keys import pure as of_keys
 from tests.worlds.statistics import StatisticsScenario, of_tables
 from tests.worlds.versions import Version, Worlds
@@ -126,6 +129,23 @@ def test_selected_keys_and_all_others_are_compared(worlds: Worlds, tmp_path: Pat
     count = next(table["count"] for table in found.tables.values() if "count" in table)
     assert any("(others)" in cell.labels for cell in count.worst)
     assert count.largest < 200
+
+
+def test_units_and_different_values_are_compared(worlds: Worlds, tmp_path: Path) -> None:
+    """At an epsilon of 15 none is off by more than a few; of notes, days, numbers, wards and keys that were selected."""
+    for number, scenario in enumerate((apart(), apart_by_keys())):
+        many = replace(scenario, epsilon="15", release=f"scored-{number}", cap=(60 * PICO, scenario.cap[1]))
+        (tmp_path / str(number)).mkdir()
+        found = evaluated(worlds.published(many), many, tmp_path / str(number))
+        names = {name for table in found.tables.values() for name in table}
+        assert "units" in names
+        assert any(name.startswith("distinct_") for name in names)
+        for table in found.tables.values():
+            for name, each in table.items():
+                assert each.cells > 0
+                if name == "units" or name.startswith("distinct_"):
+                    assert each.largest < 60
+                    assert each.covered is not None
 
 
 def test_suppressed_cells_are_counted_and_not_compared(worlds: Worlds, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.release.tables.levels import Level, cells_of
+from contracts.release.tables.levels import Level, table_cells
 from contracts.release.tables.product import TablesProduct
 from privacy.marginals.coarsening import coarsening, sum_up
 from tasks.evaluation.table_scores import evaluate_tables
@@ -32,7 +32,7 @@ def test_exact_counts_have_no_error(tmp_path: Path, bins: object, more: int) -> 
     counts = np.zeros(contract.shape(("age", "sex")), dtype=np.int64)
     for age, sex in zip(AGES, SEXES, strict=True):
         counts[10 if age == "" else int(age) // 10, ["F", "M", ""].index(sex)] += 1
-    cells = cells_of(meaning.tables[0], contract)
+    cells = table_cells(meaning.tables[0], contract)
     exact = sum_up(coarsening(cells), counts) if isinstance(cells, Level) else counts
     made = exact.copy()
     made[0, 0] += more

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
-from contracts.release.tables.levels import cells_of
+from contracts.release.tables.levels import table_cells
 from contracts.release.tables.product import TableSpec
 from tasks.records.files.label_arrays import label_types
 from tasks.records.model.version_statements import Manifest, Replay
@@ -64,7 +64,7 @@ def _read_table(
         schema = pq.read_schema(pa.BufferReader(data))
     except (OSError, pa.ArrowException) as error:
         return None, [Finding(where, "the file", printable(str(error)), "the file that was published", _OTHER_TABLE)]
-    cells = cells_of(table, contract)
+    cells = table_cells(table, contract)
     beside = cells.beside(table.columns)
     described = label_types(beside)
     beside = beside if set(described) <= set(schema.names) else ()

@@ -14,7 +14,7 @@ from contracts.contract.column import Cells
 from contracts.contract.contract import Contract
 from contracts.contract.label_columns import DescribedCells
 from contracts.errors import Finding
-from contracts.release.tables.levels import cells_of, levels_of
+from contracts.release.tables.levels import levels_of, table_cells
 from contracts.release.tables.product import TableSpec
 from privacy.accounting.events import CountNoise
 from privacy.evaluation.against_noisy import Distance, distance
@@ -147,7 +147,7 @@ def _resolutions(
         _Resolution(stated, level, *drawn[f"table:{table.name}/{level.name}"])
         for stated, level in zip(table.levels, levels_of(planned, contract), strict=True)
     ]
-    return [*levels, _Resolution(table, cells_of(planned, contract), *drawn[f"table:{table.name}"])]
+    return [*levels, _Resolution(table, table_cells(planned, contract), *drawn[f"table:{table.name}"])]
 
 
 class _Tables:

@@ -17,7 +17,7 @@ from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.release.spec import load_spec
 from contracts.release.spec_checks import check_spec
-from contracts.release.tables.levels import cells_of
+from contracts.release.tables.levels import table_cells
 from privacy.marginals.coarsening import coarsening, sum_up
 from privacy.table_plans.plan import plan_tables
 from tasks.verify import verify
@@ -139,7 +139,7 @@ def test_sensitivity_and_noise_are_those_of_any_marginal(tmp_path: Path) -> None
     assert [draw.cells for draw in plan.draws] == [101, 11 * 3, 4, 3 * 2, 2 * 3]
     whole = load_spec(write_without_bins(tmp_path))
     assert [draw.event for draw in plan.draws] == [draw.event for draw in plan_tables(whole, contract).draws]
-    level = cells_of(spec.tables_product.tables[1], contract)  # type: ignore[arg-type]
+    level = table_cells(spec.tables_product.tables[1], contract)  # type: ignore[arg-type]
     counts = np.random.default_rng(3).integers(0, 50, contract.shape(("age", "sex")))
     summed = sum_up(coarsening(level), counts)  # type: ignore[arg-type]
     assert (summed[0] == counts[:10].sum(axis=0)).all()
