@@ -54,6 +54,7 @@ class AimedRequest:
                     "statistic": each.width.statistic,
                     "half_width_95": each.half_width,
                     "at_most": each.aim.reach,
+                    "about": each.width.about,
                 }
                 for each in self.reached
             ],
@@ -146,6 +147,10 @@ def print_aims(console: Console, told: dict[str, Any]) -> None:
         for each in told["aims"]
     ]
     console.print(table(("aim", "farthest", "95 % within", "asked"), rows, numbers=("95 % within", "asked")))
+    if any(each["about"] for each in told["aims"]):
+        console.print(
+            "of variances, roots and ratios: about; values elsewhere in the clip may have a longer interval"
+        )
     console.print(f"{told['binding']} decides: with less than ε = {told['epsilon']} it is not reached")
     console.print()
     headings = ("epsilon", *(each["aim"] for each in told["aims"]))

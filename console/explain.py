@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -101,10 +103,12 @@ def _of_version(told: RecordExplanation) -> Iterator[str]:
     values = told.values
     made, people = record_part(str(stated_kind(told.record))).words.made, values["source.population"]
     yield f"{told.title}: {made} about {people}, {values['identity.reference_period']}."
+    yield "This is what the version says of itself. Nothing of it was checked here: `sudare verify` does that."
     about = "whether it is in the data" if values["unit.adjacency"] == "add_remove" else "what the data say of it"
     yield f"Protected is {values['unit.unit']}: {about}. {values['unit.group_privacy']}"
     yield _price(values)
-    open_facts = values["unprotected.quantities"]
+    stated = values["unprotected.quantities"]
+    open_facts = stated if isinstance(stated, list | tuple) else [str(stated)]
     more = f"\n  and {len(open_facts) - _SHOWN} more, in record.html" if len(open_facts) > _SHOWN else ""
     listed = "".join(f"\n  {each}" for each in open_facts[:_SHOWN])
     yield f"Noise does not cover:{listed}{more}"
@@ -124,9 +128,19 @@ def _price(values: Any) -> str:
     return f"ε = {values['guarantee.epsilon']}{delta}. {belief} {left}"
 
 
+def _check_digest(folder: Path) -> None:
+    """Refuse a record that was edited, as far as the manifest tells; signatures and the journal are for `verify`."""
+    stated = json.loads((folder / "MANIFEST.json").read_bytes())["files"]["record.json"]["sha256"]
+    if stated != hashlib.sha256((folder / "record.json").read_bytes()).hexdigest():
+        found = "another file than the manifest of the version names"
+        remedy = "fetch the version again; sudare verify says what is wrong with this one"
+        raise SourceUnreadable([Finding(str(folder), "record.json", found, "the file that was published", remedy)])
+
+
 def _explanation(folder: Path) -> RecordExplanation:
-    """Explain the record of a version's folder."""
+    """Explain the record of a version's folder, whose files are those of its manifest."""
     try:
+        _check_digest(folder)
         return published_explanation(lambda name: (folder / name).read_bytes())
     except (OSError, ValueError, LookupError) as error:
         found = f"no readable record ({type(error).__name__})"

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from console.aimed_plan import aimed, print_aims
 from console.options import AsJson, At, Exact, Spec, workspace_at
 from console.plan_warnings import delta_unheld, known_rows, print_warnings, warnings_of
 from console.products.product_view import product_view
@@ -28,6 +27,9 @@ from privacy.ledger.forecast import remaining_of, runs_left, times
 from tasks.products.charge_request import request_for
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace
+
+if TYPE_CHECKING:
+    from console.aimed_plan import AimedRequest
 
 
 def plan(
@@ -95,7 +97,7 @@ def plan_object(
     Raises:
         SudareError: it would be refused; nothing was charged.
     """
-    found = aimed(request, aims, workspace) if aims else None
+    found = _aimed(request, aims, workspace) if aims else None
     request = request if found is None else found.request
     check_capacity(request, workspace)
     payload = {
@@ -109,6 +111,13 @@ def plan_object(
     warnings = warnings_of(request, payload.get("draws", ()), known)
     payload["warnings"] = [each for each in warnings if not (rows_come_later and each["rule"] == "source")]
     return payload
+
+
+def _aimed(request: Request, aims: Sequence[str], workspace: Workspace | None) -> AimedRequest:
+    """Find the least epsilon that is enough."""
+    from console.aimed_plan import aimed  # for the few plans that have aims
+
+    return aimed(request, aims, workspace)
 
 
 def _plan_object(request: Request) -> dict[str, Any]:
@@ -218,6 +227,8 @@ def _print(console: Console, payload: dict[str, Any], *, exact: bool) -> None:
     console.print()
     view.print_draws(console, payload)
     if "aims" in payload:
+        from console.aimed_plan import print_aims  # for the few plans that have aims
+
         print_aims(console, payload["aims"])
     print_warnings(console, payload["warnings"])
     if not payload["account"].get("fits", True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Protocol
 
 from rich.console import Console
@@ -18,14 +19,32 @@ class ExpectedWidth:
     Args:
         table: the name of its table.
         statistic: `count`, or the column of the published file.
-        half_width: of the interval; where `by_rows`, in a cell of one row [the statistic's units].
-        by_rows: whether it falls in proportion to the rows of the cell.
+        half_width: of the interval; where `by_rows`, times the rows of the cell [the statistic's units].
+        by_rows: whether it falls in proportion to the rows of the cell, while these are many.
+        count: half of the interval of the cell's rows; an interval of a mean is longer by it, as the mean is over
+            noisy rows [rows].
+        most: half of all that is possible; no interval is longer.
+        about: whether values elsewhere in the clip may have a longer interval.
     """
 
     table: str
     statistic: str
     half_width: float
     by_rows: bool = False
+    count: float = 0.0
+    most: float = inf
+    about: bool = False
+
+    def of(self, rows: int) -> float:
+        """Return the half width in a cell of so many rows.
+
+        Of a mean by Fieller: with g the squared ratio of the margin of the rows to the rows, its interval is
+        1 / (1 - g) times as long as with known rows, at most.
+        """
+        if not self.by_rows:
+            return min(self.most, self.half_width)
+        g = (self.count / rows) ** 2
+        return self.most if g >= 1 else min(self.most, self.half_width / rows / (1 - g))
 
 
 class ProductView(Protocol):

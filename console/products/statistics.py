@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, prod
+from math import ceil, inf, prod
 from typing import Any, Final
 
 from rich.console import Console
@@ -32,7 +32,7 @@ from contracts.domains.value_trees import ValueTree
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistic_forms import DISTINCT, SPREADS
 from contracts.release.statistics import StatisticsProduct, StatisticsTable, statistics_product
-from privacy.statistics.expected_errors import ExpectedError, expected_errors
+from privacy.statistics.expected_errors import ExpectedError, expected_errors, rows_error
 from privacy.statistics.found_clips import narrower_plans
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
 
@@ -60,6 +60,7 @@ class StatisticsProductView:
                     "cells": _cells(plan.of_table(each.name)[0]),
                     "share": float(sum(draw.share for draw in plan.of_table(each.name))),
                     "expected": _expected(each, plan),
+                    "rows_95": rows_error(plan.of_table(each.name)),
                     **weights_object(plan.of_table(each.name)),
                     **rule_object(spec, plan.of_table(each.name)),
                 }
@@ -87,12 +88,7 @@ class StatisticsProductView:
     def expected_widths(self, payload: dict[str, Any]) -> list[ExpectedWidth]:
         """Return the half width of each statistic over the whole of its bounds; of a quantile, in ranks."""
         return [
-            ExpectedWidth(
-                each["table"], error["statistic"], error["half_width_95"] * error.get("rows", 1), "rows" in error
-            )
-            for each in payload["statistics"]
-            for error in each["expected"]
-            if "if" not in error
+            _width(each, error) for each in payload["statistics"] for error in each["expected"] if "if" not in error
         ]
 
     def print_draws(self, console: Console, payload: dict[str, Any]) -> None:
@@ -173,9 +169,19 @@ def _cells(draw: StatisticsDraw) -> int:
     return prod(draw.shape if draw.addends is None else draw.shape[:-1])
 
 
+def _width(table: dict[str, Any], error: dict[str, Any]) -> ExpectedWidth:
+    """Return a half width as an aim asks for it: of a mean at an end of its clip, where it is longest."""
+    name, by_rows = error["statistic"], "rows" in error
+    width = error.get("widest_95", error["half_width_95"]) * error.get("rows", 1)
+    most = error["clip"] / 2 if "clip" in error else inf
+    about = by_rows and "widest_95" not in error
+    return ExpectedWidth(table["table"], name, width, by_rows, table["rows_95"], most, about)
+
+
 def _error_object(error: ExpectedError) -> dict[str, Any]:
     told = {"statistic": error.statistic, "half_width_95": error.half_width}
     told = told if error.rows is None else {**told, "rows": error.rows}
+    told = told if error.widest is None else {**told, "widest_95": error.widest}
     told = {**told, "ranks": True} if error.ranks else told
     told = {**told, "weighed": True} if error.weighed else told
     return told if error.clip is None else {**told, "clip": error.clip}

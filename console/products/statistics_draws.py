@@ -22,6 +22,9 @@ _FORMS: Final = (
 )
 """What each form of adding up is called, by the key that only this form has."""
 
+_COUNTED: Final = {"units": "units", "values": "different values"}
+"""What each distinct count is called."""
+
 
 def print_shares(console: Console, payload: dict[str, Any]) -> None:
     """Print each draw with its clip and its share, in the order in which they are drawn; the last ones are left out.
@@ -44,12 +47,13 @@ def _lines(payload: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     for draw in (*payload["draws"], *payload["choices"]):
         own = draw["of"]
         form = next((words for key, words in _FORMS if own and own.get(key)), "sums" if own else "count")
+        form = _COUNTED[own["counts"]] if own and "counts" in own else form
         yield draw["key"].removeprefix("table:"), form, _clip(own, "clip_found_by" in draw), f"{draw['share']:.1%}"
 
 
 def _clip(own: dict[str, Any] | None, found: bool) -> str:
     """Write the ends of a clip; of one that the run finds, the bounds within which it lies."""
-    if own is None:
+    if own is None or "low" not in own:
         return ""
     ends = f"[{own['low']}, {own['high']}]"
     if found:

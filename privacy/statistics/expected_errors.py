@@ -37,7 +37,7 @@ class ExpectedError:
         statistic: its column in the published file.
         rows: rows with a value in a cell, for a mean or a ratio; None where they do not matter. Where rows are
             weighed, the sum of their weights.
-        half_width: of the interval; of a mean in the middle of its clip, where it is widest; of a variance with
+        half_width: of the interval; of a mean in the middle of its clip, where it is shortest; of a variance with
             values spread evenly over the clip [the statistic's units].
         clip: the length of a mean's clip, or of all that a variance or a number of values may be: no interval is
             longer; None of others.
@@ -45,6 +45,7 @@ class ExpectedError:
             may stand. How far apart these values are depends on the data.
         weighed: whether rows have a survey weight: then ranks and counts are sums of weights.
         counted_once: whether it is of units or distinct values, into which no weight enters.
+        widest: of a mean, the half width at an end of its clip, where it is longest; None of others.
     """
 
     statistic: str
@@ -54,6 +55,7 @@ class ExpectedError:
     ranks: bool = False
     weighed: bool = False
     counted_once: bool = False
+    widest: float | None = None
 
 
 def expected_errors(table: StatisticsTable, draws: Sequence[StatisticsDraw]) -> tuple[ExpectedError, ...]:
@@ -72,7 +74,13 @@ def expected_errors(table: StatisticsTable, draws: Sequence[StatisticsDraw]) -> 
         if each.counted_once
         else replace(each, half_width=each.half_width * step, weighed=True)
         if each.rows is None
-        else replace(each, rows=each.rows * scale, half_width=each.half_width * step / scale, weighed=True)
+        else replace(
+            each,
+            rows=each.rows * scale,
+            half_width=each.half_width * step / scale,
+            widest=None if each.widest is None else each.widest * step / scale,
+            weighed=True,
+        )
         for each in found
     )
 
@@ -147,16 +155,19 @@ def _errors_in_steps(table: StatisticsTable, draws: Sequence[StatisticsDraw]) ->
         if each.over is not None:
             found += _ratio_errors(each, draw, by_key[str(each.over.key)])
             continue
-        margin = quantile(draw.event, [0.5, 0.5], CONFIDENCE) * (high - low) / width
-        found += [ExpectedError(each.name, rows, margin / rows, high - low) for rows in SIZES]
+        margin, widest = (
+            quantile(draw.event, weights, CONFIDENCE) * (high - low) / width for weights in ([0.5, 0.5], [1.0])
+        )
+        found += [ExpectedError(each.name, rows, margin / rows, high - low, widest=widest / rows) for rows in SIZES]
     return tuple(found)
 
 
 def _moment_errors(statistic: Statistic, moments: ValueMoments, draw: StatisticsDraw) -> list[ExpectedError]:
     """Foretell a sum or a mean as of two sums; a variance, or its root, of values spread evenly over the clip.
 
-    With X, Y, Z the noises at the lower end, between and at the upper end, the mean errs by (Z - X) / 2 there, and
-    the variance by (X + Z) / 6 - Y / 3 (`privacy.statistics.variances`, at the mean 1/2 and the variance 1/12).
+    With X, Y, Z the noises at the lower end, between and at the upper end, the mean errs by (Z - X) / 2 in the middle
+    of the clip, by Z + Y / 2 at its lower end, and the variance by (X + Z) / 6 - Y / 3 (see
+    `privacy.statistics.variances`, at the mean 1/2 and the variance 1/12).
     """
     low, high = float(moments.lattice.low), float(moments.lattice.high)
     if statistic.what == "sum":
@@ -168,7 +179,10 @@ def _moment_errors(statistic: Statistic, moments: ValueMoments, draw: Statistics
     margin *= (high - low) ** 2 if spread else high - low
     if statistic.what == "sd":
         margin, most = margin / (2 * evenly), (high - low) / 2
-    return [ExpectedError(statistic.name, rows, margin / rows, most if spread else high - low) for rows in SIZES]
+    if spread:
+        return [ExpectedError(statistic.name, rows, margin / rows, most) for rows in SIZES]
+    widest = quantile(draw.event, [0.5, 1.0], CONFIDENCE) / moments.whole * (high - low)
+    return [ExpectedError(statistic.name, rows, margin / rows, high - low, widest=widest / rows) for rows in SIZES]
 
 
 def _ratio_errors(ratio: Statistic, upper: StatisticsDraw, lower: StatisticsDraw) -> list[ExpectedError]:
@@ -191,6 +205,20 @@ def _rank_errors(statistic: Statistic, tree: ValueTree, draw: StatisticsDraw) ->
     return [
         ExpectedError(name, None, error, ranks=True) for name, error in zip(statistic.estimates, errors, strict=True)
     ]
+
+
+def rows_error(draws: Sequence[StatisticsDraw]) -> float:
+    """Return the half width of the interval of the rows with a value, by the worst draw of a table [rows, or weight].
+
+    A mean of its column is over as many noisy rows.
+    """
+    summed = [(each, each.addends) for each in draws if isinstance(each.addends, ValueLattice | ValueMoments)]
+    found = [
+        quantile(each.event, [1 / addends.whole] * min(addends.parts, 3), CONFIDENCE)
+        * float(1 if each.weight is None else each.weight.step)
+        for each, addends in summed
+    ]
+    return max(found, default=0.0)
 
 
 def count_error(draws: Sequence[StatisticsDraw]) -> float:

@@ -35,7 +35,6 @@ from math import ceil, comb, exp, factorial, isfinite, log, prod, sqrt
 from typing import Final
 
 import numpy as np
-from scipy.special import ndtri
 
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.arrays import Floats
@@ -106,6 +105,8 @@ def mixed_quantile(terms: Sequence[tuple[float, CountNoise]], confidence: float)
         ValueError: confidence outside (0, 1), no terms or more than four, or noises of two families.
     Privacy: computed from the declared noise; reads no data.
     """
+    from scipy.special import ndtri  # here, so that a plan of tables does not load it
+
     exceeding = _exceeding(confidence)
     weighed = [(abs(weight), event) for weight, event in terms if weight]
     if not 1 <= len(weighed) <= _MOST_TERMS or len({type(event) for _, event in weighed}) > 1:
@@ -141,6 +142,8 @@ def even_quantile(terms: Sequence[tuple[float, CountNoise]], confidence: float) 
         ValueError: confidence outside (0, 1), no terms or more than 100, or noises of two families.
     Privacy: computed from the declared noise; reads no data.
     """
+    from scipy.special import ndtri  # here, so that a plan of tables does not load it
+
     exceeding = _exceeding(confidence)
     if not 1 <= len(terms) <= _MOST_EVEN or len({type(event) for _, event in terms}) > 1:
         raise ValueError(f"terms must be one to {_MOST_EVEN} noises of one family")
@@ -298,6 +301,8 @@ def _enumerated_contrast(masses: Floats, exceeding: float) -> Callable[[float, f
 
 def _continuous_quantile(event: CountNoise, sizes: Sequence[float], exceeding: float) -> float:
     """Return the quantile of |sum w C|, C the continuous law next to the event's."""
+    from scipy.special import ndtri  # here, so that a plan of tables does not load it
+
     if not isinstance(event, DiscreteLaplace):
         return -float(ndtri(exceeding / 2)) * sqrt(float(event.sigma_squared) * sum(size * size for size in sizes))
     over = _laplace_tail(sorted((size for size in sizes if size), reverse=True))

@@ -25,7 +25,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.arrays import Floats
@@ -72,6 +71,8 @@ def weighted_bounds(
 def _normal_bound(
     event: DiscreteGaussian, number: Counts, weights: tuple[float, float, float], exceeding: float
 ) -> float:
+    from scipy.special import ndtri  # here, so that a plan of tables does not load it
+
     squares = sum(n * w * w for n, w in zip(number, weights, strict=True))
     margin = sum(n * w for n, w in zip(number, weights, strict=True))
     return -float(ndtri(exceeding)) * sqrt(float(event.sigma_squared) * squares) + margin

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.console.conftest import Typed
+from tests.tasks.verification.forgery import edit
 from tests.worlds.statistics import StatisticsScenario
 from tests.worlds.tables import first
 from tests.worlds.versions import AnyScenario, Worlds
@@ -33,6 +34,16 @@ def test_a_version_tells_its_first_screen(typed: Typed, worlds: Worlds, scenario
     assert all(paragraph.splitlines()[0] in words for paragraph in told)
     assert any("% sure afterwards" in paragraph for paragraph in told)
     assert any(paragraph.startswith("Noise does not cover:") for paragraph in told)
+
+
+def test_a_version_is_not_vouched_for(typed: Typed, worlds: Worlds, tmp_path: Path) -> None:
+    """An edited record is refused; what is told of any other is said to be unchecked, before it is told."""
+    version = worlds.published(first()).copy(tmp_path / "v")
+    assert "Nothing of it was checked here" in typed("explain", str(version.folder), "--json").json["paragraphs"][1]
+    edit(version.folder / "record.json", lambda record: record["replay"]["charge"].update(epsilon="0.01"))
+    said = typed("explain", str(version.folder))
+    assert said.code == 2
+    assert "another file than the manifest of the version names" in said.err
 
 
 def test_an_error_is_told_by_its_code(typed: Typed) -> None:

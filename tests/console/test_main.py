@@ -27,7 +27,7 @@ from tests.console.conftest import COMMAND, Place, Typed
 
 HEAVY = ("prefect", "great_expectations", "torch", "polars", "duckdb", "pandas", "pyarrow", "scipy")
 # A spec loads the models of all kinds of products.
-MOST_FOR_HELP, MOST_FOR_A_PLAN = 25, 252
+MOST_FOR_HELP, MOST_FOR_A_PLAN = 25, 258
 FINDING = Finding("a.yaml:3", "release", "'A B'", "lower-case letters", "rename it")
 
 
@@ -200,6 +200,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "run",
         "sample",
         "serve",
+        "studio",
         "verify",
         "watch",
         "work",

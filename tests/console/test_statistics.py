@@ -54,14 +54,15 @@ def test_the_example_runs_is_found_again_and_verifies(shared: Place, released: S
     ]
 
 
-def test_a_version_of_statistics_is_not_evaluated_or_sampled(
+def test_a_version_of_statistics_is_evaluated_and_not_sampled(
     shared: Place, released: Said, typed: Typed, tmp_path: Path
 ) -> None:
-    """Each says which kinds are."""
+    """The numbers stay in a private file unless they are asked for; only synthetic rows are sampled."""
     folder, source = released.json["folder"], str(shared.adult / "adult.parquet")
     said = typed("evaluate", folder, "--against", source, at=shared.workspace)
-    assert said.code == 2
-    assert "allowed: one of tables, synthetic, classifier\n" in said.err
+    assert (said.code, "numbers   not shown here" in said.out) == (0, True)
+    shown = typed("evaluate", folder, "--against", source, "--show", at=shared.workspace)
+    assert "of intervals hold" in shown.out
     said = typed("sample", folder, "--rows", "5", "--to", str(tmp_path / "rows.csv"))
     assert said.code == 2
     assert "a release of kind synthetic" in said.err

@@ -132,7 +132,7 @@ def test_selected_keys_and_all_others_are_compared(worlds: Worlds, tmp_path: Pat
 
 
 def test_units_and_different_values_are_compared(worlds: Worlds, tmp_path: Path) -> None:
-    """At an epsilon of 15 none is off by more than a few; of notes, days, numbers, wards and keys that were selected."""
+    """At an epsilon of 15 none is off by more than a few: notes, days, numbers, wards, keys that were selected."""
     for number, scenario in enumerate((apart(), apart_by_keys())):
         many = replace(scenario, epsilon="15", release=f"scored-{number}", cap=(60 * PICO, scenario.cap[1]))
         (tmp_path / str(number)).mkdir()
