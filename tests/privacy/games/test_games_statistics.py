@@ -84,13 +84,16 @@ def test_randomized_response_is_bounded_from_below_and_closely() -> None:
 
 @pytest.mark.stat
 def test_the_gaussian_bound_is_below_the_shift_and_closer_than_the_other() -> None:
-    """n = 20,000 each, a shift of 2, delta 1e-5: above with probability below 1e-10; the other knows less there."""
+    """n = 20,000 each, a shift of 2, delta 1e-5: above with probability below 1e-10; the other knows less there.
+
+    The bound is 0.875 of the truth with a deviation of 0.014: below 0.75 with probability below 1e-15.
+    """
     random = np.random.default_rng()
     there, not_there = random.normal(2, 1, 20_000), random.normal(0, 1, 20_000)
     exact = gaussian_epsilon(2.0, 1e-5)
     gaussian = distinguish(there, not_there, delta=1e-5, confidence=1 - RARE, method="gaussian")
     other = distinguish(there, not_there, delta=1e-5, confidence=1 - RARE)
-    assert 0.85 * exact < gaussian.epsilon <= exact
+    assert 0.75 * exact < gaussian.epsilon <= exact
     assert other.epsilon < gaussian.epsilon
 
 
