@@ -30,6 +30,7 @@ _ALLOWED: Final = "[TABLE[.STATISTIC]:] ±NUMBER[%] [at 95%] [where count >= ROW
 _EXAMPLE: Final = 'write it like "±5% where count >= 1000" or "age: ±50"'
 _DIGITS: Final = 3
 """Of the epsilon that is found."""
+_LEAST: Final = Decimal("1e-6")
 
 
 Widths = Callable[[Decimal], Sequence[ExpectedWidth]]
@@ -103,6 +104,8 @@ def least_epsilon(aims: Sequence[Aim], widths: Widths, spec: Path) -> Decimal:
         aims: what is asked for, one at least.
         widths: the half widths at an epsilon, which fall as it grows.
         spec: the spec's file, for refusals.
+    Returns:
+        The least one from 10^-6 on: less tells nothing, and could be computed by no noise.
     Raises:
         SpecRefused: no epsilon that may be charged reaches an aim.
     """
@@ -115,8 +118,10 @@ def least_epsilon(aims: Sequence[Aim], widths: Widths, spec: Path) -> Decimal:
         high *= 10
         if high > LARGEST_EPSILON:
             _refuse_out_of_reach(aims, widths, spec)
-    while high / 10 >= SMALLEST_EPSILON and not falls_short(high / 10):
+    while high > _LEAST and not falls_short(high / 10):
         high /= 10
+    if high <= _LEAST:
+        return _LEAST
     # Ten times less falls short: all epsilons of three digits between are steps of one size.
     step, low, many = high / 10**_DIGITS, 10 ** (_DIGITS - 1), 10**_DIGITS
     while many - low > 1:
@@ -176,6 +181,10 @@ def all_of(aim: Aim, widths: Sequence[ExpectedWidth], spec: Path) -> list[Reache
             spec, aim.written, "tables or statistics: how far off rows and models are depends on the data", "drop it"
         )
     if not meant:
+        own = [name for name, each in names.items() if each.table == aim.named]
+        if own:
+            remedy = f"name a statistic of it: {word_list(own[:20])}"
+            _refuse(spec, aim.written, "a table with counts, or TABLE.STATISTIC", remedy)
         known = [*dict.fromkeys(each.table for each in widths), *names]
         remedy = nearest(aim.named or "", known) or f"names are {word_list(known[:20])}"
         _refuse(spec, aim.written, "a table whose counts the spec publishes, or TABLE.STATISTIC", remedy)
