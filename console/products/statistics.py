@@ -105,8 +105,8 @@ class StatisticsProductView:
         for each in payload["statistics"]:
             if "survey_weight" in each:
                 console.print(weight_words(each))
-            for rule in each.get("minimum_frequency", ()):
-                console.print(rule_words(each, rule))
+            if "minimum_frequency" in each:
+                console.print(rule_words(each))
         for each in payload["methods"]:
             console.print(f"{each['table']}: {each['words']}")
 

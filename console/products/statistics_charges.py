@@ -14,7 +14,7 @@ from contracts.release.statistics import statistics_product
 from privacy.accounting.amounts import atto_to_text
 from privacy.accounting.keep_chances import ONE, keep_chances
 from privacy.accounting.key_selection import failures
-from privacy.statistics.cell_suppression import rule_of_draw
+from privacy.statistics.cell_suppression import rule_of_table
 from privacy.statistics.choices import PlannedChoices
 from privacy.statistics.expected_errors import clip_costs
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
@@ -146,18 +146,19 @@ def quantile_methods(spec: ReleaseSpec, plan: StatisticsPlan) -> Iterator[dict[s
 
 
 def rule_object(spec: ReleaseSpec, draws: Sequence[StatisticsDraw]) -> dict[str, Any]:
-    """Return what the minimum-frequency rule is on each draw of a table; nothing without a rule."""
+    """Return what the minimum-frequency rule is on a table; nothing without a rule."""
     rule = statistics_product(spec.product).minimum_frequency
     if rule is None:
         return {}
-    told = [{"draw": draw.key, **rule_of_draw(rule, draw.addends, draw.event)} for draw in draws]
-    return {"minimum_frequency": told}
+    return {"minimum_frequency": rule_of_table(rule, [(draw.key, draw.addends, draw.event) for draw in draws])}
 
 
-def rule_words(table: dict[str, Any], rule: dict[str, Any]) -> str:
-    """Say from which noisy count on a cell is published, and how often the rule errs."""
+def rule_words(table: dict[str, Any]) -> str:
+    """Say from which noisy counts on a cell is published, and how often the rule errs."""
+    rule = table["minimum_frequency"]
+    counts = (f"{each['threshold']:,} (t {each['t']:,}; draw {each['draw']})" for each in rule["draws"])
     return (
-        f"{table['table']}: a cell is published from a noisy count of {rule['threshold']:,} on (k {rule['k']:,}, "
-        f"t {rule['t']:,}; draw {rule['draw']}); one of fewer than {rule['k']:,} rows with a probability of at most "
-        f"{rule['published_although_below_k']}, one of {rule['mostly_published_from']:,} rows or more in 97.5 %"
+        f"{table['table']}: a cell is published from noisy counts on of {', '.join(counts)}; numbers of one of fewer "
+        f"than {rule['k']:,} rows are published with a probability of at most {rule['published_although_below_k']}, "
+        f"one of {rule['mostly_published_from']:,} rows or more in 97.5 %"
     )

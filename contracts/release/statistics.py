@@ -296,6 +296,11 @@ class StatisticsProduct(ProductSpec):
         """No count is replaced by a declared total."""
         return False
 
+    def minimum_frequency_of(self, key: str) -> MinimumFrequency | None:
+        """Return the rule on a draw, whose table may have several; None without a rule, or where no table has it."""
+        drawn = next((table.draw_keys for table in self.tables if key in table.draw_keys), ())
+        return self.minimum_frequency.shared_by(len(drawn)) if self.minimum_frequency and drawn else None
+
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are grouped by, added up, told apart or weights, in the contract's order."""
         used = {name for table in self.tables for name in (*table.by, *table.columns, *table.told_apart)}

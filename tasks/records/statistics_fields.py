@@ -10,7 +10,7 @@ from contracts.message import SEMICOLON, joined, message
 from contracts.reading.scalars import plain_text
 from contracts.release.statistic_forms import COUNT, DISTINCTS, QUANTILES, SPREADS
 from contracts.release.statistics import StatisticsTable, statistics_product
-from privacy.statistics.cell_suppression import rule_of_draw
+from privacy.statistics.cell_suppression import rule_of_table
 from privacy.statistics.expected_errors import expected_errors
 from privacy.statistics.found_clips import narrowed_plan
 from privacy.statistics.plan import StatisticsPlan
@@ -65,7 +65,8 @@ TOLD_APART: Final = message(
 CENSORED: Final = message(
     "small cells are suppressed by their noisy counts, before these were written down. A cell near the threshold is "
     "published only where its count came out high: its count and its sums lie above the exact ones on average, and "
-    "their intervals miss more often"
+    "their intervals miss more often. The rule is about the rows of each cell. A sum of a column of 0 and 1 counts "
+    "some of these rows, and differences of published cells are not tested"
 )
 
 _STEPS: Final = (
@@ -120,13 +121,12 @@ def _refinement(run: Run, table: StatisticsTable) -> list[str]:
 
 
 def _rule_on(run: Run, table: StatisticsTable) -> dict[str, Any]:
-    """Say what the minimum-frequency rule is on each draw of a table; nothing without a rule."""
+    """Say what the minimum-frequency rule is on a table; nothing without a rule."""
     rule = statistics_product(run.facts.spec.product).minimum_frequency
     if rule is None:
         return {}
     draws = _narrowed(run).of_table(table.name)
-    told = [{"draw": draw.key, **rule_of_draw(rule, draw.addends, draw.event)} for draw in draws]
-    return {"minimum_frequency": told}
+    return {"minimum_frequency": rule_of_table(rule, [(draw.key, draw.addends, draw.event) for draw in draws])}
 
 
 def _lattices(run: Run, table: StatisticsTable) -> list[ValueLattice]:

@@ -70,6 +70,14 @@ class MinimumFrequency(Frozen):
             refuse([Problem(spelled(at_most), allowed, "write 0.01 for one cell in a hundred")])
         return plain_decimal(at_most)
 
+    def shared_by(self, draws: int) -> MinimumFrequency:
+        """Return the rule on each of several draws of one cell: their chances together keep to `at_most`.
+
+        Args:
+            draws: how many there are, >= 1.
+        """
+        return self if self.at_most is None else self.model_copy(update={"at_most": self.at_most / draws})
+
     @model_validator(mode="after")
     def _one_way_to_the_margin(self) -> MinimumFrequency:
         if self.t == _AUTO and self.at_most is None:

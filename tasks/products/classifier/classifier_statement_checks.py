@@ -40,8 +40,7 @@ class ClassifierMeaning:
     product: ClassifierProduct
     names: tuple[str, ...]
 
-    @property
-    def minimum_frequency(self) -> None:
+    def minimum_frequency_of(self, key: str) -> None:
         """No cell is suppressed."""
         return None
 

@@ -42,7 +42,7 @@ Drawn = Measurement | CellSumMeasurement | KeyMeasurement | QuantileMeasurement
 def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
     """Draw, or replay, in the order of the plan; sums over the same cells are added up in one scan."""
     charged: StatisticsPlan = making.plan
-    rule = statistics_product(making.spec.product).minimum_frequency
+    rule_of = statistics_product(making.spec.product).minimum_frequency_of
     drawn: list[Drawn] = []
     with step("measure") as bar:
         selected = _selected(making)
@@ -61,6 +61,7 @@ def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
             addends = [draw.addends for draw in draws if draw.addends is not None]
             handles = iter(sums.sums(draws[0].clique, addends) if addends else ())
             for draw in draws:
+                rule = rule_of(draw.key)
                 if draw.addends is None:
                     query = MarginalQuery(counts.marginal(draw.clique), draw.noise, rule)
                     drawn.append(making.grant.draw(query, key=draw.key))

@@ -78,10 +78,9 @@ class StatisticsMeaning:
     product: StatisticsProduct
     names: tuple[str, ...]
 
-    @property
-    def minimum_frequency(self) -> MinimumFrequency | None:
-        """The rule under which small cells are suppressed."""
-        return self.product.minimum_frequency
+    def minimum_frequency_of(self, key: str) -> MinimumFrequency | None:
+        """Return the rule under which small cells of a draw are suppressed."""
+        return self.product.minimum_frequency_of(key)
 
     def ordered(self, clique: tuple[str, ...]) -> tuple[str, ...]:
         """Return columns as they are: the product names them, as `_check_tables` asks."""
@@ -184,7 +183,7 @@ class StatisticsChecks:
             if numbers is None or chosen is None or refined is None:
                 files.skipped.append(f"{printable(stated.data)}: not all that was drawn for it can be read")
                 continue
-            terms = {"minimum_frequency": self.meaning.minimum_frequency, "refined": refined.get(table.name)}
+            terms = {"minimum_frequency": self.meaning.product.minimum_frequency, "refined": refined.get(table.name)}
             impossible = self.meaning.contract.impossible(table.by)
             expected = table_values(table, numbers, impossible, chosen=chosen, **terms)  # type: ignore[arg-type]
             pairs = [(f"{self._where}, sha256 of {stated.name}", stated.sha256, values_digest(expected))]

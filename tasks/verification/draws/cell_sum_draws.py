@@ -59,7 +59,7 @@ class CellSumChecks(SeparateDrawChecks[CellSumDraw, CellSumQuery]):
         """Check a file of sums."""
         name, cells = draw.measurements or "", PartedCells(meaning.contract, draw.addends.addends.part_names)
         parted = draw.model_copy(update={"clique": (*draw.clique, PART)})
-        rule, addends = meaning.minimum_frequency, draw.addends.addends
+        rule, addends = meaning.minimum_frequency_of(draw.key), draw.addends.addends
         gone = cell_threshold(rule, addends, event) if rule is not None and counts_rows(addends) else None
         types, marks = MEASURED, None
         if gone is not None:

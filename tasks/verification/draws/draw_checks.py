@@ -49,9 +49,8 @@ class FittedMeaning(Protocol):
         """Return the columns of a marginal in the order in which it has them."""
         ...
 
-    @property
-    def minimum_frequency(self) -> MinimumFrequency | None:
-        """The rule under which small cells are suppressed; None without one."""
+    def minimum_frequency_of(self, key: str) -> MinimumFrequency | None:
+        """Return the rule under which small cells of a draw are suppressed; None without one."""
         ...
 
 

@@ -48,7 +48,7 @@ class MarginalChecks(SeparateDrawChecks[MarginalDraw, MarginalQuery]):
     ) -> tuple[NDArray[np.int64] | None, list[Finding]]:
         """Check a file of a marginal."""
         name, contract = draw.measurements or "", meaning.contract
-        rule = meaning.minimum_frequency
+        rule = meaning.minimum_frequency_of(draw.key)
         threshold = None if rule is None else threshold_for(rule, event)
         types, marks = MEASURED, None
         if threshold is not None:

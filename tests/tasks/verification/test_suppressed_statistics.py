@@ -16,26 +16,30 @@ import pytest
 from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, edit_table, forge
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
+from tests.worlds.synthetic_rows import STAY
 from tests.worlds.versions import Version, Worlds, broken
 
 TABLES = """[
   {by: [ward, age], of: [count, {mean: age, clip: [0, 90]}, {sum: bill, clip: [0, 500]}]},
   {by: [insured, floor], name: how many, of: [count]},
-  {by: [insured], name: spread, of: [{variance: age}, {quantiles: [0.5], of: bill, method: tree}]}]"""
-RULE = "minimum_frequency: {k: 60, t: auto, at_most: 0.01}"
+  {by: [insured], name: spread, of: [{variance: age}, {mean: bill}]}]"""
+RULE = "minimum_frequency: {k: 100, t: auto, at_most: 0.01}"
+MAPPED = STAY.replace("nulls: {policy: category}", "nulls: {policy: map, to: 50}", 1)
+"""Missing ages count as 50."""
 AGES = "measurements/0000-ward_x_age_x_age.parquet"
 COUNTS = "measurements/0002-insured_x_floor.parquet"
 
 
 def laplace() -> StatisticsScenario:
-    """Structural zeros, several columns of a table, counts alone, moments and a tree; CSV too."""
-    base = of_tables(TABLES, release="small")
+    """Structural zeros, several columns of a table, counts alone, and moments; CSV too."""
+    base = of_tables(TABLES, release="small", properties=MAPPED)
     return replace(base, product=f"{base.product[:-1]}, {RULE}}}", formats="[parquet, csv]")
 
 
 def three_rows() -> StatisticsScenario:
     """Gaussian noise, replace_one, three rows a unit; Parquet in parts."""
-    return replace(gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {TABLES}, {RULE}}}")
+    product = f"{{kind: statistics, mechanism: gaussian, tables: {TABLES}, {RULE}}}"
+    return replace(gaussian(), product=product, properties=MAPPED)
 
 
 @pytest.fixture(scope="module")
@@ -82,25 +86,26 @@ def test_published_cells_are_those_of_many_rows(version: Version) -> None:
     """Of the cells by insurance and floor six have hundreds of rows, and three have none: those are gone."""
     data = pl.read_parquet(version.folder / "data/how many.parquet")
     assert data.filter(pl.col("suppressed"))["insured"].cast(pl.String).to_list() == ["(null)"] * 3
-    assert data["count"].min() >= 60  # type: ignore[operator]
+    assert data["count"].min() >= 100  # type: ignore[operator]
     measured = pl.read_parquet(version.folder / COUNTS)
     assert measured.filter(pl.col("suppressed"))["noisy"].to_list() == [None] * 3
 
 
 def test_record_and_page_say_what_the_rule_is(version: Version) -> None:
     told: list[Json] = version.words["product.tables"]
-    rules = {rule["draw"]: rule for table in told for rule in table["minimum_frequency"]}
-    assert set(rules) == {
-        *("table:ward_x_age/age", "table:ward_x_age/bill", "table:how many"),
-        *("table:spread/age", "table:spread/quantiles/bill"),
+    rules = {table["table"]: table["minimum_frequency"] for table in told}
+    assert {name: [each["draw"] for each in rule["draws"]] for name, rule in rules.items()} == {
+        "ward_x_age": ["table:ward_x_age/age", "table:ward_x_age/bill"],
+        "how many": ["table:how many"],
+        "spread": ["table:spread/age", "table:spread/bill"],
     }
     for rule in rules.values():
-        assert rule["threshold"] == 60 + rule["t"] < rule["mostly_published_from"]
-        assert float(rule["published_although_below_k"]) <= 0.01
+        assert all(each["threshold"] == 100 + each["t"] < rule["mostly_published_from"] for each in rule["draws"])
+        assert 0 < float(rule["published_although_below_k"]) <= 0.01
     assert any("suppressed by their noisy counts" in words for words in version.words["product.known_bias"])
     page = (version.folder / "record.html").read_text(encoding="utf-8")
     gone = int(suppressed(version, "data/ward_x_age.parquet").sum())
-    assert f"Cells suppressed by the minimum-frequency rule: {gone} of 20" in page
+    assert f"Cells suppressed by the minimum-frequency rule: {gone} of 16" in page
     assert "suppressed by their noisy counts" in page
 
 
@@ -132,6 +137,11 @@ def _rule(**changed: Any) -> Callable[[Json], object]:
     return lambda record: record["replay"]["product"]["minimum_frequency"].update(changed)
 
 
+def _more_of(statistic: Json) -> Callable[[Json], object]:
+    """Add a statistic to the last table of the product."""
+    return lambda record: record["replay"]["product"]["tables"][2]["of"].append(statistic)
+
+
 COUNT = {"count": 500, "count_low": 490, "count_high": 510, "near_zero": False, "suppressed": False}
 FORGERIES = {
     "a suppressed cell with a count": Forgery({9}, files=_shown("data/how many.parquet", COUNT)),
@@ -143,6 +153,9 @@ FORGERIES = {
     ),
     "a lower k": Forgery({8, 9}, record=_rule(k=3)),
     "a higher probability": Forgery({8, 9}, record=_rule(at_most="0.4")),
+    "quantiles beside the rule": Forgery(
+        {5}, record=_more_of({"what": "quantiles", "column": "age", "quantiles": ["0.5"]})
+    ),
     "no rule": Forgery({8}, record=lambda record: record["replay"]["product"].pop("minimum_frequency")),
     "a rule that is none": Forgery({5}, record=_rule(at_most=None)),
 }
