@@ -44,7 +44,7 @@ def new(
     Contract and spec are written into this folder, beside no file of that name. Nothing is
     written before the last question, and Ctrl-C leaves nothing behind. `?` shows
     more about a question. Answers may come from a pipe, a line each; an empty
-    line takes what stands in [brackets]. A wrong answer exits 2 then.
+    line takes what stands in square brackets. A wrong answer exits 2 then.
 
     Examples:
 

@@ -174,7 +174,7 @@ def _sudare(words: list[str]) -> None:
 _HEAD: Final = """\
 # Gallery
 
-Six releases of rows that anybody may see, each with a part of its record. `make gallery` publishes all of them into
+Six releases of public or made-up rows, each with a part of its record. `make gallery` publishes all of them into
 `build/gallery`, verifies each, and takes the pictures again. A new workspace draws new noise, so its numbers differ.
 
 | release | what | about | ε | δ |
