@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from console.aims import Aim, Reached, all_of, curve, least_epsilon, reached, read_aims, three_digits
+from console.aims import AccuracyAim, Reached, all_of, curve, least_epsilon, reached, read_aims, three_digits
 from console.products.product_view import ExpectedWidth, product_view
 from console.render import table
 from contracts.reading.scalars import plain_text
@@ -105,7 +105,7 @@ def _weighed(product: Any, weights: Sequence[Decimal]) -> Any:
 
 
 def _by_weights(
-    spec: ReleaseSpec, aims: Sequence[Aim], widths: WidthsByWeights, least: Decimal
+    spec: ReleaseSpec, aims: Sequence[AccuracyAim], widths: WidthsByWeights, least: Decimal
 ) -> tuple[dict[str, str], Decimal] | None:
     """Return weights under which all tables are as far from their aims, and the epsilon that is enough then.
 

@@ -38,7 +38,7 @@ Widths = Callable[[Decimal], Sequence[ExpectedWidth]]
 
 
 @dataclass(frozen=True)
-class Aim:
+class AccuracyAim:
     """How far a 95 % interval may reach.
 
     Args:
@@ -64,7 +64,7 @@ class Reached:
         half_width: of that interval, in a cell of the aim's rows [the statistic's units].
     """
 
-    aim: Aim
+    aim: AccuracyAim
     width: ExpectedWidth
     half_width: float
 
@@ -79,7 +79,7 @@ class Reached:
         return self.half_width / self.aim.reach
 
 
-def read_aims(texts: Sequence[str], spec: Path) -> tuple[Aim, ...]:
+def read_aims(texts: Sequence[str], spec: Path) -> tuple[AccuracyAim, ...]:
     """Read aims as they are typed.
 
     Raises:
@@ -88,7 +88,7 @@ def read_aims(texts: Sequence[str], spec: Path) -> tuple[Aim, ...]:
     return tuple(_read_aim(text, spec) for text in texts)
 
 
-def reached(aims: Sequence[Aim], widths: Sequence[ExpectedWidth], spec: Path) -> tuple[Reached, ...]:
+def reached(aims: Sequence[AccuracyAim], widths: Sequence[ExpectedWidth], spec: Path) -> tuple[Reached, ...]:
     """Hold each aim against the half widths of a plan.
 
     Raises:
@@ -97,7 +97,7 @@ def reached(aims: Sequence[Aim], widths: Sequence[ExpectedWidth], spec: Path) ->
     return tuple(max(all_of(aim, widths, spec), key=lambda each: each.half_width) for aim in aims)
 
 
-def least_epsilon(aims: Sequence[Aim], widths: Widths, spec: Path) -> Decimal:
+def least_epsilon(aims: Sequence[AccuracyAim], widths: Widths, spec: Path) -> Decimal:
     """Return the least epsilon of three digits at which all aims are reached.
 
     Args:
@@ -130,7 +130,7 @@ def least_epsilon(aims: Sequence[Aim], widths: Widths, spec: Path) -> Decimal:
     return (step * many).normalize()
 
 
-def curve(aims: Sequence[Aim], widths: Widths, least: Decimal, spec: Path) -> list[dict[str, Any]]:
+def curve(aims: Sequence[AccuracyAim], widths: Widths, least: Decimal, spec: Path) -> list[dict[str, Any]]:
     """Return what the aims would come to at a quarter, a half, twice and four times of an epsilon."""
     found = []
     for times in ("0.25", "0.5", "1", "2", "4"):
@@ -146,7 +146,7 @@ def three_digits(number: Decimal) -> Decimal:
     return round(number, _DIGITS - 1 - floor(log10(number)))
 
 
-def _read_aim(text: str, spec: Path) -> Aim:
+def _read_aim(text: str, spec: Path) -> AccuracyAim:
     found = _FORM.fullmatch(text.strip())
     if found is None:
         _refuse(spec, text, _ALLOWED, _EXAMPLE)
@@ -160,14 +160,14 @@ def _read_aim(text: str, spec: Path) -> Aim:
     if found["per_cent"] and "." in (found["named"] or ""):
         _refuse(spec, text, "% of counts alone", "write how far it may be off, in the statistic's own units")
     reach = number / 100 * rows if found["per_cent"] and rows else number
-    return Aim(text.strip(), found["named"], reach, rows)
+    return AccuracyAim(text.strip(), found["named"], reach, rows)
 
 
 def _digits(text: str) -> str:
     return text.replace(",", "").replace("_", "")
 
 
-def all_of(aim: Aim, widths: Sequence[ExpectedWidth], spec: Path) -> list[Reached]:
+def all_of(aim: AccuracyAim, widths: Sequence[ExpectedWidth], spec: Path) -> list[Reached]:
     """Return the statistics that an aim is about, each with its half width in a cell of the aim's rows.
 
     Raises:
@@ -196,7 +196,7 @@ def all_of(aim: Aim, widths: Sequence[ExpectedWidth], spec: Path) -> list[Reache
     ]
 
 
-def _refuse_out_of_reach(aims: Sequence[Aim], widths: Widths, spec: Path) -> NoReturn:
+def _refuse_out_of_reach(aims: Sequence[AccuracyAim], widths: Widths, spec: Path) -> NoReturn:
     worst = max(reached(aims, widths(Decimal(LARGEST_EPSILON)), spec), key=lambda each: each.ratio)
     found = f"{worst.width.table}.{worst.width.statistic} is within ±{worst.half_width:,.4g}"
     allowed = f"an aim that epsilon {LARGEST_EPSILON}, the largest, reaches: {found}"
