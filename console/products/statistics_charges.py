@@ -156,9 +156,9 @@ def rule_object(spec: ReleaseSpec, draws: Sequence[StatisticsDraw]) -> dict[str,
 def rule_words(table: dict[str, Any]) -> str:
     """Say from which noisy counts on a cell is published, and how often the rule errs."""
     rule = table["minimum_frequency"]
-    counts = (f"{each['threshold']:,} (t {each['t']:,}; draw {each['draw']})" for each in rule["draws"])
+    counts = " and ".join(f"{each['threshold']:,} (draw {each['draw']}, t {each['t']:,})" for each in rule["draws"])
     return (
-        f"{table['table']}: a cell is published from noisy counts on of {', '.join(counts)}; numbers of one of fewer "
-        f"than {rule['k']:,} rows are published with a probability of at most {rule['published_although_below_k']}, "
-        f"one of {rule['mostly_published_from']:,} rows or more in 97.5 %"
+        f"{table['table']}: a cell is published from a noisy count of {counts} on. Of fewer than {rule['k']:,} rows, "
+        f"its numbers are published with a probability of at most {rule['published_although_below_k']}; of "
+        f"{rule['mostly_published_from']:,} rows or more, it is published in 97.5 % of releases"
     )

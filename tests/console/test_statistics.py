@@ -105,6 +105,30 @@ def test_a_plan_tells_optimal_shares(shared: Place, typed: Typed) -> None:
         assert told in printed
 
 
+def test_a_plan_tells_from_which_noisy_counts_on_cells_are_published(shared: Place, typed: Typed) -> None:
+    """Of two draws of one table, and the probability of both together; quantiles are refused with what to do."""
+    rule = "mechanism: laplace", "mechanism: laplace\n  minimum_frequency: {k: 10, t: auto, at_most: 0.01}"
+    mean = "{mean: hours-per-week}"
+    spec = str(
+        statistics(shared, "small-cells", rule, (mean, f"{mean}\n        - {{mean: capital-gain, clip: [0, 20000]}}"))
+    )
+    told = typed("plan", spec, "--json", at=shared.workspace).json["statistics"][0]["minimum_frequency"]
+    assert [each["draw"] for each in told["draws"]] == [
+        *("table:sex_x_race/hours-per-week", "table:sex_x_race/capital-gain")
+    ]
+    assert 0 < float(told["published_although_below_k"]) <= 0.01
+    assert all(10 < each["threshold"] == 10 + each["t"] < told["mostly_published_from"] for each in told["draws"])
+    printed = " ".join(typed("plan", spec, at=shared.workspace).out.split())
+    both = " and ".join(f"{each['threshold']:,} (draw {each['draw']}, t {each['t']:,})" for each in told["draws"])
+    assert f"a cell is published from a noisy count of {both} on. Of fewer than 10 rows" in printed
+    tree = str(
+        statistics(shared, "small-nodes", rule, (mean, "{quantiles: [0.5], of: hours-per-week, method: tree}"))
+    )
+    said = typed("plan", tree, at=shared.workspace)
+    assert said.code == 2
+    assert "a tree publishes counts of intervals of the column, small ones too" in said.err
+
+
 def test_a_plan_tells_what_a_private_clip_costs_and_intervals_for_some_clips(shared: Place, typed: Typed) -> None:
     """The whole of the bounds first, then a quarter, a 16th and a 256th of them; the charge is the same for all."""
     change = "{sum: capital-gain, clip: [0, 20000]}", "{sum: capital-gain, clip: private}"

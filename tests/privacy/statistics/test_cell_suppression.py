@@ -124,7 +124,7 @@ def test_all_draws_of_a_table_together_keep_to_the_probability(family: str) -> N
 @pytest.mark.stat
 @pytest.mark.parametrize("family", ["laplace", "gaussian"])
 def test_what_is_stated_of_a_table_bounds_what_happens_in_any_of_its_draws(family: str) -> None:
-    """Of the t that auto finds and of written ones, in 40,000 releases less 0.02: a false alarm in 1e-13 (Hoeffding).
+    """Of the t that auto finds and of written ones; 40,000 releases and 0.02: by Hoeffding a false alarm in 1e-13.
 
     Where the sum of the chances is small, it is also within 0.1 of what happens.
     """
