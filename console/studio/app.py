@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from fastapi import Body, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -140,6 +141,7 @@ def make_app(studio: Studio) -> ASGIApp:
         studio.close()
 
     app = FastAPI(title="Sudare studio", openapi_url=None, docs_url=None, redoc_url=None, lifespan=living)
+    _add_trouble(app)
     _add_sheets(app)
     _add_page(app, studio)
     _add_runs(app, studio)
@@ -152,6 +154,16 @@ def make_app(studio: Studio) -> ASGIApp:
 
     door = Door(both, keys=studio.keys, port=studio.port)
     return Guard(door, knows=lambda _: True, names_auditors=None)  # the door looks at the host
+
+
+def _add_trouble(app: FastAPI) -> None:
+    @app.exception_handler(RequestValidationError)
+    def malformed(request: Request, error: RequestValidationError) -> Response:
+        """Name the fields; what was sent in them may be no text."""
+        at = ", ".join(sorted({".".join(map(str, each["loc"])) for each in error.errors()}))
+        finding = Finding("the page", at, "what the studio does not take", "what its page sends", "reload the page")
+        drawn = piece("findings", language_of(request), findings=[vars(finding)])
+        return JSONResponse({"findings": drawn}, status_code=HTTPStatus.BAD_REQUEST)
 
 
 def _add_sheets(app: FastAPI) -> None:

@@ -15,6 +15,7 @@ import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Browser
 
+import console.site
 from console.studio.app import Studio, make_app
 from tests.console.site.test_browser import browser
 from tests.console.studio.conftest import PORT, Open, opened
@@ -105,6 +106,18 @@ def test_every_link_stays_below_the_secret_path(client: TestClient, studio: Stud
         assert [each for each in found if not each.startswith(f"{studio.keys.root}/")] == [], path
         assert answer.headers["referrer-policy"] == "no-referrer"
     assert client.get("/journal?index=0").headers["location"] == f"{studio.keys.root}/journal/0"
+
+
+def test_no_link_of_the_review_site_leaves_out_the_path_before_it() -> None:
+    """In every template: a link begins with the root, with a call that adds it, or stays on the page."""
+    begins = ("{{ root }}/", "{{ root }}{{ ", "{{ link(", "{{ in_language(", "{{ href }}", "#", "data:")
+    found = [
+        (each.name, link)
+        for each in sorted((Path(console.site.__file__).parent / "templates").glob("*.j2"))
+        for link in re.findall(r'(?:href|action|src)="(.{0,20})', each.read_text())
+    ]
+    assert len(found) > 40
+    assert [each for each in found if not each[1].startswith(begins)] == []
 
 
 class Thief(http.server.BaseHTTPRequestHandler):
