@@ -160,6 +160,8 @@ RANDOM: Final = frozenset(
     {
         "console/sample.py",
         "console/site/auditors.py",
+        "console/studio/door.py",
+        "console/studio/files.py",
         "flows/evaluation/shadow_attack.py",
         "flows/federation/federated_run.py",
         "flows/prefect_runs/prefect_database.py",

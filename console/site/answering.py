@@ -75,12 +75,12 @@ class PageRoutes:
 
     def drawn(self, request: Request, viewer: Viewer, page: Page, *, status: int = 200) -> Response:
         """Draw a page."""
-        path = request.url.path
+        path, root = request.url.path, str(request.scope.get("root_path", ""))
         private = {} if viewer.auditor is None else {"Cache-Control": "no-store"}
-        if path.startswith("/api/"):
+        if path.removeprefix(root).startswith("/api/"):
             return JSONResponse(dict(page.payload), status_code=status, headers=private)
         query = request.query_params
-        html = render(self._site, viewer, page, path=path, query=dict(query))
+        html = render(self._site, viewer, page, path=path, query=dict(query), root=root)
         answer = Response(html, status_code=status, media_type="text/html", headers=private)
         if query.get("lang") in LANGUAGES:
             answer.set_cookie(

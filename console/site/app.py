@@ -179,8 +179,9 @@ def _add_journal(app: FastAPI, site: Site, answering: PageRoutes) -> None:
         before: NumberQuery | None = None,
     ) -> Response:
         if index:
-            prefix = "/api" if request.url.path.startswith("/api/") else ""
-            return RedirectResponse(f"{prefix}/journal/{int(index)}", status_code=HTTPStatus.SEE_OTHER)
+            root = str(request.scope.get("root_path", ""))
+            prefix = "/api" if request.url.path.removeprefix(root).startswith("/api/") else ""
+            return RedirectResponse(f"{root}{prefix}/journal/{int(index)}", status_code=HTTPStatus.SEE_OTHER)
         wanted: dict[str, str | None] = {"kind": kind, "release": release, "account": account, "run": run}
 
         def make(viewer: Viewer) -> Page:

@@ -30,7 +30,7 @@ _SECTIONS: Final = {"accounts": "accounts", "account": "accounts", "journal": "j
 }
 
 
-def render(site: Site, viewer: Viewer, page: Page, *, path: str, query: Mapping[str, str]) -> str:
+def render(site: Site, viewer: Viewer, page: Page, *, path: str, query: Mapping[str, str], root: str = "") -> str:
     """Render a page.
 
     Args:
@@ -38,6 +38,7 @@ def render(site: Site, viewer: Viewer, page: Page, *, path: str, query: Mapping[
         viewer: who asks.
         page: what to tell.
         path, query: the address, for the links to the other language.
+        root: the path that the site stands below, without a slash at its end.
     """
     auditors, lang = site.auditors, language(viewer.language)
     drawn: str = (
@@ -51,6 +52,8 @@ def render(site: Site, viewer: Viewer, page: Page, *, path: str, query: Mapping[
             say=lang.say,
             lang=viewer.language,
             languages=LANGUAGES.items(),
+            root=root,
+            link=lambda path, **query: link(f"{root}{path}", **query),
             in_language=lambda code: link(path, **{**query, "lang": code}),
             nav=(*_NAV, _STUDIO) if site.in_studio else _NAV,
             section=_SECTIONS.get(page.template),
@@ -65,7 +68,7 @@ def render(site: Site, viewer: Viewer, page: Page, *, path: str, query: Mapping[
 
 
 def link(path: str, **query: object) -> str:
-    """Return an address of the site; what is empty is left out."""
+    """Return an address; what is empty is left out."""
     told = {key: value for key, value in query.items() if value not in (None, "")}
     return f"{path}?{urlencode(told)}" if told else path
 
@@ -88,7 +91,7 @@ def _environment() -> Environment:
         "amount": _amount,
         "json": lambda value: json.dumps(value, ensure_ascii=False),
     }
-    environment.globals |= {"link": link, "known_kind": lambda kind: kind in KINDS}
+    environment.globals |= {"known_kind": lambda kind: kind in KINDS}
     return environment
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from fastapi import Body, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -22,11 +23,11 @@ from console.site.asking import Site
 from console.site.guard import Guard
 from console.studio import beginning
 from console.studio.choices import NoChoice, chosen
-from console.studio.door import START, Door, DoorKeys
+from console.studio.door import SCRIPT, SHEET, START, Door, DoorKeys
 from console.studio.files import FileChanged, FileText, SpecFolder
 from console.studio.form import contract_file, form_of
 from console.studio.outlook import Outlook, look
-from console.studio.pages import language_of, page, piece
+from console.studio.pages import language_of, page, path_below, piece, root_of
 from console.studio.processes import Said
 from console.studio.runs import Runs
 from contracts.errors import Finding, Refused, SudareError
@@ -140,13 +141,14 @@ def make_app(studio: Studio) -> ASGIApp:
         studio.close()
 
     app = FastAPI(title="Sudare studio", openapi_url=None, docs_url=None, redoc_url=None, lifespan=living)
+    _add_trouble(app)
     _add_sheets(app)
     _add_page(app, studio)
     _add_runs(app, studio)
     _add_beginning(app, studio)
 
     async def both(scope: Scope, receive: Receive, send: Send) -> None:
-        ours = scope["type"] != "http" or str(scope["path"]).startswith(START)
+        ours = scope["type"] != "http" or path_below(scope).startswith(START)
         site = None if ours else studio.site()
         await (app if site is None else site)(scope, receive, send)
 
@@ -154,13 +156,23 @@ def make_app(studio: Studio) -> ASGIApp:
     return Guard(door, knows=lambda _: True, names_auditors=None)  # the door looks at the host
 
 
+def _add_trouble(app: FastAPI) -> None:
+    @app.exception_handler(RequestValidationError)
+    def malformed(request: Request, error: RequestValidationError) -> Response:
+        """Name the fields; what was sent in them may be no text."""
+        at = ", ".join(sorted({".".join(map(str, each["loc"])) for each in error.errors()}))
+        finding = Finding("the page", at, "what the studio does not take", "what its page sends", "reload the page")
+        drawn = piece("findings", language_of(request), findings=[vars(finding)])
+        return JSONResponse({"findings": drawn}, status_code=HTTPStatus.BAD_REQUEST)
+
+
 def _add_sheets(app: FastAPI) -> None:
-    @app.get(f"{START}/static/studio.css")
+    @app.get(SHEET)
     def sheet() -> Response:
         parts = (PALETTE, _SITE_SHEET, _STATIC / "studio.css")
         return Response(b"".join(each.read_bytes() for each in parts), media_type="text/css")
 
-    @app.get(f"{START}/static/studio.js")
+    @app.get(SCRIPT)
     def script() -> Response:
         return Response((_STATIC / "studio.js").read_bytes(), media_type="text/javascript")
 
@@ -178,7 +190,7 @@ def _add_page(app: FastAPI, studio: Studio) -> None:
     def save(request: Request, sent: Annotated[list[EditorText], Body(max_length=2)]) -> Response:
         def saved() -> Response:
             texts = [FileText(studio.folder.file(each.name), each.text, each.digest) for each in sent]
-            return JSONResponse({each.path.name: studio.folder.write(each) for each in texts})
+            return JSONResponse(studio.folder.write(*texts))
 
         return _sheltered(studio, request, saved)
 
@@ -276,7 +288,7 @@ def _add_runs(app: FastAPI, studio: Studio) -> None:
 def _state(studio: Studio, request: Request) -> Response:
     runs = studio.runs
     state = None if runs is None else runs.state()
-    drawn = piece("run", language_of(request), state=state)
+    drawn = piece("run", language_of(request), state=state, root=root_of(request))
     return JSONResponse({"running": state is not None and state.running, "piece": drawn})
 
 
@@ -313,10 +325,12 @@ def _sheltered(studio: Studio, request: Request, act: Callable[[], Response]) ->
     except FileChanged as changed:
         drawn = piece("findings", language_of(request), findings=[vars(each) for each in changed.findings])
         theirs = {"text": changed.text, "digest": changed.digest}
-        return JSONResponse({"findings": drawn, "theirs": theirs}, status_code=HTTPStatus.CONFLICT)
+        return JSONResponse(
+            {"findings": drawn, "theirs": theirs, "place": changed.place}, status_code=HTTPStatus.CONFLICT
+        )
     except SudareError as error:
         found = error.findings if isinstance(error, Refused) else (Finding("sudare", "", str(error), ""),)
         drawn = piece("findings", language_of(request), findings=[vars(each) for each in found])
-        if request.method == "GET" and request.url.path == START:
+        if request.method == "GET" and path_below(request.scope) == START:
             return page(request, "refused", HTTPStatus.BAD_REQUEST, findings=drawn)
         return JSONResponse({"findings": drawn}, status_code=HTTPStatus.BAD_REQUEST)

@@ -2,11 +2,17 @@
 
 Rules, in the order of the code:
 
-1. The Host header is 127.0.0.1 or localhost with the studio's own port: no name of anybody else's that was pointed
-   here gets an answer (DNS rebinding).
-2. `/enter?token=...` gives a session for the token, once.
-3. Everything else needs the session's cookie: HttpOnly, SameSite=Strict, for this port.
-4. What changes something comes from a page of the studio (Origin) as JSON, which no form of another page can send.
+1. The Host header is 127.0.0.1 with the studio's own port. No name that was pointed here gets an answer (DNS
+   rebinding). Neither does localhost: it means ::1 as well, where another program can listen on the same port.
+2. `/enter?token=...` gives a session for the token, once, and leads below a secret path.
+3. The sheet and the script are the same for everybody.
+4. All else lies below the secret path and needs the session's cookie: HttpOnly, SameSite=Strict, for that path alone.
+   A cookie knows no port. A browser sends it to any server on 127.0.0.1, but only below its path, which no other
+   server knows.
+5. What changes something comes from a page of the studio (Origin) as JSON, which no form of another page can send.
+
+The address with the token says nothing of the secret path: every user of the machine can see the command line of the
+browser that opens it.
 """
 
 from __future__ import annotations
@@ -21,7 +27,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from console.studio.pages import word_page
+from console.studio.pages import path_below, word_page
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -29,13 +35,14 @@ POLICY: Final = (
 )
 ENTRANCE: Final = "/enter"
 START: Final = "/studio"
-STATIC: Final = "/studio/static/"
+SHEET: Final = "/studio/static/studio.css"
+SCRIPT: Final = "/studio/static/studio.js"
 _LARGEST_BODY: Final = 4_000_000
 _JSON: Final = "application/json"
 
 
 class DoorKeys:
-    """The token of the address, and the session that it is given for.
+    """The token of the address, the session that it is given for, and the path that the session is good below.
 
     Args:
         port: of the studio; it names the cookie, since browsers keep the cookies of all ports together.
@@ -43,6 +50,7 @@ class DoorKeys:
 
     def __init__(self, port: int) -> None:
         self.token = secrets.token_urlsafe(32)
+        self.root = f"/s-{secrets.token_urlsafe(24)}"
         self.cookie = f"sudare_studio_{port}"
         self._session: str | None = None
         self._lock = threading.Lock()
@@ -59,10 +67,17 @@ class DoorKeys:
         """Say whether this is the token, and was used."""
         return self._session is not None and hmac.compare_digest(token.encode(), self.token.encode())
 
-    def knows(self, session: str | None) -> bool:
-        """Say whether a cookie is that of the session."""
-        known = self._session
-        return known is not None and session is not None and hmac.compare_digest(session.encode(), known.encode())
+    def knows(self, request: Request) -> bool:
+        """Say whether a request is for an address below the secret path, with the session's cookie.
+
+        Another server on 127.0.0.1 can set a cookie of the same name. It stands beside ours and locks nobody out.
+        """
+        root, known = self.root.encode(), self._session
+        path = str(request.scope["path"]).encode("utf-8", "surrogatepass")
+        below = hmac.compare_digest(path[: len(root)], root) and path[len(root) : len(root) + 1] == b"/"
+        pairs = [each.strip().partition("=") for each in request.headers.get("cookie", "").split(";")]
+        sessions = [value.encode() for name, _, value in pairs if name == self.cookie]
+        return below and known is not None and any(hmac.compare_digest(each, known.encode()) for each in sessions)
 
 
 class Door:
@@ -76,7 +91,7 @@ class Door:
 
     def __init__(self, app: ASGIApp, *, keys: DoorKeys, port: int) -> None:
         self._app, self._keys = app, keys
-        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+        self._host = f"127.0.0.1:{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or say why not."""
@@ -87,7 +102,7 @@ class Door:
             return
 
         async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start" and str(scope["path"]).startswith((START, ENTRANCE)):
+            if message["type"] == "http.response.start" and path_below(scope).startswith((START, ENTRANCE)):
                 headers = MutableHeaders(scope=message)
                 headers.setdefault("Content-Security-Policy", POLICY)
                 headers["Cache-Control"] = "no-store"
@@ -95,20 +110,19 @@ class Door:
 
         request = Request(scope, receive)
         hosts = request.headers.getlist("host")
-        if len(hosts) != 1 or hosts[0] not in self._hosts:
+        if hosts != [self._host]:
             answer: ASGIApp = word_page(request, "host", HTTPStatus.MISDIRECTED_REQUEST)
-        elif request.url.path == ENTRANCE:
+        elif scope["path"] == ENTRANCE:
             answer = self._entering(request)
-        elif request.method == "GET" and request.url.path.startswith(STATIC):
-            await self._app(scope, receive, sending)  # sheet and script, the same for everybody
-            return
-        elif not self._keys.knows(request.cookies.get(self._keys.cookie)):
+        elif request.method == "GET" and scope["path"] in (SHEET, SCRIPT):
+            answer = self._app
+        elif not self._keys.knows(request):
             answer = word_page(request, "closed", HTTPStatus.FORBIDDEN)
-        elif request.method not in ("GET", "HEAD") and not self._from_a_page(request, hosts[0]):
+        elif request.method not in ("GET", "HEAD") and not self._from_a_page(request):
             answer = word_page(request, "origin", HTTPStatus.FORBIDDEN)
         else:
-            await self._app(scope, receive, sending)
-            return
+            scope["root_path"] = self._keys.root
+            answer = self._app
         await answer(scope, receive, sending)
 
     def _entering(self, request: Request) -> ASGIApp:
@@ -117,13 +131,13 @@ class Door:
         session = self._keys.enter(token) if request.method == "GET" else None
         if session is None:
             return word_page(request, "used" if self._keys.used(token) else "wrong", HTTPStatus.FORBIDDEN)
-        answer = word_page(request, "entered", HTTPStatus.OK, leads_to=START)
-        answer.set_cookie(self._keys.cookie, session, httponly=True, samesite="strict", path="/")
+        answer = word_page(request, "entered", HTTPStatus.OK, leads_to=self._keys.root + START)
+        answer.set_cookie(self._keys.cookie, session, httponly=True, samesite="strict", path=self._keys.root)
         return answer
 
-    def _from_a_page(self, request: Request, host: str) -> bool:
+    def _from_a_page(self, request: Request) -> bool:
         """Say whether a page of the studio sent this."""
         length = request.headers.get("content-length", "")
         small = length.isdigit() and int(length) <= _LARGEST_BODY
         kind = request.headers.get("content-type", "").partition(";")[0].strip()
-        return request.headers.getlist("origin") == [f"http://{host}"] and kind == _JSON and small
+        return request.headers.getlist("origin") == [f"http://{self._host}"] and kind == _JSON and small

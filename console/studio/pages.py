@@ -11,6 +11,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
+from starlette.types import Scope
 
 from tasks.records.page.language import Code, language
 
@@ -41,14 +42,25 @@ def piece(template: str, code: Code, **parts: Any) -> str:
         .get_template(f"{template}.html.j2")
         .render(t=lang.text, say=lang.say, lang=code, languages=LANGUAGES.items(), **parts)
     )
-    return drawn
+    return drawn.encode("utf-8", "backslashreplace").decode()  # a name on a disk may be no text
+
+
+def root_of(request: Request) -> str:
+    """Return the path that all links of an answer stand below; empty outside the door."""
+    return str(request.scope.get("root_path", ""))
+
+
+def path_below(scope: Scope) -> str:
+    """Return the path that was asked for, without the secret one before it."""
+    return str(scope["path"]).removeprefix(str(scope.get("root_path", "")))
 
 
 def page(request: Request, template: str, status: int = HTTPStatus.OK, **parts: Any) -> HTMLResponse:
     """Answer with a whole page, and keep the language that was asked for."""
     code = language_of(request)
     query = {key: value for key, value in request.query_params.items() if key not in ("lang", "token")}
-    answer = HTMLResponse(piece(template, code, query=query, path=request.url.path, **parts), status_code=status)
+    drawn = piece(template, code, query=query, path=request.url.path, root=root_of(request), **parts)
+    answer = HTMLResponse(drawn, status_code=status)
     if request.query_params.get("lang") in LANGUAGES:
         answer.set_cookie(LANGUAGE_COOKIE, code, max_age=_YEAR_SECONDS, httponly=True, samesite="lax")
     return answer

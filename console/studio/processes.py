@@ -58,19 +58,23 @@ def say(words: Sequence[str], folder: Path) -> Said:
         )
     except subprocess.TimeoutExpired:
         return Said(False, {"error": {"kind": "Late", "message": f"no answer after {_SECONDS} s", "findings": []}})
-    return Said(ended.returncode == 0, answer_in(ended.stdout, ended.stderr))
+    return Said(ended.returncode == 0, answer_in(ended.stdout, see="type it in a terminal"))
 
 
-def answer_in(out: str, err: str) -> dict[str, Any]:
-    """Read what a command answered; of one that died without a word, the last line that it wrote."""
+def answer_in(out: str, *, see: str) -> dict[str, Any]:
+    """Read what a command answered.
+
+    Args:
+        out: its standard output.
+        see: where to look, for one that died without an answer. What it wrote may quote a row, and is not shown.
+    """
     try:
         answer = json.loads(out)
     except ValueError:
         answer = None
     if isinstance(answer, dict):
         return answer
-    last = err.strip().rpartition("\n")[2][:300] or "it ended without an answer"
-    return {"error": {"kind": "Ended", "message": last, "findings": []}}
+    return {"error": {"kind": "Ended", "message": f"it ended without an answer; {see}", "findings": []}}
 
 
 def findings_in(answer: dict[str, Any]) -> list[dict[str, str]]:

@@ -22,7 +22,7 @@ from contracts.errors import Finding, Refused
 from tasks.storage.workspace.settings import Workspace
 
 _FOLDER: Final = "studio"
-_LINE: Final = re.compile(r"([✓✗·!]) (.+) ([0-9.]+) s")
+_LINE: Final = re.compile(r"^([✓✗·!]) (.+) ([0-9.]+) s$", re.MULTILINE)
 _LONGEST: Final = 1_000_000
 
 
@@ -112,9 +112,9 @@ class Runs:
             spec, command, began = str(about["spec"]), str(about["command"]), float(about["began"])
         except (OSError, ValueError, KeyError):
             return None
-        out, err = _said(self._here / "run.out"), _said(self._here / "run.err")
+        out, err, see = _said(self._here / "run.out"), _said(self._here / "run.err"), f"see {self._here / 'run.err'}"
         steps = tuple((name, seconds, mark) for mark, name, seconds in _LINE.findall(err))
-        return RunState(spec, command, running, began, steps, {} if running else answer_in(out, err))
+        return RunState(spec, command, running, began, steps, {} if running else answer_in(out, see=see))
 
     def _started(self, spec: Path, options: tuple[str, ...], lock: int) -> None:
         words = ["run", str(spec), "--workspace", str(self._workspace.root), *options]

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import yaml
 
+from contracts.reading.yaml_lines import DEEPEST, MOST_NODES
+
 YamlTree = str | list["YamlTree"] | dict[str, "YamlTree"] | None
 YamlStep = str | int
 _FAST: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -29,8 +31,9 @@ def tree_of(text: str) -> YamlTree:
     """Return what a text holds, each scalar as it is written.
 
     Raises:
-        yaml.YAMLError: it is no YAML.
+        yaml.YAMLError: it is no YAML, or deeper or larger than a contract may be, its aliases expanded.
     """
+    _check_bounds(text)
     root = yaml.compose(text, Loader=_FAST)
     return {} if root is None else _tree(root)
 
@@ -90,6 +93,38 @@ def _tree(node: Any) -> Any:
     if isinstance(node, yaml.SequenceNode):
         return [_tree(item) for item in node.value]
     return None if not node.style and node.value in _NULLS else str(node.value)
+
+
+def _check_bounds(text: str) -> None:
+    """Refuse what the reader of contracts refuses, before anything is built that could be without end."""
+    known: dict[str, tuple[int, int]] = {}  # values and levels of what an alias can stand for
+    around: list[tuple[str | None, int, int]] = [(None, 0, 0)]
+    for event in yaml.parse(text, Loader=_FAST):
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in known:
+                raise yaml.YAMLError(f"the alias *{event.anchor} of nothing that is complete above it")
+            values, levels = known[event.anchor]
+        elif isinstance(event, yaml.ScalarEvent):
+            values, levels = 1, 0
+            _know(known, event.anchor, values, levels)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            around.append((event.anchor, 1, 0))
+            values, levels = 0, 0
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, values, levels = around.pop()
+            levels += 1
+            _know(known, anchor, values, levels)
+        else:
+            continue
+        anchor, inside, deep = around[-1]
+        around[-1] = (anchor, inside + values, max(deep, levels))
+        if len(around) - 1 + levels > DEEPEST or inside + values > MOST_NODES:
+            raise yaml.YAMLError(f"more than {DEEPEST} levels or {MOST_NODES:,} values, aliases expanded")
+
+
+def _know(known: dict[str, tuple[int, int]], anchor: str | None, values: int, levels: int) -> None:
+    if anchor is not None:
+        known[anchor] = (values, levels)
 
 
 def _has(holder: Any, step: YamlStep) -> bool:

@@ -7,7 +7,9 @@ a deeply nested file is a finding and not a crash.
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,6 +24,7 @@ from contracts.reading.scalars import DIRECTION_MARKS, FieldPath, nearest, show
 
 DEEPEST = 50
 MOST_NODES = 2_000_000
+_LARGEST_BESIDE = 100_000_000  # bytes of a file that is read beside the texts of an editor
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?")
@@ -95,6 +98,8 @@ def shown(path: Path) -> str:
 def unsaved(texts: Mapping[Path, str]) -> Iterator[None]:
     """Read these texts in place of their files inside the block: what an editor holds and has not saved.
 
+    Any other file has to be a regular one, so that no pipe or device keeps the editor waiting.
+
     Args:
         texts: of absolute paths; files need not be there.
     """
@@ -160,7 +165,7 @@ def _read(path: Path, refusal: type[Refused]) -> str:
     if texts and (held := texts.get(path.resolve())) is not None:
         return held
     try:
-        content = path.read_bytes()
+        content = _regular(path) if texts else path.read_bytes()
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         where = f"{shown(path)}:{error.object[: error.start].count(bytes([10])) + 1}"
@@ -173,6 +178,17 @@ def _read(path: Path, refusal: type[Refused]) -> str:
     except OSError as error:
         finding = Finding(shown(path), "file", error.strerror or str(error), "a readable YAML file", "check the path")
     raise refusal([finding]) from None
+
+
+def _regular(path: Path) -> bytes:
+    """Read a regular file; a pipe is not waited for, and a device not read."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(0, "no regular file")
+        content = file.read(_LARGEST_BESIDE + 1)
+    if len(content) > _LARGEST_BESIDE:
+        raise OSError(0, f"more than {_LARGEST_BESIDE:,} bytes")
+    return content
 
 
 @dataclass

@@ -1,6 +1,7 @@
 // The studio's page: sends what is chosen or typed, and shows what comes back. It decides nothing.
 "use strict";
 const get = (id) => document.getElementById(id);
+const ROOT = document.body.dataset.root;
 const words = get("words").dataset;
 const NAMES = ["spec", "contract"].filter((name) => get(`${name}-text`));
 const editor = (name) => get(`${name}-text`);
@@ -60,7 +61,7 @@ async function look(choice = null, live = false) {
   const rows = parseInt(get("rows").value, 10);
   const body = { spec: draft("spec"), contract: draft("contract"), choice, rows: rows >= 1 ? rows : null };
   try {
-    const { ok, told } = await send("/studio/look", body);
+    const { ok, told } = await send(ROOT + "/studio/look", body);
     if (!ok) trouble(told.findings || say(words.away));
     else if (NAMES.some((name) => editor(name).value !== sent[name])) queued = queued || [choice, live];
     else show(told, live);
@@ -160,14 +161,14 @@ document.addEventListener("click", (event) => {
 
 // ---- save, and the other tab
 async function save() {
-  for (const name of NAMES) {
-    const text = draft(name), { ok, status, told } = await send("/studio/save", [text]);
-    if (status === 409) { theirs(name, told.theirs); return false; }
-    if (!ok) { trouble(told.findings || say(words.away)); return false; }
-    saved[name] = text.text;
-    editor(name).dataset.digest = Object.values(told)[0];
+  const texts = NAMES.map(draft), { ok, status, told } = await send(ROOT + "/studio/save", texts);
+  if (status === 409) { theirs(NAMES[told.place], told.theirs); return false; }
+  if (!ok) { trouble(told.findings || say(words.away)); return false; }
+  NAMES.forEach((name, place) => {
+    saved[name] = texts[place].text;
+    editor(name).dataset.digest = told[place];
     gutter(name);
-  }
+  });
   trouble("");
   tell(words.saved);
   return true;
@@ -193,7 +194,7 @@ async function run(button) {
   if (!confirm(button.dataset.confirm) || !(await save())) return;
   button.disabled = true;
   const order = { spec: draft("spec").name, supersede: get("supersede").checked, accept_misfits: get("accept").checked };
-  const { ok, told } = await send("/studio/run", order);
+  const { ok, told } = await send(ROOT + "/studio/run", order);
   if (ok) return watch(told);
   trouble(told.findings || say(words.away));
   button.disabled = false;
@@ -208,7 +209,7 @@ async function watch(told) {
   document.body.dataset.ran = told.running ? "running" : "ended";
 }
 async function again() {
-  try { const { ok, told } = await send("/studio/run"); if (ok) return watch(told); } catch { /* the studio is away for now */ }
+  try { const { ok, told } = await send(ROOT + "/studio/run"); if (ok) return watch(told); } catch { /* the studio is away for now */ }
   setTimeout(again, 3000);
 }
 

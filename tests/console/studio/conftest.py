@@ -30,6 +30,11 @@ class Open:
     def entrance(self) -> str:
         return f"{self.url}/enter?token={self.studio.keys.token}"
 
+    @property
+    def root(self) -> str:
+        """What every address behind the door begins with."""
+        return self.url + self.studio.keys.root
+
 
 @contextmanager
 def opened(folder: Path, workspace: Workspace | None, named: Path | None = None) -> Iterator[Open]:
@@ -69,5 +74,6 @@ def client(studio: Studio) -> TestClient:
     """A browser that was let in."""
     made = TestClient(make_app(studio), base_url=f"http://127.0.0.1:{PORT}", follow_redirects=False)
     assert made.get("/enter", params={"token": studio.keys.token}).status_code == 200
+    made.base_url = made.base_url.join(studio.keys.root)
     made.headers["Origin"] = f"http://127.0.0.1:{PORT}"
     return made

@@ -50,7 +50,7 @@ def entered(context: BrowserContext, made: Open, path: str = "") -> Page:
     page.goto(made.entrance)
     page.wait_for_url("**/studio")
     if path:
-        page.goto(made.url + path)
+        page.goto(made.root + path)
     return page
 
 
@@ -118,7 +118,7 @@ def test_from_an_empty_folder_to_a_verified_version(
         page.close()
 
         page = browser.new_page()
-        page.goto(f"{made.url}/studio?spec=clinic-visits.yaml")
+        page.goto(f"{made.root}/studio?spec=clinic-visits.yaml")
         page.locator("#ran .chip.holds").wait_for()
         assert page.locator("#ran .steps li").count() > 5
         page.get_by_role("link", name="Open the record").click()
@@ -194,7 +194,7 @@ def test_the_second_of_two_tabs_is_told_that_the_file_changed(
     with opened(folder, workspace) as made:
         first = entered(browser, made, "/studio?spec=tables.yaml")
         second = browser.new_page()
-        second.goto(f"{made.url}/studio?spec=tables.yaml")
+        second.goto(f"{made.root}/studio?spec=tables.yaml")
         for page, epsilon in ((first, "0.5"), (second, "0.25")):
             choose(page, "ε", epsilon)
             page.get_by_role("button", name="Save", exact=True).click()
@@ -221,7 +221,7 @@ def test_every_page_is_whole_readable_and_named(
         page = entered(browser, made)
         for path in ("/studio", "/studio?spec=tables.yaml", "/studio?spec=wrong.yaml", "/studio?spec=model.yaml"):
             for language in ("en", "ja"):
-                page.goto(f"{made.url}{path}{'&' if '?' in path else '?'}lang={language}")
+                page.goto(f"{made.root}{path}{'&' if '?' in path else '?'}lang={language}")
                 assert page.locator("html").get_attribute("lang") == language
                 for each in page.locator("details").all():
                     each.evaluate("each => each.open = true")

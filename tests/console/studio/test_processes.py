@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from console.errors import as_object
+from console.studio.pages import piece
 from console.studio.processes import answer_in, findings_in, say
 from console.studio.runs import RunRefused, Runs
 from contracts.errors import Finding, GateBroken, SpecRefused
@@ -33,10 +34,31 @@ def test_what_a_gate_found_in_the_rows_is_not_shown() -> None:
     assert shown[0]["found"] == finding.found
 
 
-def test_a_command_that_died_is_told_by_its_last_line() -> None:
-    assert findings_in(answer_in("", "first\nKilled\n"))[0]["found"] == "Killed"
-    assert findings_in(answer_in("[1]", ""))[0]["found"] == "it ended without an answer"
+def test_a_command_that_died_is_told_without_its_last_words() -> None:
+    """They may quote a row; where they stand is told."""
+    for out in ("", "[1]", "ValueError: 'Alice'"):
+        found = findings_in(answer_in(out, see="see run.err"))
+        assert [each["found"] for each in found] == ["it ended without an answer; see run.err"]
     assert findings_in({"release": "a"}) == []
+
+
+def test_a_run_that_died_shows_nothing_of_what_it_wrote(place_of_studio: tuple[Path, Workspace]) -> None:
+    """Only the lines of its steps; a value within its last words is no step."""
+    folder, workspace = place_of_studio
+    runs = Runs(workspace, folder)
+    runs.start(folder / "nothing.yaml", ())
+    while (state := runs.state()) is not None and state.running:
+        continue
+    files = workspace.private / "studio"
+    (files / "run.out").write_text("")
+    (files / "run.err").write_text("✓ charge 1.5 s\nTraceback\nValueError: ! Alice, positive, for 33 s of 'Bob'\n")
+    state = runs.state()
+    assert state is not None
+    assert state.steps == (("charge", "1.5", "✓"),)
+    assert [each["found"] for each in state.findings] == [f"it ended without an answer; see {files / 'run.err'}"]
+    page = piece("run", "en", state=state, root="")
+    assert "Alice" not in page
+    assert str(files / "run.err") in page
 
 
 def test_one_run_at_a_time(place_of_studio: tuple[Path, Workspace]) -> None:

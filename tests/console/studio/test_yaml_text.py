@@ -11,7 +11,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from console.studio.choices import NoChoice, chosen
+from console.studio.form import form_of
 from console.studio.yaml_text import NoPlace, flow, tree_of, with_value, without
+from contracts.reading.yaml_lines import DEEPEST
 
 SPEC = (Path(__file__).parents[3] / "examples" / "adult" / "tables.yaml").read_text()
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Cn")), max_size=8)
@@ -60,6 +63,43 @@ def test_an_anchor_is_written_out_where_one_of_its_places_changes() -> None:
     """The other place keeps what it said."""
     text = "a: &one [x, y]\nb: *one\n"
     assert tree_of(with_value(text, ("b", 0), "z")) == {"a": ["x", "y"], "b": ["z", "y"]}
+
+
+def bomb() -> str:
+    """Ten lines that stand for nine to the tenth values."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 10)]
+    return "\n".join(lines)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    "text",
+    [
+        bomb(),
+        "a: &a [*a]\n",
+        "a: &a {b: {c: *a}}\n",
+        "[" * 3000 + "]" * 3000,
+        "\n".join(["a0: &a0 [x]", *(f"a{i}: &a{i} [*a{i - 1}]" for i in range(1, 3000))]),
+        "a: *b\n",
+    ],
+)
+def test_what_has_no_end_is_no_yaml_here(text: str) -> None:
+    """Aliases that multiply, stand in themselves or lie in one another, brackets without end: refused at once."""
+    with pytest.raises(yaml.YAMLError):
+        tree_of(text)
+    assert form_of(text, text)["spec"] is None
+    with pytest.raises(NoChoice):
+        chosen(text, text, "epsilon", "", "1")
+
+
+def test_what_a_contract_may_have_is_read() -> None:
+    """As many levels as its reader takes, no more; an alias that is written again and again."""
+    deep = "[" * DEEPEST + "]" * DEEPEST
+    assert len(str(tree_of(deep))) == 2 * DEEPEST
+    with pytest.raises(yaml.YAMLError):
+        tree_of(f"[{deep}]")
+    assert tree_of("a: &x [1]\nb: *x\nc: [*x, *x]\n") == {"a": ["1"], "b": ["1"], "c": [["1"], ["1"]]}
 
 
 @settings(deadline=None)
