@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -46,7 +46,7 @@ def write_scores(
         Refused: the folder leads elsewhere, lies in a release store, or cannot be written.
     Privacy: private files, mode 0600, in folders of mode 0700.
     """
-    folder = workspace.private / FOLDER / Evaluated.of(release, version, at).folder
+    folder = _free_folder(workspace.private / FOLDER, release, version, at)
     _refuse_elsewhere(folder, workspace)
     if isinstance(scores, PrivateScores):
         numbers, page = scores.scores.to_json(), scores_page(scores, release=release, version=version)
@@ -68,6 +68,13 @@ def write_scores(
         reason = error.strerror or type(error).__name__
         raise Refused([Finding(str(folder), "folder", reason, "a new folder that can be written")]) from None
     return files
+
+
+def _free_folder(folder: Path, release: str, version: int, at: datetime) -> Path:
+    """Return the folder of this second, or of the next one that no evaluation of the version has."""
+    while (found := folder / Evaluated.of(release, version, at).folder).is_dir() and not found.is_symlink():
+        at += timedelta(seconds=1)
+    return found
 
 
 def _refuse_elsewhere(folder: Path, workspace: Workspace) -> None:

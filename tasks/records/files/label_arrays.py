@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,6 +54,8 @@ def first_other_row(found: Any, expected: pa.Array) -> int | None:
 
     Numbers are compared by their bits, since 0 has two signs.
     """
+    import pyarrow.compute as pc  # here, since it wraps hundreds of functions while it is loaded
+
     read = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
     if pa.types.is_floating(expected.type):
         read, expected = read.view(pa.int64()), expected.view(pa.int64())

@@ -12,7 +12,6 @@ from contracts.contract.contract import Contract
 from contracts.contract.label_columns import LabelColumn
 from contracts.errors import Finding
 from contracts.release.product_kinds import product_kinds
-from contracts.release.spec_checks import label_problems
 from tasks.records.files.label_arrays import first_other_row, label_array
 from tasks.records.model.record_kinds import ACROSS, kind_of
 from tasks.records.model.version_statements import RecordTerms
@@ -36,6 +35,8 @@ def check_labels(record: RecordTerms, contract: Contract, *, where: str) -> list
     if kind == ACROSS:
         found, allowed = "columns, across sites", "nothing: what is made across sites has labels alone"
         return [Finding(where, "replay.labels", found, allowed, OTHER)]
+    from contracts.release.spec_checks import label_problems  # with all that reads specs, for the few that need it
+
     product = product_kinds()[kind].load("spec").model_validate(record.replay.product)
     return [
         Finding(where, "replay.labels", printable(problem.found), printable(problem.allowed), OTHER)
