@@ -37,6 +37,9 @@ _UNSEEN: Final = (
     "restore`: charge nothing, and find out who did"
 )
 
+Mark = tuple[int, str]
+"""How many entries a workspace has seen of a journal, and the hash of the last of them."""
+
 
 class Books:
     """The store of one ledger, and what of its journal is added up.
@@ -62,8 +65,9 @@ class Books:
     @contextmanager
     def reading(self) -> Iterator[tuple[Connection, Reckoning]]:
         """Open a reading transaction, with the accounts as they add up; `LedgerCorrupt` where they do not."""
+        mark = self.marked()
         with self._store.reading() as connection:
-            yield connection, self._reckon(connection)
+            yield connection, self._reckon(connection, mark)
 
     @contextmanager
     def writing(self) -> Iterator[tuple[Transaction, Reckoning]]:
@@ -71,8 +75,9 @@ class Books:
         if not self._known.size:
             with self.reading():
                 pass  # nobody waits at the lock while a long journal is read
+        mark = self.marked()
         with self._store.writing() as transaction:
-            began, reckoning = transaction.size, self._reckon(transaction.connection)
+            began, reckoning = transaction.size, self._reckon(transaction.connection, mark)
             yield transaction, reckoning
             if self._signer is not None and began // EVERY != transaction.size // EVERY:
                 self.state(transaction, reckon(transaction.connection, reckoning), self._signer)
@@ -90,12 +95,12 @@ class Books:
         values = {"key_id": by, "size": reckoning.size, "balances": balances, "signature": signature}
         transaction.connection.execute(table.insert(), values)
 
-    def _reckon(self, connection: Connection) -> Reckoning:
+    def _reckon(self, connection: Connection, mark: Mark | None) -> Reckoning:
         """Add up what follows on what is known, or on the statement if that is much nearer to the end."""
         size = int(connection.execute(select(schema.head.c.size)).scalar() or 0)
         since = self._known
         if not since.size:
-            for finding in self.unseen(connection):
+            for finding in self.unseen(connection, mark):
                 raise LedgerCorrupt(str(finding))
         if size - since.size > 2 * EVERY and self._public_key is not None:
             told = stated(connection, self._ledger, self._public_key)
@@ -110,13 +115,22 @@ class Books:
             file.write(canonical_json({"size": size, "head": head}))
         Path(file.name).replace(self._mark)
 
-    def unseen(self, connection: Connection) -> list[Finding]:
-        """Return a finding where the journal does not hold what this workspace has seen of it."""
+    def marked(self) -> Mark | None:
+        """Return the mark; None where there is none yet, or where a crash of the machine has spoiled it.
+
+        It is read before the transaction that it is held against: others may commit and mark more meanwhile.
+        """
         try:
-            mark = json.loads(self._mark.read_bytes())
-            size, head = int(mark["size"]), str(mark["head"])
+            told = json.loads(self._mark.read_bytes())
+            return int(told["size"]), str(told["head"])
         except (OSError, ValueError, KeyError, TypeError):
-            return []  # none yet, or a crash of the machine has spoiled it
+            return None
+
+    def unseen(self, connection: Connection, mark: Mark | None) -> list[Finding]:
+        """Return a finding where the journal does not hold what this workspace had seen of it at the mark."""
+        if mark is None:
+            return []
+        size, head = mark
         journal = schema.journal.c
         found = connection.execute(select(journal.hash).where(journal.sequence == size - 1)).scalar()
         if found == head:

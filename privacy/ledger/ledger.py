@@ -350,6 +350,7 @@ class Ledger:
                 what each of them held.
             public_key: key that the ledger's own checkpoints must be signed with; None to leave signatures out.
         """
+        mark = self._books.marked()
         with self._store.reading() as connection:
             findings = check_ledger(connection, published, public_key=public_key)
-            return findings + self._books.unseen(connection)
+            return findings + self._books.unseen(connection, mark)

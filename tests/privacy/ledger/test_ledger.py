@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -11,6 +13,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import Connection, select
 
 from privacy.accounting.amounts import PICO, AmountRefused
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
@@ -19,6 +22,7 @@ from privacy.grant.grant import open_grant
 from privacy.ledger.entries import SEALED
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
+from privacy.ledger.store import schema
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
 from tests.privacy.conftest import NewPlace
@@ -330,6 +334,25 @@ def test_processes_that_charge_at_once_never_pass_the_cap(place: Place) -> None:
     assert ledger.account("people-2024").remaining == 0
     assert len(ledger.charges(account="people-2024")) == 60
     assert ledger.verify() == []
+
+
+def test_what_others_commit_while_one_reads_is_no_cut_tail(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A charge is committed and marked after another ledger's state was taken and before it is added up."""
+    charging, looking = ledger_with_account(place), place.open()
+    reading, runs = looking._store.reading, iter(("run-1", "run-2"))
+
+    @contextmanager
+    def slow() -> Iterator[Connection]:
+        with reading() as connection:
+            connection.execute(select(schema.head.c.size)).scalar()
+            if (run := next(runs, None)) is not None:
+                charging.reserve(request(run, noise=laplace("0.05")))
+            yield connection
+
+    monkeypatch.setattr(looking._store, "reading", slow)
+    assert looking.account("people-2024").remaining > 0
+    assert looking.verify() == []
+    assert next(runs, None) is None
 
 
 def test_opening_an_account_whose_cap_leaves_no_room_is_refused(place: Place, calculus: Calculus) -> None:
