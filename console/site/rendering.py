@@ -73,15 +73,20 @@ def link(path: str, **query: object) -> str:
     return f"{path}?{urlencode(told)}" if told else path
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+def template_environment(folder: Path) -> Environment:
+    """Return what draws a folder's templates: every text is escaped, and a name that is not there is an error."""
+    return Environment(
+        loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+@cache
+def _environment() -> Environment:
+    environment = template_environment(Path(__file__).parent / "templates")
     environment.filters |= {
         "thousands": _thousands,
         "signed": lambda value: "–" if value is None else f"{value:+,}".replace("-", "−"),

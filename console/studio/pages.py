@@ -8,11 +8,12 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.types import Scope
 
+from console.site.rendering import template_environment
 from tasks.records.page.language import Code, language
 
 LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "ja": "日本語"}
@@ -80,13 +81,7 @@ def word_page(request: Request, matter: str, status: int, *, leads_to: str = "")
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = template_environment(Path(__file__).parent / "templates")
     environment.filters |= {
         "thousands": lambda value: "–" if value is None else f"{value:,}",
         "percent": lambda share: f"{share * 100:.1f} %",

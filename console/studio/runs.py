@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Final
 
 from console.studio.processes import SUDARE, answer_in, findings_in
 from contracts.errors import Finding, Refused
+from tasks.storage.workspace.run_folder import is_locked
 from tasks.storage.workspace.settings import Workspace
 
 _FOLDER: Final = "studio"
@@ -88,7 +89,7 @@ class Runs:
         with self._lock:
             try:
                 self._here.mkdir(mode=0o700, exist_ok=True)
-                lock = os.open(self._here / "run.lock", os.O_RDWR | os.O_CREAT, 0o600)
+                lock = os.open(self._here / "lock", os.O_RDWR | os.O_CREAT, 0o600)
             except OSError as error:
                 raise _unwritable(self._here, error) from None
             try:
@@ -106,7 +107,8 @@ class Runs:
         """Say how the last run stands; None where there is none."""
         if self._process is not None:
             self._process.poll()
-        running = self._is_running()
+        with self._lock:  # a look at the lock takes it for a moment, which a start would take for a run
+            running = is_locked(self._here.parent, self._here.name)
         try:
             about = json.loads((self._here / "run.json").read_text(encoding="utf-8"))
             spec, command, began = str(about["spec"]), str(about["command"]), float(about["began"])
@@ -131,19 +133,6 @@ class Runs:
                 pass_fds=(lock,),
                 start_new_session=True,
             )
-
-    def _is_running(self) -> bool:
-        try:
-            lock = os.open(self._here / "run.lock", os.O_RDONLY)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(lock)
-        return False
 
 
 def _private(path: Path) -> BinaryIO:

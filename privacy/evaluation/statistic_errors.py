@@ -14,6 +14,7 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import COUNT, SPREADS
 from privacy.arrays import Floats
+from privacy.evaluation.table_errors import WorstCell
 
 MOST_CELLS_NAMED: Final = 10
 _SHARES: Final = 10**6
@@ -116,15 +117,6 @@ def exact_statistics(statistic: Statistic, columns: Mapping[str | None, OffsetCo
 
 
 @dataclass(frozen=True, repr=False)
-class WorstStatistic:
-    """One cell: its labels, the exact number and the published one."""
-
-    labels: tuple[str, ...]
-    exact: float
-    published: float
-
-
-@dataclass(frozen=True, repr=False)
 class StatisticErrors:
     """Errors of one statistic over the cells that have both a published and an exact number.
 
@@ -153,7 +145,7 @@ class StatisticErrors:
     covered: float | None
     rmse_unclipped: float | None
     bias_unclipped: float | None
-    worst: tuple[WorstStatistic, ...]
+    worst: tuple[WorstCell, ...]
 
     def to_json(self) -> dict[str, Any]:
         """Return the numbers as JSON."""
@@ -198,7 +190,7 @@ def statistic_errors(
         else None,
         rmse_unclipped=None if whole is None else _rms(whole),
         bias_unclipped=None if whole is None or not whole.size else float(whole.mean()),
-        worst=tuple(WorstStatistic(labels(int(cell)), float(exact[cell]), float(value[cell])) for cell in far),
+        worst=tuple(WorstCell(labels(int(cell)), float(exact[cell]), float(value[cell])) for cell in far),
     )
 
 

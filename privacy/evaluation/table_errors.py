@@ -14,10 +14,10 @@ MOST_CELLS_NAMED: Final = 25
 
 @dataclass(frozen=True, repr=False)
 class WorstCell:
-    """One cell: its labels, the exact count and the published one [rows]."""
+    """One cell: its labels, the exact number, a count of rows in a table, and the published one."""
 
     labels: tuple[str, ...]
-    exact: int
+    exact: float
     published: float
 
 

@@ -37,7 +37,7 @@ _UNSEEN: Final = (
     "restore`: charge nothing, and find out who did"
 )
 
-Mark = tuple[int, str]
+LedgerMark = tuple[int, str]
 """How many entries a workspace has seen of a journal, and the hash of the last of them."""
 
 
@@ -95,7 +95,7 @@ class Books:
         values = {"key_id": by, "size": reckoning.size, "balances": balances, "signature": signature}
         transaction.connection.execute(table.insert(), values)
 
-    def _reckon(self, connection: Connection, mark: Mark | None) -> Reckoning:
+    def _reckon(self, connection: Connection, mark: LedgerMark | None) -> Reckoning:
         """Add up what follows on what is known, or on the statement if that is much nearer to the end."""
         size = int(connection.execute(select(schema.head.c.size)).scalar() or 0)
         since = self._known
@@ -115,7 +115,7 @@ class Books:
             file.write(canonical_json({"size": size, "head": head}))
         Path(file.name).replace(self._mark)
 
-    def marked(self) -> Mark | None:
+    def marked(self) -> LedgerMark | None:
         """Return the mark; None where there is none yet, or where a crash of the machine has spoiled it.
 
         It is read before the transaction that it is held against: others may commit and mark more meanwhile.
@@ -126,7 +126,7 @@ class Books:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def unseen(self, connection: Connection, mark: Mark | None) -> list[Finding]:
+    def unseen(self, connection: Connection, mark: LedgerMark | None) -> list[Finding]:
         """Return a finding where the journal does not hold what this workspace had seen of it at the mark."""
         if mark is None:
             return []

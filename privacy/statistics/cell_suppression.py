@@ -55,8 +55,7 @@ def counts_rows(addends: Addends | None) -> bool:
         return True
     if not isinstance(addends, ValueLattice | ValueMoments) or addends.weight is not None:
         return False
-    lattice = addends if isinstance(addends, ValueLattice) else addends.lattice
-    return not lattice.counts_missing
+    return not addends.lattice.counts_missing
 
 
 @dataclass(frozen=True)

@@ -225,7 +225,7 @@ def noisy_counts(drawn: Sequence[NoisyNumbers], impossible: NDArray[np.bool_]) -
     Raises:
         ValueError: nothing tells how many rows a cell has.
     """
-    counts, used = _counts(drawn), [each for each in drawn if not isinstance(each.addends, LoneSum)]
+    counts, used = _counts(drawn), _counting(drawn)
     if counts is None:
         raise ValueError("no count was drawn")
     summed = [(each, each.addends) for each in used if isinstance(each.addends, ValueLattice | ValueMoments)]
@@ -246,12 +246,17 @@ def count_terms(draws: Sequence[tuple[CountNoise, ValueLattice | ValueMoments]])
     return [(1 / (addends.whole * len(draws)), event) for event, addends in draws for _ in range(addends.parts)]
 
 
+def _counting(drawn: Sequence[NoisyNumbers]) -> list[NoisyNumbers]:
+    """Return the draws that tell how many rows a cell has: no sums alone, and no distinct counts."""
+    return [each for each in drawn if not isinstance(each.addends, LoneSum | DistinctCount)]
+
+
 def _counts(drawn: Sequence[NoisyNumbers]) -> Estimates | None:
     """Return how many rows are in each cell: by one draw, or by the average of all sums; by a tree where none is.
 
     None where only sums alone were drawn, or distinct counts.
     """
-    drawn = [each for each in drawn if not isinstance(each.addends, LoneSum | DistinctCount)]
+    drawn = _counting(drawn)
     if not drawn:
         return None
     summed = [(each, each.addends) for each in drawn if isinstance(each.addends, ValueLattice | ValueMoments)]
@@ -308,9 +313,9 @@ def _of_nobody(statistic: Statistic, drawn: NoisyNumbers | None) -> tuple[float,
     """Return what a cell has that can hold nobody."""
     if statistic.over is not None:
         return np.inf, 0.0, np.inf
-    if statistic.what not in ("mean", QUANTILES, *SPREADS) or drawn is None or drawn.addends is None:
+    if statistic.what not in ("mean", QUANTILES, *SPREADS) or drawn is None:
         return 0.0, 0.0, 0.0
-    if isinstance(drawn.addends, DistinctCount):
+    if drawn.addends is None or isinstance(drawn.addends, DistinctCount):
         return 0.0, 0.0, 0.0
     low, high = float(drawn.addends.lattice.low), float(drawn.addends.lattice.high)
     if statistic.what in SPREADS:

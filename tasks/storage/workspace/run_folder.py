@@ -161,7 +161,7 @@ def hold(runs: Path, name: str, *, keep_snapshot: bool, of_period: bool = False)
 
 
 def is_locked(runs: Path, name: str) -> bool:
-    """Say whether a process holds the folder of a run now."""
+    """Say whether a process holds the lock of a run's folder now. It is taken for a moment."""
     try:
         descriptor = os.open(runs / name / "lock", os.O_RDWR)
     except OSError:

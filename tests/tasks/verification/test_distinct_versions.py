@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ from contracts.domains.distinct_counts import DistinctCount
 from privacy.snapshots.snapshot_sums import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
 from tasks.verify import verify
-from tests.tasks.verification.forgery import Json, forge, load, set_cell
+from tests.tasks.verification.forgery import Forgery, Json, forge, load, set_cell
 from tests.worlds.distinct_counts import gaussian, laplace, of_keys
 from tests.worlds.private_keys import COMMON, KeyScenario
-from tests.worlds.versions import Version, Worlds, broken
+from tests.worlds.versions import Version, Worlds
 
 SCENARIOS = {"laplace": laplace, "gaussian": gaussian, "keys": of_keys}
 OF_WARDS = {"units": 1, "note": 2, "floor": 3}
@@ -134,15 +133,6 @@ def test_keys_have_their_units_and_the_notes_of_other_tables_are_told_apart(worl
     assert events[units]["moves"] == [1, 1, 1]  # how many cells there will be, nobody knows before
 
 
-@dataclass(frozen=True)
-class Forgery:
-    """What a publisher changes, and the rule that it breaks."""
-
-    rules: set[int]
-    files: Callable[[Path], object] = lambda folder: None
-    record: Callable[[Json], object] = lambda record: None
-
-
 def _draw(record: Json, place: int) -> Json:
     draw: Json = record["replay"]["draws"][place]
     return draw
@@ -199,13 +189,7 @@ FORGERIES = {
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path, name: str) -> None:
     """Everything is signed again; other rules may break beside it, since words and losses follow from the record."""
-    forgery = FORGERIES[name]
-    version = worlds.published(laplace()).copy(tmp_path / "v")
-    forgery.files(version.folder)
-    forge(version, record=forgery.record)
-    report = verify(version.folder, public_key=version.key)
-    assert not report.ok
-    assert forgery.rules <= broken(report), report.findings
+    FORGERIES[name].check_found(worlds.published(laplace()).copy(tmp_path / "v"))
 
 
 def test_the_forger_s_tools_alone_change_nothing(worlds: Worlds, tmp_path: Path) -> None:
