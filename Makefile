@@ -37,7 +37,7 @@ help:
 	@echo "make federation  install Flower, for federations, in $(FEDERATION_ENV)"
 	@echo "make catalogues  bring the catalogues of messages up to date with the source, and compile them"
 	@echo "make docs     build the manual as a searchable site in build/site"
-	@echo "make gallery  publish six examples in build/gallery, verify them, and write docs/gallery.md with their pictures"
+	@echo "make gallery  publish seven examples in build/gallery, verify them, and write docs/gallery.md with their pictures"
 	@echo "make bench    run every benchmark and write benchmarks/results/"
 	@echo "make measured write docs/measured.md from benchmarks/results/"
 	@echo "make bench-spark  kill the processes of releases that Spark counts; needs what make test-spark needs, an hour or two"
@@ -100,7 +100,7 @@ docs: $(DOCS)
 	@echo "build/site/index.html"
 
 # Chromium takes the pictures.
-gallery: $(DEV)
+gallery: $(DEV) $(FEDERATION)
 	$(BIN)/python -m deploy.gallery build/gallery
 
 $(FEDERATION): deploy/federation/requirements.txt deploy/federation/constraints.txt

@@ -1,4 +1,4 @@
-"""Six releases of the shipped examples, verified, with a picture of each record: `make gallery`.
+"""Seven releases of the shipped examples, verified, with a picture of each record: `make gallery`.
 
 It publishes each example into a workspace of its own, checks it as a stranger would, takes the picture in a real
 Chromium, and writes docs/gallery.md. A second run finds everything published and takes the pictures again.
@@ -57,13 +57,15 @@ class Exhibit:
         spec: its spec, from the root of the repository; ε, δ and the kind of product are read from it.
         what: what it publishes, a phrase.
         people: about whom, and how many; the rows are public, so the number may be told.
-        part: the heading of its record with which the picture begins.
+        part: the element of its record with which the picture begins, as CSS selects it.
+        script: what publishes and verifies it where that is more than a run, from the root; it takes a folder.
     """
 
     spec: str
     what: str
     people: str
     part: str
+    script: str | None = None
 
     @property
     def terms(self) -> Mapping[str, Any]:
@@ -74,7 +76,19 @@ class Exhibit:
     @property
     def name(self) -> str:
         """The release."""
-        return str(self.terms["release"])
+        return str(self.terms["release" if self.script is None else "federation"])
+
+    @property
+    def command(self) -> str:
+        """What publishes it."""
+        if self.script is None:
+            return f"sudare run {self.spec} --workspace build/gallery"
+        return f"sh {self.script} build/gallery/{self.name}"
+
+    def version(self, workspace: Path) -> Path:
+        """Where its latest version lies; a federation's in its coordinator's workspace."""
+        own = workspace if self.script is None else workspace / self.name / "coordinator"
+        return own / "releases" / self.name / "latest"
 
     @property
     def picture(self) -> Path:
@@ -91,19 +105,22 @@ ACCOUNTS: Final = (
         *("households-2026", "made-up households", "2026", "household_id"),
         *("pure", "3", "0", "examples/households/data"),
     ),
+    Account(
+        *("sado-2020", "inhabitants of Sado", "2020", "row"),
+        *("pure", "2", "0", "examples/sado/people.parquet"),
+    ),
 )
 ADULTS: Final = "48,842 people of UCI Adult"
 EXHIBITS: Final = (
-    Exhibit("examples/adult/tables.yaml", "three tables of counts", ADULTS, "table-1"),
-    Exhibit("examples/adult/wide.yaml", "one table of 100,800 cells, most of them empty", ADULTS, "tables"),
-    Exhibit("examples/adult/statistics.yaml", "counts, sums and means with intervals", ADULTS, "table-1"),
-    Exhibit("examples/adult/synthetic.yaml", "synthetic rows of nine columns", ADULTS, "errors"),
-    Exhibit("examples/adult/model.yaml", "a classifier of income", ADULTS, "tables"),
+    Exhibit("examples/adult/tables.yaml", "three tables of counts", ADULTS, "#table-1"),
+    Exhibit("examples/sado/map.yaml", "a map of 8,192 squares", "51,492 inhabitants of Sado, Japan", "figure.map"),
+    Exhibit("examples/adult/statistics.yaml", "counts, sums and means with intervals", ADULTS, "#table-1"),
+    Exhibit("examples/households/size.yaml", "sizes over two linked tables", "1,000 made-up households", "#table-1"),
+    Exhibit("examples/adult/synthetic.yaml", "synthetic rows of nine columns", ADULTS, "#errors"),
+    Exhibit("examples/adult/model.yaml", "a classifier of income", ADULTS, "#tables"),
     Exhibit(
-        "examples/households/size.yaml",
-        "household sizes over two linked tables",
-        "1,000 made-up households",
-        "table-1",
+        *("examples/federation/federation.yaml", "a table over three registers that keep their rows"),
+        *("46,000 people of UCI Adult", "#tables", "examples/federation/federation.sh"),
     ),
 )
 
@@ -131,17 +148,20 @@ def main(workspace: Path) -> None:
 def publish(exhibit: Exhibit, workspace: Path) -> float:
     """Publish and verify one release; return the seconds that both took."""
     began = monotonic()
-    _sudare(["run", exhibit.spec, "--workspace", str(workspace)])
-    version, key = workspace / "releases" / exhibit.name / "latest", workspace / ".sudare" / "keys" / "signing.pub"
-    _sudare(["verify", str(version), "--key", str(key)])
+    if exhibit.script is not None:
+        _typed(["sh", exhibit.script, str(workspace / exhibit.name)])
+    else:
+        _sudare(["run", exhibit.spec, "--workspace", str(workspace)])
+        key = workspace / ".sudare" / "keys" / "signing.pub"
+        _sudare(["verify", str(exhibit.version(workspace)), "--key", str(key)])
     return monotonic() - began
 
 
 def take_picture(browser: Browser, exhibit: Exhibit, workspace: Path) -> None:
-    """Take the picture of a record, from the heading of its part downwards."""
+    """Take the picture of a record, from the top of its part downwards."""
     tab = browser.new_page(viewport=_SIZE, color_scheme="light")  # type: ignore[arg-type]
-    tab.goto((workspace / "releases" / exhibit.name / "latest" / "record.html").resolve().as_uri())
-    tab.evaluate("part => document.getElementById(part).scrollIntoView()", exhibit.part)
+    tab.goto((exhibit.version(workspace) / "record.html").resolve().as_uri())
+    tab.evaluate("part => document.querySelector(part).scrollIntoView()", exhibit.part)
     tab.screenshot(path=exhibit.picture)
     tab.close()
 
@@ -157,30 +177,37 @@ def page() -> str:
 
 
 def _shown(exhibit: Exhibit) -> str:
-    run = f"sudare run {exhibit.spec} --workspace build/gallery"
     picture = exhibit.picture.relative_to(PAGE.parent).as_posix()
     alt = f"Part of the record of {exhibit.name}: {exhibit.what}"
-    return f"\n## {exhibit.name}\n\n    {run}\n\n![{alt}]({picture})\n"
+    return f"\n## {exhibit.name}\n\n    {exhibit.command}\n\n![{alt}]({picture})\n"
 
 
 def _sudare(words: list[str]) -> None:
+    """Type a command of `sudare` at the root of the repository."""
+    _typed([*_COMMAND, *words])
+
+
+def _typed(words: list[str]) -> None:
     """Type a command at the root of the repository; a failure ends the build with what it said."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([*_COMMAND, *words], cwd=ROOT, env=environment, capture_output=True, text=True)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path}
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
-        sys.exit(f"sudare {' '.join(words)}\n{done.stdout}{done.stderr}")
+        sys.exit(f"{' '.join(words)}\n{done.stdout}{done.stderr}")
 
 
 _HEAD: Final = """\
 # Gallery
 
-Six releases of public or made-up rows, each with a part of its record. `make gallery` publishes all of them into
+Seven releases of public or made-up rows, each with a part of its record. `make gallery` publishes all of them into
 `build/gallery`, verifies each, and takes the pictures again. A new workspace draws new noise, so its numbers differ.
+The federation needs Flower (`make federation`).
 
 | release | what | about | ε | δ |
 |---|---|---|---|---|
 {rows}
-The five of Adult are charged to one account of ε = 4 at δ = 1e-6. A record is the page `record.html` beside the data.
+The first four of Adult are charged to one account of ε = 4 at δ = 1e-6. A record is the page
+`record.html` beside the data.
 """
 
 

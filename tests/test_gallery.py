@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
+import os
 import struct
+from pathlib import Path
 
 import pytest
 
+from contracts.release.federation_spec import load_federation, load_site
 from contracts.release.spec import load_spec
 from deploy.gallery import ACCOUNTS, EXHIBITS, PAGE, PICTURES, ROOT, Exhibit, page
 
+RUNS = [each for each in EXHIBITS if each.script is None]
+FEDERATIONS = [each for each in EXHIBITS if each.script is not None]
 MOST_BYTES = 150_000
 """Of one picture, so that the manual stays small."""
 
 
 def test_the_page_is_made_from_the_list() -> None:
-    """Six releases of every kind of product; ε and δ on the page are those of the specs."""
+    """Seven releases, of every kind of product and of a federation; ε and δ on the page are those of the specs."""
     assert PAGE.read_text(encoding="utf-8") == page()
-    assert len(EXHIBITS) == 6
-    kinds = {load_spec(ROOT / each.spec).product.kind for each in EXHIBITS}
-    assert kinds == {"tables", "statistics", "synthetic", "classifier"}
+    assert len(EXHIBITS) == 7
+    kinds = [load_spec(ROOT / each.spec).product.kind for each in RUNS]
+    assert set(kinds) == {"tables", "statistics", "synthetic", "classifier"}
 
 
-@pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda each: each.name)
+@pytest.mark.parametrize("exhibit", RUNS, ids=lambda each: each.name)
 def test_an_exhibit_is_a_shipped_example_that_its_account_is_opened_for(exhibit: Exhibit) -> None:
     """Its spec and contract load, and its rows are the account's source, as far as the calculus takes its noise."""
     spec = load_spec(ROOT / exhibit.spec)
-    assert f"| [{exhibit.name}](#{exhibit.name}) | {exhibit.what} | {exhibit.people} |" in page()
     [account] = [each for each in ACCOUNTS if each.name == spec.charge.account]
     assert spec.source.path == ROOT / account.source
     assert spec.source.path.exists()
     assert spec.contract.is_file()
     assert spec.charge.delta <= (0 if account.calculus == "pure" else 10**12)
+
+
+@pytest.mark.parametrize("exhibit", FEDERATIONS, ids=lambda each: each.name)
+def test_a_federation_of_the_gallery_loads_with_the_files_of_its_sites(exhibit: Exhibit) -> None:
+    """Each site's file names the federation; its rows are there; the script starts every site and has its rights."""
+    federation = load_federation(ROOT / exhibit.spec)
+    assert exhibit.script is not None
+    script = ROOT / exhibit.script
+    started = script.read_text(encoding="utf-8")
+    assert os.access(script, os.X_OK)
+    assert f'names="{" ".join(site.name for site in federation.sites)}"' in started
+    for site in federation.sites:
+        file, of = load_site(script.parent / f"{site.name}.yaml")
+        assert of.digest == federation.digest
+        assert isinstance(file.source.path, Path)
+        assert file.source.path.exists()
+        assert file.contract == federation.contract
 
 
 def test_the_folder_has_a_picture_of_each_and_no_more() -> None:
