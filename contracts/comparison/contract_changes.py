@@ -7,7 +7,7 @@
 | which tables are linked by which keys, their bounds, the unit's table, what a derived column counts | account |
 | a column that is new or gone, the id of the contract | breaking |
 | structural zeros, constraints between columns, a new gate | breaking |
-| names, descriptions, provenance, the order of columns, what is left out, a gate that is gone | compatible |
+| names, descriptions, provenance, shapes, the order of columns, what is left out, a gate that is gone | compatible |
 """
 
 from __future__ import annotations
@@ -119,6 +119,9 @@ def _columns(old: Contract, new: Contract) -> Iterator[Change]:
         yield from domain_changes(column, after[name])
         if (column.description or "") != (after[name].description or ""):
             yield Change(f"columns.{name}.description", "a text", "another text", "compatible")
+        if column.shapes != after[name].shapes:
+            was, now = ("none" if each.shapes is None else "shapes of places" for each in (column, after[name]))
+            yield Change(f"columns.{name}.shapes", was, f"other {now}" if was == now else now, "compatible")
     for name, column in after.items():
         if name not in before:
             yield Change(f"columns.{name}", "", f"the column {name} ({column.domain.kind})", "breaking", _DELIVERY)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
+from contracts.contract.shapes import Shapes, shape_problems
 from contracts.domains.domain_terms import Frozen
 from contracts.domains.kinds import Domain, kinds_for
 from contracts.reading.scalars import Label, Problem, refuse
@@ -60,17 +61,21 @@ class Cells(Protocol):
 class Column(Frozen):
     """One column of the contract. Codes run from 0 to `size` - 1; `labels[code]` names the cell.
 
-    A picture has `length` codes, one for each place, and `labels` are the levels of a place.
+    A picture has `length` codes, one for each place, and `labels` are the levels of a place. Maps of places are drawn
+    of their `shapes`.
     """
 
     name: Label
     logical_type: LogicalType
     domain: Domain
     description: str | None = None
+    shapes: Shapes | None = Field(default=None, exclude_if=lambda shapes: shapes is None)
 
     @model_validator(mode="after")
     def _kind_fits_type(self) -> Column:
         problems = misfits(self.logical_type, self.domain)
+        if self.shapes is not None and not problems:
+            problems = shape_problems(self.shapes, self.labels, named=self.named)
         if problems:
             refuse(problems)
         return self

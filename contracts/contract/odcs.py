@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
 
 from contracts.contract.column import Column, LogicalType, misfits
 from contracts.contract.contract import Contract
@@ -278,7 +279,28 @@ class _OdcsReader:
         description = described if isinstance(described, str) else None
         if problems:
             return None
-        return Column(name=name, logical_type=logical, domain=domain, description=description)
+        fields = {"name": name, "logical_type": logical, "domain": domain, "description": description}
+        return self._with_shapes(at, written, fields)
+
+    def _with_shapes(self, at: FieldPath, written: dict[str, Any], fields: dict[str, Any]) -> Column | None:
+        """Read the shapes of a property, if it has some, and return the column."""
+        block = self._block(at, written, "shapes")
+        if block is None:
+            return Column(**fields)
+        from contracts.contract.shape_file import read_shapes  # few contracts have some
+
+        value = _items(written["customProperties"])[int(block[-2])].get("value")
+        try:
+            shapes = read_shapes(value, self.document.path.parent, fields["name"], fields["domain"])
+            return Column(**fields, shapes=shapes)
+        except PydanticCustomError as error:
+            problems = (error.context or {})["problems"]
+        except ValidationError as error:
+            self.findings += from_validation(self.document, block, error, Column, self._name)
+            return None
+        for problem in problems:
+            self._add(block, problem)
+        return None
 
 
 _NEUTRAL_TERMS = {"unit": {"kind": "row", "scope": "block"}, "adjacency": "replace_one"}

@@ -8,7 +8,7 @@
 | `2024-01-01..2024-12-31 by month` | `kind: date`, `granularity: month` |
 | `[north, south]` | `kind: categories`, `values: [north, south]` |
 | `{1: male, 2: female}` | `kind: mapping`, `mapping: {1: male, 2: female}` |
-| `{values: [1, 2], nulls: category}` | the keys of the long form; also `range`, `labels`, `type`, `description` |
+| `{values: [1, 2], nulls: category}` | the long keys; also `range`, `labels`, `type`, `description`, `shapes` |
 
 What is written in the short form is public: it is the contract.
 """
@@ -26,7 +26,7 @@ from contracts.reading.scalars import FieldPath, Problem, nearest, show, word_li
 from contracts.reading.yaml_lines import YamlNode
 
 FORMS: Final = "a range (0..99 by 5), a list of values, codes with their labels ({1: male, 2: female}), or keys"
-_SHORT: Final = ("type", "description", "range", "labels")
+_SHORT: Final = ("type", "description", "range", "labels", "shapes")
 _LONG: Final = (
     "kind", "values", "mapping", "other", "bounds", "bins", "granularity", "height", "width", "levels",
     "nulls", "missing", "provenance", "decimal", "grouping", "format", "time_zone",
@@ -67,6 +67,7 @@ class ShortColumn:
         domain: the entries of the `domain` block.
         logical_type: what the column holds.
         description: the column's description.
+        shapes: the file of its places' outlines.
         places: of entries of the domain, where below the column the file has them.
     """
 
@@ -75,6 +76,7 @@ class ShortColumn:
     domain: dict[str, tuple[int, YamlNode]] = field(default_factory=dict)
     logical_type: YamlNode | None = None
     description: YamlNode | None = None
+    shapes: YamlNode | None = None
     places: dict[str, FieldPath] = field(default_factory=dict)
 
     def written_out(self) -> ShortColumn:
@@ -161,6 +163,8 @@ class ShortColumn:
         for key, (line, node) in entries.items():
             if key == "description":
                 self.description = node
+            elif key == "shapes":
+                self.shapes = node
             elif key == "range":
                 self._scalar(node, (key,))
             elif key == "labels":

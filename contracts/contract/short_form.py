@@ -194,8 +194,11 @@ class _Expansion:
         parts = {"name": scalar(line, name), "logicalType": column.logical_type or scalar(line, None)}
         if column.description is not None:
             parts["description"] = column.description
-        custom = block(line, property=scalar(line, "domain"), value=domain)
-        return block(line, **parts, customProperties=listing(line, [custom]))
+        custom = [block(line, property=scalar(line, "domain"), value=domain)]
+        if column.shapes is not None:
+            custom.append(block(line, property=scalar(line, "shapes"), value=column.shapes))
+            self._names[(*at, "customProperties", 1, "value")] = (*short, "shapes")
+        return block(line, **parts, customProperties=listing(line, custom))
 
 
 def _policy(key: str, node: YamlNode) -> YamlNode:

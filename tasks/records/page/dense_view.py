@@ -12,7 +12,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from contracts.contract.contract import NULL_LABEL
+from contracts.contract.contract import NULL_LABEL, Contract
 from contracts.contract.label_columns import DescribedCells
 from contracts.message import joined, message
 from contracts.release.tables.levels import level_name
@@ -20,6 +20,7 @@ from tasks.records.charts import charts
 from tasks.records.charts.drawing import Drawing
 from tasks.records.charts.error_plot import ErrorPlot, error_plot
 from tasks.records.charts.heat_map import Map, MapAxis, draw_map
+from tasks.records.charts.place_map import PlaceMap, place_map, shapes_of
 from tasks.records.page.published_tables import PublishedCounts, PublishedTable
 from tasks.records.page.suppression_view import below, is_suppressed, suppression_facts
 from tasks.records.page.words import relative_error
@@ -117,6 +118,7 @@ class TableView:
         heat: the table as a heat map with numbers.
         drawn_heat: the table as a heat map without numbers.
         map: a table of two ordered axes as a picture.
+        places: a table by one column of places as a map.
         rank: the rank plot of a table with many cells.
         errors: relative error against size.
         sizes: cells by size, with their error.
@@ -136,6 +138,7 @@ class TableView:
     heat: Heat | None
     drawn_heat: Drawing | None
     map: Map | None
+    places: PlaceMap | None
     rank: Drawing | None
     errors: ErrorPlot | None
     sizes: list[SizeRow]
@@ -176,6 +179,7 @@ def dense_view(
         if sketch
         else None,
         map=picture,
+        places=_places(contract, table),
         rank=charts.rank_plot(counts, width) if share.curves and not few and heat is None else None,
         errors=error_plot(counts, width) if share.curves else None,
         sizes=size_rows(counts, width, suppressed=below(table)) if counts.size > 12 else [],
@@ -307,6 +311,23 @@ def _map(contract: DescribedCells, table: PublishedCounts, side: int) -> Map | N
         for name, each in zip(table.columns, labels, strict=True)
     )
     return draw_map(values, up, right, side=side)
+
+
+def _places(contract: DescribedCells, table: PublishedCounts) -> PlaceMap | None:
+    """Draw a table by one column of places; a suppressed count is no number."""
+    if shapes_of(contract, table.columns) is None or not isinstance(contract, Contract):
+        return None
+    counts, gone = table.counts, table.suppressed
+    known = np.ones(counts.shape, np.bool_) if gone is None else ~gone
+    texts = [
+        f"{written(count)} ({written(low)} – {written(high)})" if told else "–"
+        for count, low, high, told in zip(counts, table.lower, table.upper, known, strict=True)
+    ]
+    ends = "0", written(counts[known].max(initial=0))
+    what = message("refined counts")
+    return place_map(
+        contract, table.columns[0], counts, known=known, from_zero=True, texts=texts, what=what, ends=ends
+    )
 
 
 def size_rows(refined: NDArray[Any], half_width: int, *, absent: int = 0, suppressed: str = "") -> list[SizeRow]:

@@ -19,6 +19,7 @@ from contracts.contract.contract import Contract
 from contracts.message import Message, message
 from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.charts import charts
+from tasks.records.charts.place_map import outlines
 from tasks.records.explanation import RecordExplanation
 from tasks.records.groups.field import NONE, NOT_AVAILABLE, WITHHELD
 from tasks.records.model.record_kinds import stated_kind
@@ -50,11 +51,13 @@ class Views:
         kind: the kind of the product, or "across"; its template extends that of all.
         tables: the tables of counts or of statistics.
         synthetic: the synthetic rows; None where there are none.
+        outlines: of places, for the maps of tables; nothing where no column has shapes.
     """
 
     kind: str
     tables: list[TableView] | list[StatisticsView]
     synthetic: SyntheticView | None
+    outlines: Markup
 
 
 def prepare(explanation: RecordExplanation, read: ReadFile) -> Views:
@@ -71,6 +74,7 @@ def prepare(explanation: RecordExplanation, read: ReadFile) -> Views:
         kind,
         _TABLES[kind](replay, values, contract, read) if kind in _TABLES else [],
         synthetic_view(record, values, contract, read) if kind == "synthetic" else None,
+        outlines(contract) if kind in _TABLES else Markup(),
     )
 
 
@@ -133,6 +137,7 @@ def render_page(
         lineage=lineage_graph(values, lang),
         tables=views.tables,
         synthetic=views.synthetic,
+        outlines=views.outlines,
         groups=explanation.groups,
         confidence=round(100 * CONFIDENCE),
         digest=_digest,

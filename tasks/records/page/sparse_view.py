@@ -47,6 +47,7 @@ def sparse_view(
         drawn_heat=None,
         rank=charts.rank_plot(counts, width) if share.curves else None,
         map=None,
+        places=None,
         errors=error_plot(counts, width) if share.curves else None,
         sizes=size_rows(counts, width, absent=absent),
         files=[path for path in files if belongs(path, table)],

@@ -22,6 +22,7 @@ from contracts.release.statistic_forms import COUNT, DISTINCTS, QUANTILES, SPREA
 from contracts.release.statistics import NEAR_ZERO, StatisticsProduct, StatisticsTable
 from contracts.release.tables.minimum_frequency import SUPPRESSED
 from tasks.records.charts import charts
+from tasks.records.charts.place_map import PlaceMap, place_map, shapes_of
 from tasks.records.draws.keys import with_stated_keys
 from tasks.records.files.tidy_tables import DATA
 from tasks.records.page.clip_words import found_lattices
@@ -76,12 +77,14 @@ class StatisticBars:
         rows: cells, all or some.
         ends: the numbers at the ends of the scale.
         zoomed: whether the scale is a part of the clip only.
+        places: the same as a map, where the cells are places.
     """
 
     name: str
     rows: list[StatisticRow]
     ends: tuple[str, str]
     zoomed: bool
+    places: PlaceMap | None
 
 
 @dataclass(frozen=True)
@@ -187,6 +190,7 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
     counted, impossible = NEAR_ZERO in data.column_names, contract.impossible(table.by).reshape(-1)
     near = published_column(data, NEAR_ZERO) if counted else impossible
     gone = published_column(data, SUPPRESSED) if SUPPRESSED in data.column_names else None
+    suppressed = np.zeros(impossible.shape, np.bool_) if gone is None else gone
     chosen, cells = _chosen(numbers, most, gone)
     named = [
         (
@@ -214,7 +218,10 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
         ),
         expected=_expected(version, table, lattices),
         chosen=chosen,
-        statistics=[_bars(each, named) for each in numbers],
+        statistics=[
+            _bars(each, named, _places(contract, table.by, each, ~(impossible | near | suppressed)))
+            for each in numbers
+        ],
         counted=counted,
         facts=number_facts(data, near, impossible, table.survey_weight, contract),
         files=[file["path"] for file in version.values["output.files"] if file["path"].rpartition(".")[0] in own],
@@ -257,7 +264,24 @@ def _chosen(
     return chosen, np.argsort(order, kind="stable")[: min(most, LARGEST_CELLS)]
 
 
-def _bars(numbers: _Numbers, cells: Sequence[tuple[int, str, str]]) -> StatisticBars:
+def _places(contract: Contract, by: Sequence[str], numbers: _Numbers, known: NDArray[np.bool_]) -> PlaceMap | None:
+    """Draw a statistic of places; a number that noise may have made is none."""
+    if shapes_of(contract, by) is None:
+        return None
+    from_zero = numbers.statistic.what in (COUNT, "sum", *DISTINCTS) and bool((numbers.values[known] >= 0).all())
+    texts = [
+        f"{brief(value)} ({brief(low)} – {brief(high)})" if told else "–"
+        for value, low, high, told in zip(numbers.values, numbers.lower, numbers.upper, known, strict=True)
+    ]
+    told = numbers.values[known] if known.any() else np.zeros(1)
+    ends = "0" if from_zero else brief(float(told.min())), brief(float(told.max()))
+    what = statistic_name(numbers.statistic)
+    return place_map(
+        *(contract, by[0], numbers.values), known=known, from_zero=from_zero, texts=texts, what=what, ends=ends
+    )
+
+
+def _bars(numbers: _Numbers, cells: Sequence[tuple[int, str, str]], places: PlaceMap | None) -> StatisticBars:
     """Draw a statistic in some cells, each with its label and mark."""
     scale, zoomed = _scale(numbers, [cell for cell, _, _ in cells])
     rows = []
@@ -278,7 +302,7 @@ def _bars(numbers: _Numbers, cells: Sequence[tuple[int, str, str]]) -> Statistic
         value, high = min(value, scale[1]), min(high, scale[1])
         rows.append(StatisticRow(label, mark, shown, interval, charts.count_bar(value, (low, value, high), scale)))
     ends = plain_number(Decimal(f"{scale[0]:.6g}")), plain_number(Decimal(f"{scale[1]:.6g}"))
-    return StatisticBars(statistic_name(numbers.statistic), rows, ends, zoomed)
+    return StatisticBars(statistic_name(numbers.statistic), rows, ends, zoomed, places)
 
 
 def _scale(numbers: _Numbers, cells: list[int]) -> tuple[tuple[float, float], bool]:

@@ -1,6 +1,6 @@
 """The contract registry: a folder that keeps every version of every contract as it was registered.
 
-    contracts/<id>/<version>/contract.odcs.yaml   the file, byte for byte
+    contracts/<id>/<version>/contract.odcs.yaml   the file, byte for byte; files of shapes that it names lie beside it
     contracts/<id>/<version>/registration.json    digest, when, and what changed since the version before
 
 A registered version never changes. Versions go up; any change of what a contract means takes a new version, and a
@@ -27,6 +27,7 @@ from contracts.comparison.contract_changes import compare
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.contract.semantic_version import read_version
+from contracts.contract.shape_file import shape_files
 from contracts.errors import ContractRefused, Finding
 
 FILE = "contract.odcs.yaml"
@@ -107,7 +108,8 @@ class Registry:
             ContractRefused: the contract does not load.
             RegistryRefused: its version is taken, or not above the last one, or does not announce a breaking change.
         """
-        contract, content = load_contract(path), path.read_bytes()
+        contract, contents = load_contract(path), {FILE: path.read_bytes()}
+        contents |= {name: (path.parent / name).read_bytes() for name in shape_files(path)}
         with self._locked(contract.id):
             known = self.history(contract.id)
             again = next((entry for entry in known if entry.version == contract.version), None)
@@ -117,9 +119,11 @@ class Registry:
             findings = list(_objections(path, contract, known, compared))
             if findings:
                 raise RegistryRefused(findings)
-            return self._enter(contract, content, compared, now), False
+            return self._enter(contract, contents, compared, now), False
 
-    def _enter(self, contract: Contract, content: bytes, compared: Comparison | None, now: datetime) -> Registered:
+    def _enter(
+        self, contract: Contract, contents: dict[str, bytes], compared: Comparison | None, now: datetime
+    ) -> Registered:
         """Write a version's folder beside its place and rename it there."""
         place = self._of(contract.id) / contract.version
         staging = place.with_name(f".staging-{contract.version}")
@@ -133,7 +137,7 @@ class Registry:
             "change": "first" if compared is None else compared.verdict,
             "changes": [] if compared is None else compared.to_json()["changes"],
         }
-        for name, data in ((FILE, content), (REGISTRATION, readable_json(told))):
+        for name, data in {**contents, REGISTRATION: readable_json(told)}.items():
             with (staging / name).open("wb") as file:
                 file.write(data)
                 file.flush()
