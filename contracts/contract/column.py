@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from pydantic import Field, model_validator
 
-from contracts.contract.shapes import Shapes, shape_problems
+from contracts.contract.shapes import PlaceShapes, shape_problems
 from contracts.domains.domain_terms import Frozen
 from contracts.domains.kinds import Domain, kinds_for
 from contracts.reading.scalars import Label, Problem, refuse
@@ -69,7 +69,7 @@ class Column(Frozen):
     logical_type: LogicalType
     domain: Domain
     description: str | None = None
-    shapes: Shapes | None = Field(default=None, exclude_if=lambda shapes: shapes is None)
+    shapes: PlaceShapes | None = Field(default=None, exclude_if=lambda shapes: shapes is None)
 
     @model_validator(mode="after")
     def _kind_fits_type(self) -> Column:

@@ -19,7 +19,7 @@ from math import cos, radians
 from pathlib import Path
 from typing import Any, Final
 
-from contracts.contract.shapes import SIDE, Outline, Shapes
+from contracts.contract.shapes import SIDE, Outline, PlaceShapes
 from contracts.contract.short_form import contract_document
 from contracts.domains.domain_terms import NULL_LABEL
 from contracts.domains.kinds import Domain
@@ -38,7 +38,7 @@ _WGS: Final = "write the file anew, in WGS 84 longitude and latitude"
 Ring = list[tuple[int, int]]
 
 
-def read_shapes(written: Any, folder: Path, column: str, domain: Domain) -> Shapes:
+def read_shapes(written: Any, folder: Path, column: str, domain: Domain) -> PlaceShapes:
     """Read the shapes that a contract names.
 
     Args:
@@ -150,7 +150,7 @@ def _point(point: Sequence[Any]) -> tuple[int, int]:
     return int(round(east, _FINE).scaleb(_FINE)), int(round(north, _FINE).scaleb(_FINE))
 
 
-def _on_grid(rings: dict[str, list[Ring]], attribution: str | None) -> Shapes:
+def _on_grid(rings: dict[str, list[Ring]], attribution: str | None) -> PlaceShapes:
     """Put all rings on a grid whose longer side has `SIDE` squares."""
     points = [point for each in rings.values() for ring in each for point in ring]
     west, north = min(east for east, _ in points), max(north for _, north in points)
@@ -167,7 +167,7 @@ def _on_grid(rings: dict[str, list[Ring]], attribution: str | None) -> Shapes:
     placed = {label: [[square(point) for point in ring] for ring in each] for label, each in rings.items()}
     right, low = square((west + width, north - height))
     outlines = tuple(Outline(label=label, path=_path(each)) for label, each in placed.items())
-    return Shapes(width=max(right, 1), height=max(low, 1), attribution=attribution, outlines=outlines)
+    return PlaceShapes(width=max(right, 1), height=max(low, 1), attribution=attribution, outlines=outlines)
 
 
 def _path(rings: Sequence[Ring]) -> str:

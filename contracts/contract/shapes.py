@@ -32,7 +32,7 @@ class Outline(Frozen):
     path: OutlinePath
 
 
-class Shapes(Frozen):
+class PlaceShapes(Frozen):
     """The outlines of a column's places.
 
     Args:
@@ -47,7 +47,7 @@ class Shapes(Frozen):
     outlines: tuple[Outline, ...] = Field(min_length=1)
 
 
-def shape_problems(shapes: Shapes, labels: tuple[str, ...], *, named: bool) -> list[Problem]:
+def shape_problems(shapes: PlaceShapes, labels: tuple[str, ...], *, named: bool) -> list[Problem]:
     """Say why shapes do not go with a column.
 
     Args:

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.contract.shapes import Shapes
+from contracts.contract.shapes import PlaceShapes
 from contracts.message import message
 from privacy.arrays import Numbers
 from tasks.records.charts.charts import HEAT_LEVELS, heat_levels
@@ -58,7 +58,7 @@ def outlines(contract: Contract) -> Markup:
     return Markup(f'<svg class="outlines" aria-hidden="true" width="0" height="0"><defs>{_HATCH}{drawn}</defs></svg>')
 
 
-def shapes_of(contract: object, columns: Sequence[str]) -> Shapes | None:
+def shapes_of(contract: object, columns: Sequence[str]) -> PlaceShapes | None:
     """Return the shapes that a table can be drawn with: one column of the contract, as fine as it declares it."""
     if not isinstance(contract, Contract) or len(columns) != 1:
         return None

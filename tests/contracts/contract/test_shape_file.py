@@ -14,7 +14,7 @@ from contracts.comparison.contract_changes import compare
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
-from contracts.contract.shapes import MOST_LETTERS, Outline, Shapes
+from contracts.contract.shapes import MOST_LETTERS, Outline, PlaceShapes
 from contracts.contract.short_form import contract_document, long_text
 from contracts.errors import ContractRefused
 from tasks.storage.workspace.contract_registry import Registry
@@ -177,6 +177,6 @@ def test_outlines_are_of_the_column_and_few_enough(tmp_path: Path) -> None:
     north, south = column.shapes.outlines
     long = north.model_copy(update={"path": north.path * (MOST_LETTERS // len(north.path))})
     for outlines in ((south, north), (north, north), (Outline(label="east", path=north.path),), (long, south)):
-        wrong = Shapes(width=5, height=5, outlines=outlines)
+        wrong = PlaceShapes(width=5, height=5, outlines=outlines)
         with pytest.raises(ValidationError):
             Column(**{**dict(column), "shapes": wrong})

@@ -14,7 +14,7 @@ import pytest
 
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
-from contracts.contract.shapes import Outline, Shapes
+from contracts.contract.shapes import Outline, PlaceShapes
 from contracts.release.spec import ReleaseSpec
 from privacy.ledger.ledger import Ledger
 from tasks.records.charts.place_map import outlines, place_map, shapes_of
@@ -30,7 +30,7 @@ def places(**changed: Any) -> Contract:
     """A contract with one column of places, three of which have an outline."""
     domain = {"kind": "categories", "values": LABELS, "nulls": {"policy": "category"}}
     drawn = tuple(Outline(label=label, path=f"M{place} 0L1 1L2 2Z") for place, label in enumerate(LABELS[:3]))
-    shapes = Shapes(width=10, height=20, outlines=drawn)
+    shapes = PlaceShapes(width=10, height=20, outlines=drawn)
     domain["provenance"] = {"kind": "declared"}
     fields = {"name": "place", "logical_type": "string", "domain": domain, "shapes": shapes, **changed}
     terms = {"unit": {"kind": "row", "scope": "block"}, "adjacency": "add_remove"}
