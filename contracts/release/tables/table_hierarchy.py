@@ -15,6 +15,7 @@ What it means on the columns of a contract is for `contracts.release.tables.leve
 
 from __future__ import annotations
 
+from inspect import getdoc
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, field_validator, model_validator
@@ -175,7 +176,7 @@ def hierarchy_schema() -> dict[str, Any]:
     mesh = {"quadtree": {**_TEXTS, "minItems": 2, "maxItems": 2}, "levels": {"type": ["integer", "string"]}}
     return {
         "title": "Hierarchy",
-        "description": Hierarchy.__doc__,
+        "description": getdoc(Hierarchy),
         "anyOf": [
             {"const": QUADTREE},
             {"type": "object", "properties": mesh, "required": ["quadtree"], "additionalProperties": False},
