@@ -10,7 +10,7 @@
 # It leaves nothing behind. `make check-python PYTHON=python3.13` is the same.
 set -eu
 cd "$(dirname "$0")/.."
-TESTS="tests/contracts/reading tests/contracts/release/test_spec.py tests/contracts/domains/test_notation.py
+TESTS="tests/contracts/reading tests/contracts/release/test_spec.py
     tests/privacy/noise/test_discrete_laplace.py tests/privacy/noise/test_discrete_gaussian.py
     tests/privacy/accounting/test_amounts.py tests/privacy/accounting/test_convert.py
     tests/privacy/ledger/test_ledger_names.py tests/sudare/test_import.py"
@@ -44,13 +44,13 @@ export TMPDIR="$place" PYTHONPYCACHEPREFIX="$place/bytecode" HYPOTHESIS_STORAGE_
 "$python" -m venv "$place/python"
 PATH="$place/python/bin:$PATH"
 pip() { "$place/python/bin/python" -m pip --disable-pip-version-check "$@"; }
-pip install --quiet --no-compile --no-deps --require-hashes -r deploy/lock.txt
+pip install -qq --no-compile --no-deps --require-hashes -r deploy/lock.txt
 mkdir "$place/source"
 cp -R sudare console flows tasks privacy contracts pyproject.toml README.md LICENSE "$place/source"
-pip install --quiet --no-compile --no-deps "$place/source"
+pip install -qq --no-compile --no-deps "$place/source"
 pip check
-[ -z "${2:-}" ] || pip install --quiet --no-compile "$2"
-pip install --quiet --no-compile -c deploy/constraints.txt pytest pytest-timeout hypothesis jsonschema
+[ -z "${2:-}" ] || pip install -qq --no-compile "$2"
+pip install -qq --no-compile -c deploy/constraints.txt pytest pytest-timeout hypothesis jsonschema
 say "installed from the lock${2:+, with $2}"
 
 for time in first second; do
