@@ -21,7 +21,7 @@ FEDERATION := $(FEDERATION_ENV)/.installed
 PINS := pyproject.toml deploy/constraints.txt
 BENCHMARKS := $(filter-out _% spark_kills measured results,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-.PHONY: help docs gallery measured demo demo-synthetic install install-dev neural federation check lint test test-long test-spark bench bench-spark catalogues clean
+.PHONY: help docs gallery measured demo demo-synthetic install install-dev neural federation check check-python lint test test-long test-spark bench bench-spark catalogues clean
 .DEFAULT_GOAL := help
 
 help:
@@ -31,6 +31,7 @@ help:
 	@echo "make test-long   tests that kill servers, workers and sites and wait for them to come back, and a long attack"
 	@echo "make test-spark  the tests that need Spark: fetches pyspark (450 MB) into $(SPARK); Java 17 has to be there"
 	@echo "make check    format, lint, types, import contracts, tests: what CI runs"
+	@echo "make check-python PYTHON=python3.13   the demo and some tests with another Python, from the lock, in a fresh environment"
 	@echo "make lint     the same without the tests"
 	@echo "make install  only create $(VENV) with the pinned dependencies and the sudare command"
 	@echo "make neural   add torch, for neural generators, as a CPU build (TORCH_INDEX=URL chooses where from)"
@@ -54,6 +55,9 @@ install: $(RUNTIME)
 install-dev: $(DEV)
 
 check: lint test
+
+check-python:
+	sh deploy/check_python.sh "$(PYTHON)"
 
 lint: $(DEV)
 	$(BIN)/ruff format --check .

@@ -7,6 +7,7 @@ the studio itself gets its answer, which says nothing of rows.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,11 @@ SUDARE: Final = (sys.executable, "-P", "-m", "sudare")
 """-P: the folder of the spec is not where packages are looked for."""
 _SECONDS: Final = 120
 _KEPT_BACK: Final = "told in the terminal alone: sudare run"
+_HELD: Final = "data for which the gate holds"
+_GATE: Final = re.compile(
+    r"encoding|header|rows?|files|gzip|zstd|delivery|source\.path|gate \S+|column (?:[0-9]+|'[^']*')"
+)
+"""Names of gates: words of the format, a gate or column of the contract, a place in the header."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ def answer_in(out: str, *, see: str) -> dict[str, Any]:
 
 
 def findings_in(answer: dict[str, Any]) -> list[dict[str, str]]:
-    """Return what a command refused; of a gate that broke, not what was found in the rows."""
+    """Return what a command refused; of a gate that broke its name and what to do, as Prefect keeps them too."""
     error = answer.get("error")
     if not isinstance(error, dict):
         return []
@@ -87,4 +93,10 @@ def findings_in(answer: dict[str, Any]) -> list[dict[str, str]]:
     if not listed:
         message = _KEPT_BACK if private else str(error.get("message", ""))
         listed = [{"where": "sudare", "field": str(error.get("kind", "")), "found": message, "allowed": ""}]
-    return [{**each, "found": _KEPT_BACK, "where": "the source"} if private else each for each in listed]
+    return [_by_name(each) for each in listed] if private else listed
+
+
+def _by_name(finding: dict[str, str]) -> dict[str, str]:
+    """Leave of a broken gate what contract and format say; its line, what was found, and other names stay away."""
+    field = finding["field"] if _GATE.fullmatch(finding["field"]) else "a gate"
+    return {**finding, "where": "the source", "field": field, "found": _KEPT_BACK, "allowed": _HELD}

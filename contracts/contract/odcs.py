@@ -34,6 +34,9 @@ from contracts.reading.yaml_lines import Document
 
 _LOGICAL_TYPES: tuple[str, ...] = get_args(LogicalType)
 _TABLE: FieldPath = ("schema", 0)
+_LABEL: TypeAdapter[Any] = TypeAdapter(Label)
+_DOMAIN: TypeAdapter[Any] = TypeAdapter(Domain)
+"""Built once, and not for each column: that took longer than all else of a contract's reading."""
 
 
 def load_contract(path: Path) -> Contract:
@@ -196,7 +199,7 @@ class _OdcsReader:
             self._add(("schema",), Problem(f"{len(tables)} tables", "exactly one table", remedy))
         table = _entries(tables[0]) if tables else {}
         if tables:
-            self._validated(TypeAdapter(Label), None, (*_TABLE, "name"), table.get("name"))
+            self._validated(_LABEL, None, (*_TABLE, "name"), table.get("name"))
         if tables and not _items(table.get("properties")):
             self._add((*_TABLE, "properties"), Problem("no properties", "at least one column"))
         return table
@@ -245,7 +248,7 @@ class _OdcsReader:
         for place, entry in enumerate(_items(table.get("properties"))):
             at = (*_TABLE, "properties", place)
             written = _entries(entry)
-            name = self._validated(TypeAdapter(Label), None, (*at, "name"), written.get("name"))
+            name = self._validated(_LABEL, None, (*at, "name"), written.get("name"))
             if name is not None and name.casefold() in seen:
                 allowed = "names that differ in more than upper and lower case"
                 self._add((*at, "name"), Problem(f"{name!r} beside {seen[name.casefold()]!r}", allowed, "rename one"))
@@ -269,7 +272,7 @@ class _OdcsReader:
                 self._add((*at, "domain"), self._absent(written, "domain", f"the cells of {show(name)}"))
             return None
         value = _items(written["customProperties"])[int(block[-2])].get("value")
-        domain = self._validated(TypeAdapter(Domain), domain_model(value), block, value)
+        domain = self._validated(_DOMAIN, domain_model(value), block, value)
         if domain is None or name is None or logical not in _LOGICAL_TYPES:
             return None
         problems = misfits(logical, domain)

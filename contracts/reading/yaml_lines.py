@@ -42,6 +42,7 @@ class YamlNode:
     plain: bool = False
     items: list[YamlNode] | None = None
     entries: dict[str, tuple[int, YamlNode]] | None = None
+    levels: int = 0  # of lists and mappings, its own among them, aliases expanded
 
     def children(self) -> list[YamlNode]:
         """The nodes directly below."""
@@ -137,13 +138,8 @@ def located(path: Path, *, refusal: type[Refused]) -> Document:
     except yaml.MarkedYAMLError as error:
         mark: Any = error.problem_mark if error.problem_mark is not None else error.context_mark
         line = 1 if mark is None else mark.line + 1
-        builder.add(
-            line,
-            "YAML syntax",
-            str(error.problem or error.context).removeprefix("found "),
-            "well-formed YAML",
-            _syntax_hint(error),
-        )
+        found = str(error.problem or error.context).removeprefix("found ")
+        builder.add(line, "YAML syntax", found, "well-formed YAML", _syntax_hint(error))
     except yaml.reader.ReaderError as error:
         line = content[: int(error.position)].count("\n") + 1
         builder.add(line, "characters", f"the character number {error.character!r}", "printable text")
@@ -198,15 +194,11 @@ class _Builder:
     path: Path
     findings: list[Finding] = field(default_factory=list)
     root: YamlNode | None = None
+    too_deep: bool = False
     _open: list[YamlNode] = field(default_factory=list)
     _keys: list[tuple[str, int] | None] = field(default_factory=list)
     _anchors: dict[str, YamlNode] = field(default_factory=dict)
     _documents: int = 0
-
-    @property
-    def too_deep(self) -> bool:
-        """Whether the file is nested deeper than is worth reading on."""
-        return len(self._open) > DEEPEST
 
     def add(self, line: int, rule: str, found: str, allowed: str, remedy: str = "") -> None:
         """Collect one finding."""
@@ -227,8 +219,9 @@ class _Builder:
             if self._documents == 2:
                 self.add(line, "documents", "a second document (---)", "one document", "split the file")
         elif isinstance(event, yaml.CollectionEndEvent):
-            self._open.pop()
+            closed = self._open.pop()
             self._keys.pop()
+            self._deepen(closed, line)
         elif isinstance(event, yaml.AliasEvent):
             self._place(self._alias(str(event.anchor), line))
         elif isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
@@ -252,10 +245,18 @@ class _Builder:
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         if not isinstance(event, yaml.ScalarEvent):
+            node.levels = 1
+            self._deepen(node, line)
             self._open.append(node)
             self._keys.append(None)
-        if self.too_deep:
+
+    def _deepen(self, node: YamlNode, line: int) -> None:
+        """Count what is placed into its parent's levels; refuse more than is worth reading on, aliases expanded."""
+        if len(self._open) + node.levels > DEEPEST:
+            self.too_deep = True
             self.add(line, "nesting", f"more than {DEEPEST} levels", f"at most {DEEPEST} levels")
+        if self._open:
+            self._open[-1].levels = max(self._open[-1].levels, node.levels + 1)
 
     def _look_for_escapes(self, text: str, line: int) -> None:
         """Refuse direction marks that a quoted text writes as escapes; as characters they are found already."""
@@ -268,6 +269,7 @@ class _Builder:
         if node is None or any(node is parent for parent in self._open):
             self.add(line, "YAML alias", f"*{anchor}", "an alias of something complete above it")
             return YamlNode(line)
+        self._deepen(node, line)
         return node
 
     def _place(self, node: YamlNode) -> None:
@@ -308,13 +310,8 @@ class _Builder:
                 self.add(1, "file", "an empty file", "a mapping of keys", "name the file that is meant, or write it")
             elif root.entries is None:
                 found = "a list" if root.items is not None else "a single text"
-                self.add(
-                    root.line,
-                    "top level",
-                    found,
-                    "a mapping (key: value lines)",
-                    "name a YAML file: SPEC is the release spec",
-                )
+                allowed, remedy = "a mapping (key: value lines)", "name a YAML file: SPEC is the release spec"
+                self.add(root.line, "top level", found, allowed, remedy)
             elif sum(1 for _ in _nodes(root)) > MOST_NODES:
                 self.add(1, "file", "aliases that expand without end", f"at most {MOST_NODES} values")
         if self.findings or root is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import getdoc
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
@@ -182,4 +183,4 @@ class Statistic(Frozen):
         column = {DISTINCT: {"type": "string"}}
         forms.append({"type": "object", "properties": column, "required": [DISTINCT], "additionalProperties": False})
         words = [{"const": COUNT}, {"const": UNITS}]
-        return {"title": "Statistic", "description": cls.__doc__, "anyOf": [*words, *forms]}
+        return {"title": "Statistic", "description": getdoc(cls), "anyOf": [*words, *forms]}

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from inspect import getdoc
 from typing import Any
 
 from pydantic import GetJsonSchemaHandler, model_validator
@@ -51,7 +52,7 @@ class SurveyWeight(Frozen):
         pair = {"type": "array", "items": {"type": ["number", "string"]}, "minItems": 2, "maxItems": 2}
         keys = {"column": {"type": "string"}, "clip": pair, "step": {"type": ["number", "string"]}}
         long = {"type": "object", "properties": keys, "required": ["column"], "additionalProperties": False}
-        return {"title": "SurveyWeight", "description": cls.__doc__, "anyOf": [{"type": "string"}, long]}
+        return {"title": "SurveyWeight", "description": getdoc(cls), "anyOf": [{"type": "string"}, long]}
 
     def lattice(self, contract: Contract) -> ValueLattice:
         """Return the lattice of the weights, which starts at 0.

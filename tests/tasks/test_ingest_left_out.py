@@ -10,12 +10,13 @@ import pytest
 
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
-from contracts.errors import GateBroken, SpecRefused
+from contracts.errors import Finding, GateBroken, SpecRefused
 from contracts.release.spec import Source
-from tasks.storage.sources.gate_words import READABLE, readable
+from tasks.storage.sources.gate_words import PARTLY_READ, READABLE, readable
 from tests.tasks.intake import ROWS, SECRET, make_contract, take_in, write_csv
 
 LEFT = ("name", "remark, or note")
+UTF_8 = "save the file as UTF-8, for example: iconv -f LATIN1 -t UTF-8 FILE > NEW_FILE"
 
 
 def _contract(folder: Path, left_out: tuple[str, ...] = LEFT, **options: int) -> Contract:
@@ -79,6 +80,30 @@ def test_only_what_is_read_has_to_be_utf8(tmp_path: Path, name: str) -> None:
         assert (finding.where, finding.found) == (f"{folder / name}:4", "bytes that are not UTF-8 text")
     plain = make_contract(tmp_path)
     assert readable(Source(path=tmp_path / name), plain)[0] == READABLE["csv"]
+
+
+@pytest.mark.parametrize(
+    ("sex", "types"), [("sex", None), ("upper(sex) AS sex", {"sex": "text"}), ("sex", {"name": "text"})]
+)
+def test_behind_a_select_a_byte_of_latin_1_is_named_in_the_same_words(
+    tmp_path: Path, sex: str, types: dict[str, str] | None
+) -> None:
+    """As without one, by its line; and the gate says that only what the select uses has to be UTF-8."""
+    where = " WHERE length(name) > 0" if types and "name" in types else ""
+    select = f"SELECT age, {sex}, wage, since FROM source{where}"
+    contract, found = make_contract(tmp_path), []
+    for place, row in enumerate((b"a,3,\xe9,1,2\n", b"caf\xe9,34,F,10.5,2021-03-01\n")):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        (folder / "people.csv").write_bytes(b"name,age,sex,wage,since\na,34,F,10.5,2021-03-01\n" + row)
+        source = Source.model_validate({"path": folder / "people.csv", "select": select, "types": types})
+        assert readable(source, contract)[0] == PARTLY_READ["csv"]
+        try:
+            take_in(source, contract, folder)
+        except GateBroken as broken:
+            found += [(place, str(each).replace(str(folder), "")) for each in broken.findings]
+    words = Finding("/people.csv:3", "encoding", "bytes that are not UTF-8 text", "UTF-8", UTF_8)
+    assert found == [(place, str(words)) for place in range(2 if where else 1)]
 
 
 def test_a_select_says_itself_what_is_read(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from inspect import getdoc
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, field_validator, model_validator
@@ -85,7 +86,7 @@ class AllMarginals(Frozen):
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Describe both written forms."""
         full = handler.resolve_ref_schema(handler(core))
-        return {"title": "AllMarginals", "description": cls.__doc__, "anyOf": [_SCHEMA_OF_SHORT, full]}
+        return {"title": "AllMarginals", "description": getdoc(cls), "anyOf": [_SCHEMA_OF_SHORT, full]}
 
 
 def form_of(written: Any) -> str:

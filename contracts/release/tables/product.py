@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from inspect import getdoc
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
@@ -122,7 +123,7 @@ class TableSpec(Frozen):
         full = handler.resolve_ref_schema(handler(core))
         full["required"] = ["columns"]
         names = {"type": "array", "items": {"type": "string"}, "minItems": 1}
-        return {"title": "TableSpec", "description": cls.__doc__, "anyOf": [names, full]}
+        return {"title": "TableSpec", "description": getdoc(cls), "anyOf": [names, full]}
 
 
 def _parse_lambda(written: object) -> Decimal | str | LambdaReference:

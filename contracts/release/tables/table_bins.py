@@ -19,13 +19,12 @@ from pydantic_core import PydanticCustomError
 
 from contracts.contract.column import Column
 from contracts.contract.short_column import ShortColumn
-from contracts.contract.spreadsheet import is_formula
 from contracts.domains.bins import DECIMALS, INTEGERS, ExactNumber
 from contracts.domains.domain_terms import NULL_LABEL, Frozen
 from contracts.reading.scalars import FieldPath, Label, Problem, nearest, refuse, show
 from contracts.reading.yaml_lines import YamlNode
 from contracts.release.tables.groupings import GroupingAxis, grouped, in_periods, untouched
-from contracts.release.tables.table_hierarchy import ColumnLevel
+from contracts.release.tables.table_hierarchy import ColumnLevel, refuse_formulas
 
 FORMS: Final = "bins of numbers (0..99 by 10), a calendar period (month), or groups ({GROUP: [LABEL, ...], ...})"
 _NAME: Final = "bins"
@@ -44,10 +43,9 @@ class ColumnBins(Frozen):
         """Keep to one form, and to names that say what they are: they are read on the page and in spreadsheets."""
         if (self.written is None) == (self.level is None) or self.level not in (None, self._named()):
             refuse([Problem("bins in no form, or in two", FORMS, at=(self.column,))])
+        if self.level is not None:
+            refuse_formulas(self.level, (self.column,))
         for label, children in () if self.level is None else self.level.groups:
-            if any(is_formula(part.strip()) for part in label.split(";")):
-                remedy = "rename the group: a spreadsheet that opens the CSV file would run its name"
-                refuse([Problem(f"the group {show(label)}", "names that are no formulas", remedy, (self.column,))])
             if label == NULL_LABEL and children != (NULL_LABEL,):
                 remedy = "rename the group: that is the label of missing values"
                 refuse([Problem(f"a group {NULL_LABEL} of others", "any other name", remedy, (self.column,))])

@@ -15,12 +15,14 @@ What it means on the columns of a contract is for `contracts.release.tables.leve
 
 from __future__ import annotations
 
+from inspect import getdoc
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, field_validator, model_validator
 
+from contracts.contract.spreadsheet import is_formula
 from contracts.domains.domain_terms import Frozen
-from contracts.reading.scalars import Label, Problem, Whole, as_tuple, refuse, show
+from contracts.reading.scalars import FieldPath, Label, Problem, Whole, as_tuple, refuse, show
 
 QUADTREE: Final = "quadtree"
 MOST_LEVELS: Final = 24
@@ -57,6 +59,14 @@ class ColumnLevel(Frozen):
         return tuple(tuple(pair) if isinstance(pair, list) else pair for pair in written)
 
 
+def refuse_formulas(level: ColumnLevel, at: FieldPath) -> None:
+    """Refuse groups that a spreadsheet would run: whoever writes the spec may name them otherwise."""
+    for label, _ in level.groups:
+        if any(is_formula(part.strip()) for part in label.split(";")):
+            remedy = "rename the group: a spreadsheet that opens the CSV file would run its name"
+            refuse([Problem(f"the group {show(label)}", "names that are no formulas", remedy, at)])
+
+
 def _some_levels(written: Any) -> Any:
     """Refuse anything but a list of levels, one at least."""
     allowed = "a list of levels, such as [{name: LEVEL, groups: {GROUP: [LABEL, ...], ...}}]"
@@ -79,6 +89,8 @@ class ColumnLevels(Frozen):
         if twice:
             found, remedy = f"the level {levels[twice[0]].name!r} twice", "rename one: it names a file"
             refuse([Problem(found, "each name once", remedy, (twice[0],))])
+        for place, level in enumerate(levels):
+            refuse_formulas(level, (place, "groups"))
         return levels
 
 
@@ -164,7 +176,7 @@ def hierarchy_schema() -> dict[str, Any]:
     mesh = {"quadtree": {**_TEXTS, "minItems": 2, "maxItems": 2}, "levels": {"type": ["integer", "string"]}}
     return {
         "title": "Hierarchy",
-        "description": Hierarchy.__doc__,
+        "description": getdoc(Hierarchy),
         "anyOf": [
             {"const": QUADTREE},
             {"type": "object", "properties": mesh, "required": ["quadtree"], "additionalProperties": False},

@@ -80,10 +80,11 @@ def delivered_tables(linked: LinkedTables) -> list[str]:
 def readable(source: Source, contract: Contract) -> list[str]:
     """List the gates that the form of a source is.
 
-    What a contract leaves out is parsed and not decoded: of a CSV, only the columns that are read have to be UTF-8.
+    What a contract leaves out, or a select does not use, is parsed and not decoded: of a CSV, only the columns that
+    are read have to be UTF-8.
     """
     one, many = READABLE, READABLE_FILES
-    if contract.left_out:
+    if contract.left_out or source.select is not None:
         one, many = one | PARTLY_READ, many | PARTLY_READ_FILES
     formats = stored_formats(source.format)
     if formats:

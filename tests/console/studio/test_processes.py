@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ from console.errors import as_object
 from console.studio.pages import piece
 from console.studio.processes import answer_in, findings_in, say
 from console.studio.runs import RunRefused, Runs
+from contracts.contract.odcs import load_contract
 from contracts.errors import Finding, GateBroken, SpecRefused
+from contracts.release.source import Source
 from tasks.storage.workspace.settings import Workspace
+from tests.tasks.intake import take_in
 
 
 def test_a_command_answers_with_its_json(tmp_path: Path) -> None:
@@ -26,12 +30,51 @@ def test_a_command_answers_with_its_json(tmp_path: Path) -> None:
 
 def test_what_a_gate_found_in_the_rows_is_not_shown() -> None:
     """A broken gate is an exact answer about the rows: its name is told, and nothing that stands there."""
-    finding = Finding("rows.csv:7", "domain", "the value 'secret' in 31 rows", "declared ones", "look: sudare check")
+    finding = Finding(
+        "rows.csv:7", "gate age-range", "the value 'secret' in 31 rows", "12 fields", "look: sudare check"
+    )
     answer = {"error": as_object(GateBroken([finding]))}
-    assert "secret" not in json.dumps(findings_in(answer))
-    assert findings_in(answer)[0]["field"] == "domain"
+    [told] = findings_in(answer)
+    assert told["field"] == "gate age-range"
+    assert not {"secret", "31", "rows.csv", "12"} & set(re.split(r"[^\w.]+", json.dumps(told)))
     shown = findings_in({"error": as_object(SpecRefused([finding]))})
     assert shown[0]["found"] == finding.found
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        *((each, each) for each in ("encoding", "row", "header", "column 'age'", "column 6", "gate people-known")),
+        *(
+            (each, "a gate")
+            for each in ("Alice", "row of Alice", "column Alice", "'Alice', 34", "column 'age' of 'Bo'")
+        ),
+    ],
+)
+def test_a_broken_gate_is_named_by_words_of_contract_and_format_alone(field: str, told: str) -> None:
+    """Another name could be that of somebody; no gate of ours has one, and a reader's own may."""
+    answer = {"error": as_object(GateBroken([Finding("rows.csv:7", field, "x", "y", "correct the data")]))}
+    assert [(each["field"], each["allowed"]) for each in findings_in(answer)] == [
+        (told, "data for which the gate holds")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "field"),
+    [(b"age,sex,Alice\n1,F,x\n", "column 3"), (b"age,sex\n1,\xe9\n", "encoding"), (b"age,sex\n", "rows")],
+)
+def test_the_gates_that_a_reader_breaks_are_named_so(tmp_path: Path, rows: bytes, field: str) -> None:
+    """A real source, a real refusal: no name of its columns, no line and no value comes to the page."""
+    contract = "id: x\nversion: 1.0.0\nunit: {kind: row, scope: block}\nadjacency: add_remove\n"
+    contract += "defaults: {nulls: category, provenance: declared}\ncolumns: {age: 0..99 by 1, sex: [F, M]}\n"
+    (tmp_path / "x.yaml").write_text(contract)
+    (tmp_path / "people.csv").write_bytes(rows)
+    with pytest.raises(GateBroken) as broken:
+        take_in(Source(path=tmp_path / "people.csv"), load_contract(tmp_path / "x.yaml"), tmp_path)
+    [told] = findings_in({"error": as_object(broken.value)})
+    assert told["field"] == field
+    assert "Alice" not in json.dumps(told)
+    assert "people.csv" not in json.dumps(told)
 
 
 def test_a_command_that_died_is_told_without_its_last_words() -> None:

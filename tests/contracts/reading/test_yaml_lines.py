@@ -89,3 +89,24 @@ def test_direction_marks_are_refused_wherever_they_stand(tmp_path: Path, mark: s
     escaped = f'first: 1\nname: "a\\u{ord(mark):04x}b"\n'
     with pytest.raises(SpecRefused, match=f"U\\+{ord(mark):04X}"):
         located(write(tmp_path, "escaped.yaml", escaped), refusal=SpecRefused)
+
+
+def chained(levels: int) -> str:
+    """A list in a list in a list, each an alias of the one above, so that the text itself is flat."""
+    inner = [f"level{i}: &at{i} [*at{i - 1}]" for i in range(1, levels)]
+    return "\n".join(["level0: &at0 [1]", *inner]) + "\n"
+
+
+def test_a_chain_of_aliases_is_as_deep_as_what_it_stands_for(tmp_path: Path) -> None:
+    """49 lists below the top are 50 levels, and are read; one more is refused at its line, and 1,500 are as well."""
+    read = located(write(tmp_path, "deepest.yaml", chained(49)), refusal=SpecRefused).text()
+    tree, levels = read["level48"], 0
+    while isinstance(tree, list):
+        [tree], levels = tree, levels + 1
+    assert (tree, levels) == ("1", 49)
+    for beyond in (50, 1500):
+        with pytest.raises(SpecRefused) as refused:
+            located(write(tmp_path, "beyond.yaml", chained(beyond)), refusal=SpecRefused)
+        [finding] = refused.value.findings
+        assert (finding.field, finding.found) == ("nesting", "more than 50 levels")
+        assert finding.where.endswith(":50")

@@ -606,3 +606,15 @@ def test_a_delta_above_one_over_the_declared_rows_is_large(tmp_path: Path) -> No
     assert [each.found for each in findings if each.field == "charge.delta"] == [
         "0.0001, above one over the 20,000 declared rows"
     ]
+
+
+def test_columns_for_labels_make_another_spec_and_so_another_charge(tmp_path: Path) -> None:
+    """Runs and charges go by the digest: so docs/contracts.md says: decide before the first. About does not count."""
+    before = load_spec(write(tmp_path, "people.yaml", SPEC)).digest
+    changes = {"labels": ("csv]", "csv], labels: columns"), "formats": ("[parquet, csv]", "[parquet]")}
+    texts = {name: replaced(SPEC, change) for name, change in changes.items()} | {
+        "about": f"{SPEC}\nabout: {{curator: Town statistics}}\n"
+    }
+    digests = {name: load_spec(write(tmp_path, f"{name}.yaml", text)).digest for name, text in texts.items()}
+    assert [name for name, digest in digests.items() if digest == before] == ["about"]
+    assert len(set(digests.values())) == 3

@@ -24,6 +24,7 @@ from tests.worlds.hierarchies import PLACES, nested
 from tests.worlds.tables import first
 
 JOBS = "{job: [{name: kind, groups: {work: [clerk, care, other], none: ['(null)']}}]}"
+ALL = "{'GROUP': [work, none]}"
 MOVED = "{moved: [quarter, year]}"
 
 
@@ -58,6 +59,20 @@ def test_every_form_loads_and_is_the_same_after_a_round_through_json(tmp_path: P
     assert again == product
     assert findings(tmp_path, hierarchy) == ()
     jsonschema.Draft202012Validator(spec_schema()).validate(yaml.safe_load(text))
+
+
+@pytest.mark.parametrize("group", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "＝1+1", "care;=1+1"])
+def test_a_group_that_a_spreadsheet_would_run_is_refused(tmp_path: Path, group: str) -> None:
+    """On any level, with its place and line; the same with another sign in front is none."""
+    kinds = "{name: kind, groups: {work: [clerk, care, other], none: ['(null)']}}"
+    for level, levels in enumerate((kinds.replace("work", f"'{group}'"), f"{kinds}, {{name: all, groups: {ALL}}}")):
+        hierarchy = f"{{job: [{levels.replace('GROUP', group)}]}}"
+        [finding] = findings(tmp_path, hierarchy)
+        assert (finding.found, finding.allowed) == (f"the group {group!r}", "names that are no formulas")
+        assert finding.field == f"product.tables[1].hierarchy.job[{level}].groups"
+        file, _, line = finding.where.rpartition(":")
+        assert group in Path(file).read_text().splitlines()[int(line) - 1]
+        assert findings(tmp_path, hierarchy.replace(group, "care 1+1")) == ()
 
 
 def test_where_every_table_has_a_hierarchy_it_is_the_method(tmp_path: Path) -> None:

@@ -1,0 +1,54 @@
+"""axe-core in a real Chromium finds nothing on any page of the studio."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tasks.storage.workspace.settings import Workspace
+from tests.console.site.test_browser import DESK, PHONE, browser
+from tests.console.studio.conftest import Open, opened
+from tests.worlds.accessibility import findings
+
+__all__ = ["browser"]
+pytestmark = pytest.mark.timeout(900)
+PAGES = (
+    "/studio",
+    "/studio?spec=tables.yaml",
+    "/studio?spec=wrong.yaml",
+    "/studio?spec=model.yaml",
+    "/enter?token=used",
+)
+
+
+def found_on(page: Page, made: Open, language: str) -> list[tuple[str, str, str, str]]:
+    """Every finding of every page."""
+    found = []
+    page.goto(made.entrance)
+    page.wait_for_url("**/studio")
+    for path in PAGES:
+        base = made.url if path.startswith("/enter") else made.root
+        page.goto(f"{base}{path}{'&' if '?' in path else '?'}lang={language}")
+        found += [(path, *finding) for finding in findings(page)]
+    return found
+
+
+@pytest.mark.parametrize(("size", "scheme", "language"), [(PHONE, "light", "en"), (DESK, "dark", "ja")])
+def test_no_page_of_the_studio_has_findings(
+    browser: Browser,
+    place_of_studio: tuple[Path, Workspace],
+    size: tuple[int, int],
+    scheme: Literal["light", "dark"],
+    language: str,
+) -> None:
+    """The beginning, tables, a text with mistakes, a product that has no form, and an address that was used."""
+    folder, workspace = place_of_studio
+    (folder / "wrong.yaml").write_text((folder / "tables.yaml").read_text().replace("laplace", "lapace"))
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+    context.set_default_timeout(120_000)
+    with opened(folder, workspace) as made:
+        assert found_on(context.new_page(), made, language) == []
+    context.close()
