@@ -8,6 +8,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.accounting.amounts import ATTO, PICO
+from privacy.accounting.claim import release_claim
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, PrivacyEvent
 from privacy.arrays import Floats
@@ -37,6 +39,15 @@ def log_odds(noisy: Whole, pair: Pair, event: DiscreteLaplace | DiscreteGaussian
 def claimed(events: Sequence[PrivacyEvent], delta: Fraction | float) -> float:
     """Return the epsilon that a release of these events claims at delta."""
     return best_epsilon(events, delta)[0]
+
+
+def recorded(events: Sequence[PrivacyEvent], delta: float) -> float:
+    """Return the epsilon that a record states of a release of these events, fixed beforehand.
+
+    Of Gaussian noise it is that of its loss distribution. The conversion of Rényi losses states a fifth more where
+    delta is 0.01, and no attack can prove what no pair of tables has.
+    """
+    return release_claim(events, round(Fraction(str(delta)) * ATTO)).epsilon / PICO
 
 
 def halved(event: DiscreteLaplace | DiscreteGaussian) -> DiscreteLaplace | DiscreteGaussian:

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.games.attackers import Pair, Whole, claimed, halved, log_odds
+from benchmarks.games.attackers import Pair, Whole, halved, log_odds, recorded
 from benchmarks.games.game import Game
 from contracts.contract.contract import Adjacency
 from contracts.domains.addends import Addends
@@ -118,7 +118,7 @@ def gaussian() -> Game:
     event = event_of(GaussianNoise(Fraction(1, 2)))
     pair = (_OTHERS, _OTHERS + handed_out(LATTICE.width))
     threat = "one row more, at the upper end of the clip"
-    terms = {"epsilon": claimed([event], DELTA), "delta": DELTA}
+    terms = {"epsilon": recorded([event], DELTA), "delta": DELTA}
     return _game("sums by cell, Gaussian", threat, pair, event, (pair, halved(event), "half the noise"), **terms)
 
 
@@ -153,7 +153,7 @@ def alone_turned() -> Game:
     event = event_of(GaussianNoise(Fraction(1, 2)), "replace_one", addends=BALANCE)
     pair, threat = (np.array([300]), np.array([300 + BALANCE.lattice.width])), "one row moves from end to end"
     one_sign = LoneSum(replace(BALANCE.lattice, low=BALANCE.lattice.step))
-    terms = {"epsilon": claimed([event], DELTA), "delta": DELTA}
+    terms = {"epsilon": recorded([event], DELTA), "delta": DELTA}
     two_cells = event_of(GaussianNoise(Fraction(1, 2)), "replace_one", addends=one_sign)
     twin = (pair, two_cells, "the sensitivity of values of one sign")
     return _game("a sum alone of both signs, Gaussian", threat, pair, event, twin, **terms)

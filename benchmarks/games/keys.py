@@ -64,20 +64,21 @@ def weighed(
     )
 
 
-def one_key() -> Game:
-    """A unit joins the others of one key, and has another to itself; the twin publishes keys without a threshold."""
+def two_keys() -> Game:
+    """A unit joins the others of two keys; the twin, which has no threshold, publishes one that nobody else has."""
     event = key_selection(Fraction(1), round(DELTA * ATTO), 2)
-    others, has = (crossing(event), 0), (1, 1)
-    terms = {"others": others, "has": has, "event": event}
-    threat = "one unit more, in two keys, one of which nobody else has; the published keys are seen"
+    at = crossing(event)
+    coins = partial(shipped_coins, event=event)
+    threat = "one unit more, in two keys; the published keys are seen"
     return Game(
         "selection of keys, 2 a unit",
         threat,
         1.0,
         DELTA,
         TRIALS,
-        partial(weighed, **terms, coins=partial(shipped_coins, event=event)),
-        partial(weighed, **terms, coins=partial(without_threshold, event=event)),
+        # What speaks for its absence are keys that are missing, so that the two tables change places.
+        lambda there, trials: -weighed(not there, trials, others=(at, at), has=(1, 1), event=event, coins=coins),
+        partial(weighed, others=(at, 0), has=(1, 1), event=event, coins=partial(without_threshold, event=event)),
         "keys are published without a threshold",
     )
 
@@ -101,4 +102,4 @@ def whole_epsilon() -> Game:
     )
 
 
-GAMES: Final = {"keys": one_key, "keys_one": whole_epsilon}
+GAMES: Final = {"keys": two_keys, "keys_one": whole_epsilon}

@@ -30,7 +30,7 @@ from privacy.statistics.private_clips import LaterDraw, find_clip
 
 COUNTED: Final = 400_000
 """Trials of the histogram alone."""
-CLIPPED: Final = 20_000
+CLIPPED: Final = 80_000
 """Trials of histogram and sums: each finds a clip of its own."""
 HALF: Final = LaplaceNoise(Fraction(1, 2))
 MAGNITUDES: Final = ValueMagnitudes(ValueLattice("income", Decimal(0), Decimal(16), Decimal(1), counts_missing=False))

@@ -50,8 +50,7 @@ def _facts(linked: LinkedTables | None) -> Mapping[str, tuple[str, str]]:
         for key in table.row_keys:
             facts[f"keys.{table.name}.{key.name}"] = (key.logical_type, _KEYS)
         for name, made in table.derived:
-            counted = f"rows of {made.count}" + (f" with {dict(made.where)}" if made.where else "")
-            facts[f"columns.{flat_name(linked, table.name, name)}.derived"] = (counted, VALUES_MOVED)
+            facts[f"columns.{flat_name(linked, table.name, name)}.derived"] = (made.words, VALUES_MOVED)
     return facts
 
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from contracts.contract.contradictions import contradictions
+from contracts.contract.derivation_checks import derivation_problems
 from contracts.contract.flattening import all_columns, flat_name
-from contracts.contract.linked_tables import Derivation, Link, LinkedTable, LinkedTables, LinkedTerms
+from contracts.contract.linked_tables import Link, LinkedTables, LinkedTerms
 from contracts.reading.scalars import FieldPath, Problem, nearest, show, word_list
 
 TABLES = "tables"
@@ -181,46 +182,14 @@ def _unit_problems(linked: LinkedTables) -> Iterator[Problem]:
 
 
 def _derived_problems(linked: LinkedTables) -> Iterator[Problem]:
-    """A derived column counts rows of a child, which belong to the unit of the row that they are counted for."""
+    """A derived column is made of rows of a child, which belong to the unit of the row that gets it."""
     for place, table in enumerate(linked.tables):
         for column in table.columns:
             if column.length > 1:
                 at: FieldPath = (TABLES, place, column.name)
                 yield Problem("a column of pictures", "single values in linked tables", "leave it out", at)
         for name, made in table.derived:
-            yield from _derivation_problems(linked, table, name, made, (TABLES, place, name, "derived"))
-
-
-def _derivation_problems(
-    linked: LinkedTables, table: LinkedTable, name: str, made: Derivation, at: FieldPath
-) -> Iterator[Problem]:
-    children = [link.child for link in linked.terms.links if link.parent == table.name]
-    column = next(column for column in table.columns if column.name == name)
-    if made.count not in children:
-        remedy = nearest(made.count, children) or f"count a table that has a link to {table.name}"
-        yield Problem(
-            f"rows of {made.count!r}", word_list(children) if children else "a child", remedy, (*at, "count")
-        )
-        return
-    if table.name not in linked.owned:
-        unit = linked.terms.unit.table
-        remedy = f"declare the unit on {table.name}, or leave the column out"
-        found = f"a count for {table.name}, whose rows belong to no unit of {unit}"
-        yield Problem(found, f"counts for {word_list(linked.owned)}", remedy, at)
-    if column.domain.kind != "integer":
-        remedy = "give it `kind: integer` with bounds"
-        yield Problem(f"a count with a domain of kind {column.domain.kind}", "bounds for a count", remedy, at)
-    child = linked.table(made.count)
-    known = {each.name: each for each in child.delivered}
-    for other, labels in made.where:
-        if other not in known:
-            allowed = word_list(tuple(known)) if known else "a column with a domain"
-            yield Problem(f"the column {other!r}", allowed, nearest(other, known), (*at, "where", other))
-            continue
-        for label in labels:
-            if label not in known[other].labels:
-                allowed, remedy = word_list(known[other].labels), nearest(label, known[other].labels)
-                yield Problem(f"the label {label!r}", allowed, remedy, (*at, "where", other))
+            yield from derivation_problems(linked, table, name, made, (TABLES, place, name, "derived"))
 
 
 def _flat_name_problems(linked: LinkedTables) -> Iterator[Problem]:

@@ -19,9 +19,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
+from contracts.contract.derivation import Derivation
 from contracts.contract.flattening import flat_terms
 from contracts.contract.link_checks import TABLES, link_problems, name_problems
-from contracts.contract.linked_tables import Derivation, LinkedTable, LinkedTables, LinkedTerms, RowKey
+from contracts.contract.linked_tables import LinkedTable, LinkedTables, LinkedTerms, RowKey
 from contracts.errors import Finding
 from contracts.reading.scalars import FieldPath, Label, Problem
 from contracts.reading.validation_errors import from_validation

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from contracts.contract.column import Column, LogicalType
+from contracts.contract.derivation import Derivation
 from contracts.contract.privacy_terms import PrivacyTerms, Unit
 from contracts.domains.domain_terms import Frozen
-from contracts.reading.scalars import Label, Problem, Whole, as_items, as_tuple, refuse
+from contracts.reading.scalars import Label, Problem, Whole, as_tuple, refuse
 
 LARGEST_BOUND = 10**6
 """The most rows that a link or a table may keep."""
@@ -82,23 +83,6 @@ class Link(Frozen):
         return _place(self.to)[1]
 
 
-class Derivation(Frozen):
-    """A column that counts the rows of a child.
-
-    Args:
-        count: the child.
-        where: columns of the child, each with the labels of which a counted row has one.
-    """
-
-    count: Label
-    where: tuple[tuple[Label, tuple[Label, ...]], ...] = ()
-
-    @field_validator("where", mode="before")
-    @classmethod
-    def _as_pairs(cls, written: Any) -> Any:
-        return as_items(written, "a mapping of column: [labels]")
-
-
 class RowKey(Frozen):
     """A column without a domain: it says which rows belong together, and nothing of it is published."""
 
@@ -127,6 +111,14 @@ class LinkedTable(Frozen):
         """The columns that its source has."""
         made = dict(self.derived)
         return tuple(column for column in self.columns if column.name not in made)
+
+    def column(self, name: str) -> Column:
+        """Return a column by its name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return {column.name: column for column in self.columns}[name]
 
     @property
     def source_columns(self) -> tuple[str, ...]:

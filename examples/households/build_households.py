@@ -23,7 +23,7 @@ SHARES = (0.4, 0.28, 0.28, 0.04)
 def build(folder: Path) -> None:
     """Write household.csv and person.csv."""
     folder.mkdir(parents=True, exist_ok=True)
-    chance = random.Random(SEED)
+    chance, pay = random.Random(SEED), random.Random(SEED + 1)
     households, people = [], []
     for number in range(1, HOUSEHOLDS + 1):
         kind = chance.choices(list(SIZES), SHARES)[0]
@@ -32,12 +32,22 @@ def build(folder: Path) -> None:
             child = kind == "family" and place >= 2
             age = chance.randint(0, 17) if child else chance.randint(18, 90)
             works = 18 <= age < 65 and chance.random() < 0.8
-            people.append((number, age, chance.choice(("employed", "self-employed")) if works else "none"))
+            work = chance.choice(("employed", "self-employed")) if works else "none"
+            people.append((number, age, work, _income(pay, age, works=works)))
     households.append(households[0])
-    people += [(HOUSEHOLDS + 7, 30, "employed"), ("", 41, "none")]
+    people += [(HOUSEHOLDS + 7, 30, "employed", 2100), ("", 41, "none", 0)]
     chance.shuffle(people)
     _write(folder / "household.csv", ("household_id", "region", "type"), households)
-    _write(folder / "person.csv", ("household_id", "age", "work"), people)
+    _write(folder / "person.csv", ("household_id", "age", "work", "income"), people)
+
+
+def _income(pay: random.Random, age: int, *, works: bool) -> object:
+    """Make up what a person has in a month; some do not say."""
+    if age < 18:
+        return 0
+    if pay.random() < 0.05:
+        return ""
+    return round(pay.lognormvariate(7.7, 0.5)) if works else round(pay.uniform(0, 1800))
 
 
 def _write(path: Path, header: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:

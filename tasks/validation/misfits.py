@@ -23,6 +23,7 @@ from contracts.sql.violations import violation_sql
 from privacy.private_table import PrivateTable
 from tasks.storage.duckdb_session import connect, run, trouble
 from tasks.storage.progress import step
+from tasks.storage.snapshot.linked_rows import reduced_name
 from tasks.storage.workspace.run_folder import SPILL
 from tasks.validation.distinct_values import ROWS
 from tasks.validation.link_losses import link_losses
@@ -153,14 +154,20 @@ def _misfits(
 
 
 def _links(table: PrivateTable, contract: Contract, folder: Path, memory_limit: str) -> tuple[ColumnMisfits, ...]:
-    """Count by link of linked tables the rows that it leaves out: by a key that nobody has, by a bound, by no key."""
-    found = link_losses(table, folder, memory_limit) if contract.linked is not None else ()
-    return tuple(
-        ColumnMisfits(name, rows, stray, beyond, none, *_OUT, False) for name, rows, none, stray, beyond in found
-    )
-
-
-_OUT = ("left out", "left out")
+    """Count by link the rows that it leaves out, and the misfits of values that become derived columns."""
+    if contract.linked is None:
+        return ()
+    labels = {}
+    for each in contract.linked.tables:
+        for name, made in each.derived:
+            if made.column:
+                column = contract.linked.table(made.child).column(made.column)
+                labels[reduced_name(contract.linked, each.name, name, made)] = column.labels[column.null_code]
+    found = []
+    for name, rows, none, stray, beyond in link_losses(table, folder, memory_limit):
+        counted_as = labels.get(name, "left out")
+        found.append(ColumnMisfits(name, rows, stray, beyond, none, counted_as, counted_as, expected=False))
+    return tuple(found)
 
 
 def _column(column: Column, rows: int, counted: Counted, notations: tuple[str, ...]) -> ColumnMisfits:

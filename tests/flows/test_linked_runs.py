@@ -82,10 +82,10 @@ def town(tmp_path: Path) -> Town:
     return Town(tmp_path)
 
 
-def test_both_bases_are_charged_to_one_account_and_verified(town: Town) -> None:
-    """Households with their people counted, then people: each takes its share, and both versions hold."""
+def test_all_bases_are_charged_to_one_account_and_verified(town: Town) -> None:
+    """Households with their people counted, people, and what households have: each version holds."""
     key = Signer(town.workspace.signing_seed()).public_key
-    for number, spec in enumerate(("size", "people"), start=1):
+    for number, spec in enumerate(("size", "people", "income"), start=1):
         folder = town.run(spec)
         report = verify(folder, public_key=key)
         assert report.ok, report.findings
@@ -128,6 +128,36 @@ def _no_links(replay: dict[str, Any]) -> None:
     _fewer_rows(replay)
 
 
+def test_the_record_says_what_a_derived_value_is_made_of(town: Town) -> None:
+    """And a record that says less of its rows, or of another sum, is found."""
+    folder = town.run("income")
+    page = (folder / "record.html").read_text()
+    assert "the sum of person.income, clipped to its bounds, in the rows kept for each household" in page
+    made = json.loads((folder / "record.json").read_text())["replay"]["contract"]["linked"]["tables"][0]["derived"]
+    assert [each[1] for each in made if "sum" in each[1]] == [{"sum": "person.income", "where": []}]
+    for forge in (_wider, _of_work):
+        forged = town.example / forge.__name__
+        shutil.copytree(folder, forged)
+        (forged / "record.json").chmod(0o644)
+        changed = json.loads((forged / "record.json").read_text())
+        forge(changed["replay"]["contract"]["linked"]["tables"][0])
+        (forged / "record.json").write_text(json.dumps(changed))
+        report = verify(forged, public_key=Signer(town.workspace.signing_seed()).public_key)
+        assert any("contract" in finding.field for finding in report.findings)
+
+
+def _wider(household: dict[str, Any]) -> None:
+    """Bounds that no sum reaches would ask for more noise than there is."""
+    [column] = [each for each in household["columns"] if each["name"] == "household_income"]
+    column["domain"]["bounds"] = ["0", "60000"]
+
+
+def _of_work(household: dict[str, Any]) -> None:
+    """Texts are not added up."""
+    for _, made in household["derived"]:
+        made.update({"sum": "person.work"} if "sum" in made else {})
+
+
 def test_the_rows_are_those_that_the_contract_keeps(town: Town) -> None:
     """Counted by hand from the files: at most 8 people of a household, nobody without one, no household twice."""
     with (town.example / "data" / "person.csv").open() as file:
@@ -139,6 +169,8 @@ def test_the_rows_are_those_that_the_contract_keeps(town: Town) -> None:
     assert _raw(town.rows("people"), "count(*), count(DISTINCT household_id)") == (kept, len(households))
     found = _raw(town.rows("size"), "count(*), sum(size), max(size), sum(earners) < sum(size)")
     assert found == (len(households), kept, 8, True)
+    found = _raw(town.rows("income"), "sum(household_income) / count(*) BETWEEN 2000 AND 5000, min(oldest) >= 18")
+    assert found == (True, True)
 
 
 def _raw(table: PrivateTable, what: str) -> tuple[Any, ...]:
@@ -151,6 +183,10 @@ def test_the_operator_is_told_what_links_leave_out(town: Town) -> None:
     request = read_request(town.example / "people.yaml")
     look = misfits(town.rows("people"), request.contract, folder=town.example / "private", memory_limit="256MB")
     link, unit = look.columns[1], look.columns[0]
+    values = {each.column: each for each in look.columns}
+    income = values["person.income → household_income"]
+    assert (income.rows, income.unfit) == (link.rows, 0)
+    assert (income.unfit_to, income.clipped > 0, income.null > 0) == ("(null)", True, True)
     assert (link.column, unit.column) == (
         "person.household_id → household.household_id",
         "household.household_id",
@@ -206,7 +242,7 @@ def test_a_second_read_is_the_same_and_a_changed_file_is_another(town: Town) -> 
     assert (town.example / "private" / SNAPSHOT).is_file()
     assert [path.name for path in (town.example / "private").iterdir()] == [SNAPSHOT]
     with (town.example / "data" / "person.csv").open("a") as file:
-        file.write("1,30,employed\n")
+        file.write("1,30,employed,2000\n")
     assert town.rows("people").keyed_hash != first
 
 
@@ -232,7 +268,7 @@ def test_files_that_are_not_there_or_lie_elsewhere_are_refused(town: Town, tmp_p
 
 def test_a_join_of_nobody_is_no_refusal(town: Town) -> None:
     """That all people lead nowhere may be a matter of one of them: the release is made of noise."""
-    (town.example / "data" / "person.csv").write_text("household_id,age,work\n-5,30,employed\n")
+    (town.example / "data" / "person.csv").write_text("household_id,age,work,income\n-5,30,employed,2000\n")
     assert _raw(town.rows("people"), "count(*)") == (0,)
 
 

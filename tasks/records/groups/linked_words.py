@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from contracts.contract.contract import Contract
+from contracts.contract.derivation import Derivation, Reduction
 from contracts.contract.flattening import flat_name
-from contracts.contract.linked_tables import Derivation, Link, LinkedTables
+from contracts.contract.linked_tables import Link, LinkedTables
 from contracts.message import joined, message
 
 LinkStep = tuple[str, str, str]
 """What was done, how, and how it is accounted for."""
+_REDUCTIONS: Final[Mapping[Reduction, str]] = {
+    "sum": message("the sum"),
+    "max": message("the largest value"),
+    "min": message("the smallest value"),
+}
 
 
 def link_steps(contract: Contract) -> list[LinkStep]:
@@ -60,15 +69,22 @@ def _link(linked: LinkedTables, link: Link, unit: str) -> LinkStep:
 
 
 def _derived(linked: LinkedTables, table: str, name: str, made: Derivation, unit: str) -> LinkStep:
-    """Say what a derived column counts."""
+    """Say what a derived column is made of."""
     named = message("derived column {column}", column=flat_name(linked, table, name))
-    counted = message("the kept rows of {child} for each row of {parent}", child=made.count, parent=table)
-    if made.where:
-        tests = [f"{column}: {', '.join(labels)}" for column, labels in made.where]
-        counted = message(
-            "the kept rows of {child} for each row of {parent}, where {tests}",
-            child=made.count,
-            parent=table,
-            tests=joined(tests),
-        )
-    return named, counted, message("each {unit} by itself", unit=unit)
+    tests = joined([f"{column}: {', '.join(labels)}" for column, labels in made.where])
+    if made.reduction == "count":
+        rows = {"child": made.child, "parent": table}
+        what = message("the kept rows of {child} for each row of {parent}", **rows)
+        if made.where:
+            what = message("the kept rows of {child} for each row of {parent}, where {tests}", **rows, tests=tests)
+    else:
+        value = f"{made.child}.{made.column}"
+        of = {"reduction": _REDUCTIONS[made.reduction], "column": value, "parent": table}
+        what = message("{reduction} of {column}, clipped to its bounds, in the rows kept for each {parent}", **of)
+        if made.where:
+            what = message(
+                "{reduction} of {column}, clipped to its bounds, in the rows kept for each {parent}, where {tests}",
+                **of,
+                tests=tests,
+            )
+    return named, what, message("each {unit} by itself", unit=unit)

@@ -17,13 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Final
 
 import duckdb
 
+from contracts.contract.derivation import Derivation, value_step
 from contracts.contract.flattening import flat_name, reached
-from contracts.contract.linked_tables import Derivation, Link, LinkedTable, LinkedTables
-from contracts.domains.value_sql import identifier, literal
+from contracts.contract.linked_tables import Link, LinkedTable, LinkedTables
+from contracts.domains.domain import DeclaredDomain
+from contracts.domains.value_sql import double, identifier, literal
 
 FLAT, LOSSES = "flat", "link_losses"
 OWNED, SHARED = "owned", "shared"
@@ -105,9 +108,10 @@ class LinkedRows:
             for place, (derived, made) in enumerate(self.linked.table(name).derived):
                 alias = f"{self._row(name)}d{place}"
                 on = f"{alias}.unit = o.unit AND {alias}.parent = o.{self._row(name)}"
-                joins.append(f"LEFT JOIN {self._count_by_key(name, made)} AS {alias} ON {on}")
+                joins.append(f"LEFT JOIN {self._reduced_by_key(name, made)} AS {alias} ON {on}")
                 named = identifier(flat_name(self.linked, name, derived))
-                taken.append(f"coalesce({alias}.number, 0) AS {named}")
+                empty = "NULL" if made.reduction in ("max", "min") else "0"
+                taken.append(f"coalesce({alias}.number, {empty}) AS {named}")
         order = f"ORDER BY o.{self._row(base)}, o.unit"
         self.execute("SET preserve_insertion_order = true")
         self.execute(f"CREATE TABLE {FLAT} AS SELECT {', '.join(taken)} FROM {owned} AS o {' '.join(joins)} {order}")
@@ -122,6 +126,10 @@ class LinkedRows:
         for link in self.linked.terms.links:
             if {f"{kind}_{self._row(link.child)}" for kind in (OWNED, SHARED)} & self._made:
                 found.append(self._loss(f"{link.origin} → {link.to}", link.child, link.child_column, link))
+        for table in self.linked.tables:
+            for name, made in table.derived:
+                if made.column and f"{OWNED}_{self._row(made.child)}" in self._made:
+                    found.append(self._misread(reduced_name(self.linked, table.name, name, made), made))
         self.execute(f"CREATE TABLE {LOSSES} AS {' UNION ALL '.join(found)}")
 
     def _loss(self, what: str, name: str, column: str, link: Link | None) -> str:
@@ -189,13 +197,33 @@ class LinkedRows:
             self._make(relation, self._chosen(f"{query} WHERE key IS NOT NULL", name, ("key",), 1, ONE))
         return relation
 
-    def _count_by_key(self, name: str, made: Derivation) -> str:
-        """Write the number of rows of a child that each row of a table keeps, by unit and row; without those of 0."""
-        child, owned = self.linked.table(made.count), self._owned(made.count)
+    def _misread(self, what: str, made: Derivation) -> str:
+        """Write the row of a column whose values are reduced: rows, those without a value, unreadable, clipped."""
+        domain, raw = self.linked.table(made.child).column(made.column).domain, f"t.{identifier(made.column)}"
+        broken = [
+            f"coalesce({domain.violation_sql(check, raw)}, true)" for check in ("not_null", "castable", "between")
+        ]
+        counts = ", ".join(f"count(*) FILTER ({each})" for each in broken)
+        return f"SELECT {literal(what)}, count(*), {counts} FROM {self._table(made.child)} AS t"
+
+    def _reduced_by_key(self, name: str, made: Derivation) -> str:
+        """Write what a derived column is for each row of a table, by unit and row; rows without any are missing.
+
+        Values become whole steps before they are added up, so that a sum is the same in any order of the rows.
+        """
+        child, owned = self.linked.table(made.child), self._owned(made.child)
         tests = " AND ".join(["true", *(_one_of(child, column, labels) for column, labels in made.where)])
-        joined = f"{owned} AS c JOIN {self._table(made.count)} AS t ON t.rowid = c.{self._row(made.count)}"
-        grouped = f"SELECT c.unit AS unit, c.{self._row(name)} AS parent, count(*) AS number"
-        return f"({grouped} FROM {joined} WHERE {tests} GROUP BY ALL)"
+        joined = f"{owned} AS c JOIN {self._table(made.child)} AS t ON t.rowid = c.{self._row(made.child)}"
+        rows = f"SELECT c.unit AS unit, c.{self._row(name)} AS parent"
+        if made.reduction == "count":
+            return f"({rows}, count(*) AS number FROM {joined} WHERE {tests} GROUP BY ALL)"
+        domain = child.column(made.column).domain
+        up = next(link for link in self.linked.upward(made.child) if link.parent == name)
+        steps, scale = _steps(domain, value_step(made, domain, up.at_most or 1))
+        value = domain.value_sql(f"t.{identifier(made.column)}")
+        read = f"SELECT unit, parent, {steps} AS steps FROM ({rows}, {value} AS v FROM {joined} WHERE {tests})"
+        number = f"CAST({made.reduction}(steps) AS DOUBLE) / {double(float(scale))}"
+        return f"(SELECT unit, parent, {number} AS number FROM ({read}) GROUP BY ALL)"
 
     def _chosen(self, query: str, name: str, group: Sequence[str], bound: int, purpose: str) -> str:
         """Make what a query finds, and write a query that keeps at most `bound` rows of each group of it.
@@ -237,11 +265,26 @@ class LinkedRows:
 
 def _one_of(child: LinkedTable, name: str, labels: Sequence[str]) -> str:
     """Write that a row's cell is one of some labels."""
-    column = next(each for each in child.columns if each.name == name)
+    column = child.column(name)
     codes = ", ".join(str(column.labels.index(label)) for label in labels)
     raw = f"t.{identifier(name)}"
     value = column.domain.value_sql(raw)
     return f"({column.domain.code_sql(f'({value})', raw)}) IN ({codes})"
+
+
+def _steps(domain: DeclaredDomain, step: Decimal) -> tuple[str, int]:
+    """Write a value v, clipped to its bounds, in whole steps; null where it is missing. And how many steps are 1."""
+    scale = int(1 / step)
+    low, high = domain.value_bounds or (Decimal(0), Decimal(0))
+    clipped = f"greatest({double(float(low))}, least({double(float(high))}, v))"
+    missing = "NULL" if domain.nulls.to is None else str(round(Decimal(domain.nulls.to) * scale))
+    null = domain.null_sql("v")
+    return f"CASE WHEN {null} THEN {missing} ELSE CAST(round({clipped} * {scale}) AS BIGINT) END", scale
+
+
+def reduced_name(linked: LinkedTables, table: str, name: str, made: Derivation) -> str:
+    """Name a column of a child and the derived column that its values become, for the operator."""
+    return f"{made.child}.{made.column} → {flat_name(linked, table, name)}"
 
 
 def row_name(linked: LinkedTables, name: str) -> str:

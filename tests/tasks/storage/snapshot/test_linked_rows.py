@@ -99,8 +99,28 @@ def in_the_middle(folder: Path) -> Contract:
     return linked_contract(folder, contract_text(unit, links, tables))
 
 
+NUMBER = (
+    "{kind: integer, bounds: [%d, %d], bins: {width: 1}, nulls: {policy: category}, provenance: {kind: declared}}"
+)
+
+
+def with_values(folder: Path) -> Contract:
+    """Doses are added up by visit and by nobody else; waits are added up by patient, where people came in a hurry."""
+    dose, wait = ("dose", "integer", NUMBER % (-1, 3), ""), ("wait", "integer", NUMBER % (0, 4), "")
+    hurried = ("hurried", "integer", NUMBER % (0, 12), "{sum: visit.wait, where: {kind: [urgent]}}")
+    longest = ("longest", "integer", NUMBER % (0, 4), "{max: visit.wait}")
+    tables = {
+        **TABLES,
+        "patient": [*TABLES["patient"], hurried, longest],
+        "visit": [*TABLES["visit"], wait, ("doses", "integer", NUMBER % (-2, 6), "{sum: drug.dose}")],
+        "drug": [*TABLES["drug"], dose],
+    }
+    return linked_contract(folder, contract_text(tables=tables))
+
+
 CONTRACTS = [key_of_its_own, id_beside_the_key, in_the_middle]
 BASES = [(made, base) for made in CONTRACTS[:2] for base in ("patient", "visit", "drug")]
+BASES += [(with_values, base) for base in ("patient", "drug")]
 BASES += [(in_the_middle, base) for base in ("visit", "drug")]
 
 
