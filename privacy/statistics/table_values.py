@@ -43,7 +43,14 @@ from privacy.accounting.events import CountNoise
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.statistics.cell_suppression import suppressed_cells
 from privacy.statistics.chosen_quantiles import ChosenQuantiles
-from privacy.statistics.estimates import Estimates, estimate_counts, estimate_lone_sums, estimate_means, estimate_sums
+from privacy.statistics.estimates import (
+    Estimates,
+    bounded_estimates,
+    estimate_counts,
+    estimate_lone_sums,
+    estimate_means,
+    estimate_sums,
+)
 from privacy.statistics.moments import NoisyMoments
 from privacy.statistics.noise_quantiles import even_quantile, six_digits_up
 from privacy.statistics.quantiles import estimate_quantiles, tree_count_error, tree_counts
@@ -77,7 +84,7 @@ class NoisyNumbers:
         if self.addends is None or isinstance(self.addends, WeightedCount):
             width, found = half_width(self.event, CONFIDENCE), self.values.astype(np.float64)
             values = found if self.addends is None else found[..., 0]
-            return Estimates(values, np.maximum(values - width, 0.0), np.maximum(values + width, 0.0))
+            return bounded_estimates(values, width, least=0.0, most=np.inf)
         if isinstance(self.addends, ValueTree):
             return tree_counts(self.values, self.addends, event=self.event, confidence=CONFIDENCE)
         if isinstance(self.addends, ValueMoments):
@@ -103,11 +110,9 @@ class NoisyNumbers:
         """How many values, or units, each cell has, and the ends; none is more than the contract declares."""
         if not isinstance(self.addends, DistinctCount):
             raise ValueError("nothing was told apart")
-        found, width = self.values[..., 0], half_width(self.event, CONFIDENCE)
-        value, lower, upper = (
-            np.clip(each, 0, self.addends.values) for each in (found, found - width, found + width)
-        )
-        return value, lower, upper
+        width, most = half_width(self.event, CONFIDENCE), self.addends.values
+        value = np.clip(self.values[..., 0], 0, most)
+        return value, np.clip(value - width, 0, most), np.clip(value + width, 0, most)
 
     def sums(self) -> Estimates:
         """Return the sum of the column in each cell [units of the column, times steps of the weight]."""
@@ -270,7 +275,7 @@ def _counts(drawn: Sequence[NoisyNumbers]) -> Estimates | None:
     values = sum((each.counts.values for each, _ in summed), np.zeros(())) / len(summed)
     terms = count_terms([(each.event, addends) for each, addends in summed])
     margin = six_digits_up(even_quantile(terms, CONFIDENCE))
-    return Estimates(values, np.maximum(values - margin, 0.0), np.maximum(values + margin, 0.0))
+    return bounded_estimates(values, margin, least=0.0, most=np.inf)
 
 
 def _whole(counts: Estimates, drawn: NoisyNumbers) -> tuple[NDArray[Any], ...]:
