@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from contracts.domains.value_lattices import ValueLattice
 from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import COUNT, SPREADS
+from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE, SPREADS
 from privacy.arrays import Floats
 from privacy.evaluation.table_errors import WorstCell
 
@@ -61,6 +61,11 @@ class OffsetCounts:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self._added(self.mass * apart, self._valued) / self._added(self.mass, self._valued))
 
+    def effective_sizes(self) -> Floats:
+        """Return the squared sum of the weights over the sum of their squares; 0 where there is none. Of a weight."""
+        whole, squares = self._added(self.mass, self._valued), self._added(self.mass * self._steps, self._valued)
+        return np.where(squares > 0, whole * (whole / np.where(squares > 0, squares, 1.0)), 0.0)
+
     def quantiles(self, share: Decimal) -> Floats:
         """Return the smallest value at or below which that share of the rows lie; NaN where no row has a value."""
         valued = self._valued & (self.mass > 0)
@@ -108,6 +113,8 @@ def exact_statistics(statistic: Statistic, columns: Mapping[str | None, OffsetCo
         return (np.where(lower > 0, upper / np.where(lower > 0, lower, 1.0), np.nan),)
     if statistic.what == "sum":
         return (own.sums() * weight,)
+    if statistic.what == EFFECTIVE_SIZE:
+        return (own.effective_sizes(),)
     if statistic.what == "mean":
         return (own.means(),)
     if statistic.what in SPREADS:

@@ -7,6 +7,7 @@ Each statistic has a point estimate and the ends of its 95 % interval. In which 
     ratio   from 0 on; infinite, or without an upper end, where the lower sum cannot be told from 0
     variance    of the rows, at most that of values at both ends of the clip; all of that where nothing can be told;
             of sd the roots
+    effective_size    from 0 on, by the sums of weights and of their squares
     mean    within the clip; its interval is a Fieller set, and the whole clip where nothing can be told
     quantile    a value of the column's lattice; of all quantiles of a column at once; the chosen one where one is
     units, distinct    whole, from 0 to the values that the contract declares; so are the ends
@@ -36,13 +37,14 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import COUNT, QUANTILES, SPREADS
+from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE, QUANTILES, SPREADS
 from contracts.release.statistics import NEAR_ZERO, REFINED, StatisticsProduct, StatisticsTable
 from contracts.release.tables.minimum_frequency import SUPPRESSED, MinimumFrequency
 from privacy.accounting.events import CountNoise
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.statistics.cell_suppression import suppressed_cells
 from privacy.statistics.chosen_quantiles import ChosenQuantiles
+from privacy.statistics.effective_sizes import estimate_effective_sizes
 from privacy.statistics.estimates import (
     Estimates,
     bounded_estimates,
@@ -130,6 +132,11 @@ class NoisyNumbers:
         if isinstance(self.addends, ValueMoments):
             return self.moments.means()
         return estimate_means(*self._parts[:2], **self._terms)
+
+    def effective_sizes(self) -> Estimates:
+        """Return the effective sample size of each cell, where the weight was added up."""
+        terms: dict[str, Any] = {"width": self._lattice.width, "event": self.event, "confidence": CONFIDENCE}
+        return estimate_effective_sizes(*self._parts[:2], **terms)
 
     @property
     def moments(self) -> NoisyMoments:
@@ -305,6 +312,9 @@ def _of_columns(
     if statistic.what in SPREADS:
         spread = own.moments.variances() if statistic.what == "variance" else own.moments.deviations()
         return spread.values, spread.lower, spread.upper
+    if statistic.what == EFFECTIVE_SIZE:
+        sizes = own.effective_sizes()
+        return sizes.values, sizes.lower, sizes.upper
     if statistic.what == "mean" or own.addends is None:
         means = own.means()
         return means.values, means.lower, means.upper

@@ -21,6 +21,7 @@ from contracts.domains.value_lattices import ValueLattice, lattice_problems
 from contracts.domains.value_sql import identifier, literal
 from contracts.domains.value_trees import tree_key
 from contracts.errors import Finding, Refused, SpecRefused
+from contracts.release.statistic_forms import EFFECTIVE_SIZE
 from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from privacy.arrays import Floats
 from privacy.evaluation.statistic_errors import (
@@ -133,7 +134,7 @@ def _errors(
             found[statistic.name] = statistic_errors(alone, numbers, labels, possible)  # type: ignore[arg-type]
             continue
         exact, unclipped = exact_statistics(statistic, clipped), exact_statistics(statistic, whole)
-        is_cut = any(term.key in cut for term in statistic.terms)
+        is_cut = any(term.key in cut for term in statistic.terms) and statistic.what != EFFECTIVE_SIZE
         for place, name in enumerate(statistic.estimates):
             numbers = tuple(_by_cell(published[f"{name}{end}"], cells) for end in ("", "_low", "_high"))
             before = unclipped[place] if is_cut else None
