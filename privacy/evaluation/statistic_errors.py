@@ -135,7 +135,7 @@ class StatisticErrors:
         bias: mean of published less exact [the same].
         largest: the largest distance [the same].
         relative: sum of the distances over the sum of the exact numbers' sizes [dimensionless].
-        covered: share of the published intervals that hold the exact number; None where none was compared.
+        covered: share of the published intervals that hold the exact number; None without any.
         rmse_unclipped: root of the mean squared distance from the number that no clip has cut; None where the clip is
             the contract's bounds.
         bias_unclipped: mean of published less that number.
@@ -161,7 +161,7 @@ class StatisticErrors:
 
 def statistic_errors(
     exact: Floats,
-    published: tuple[Floats, Floats, Floats],
+    published: tuple[Floats, Floats | None, Floats | None],
     labels: Callable[[int], tuple[str, ...]],
     possible: NDArray[np.bool_],
     unclipped: Floats | None = None,
@@ -170,7 +170,8 @@ def statistic_errors(
 
     Args:
         exact: by cell; NaN where there is none.
-        published: the numbers and the ends of their intervals, by cell; NaN where a cell is suppressed.
+        published: the numbers and the ends of their intervals, by cell; NaN where a cell is suppressed. None of
+            numbers without intervals, such as refined counts.
         labels: gives those of a cell.
         possible: cells that the contract does not exclude.
         unclipped: the exact numbers of values that no clip has cut.
@@ -193,7 +194,7 @@ def statistic_errors(
         largest=float(np.abs(apart).max()) if apart.size else 0.0,
         relative=float(np.abs(apart).sum() / size) if size else 0.0,
         covered=float(((low <= exact + _slack(exact)) & (exact - _slack(exact) <= high))[both].mean())
-        if apart.size
+        if apart.size and low is not None and high is not None
         else None,
         rmse_unclipped=None if whole is None else _rms(whole),
         bias_unclipped=None if whole is None or not whole.size else float(whole.mean()),
