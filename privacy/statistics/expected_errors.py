@@ -19,6 +19,7 @@ from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE, SPREADS
 from contracts.release.statistics import StatisticsTable
 from privacy.marginals.sensitivity import moved_noise
 from privacy.marginals.uncertainty import half_width, variance
+from privacy.statistics.effective_sizes import usual_margin
 from privacy.statistics.noise_quantiles import even_quantile, mixed_quantile, quantile
 from privacy.statistics.plan import StatisticsDraw
 from privacy.statistics.quantiles import rank_bounds, tree_count_error
@@ -122,7 +123,7 @@ def _errors_in_steps(table: StatisticsTable, draws: Sequence[StatisticsDraw]) ->
     Formula: with A the noise above and B the noise below, a count errs by (A + B + M) / width, a sum by
     (high A + low B) / width, a mean q of n rows by about (high - low) ((1 - q) A - q B) / (n width). A quantile errs
     by the noise of its rank, at the boundary where it is largest. An effective size errs by 8 (B - A) / width^2 where
-    weights are a quarter of their clip, whatever the number of rows.
+    weights are a quarter of their clip and rows are many.
     """
     found: list[ExpectedError] = []
     by_key = {draw.addends.key: draw for draw in draws if draw.addends is not None}
@@ -150,7 +151,7 @@ def _errors_in_steps(table: StatisticsTable, draws: Sequence[StatisticsDraw]) ->
             raise ValueError(f"{draw.key} adds nothing up")
         low, high, width = float(draw.addends.low), float(draw.addends.high), draw.addends.width
         if each.what == EFFECTIVE_SIZE:
-            margin = quantile(draw.event, [8 / width**2, 8 / width**2], CONFIDENCE)
+            margin = usual_margin(draw.event, width, CONFIDENCE)
             found.append(ExpectedError(each.name, None, margin, counted_once=True))
             continue
         if each.what == "sum":
