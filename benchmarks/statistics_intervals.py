@@ -13,6 +13,7 @@ of all that is possible.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -60,6 +61,10 @@ TABLE: Final = StatisticsTable.model_validate(
 SPREAD: Final = StatisticsTable.model_validate(
     {"by": [], "of": ["count", {"sum": "income"}, {"mean": "income"}, {"variance": "income"}, {"sd": "income"}]}
 )
+SIZED: Final = StatisticsTable.model_validate(
+    {"by": [], "of": [{"effective_size": "people"}], "survey_weight": "people"}
+)
+PEOPLE: Final = ValueLattice("people", Decimal(0), Decimal(400), Decimal(1), False)
 ALONE: Final = StatisticsTable.model_validate({"by": [], "of": [{"sum": "balance"}]})
 FLOOR: Final = float(binom.ppf(1e-6 / 1000, RELEASES, 0.95)) / RELEASES
 MOST_LENGTH: Final = 1.3
@@ -83,7 +88,7 @@ def main() -> None:
             lengths.setdefault(name, []).extend([] if ratio is None else [ratio])
     for noise, epsilon, size, values in product(NOISES, EPSILONS, SIZES, SHAPES):
         terms = noise, epsilon, size, values
-        for name, share, ratio in (*_spread(*terms), *_alone(*terms)):
+        for name, share, ratio in (*_spread(*terms), *_alone(*terms), *_sized(*terms)):
             covered.setdefault(name, []).append(share)
             lengths.setdefault(name, []).extend([] if ratio is None else [ratio])
     rows = []
@@ -156,6 +161,27 @@ def _alone(noise: str, epsilon: Fraction, size: int, values: str) -> Iterator[tu
     found = table_values(ALONE, {"balance": drawn}, np.zeros(RELEASES, dtype=np.bool_))
     low, high = found["sum_balance_low"], found["sum_balance_high"]
     yield "sum_balance, drawn alone", float(np.mean((low <= true) & (true <= high))), None
+
+
+def _sized(noise: str, epsilon: Fraction, size: int, values: str) -> Iterator[tuple[str, float, float | None]]:
+    """Yield the same for an effective sample size; the oracle knows the sums that the tangent is taken at."""
+    random, width = np.random.default_rng([size, SHAPES.index(values)]), PEOPLE.width
+    weights = _offsets(values, size, width, random)
+    squares, rest = int((weights**2).sum()), int((weights * (width - weights)).sum())
+    drawn = _noisy(np.array([squares, rest]), noise, epsilon, replace(PEOPLE, weight=PEOPLE))
+    found = table_values(SIZED, {PEOPLE.column: drawn}, np.zeros(RELEASES, dtype=np.bool_))
+    low, high = found["effective_size_people_low"], found["effective_size_people_high"]
+    true = float(weights.sum()) ** 2 / squares if squares else 0.0
+    share, part = float(np.mean((low <= true) & (true <= high))), squares / max(squares + rest, 1)
+    yield "effective_size_people", share, None
+    if part:
+        oracle = 2 * quantile(drawn.event, [(2 * part - 1) / part**2, 2 / part], 0.95) / width**2
+        ratio = float(np.median(high - low)) / oracle
+        yield (
+            "effective_size_people, where the oracle's is below a tenth",
+            share,
+            ratio if oracle < true / 10 else None,
+        )
 
 
 def _oracle(name: str, value: float, size: int, hours: float, events: dict[str, CountNoise]) -> float | None:

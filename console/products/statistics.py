@@ -30,7 +30,7 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.release.spec import ReleaseSpec
-from contracts.release.statistic_forms import DISTINCT, SPREADS
+from contracts.release.statistic_forms import DISTINCT, EFFECTIVE_SIZE, SPREADS
 from contracts.release.statistics import StatisticsProduct, StatisticsTable, statistics_product
 from privacy.statistics.expected_errors import ExpectedError, expected_errors, rows_error
 from privacy.statistics.found_clips import narrower_plans
@@ -188,6 +188,8 @@ def _error_object(error: ExpectedError) -> dict[str, Any]:
 
 
 def _of_rows(error: dict[str, Any]) -> str:
+    if error["statistic"].startswith(EFFECTIVE_SIZE):
+        return "weights at a quarter of their clip"
     if "rows" not in error:
         return "any size"
     return f"weight {error['rows']:,}" if "weighed" in error else f"{error['rows']:,} rows"

@@ -217,10 +217,18 @@ _ELSEWHERE: Final = {
     )
 }
 """Keys that stand in another place, and what to do."""
+_NOT_OF_STATISTICS: Final = {
+    "bins": (
+        "statistics are by the contract's own cells: make its bins coarser, or publish counts by these bins as "
+        "`kind: tables`"
+    )
+}
+"""Keys that a table of statistics, which is the one with `of:`, does not have."""
 
 
 def unknown_key(key: str, keys: Iterable[str]) -> Problem:
     """Say that a key is unknown, which ones are known, and which one was probably meant."""
     words = tuple(keys)
-    remedy = _ELSEWHERE.get(key) or nearest(key, words) or "remove it"
+    elsewhere = _NOT_OF_STATISTICS.get(key) if "of" in words else _ELSEWHERE.get(key)
+    remedy = elsewhere or nearest(key, words) or "remove it"
     return Problem(f"the unknown key {key!r}", word_list(words), remedy)

@@ -32,6 +32,7 @@ from contracts.release.statistic_forms import (
     COUNT,
     DISTINCT,
     DISTINCTS,
+    EFFECTIVE_SIZE,
     FORMS,
     OF_A_COLUMN,
     QUANTILES,
@@ -62,12 +63,17 @@ class Statistic(Frozen):
     `units` is the number of privacy units that have a row in the cell, and `{distinct: employer_id}` that of
     different values of a column there. A missing value is none. No survey weight enters.
 
+    `{effective_size: person_weight}` is Kish's effective sample size of the cell under its survey weight: the square
+    of the sum of the weights, over the sum of their squares.
+
     Values outside `clip` count as its ends; where nothing is said the contract's bounds are the clip. With `private`
     the run finds a clip within them by a charged draw. `step` is the unit in which values are added up, to which they
     are rounded.
     """
 
-    what: Literal["count", "sum", "mean", "variance", "sd", "ratio", "quantiles", "units", "distinct"]
+    what: Literal[
+        "count", "sum", "mean", "variance", "sd", "ratio", "quantiles", "units", "distinct", "effective_size"
+    ]
     column: Label | None = None
     clip: Clip | None = None
     step: Bound | None = None
@@ -90,14 +96,14 @@ class Statistic(Frozen):
             return read_ratio(written)
         if QUANTILES in written:
             return read_quantiles(written)
-        named = [key for key in written if key in (COUNT, *OF_A_COLUMN, *DISTINCTS)]
+        named = [key for key in written if key in (COUNT, *OF_A_COLUMN, *DISTINCTS, EFFECTIVE_SIZE)]
         if len(named) != 1:
             refuse([Problem(show(written), FORMS, form_remedy(written))])
         what, column = named[0], written[named[0]]
         if isinstance(column, list | tuple | dict):
             refuse([Problem(show(column), "the name of one column", "write a statistic for each column", (what,))])
         rest = {key: value for key, value in written.items() if key != what}
-        more = () if what in DISTINCTS else _MORE
+        more = () if what in (*DISTINCTS, EFFECTIVE_SIZE) else _MORE
         unknown = [key for key in rest if key not in more]
         if unknown:
             remedies = {key: nearest(str(key), more) or "remove it" for key in unknown}
@@ -114,6 +120,8 @@ class Statistic(Frozen):
             refuse([Problem("units of a column", "units alone: those of the contract", remedy)])
         if self.what not in (COUNT, UNITS) and self.column is None:
             refuse([Problem(f"a {self.what} of no column", FORMS)])
+        if self.what == EFFECTIVE_SIZE and (self.clip, self.step) != (None, None):
+            refuse([Problem("an effective size with a clip or a step", "those of `survey_weight:`")])
         if (self.what == RATIO) != (self.over is not None):
             refuse([Problem("`over:` without a ratio, or a ratio without it", RATIO_FORM)])
         if self.over is not None and (self.over.what != "sum" or self.over.column == self.column):
@@ -180,7 +188,8 @@ class Statistic(Frozen):
         parts = {RATIO: term, "over": term}
         forms.append({"type": "object", "properties": parts, "required": [*parts], "additionalProperties": False})
         forms.append(quantiles_schema(more))
-        column = {DISTINCT: {"type": "string"}}
-        forms.append({"type": "object", "properties": column, "required": [DISTINCT], "additionalProperties": False})
+        for what in (DISTINCT, EFFECTIVE_SIZE):
+            column = {what: {"type": "string"}}
+            forms.append({"type": "object", "properties": column, "required": [what], "additionalProperties": False})
         words = [{"const": COUNT}, {"const": UNITS}]
         return {"title": "Statistic", "description": getdoc(cls), "anyOf": [*words, *forms]}

@@ -11,6 +11,7 @@ from contracts.reading.scalars import Problem, plain_text, refuse, show
 COUNT: Final = "count"
 SPREADS: Final = ("variance", "sd")
 OF_A_COLUMN: Final = ("sum", "mean", *SPREADS)
+EFFECTIVE_SIZE: Final = "effective_size"
 RATIO: Final = "ratio"
 RATIO_FORM: Final = "{ratio: {sum: COLUMN}, over: {sum: COLUMN}}"
 QUANTILES: Final = "quantiles"
@@ -22,7 +23,7 @@ QUANTILES_FORM: Final = "{quantiles: [0.1, 0.5, 0.9], of: COLUMN}"
 FORMS: Final = (
     "count, {sum: COLUMN}, {mean: COLUMN}, {variance: COLUMN} or {sd: COLUMN}, each with `clip:` and `step:` if "
     "wanted, or "
-    f"{RATIO_FORM}, or {QUANTILES_FORM}, or units, or {{distinct: COLUMN}}"
+    f"{RATIO_FORM}, or {QUANTILES_FORM}, or units, or {{distinct: COLUMN}}, or {{effective_size: WEIGHT}}"
 )
 METHODS: Final = ("auto", "tree", "exponential")
 """How quantiles are drawn."""
@@ -36,7 +37,7 @@ def form_remedy(written: object) -> str:
     begun = (
         (word, what)
         for word in words
-        for what in (COUNT, *OF_A_COLUMN, RATIO, QUANTILES, *DISTINCTS)
+        for what in (COUNT, *OF_A_COLUMN, RATIO, QUANTILES, *DISTINCTS, EFFECTIVE_SIZE)
         if word != what and word.lower().startswith(what)
     )
     hits = (f"write {what!r} instead of {word!r}" for word, what in begun)

@@ -64,9 +64,9 @@ class StatisticsTable(Frozen):
     """Statistics by the cells of some columns; without columns, of all rows together.
 
     `weight` is that of its share of the charge. `survey_weight` is the column that says for how many people a row
-    stands: then every count and sum of the table is a weighted one.
-    `weight` is that of its share of the charge. With `keys: private` one of the columns is of texts that nobody
-    declared: its keys are selected privately, with a part of delta, and all other texts have one cell together.
+    stands: then every count and sum of the table is a weighted one. With `keys: private` one of the columns is of
+    texts that nobody declared: its keys are selected privately, with a part of delta, and all other texts have one
+    cell together.
     """
 
     by: Annotated[tuple[Label, ...], BeforeValidator(as_tuple)] = ()
@@ -343,6 +343,9 @@ def _lattice(table: StatisticsTable, name: str, contract: Contract) -> ValueLatt
     """Return the lattice of a column: the first clip and the first step that one of its statistics has."""
     terms = (term for each in table.of for term in each.terms)
     domain, own = contract.column(name).domain, [term for term in terms if term.column == name]
+    weight = None if table.survey_weight is None else table.survey_weight.lattice(contract)
+    if weight is not None and weight.column == name:  # of an effective size: the weight, weighted by itself
+        return replace(weight, weight=weight)
     clip = next((each.clip for each in own if each.clip is not None), None) or domain.value_bounds
     clip = domain.value_bounds if isinstance(clip, PrivateClip) else clip
     if clip is None:
@@ -350,5 +353,4 @@ def _lattice(table: StatisticsTable, name: str, contract: Contract) -> ValueLatt
     step = next((each.step for each in own if each.step is not None), None)
     low, high = clip
     step = usual_step(low, high, decimals=domain.decimals) if step is None else step
-    weight = None if table.survey_weight is None else table.survey_weight.lattice(contract)
     return ValueLattice(name, low, high, step, domain.nulls.policy == "category", weight)

@@ -17,7 +17,7 @@ from contracts.release.private_clips import PrivateClip
 from contracts.release.private_keys import key_problems
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import DISTINCT, QUANTILES, RATIO, SPREADS
+from contracts.release.statistic_forms import DISTINCT, EFFECTIVE_SIZE, QUANTILES, RATIO, SPREADS
 from contracts.release.statistics import REFINED, StatisticsProduct, StatisticsTable, statistics_product
 from contracts.release.survey_weight import survey_weight_problems
 from contracts.release.synthetic import MEASURED_COLUMNS
@@ -103,12 +103,19 @@ def _column_problems(table: StatisticsTable, contract: Contract) -> Iterator[Pro
 
 
 def _weight_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:
-    """The survey weight is a column of numbers from 0 on, of which no other statistic is published."""
+    """The survey weight is a column of numbers from 0 on, of which nothing but its effective size is published."""
+    weight = None if table.survey_weight is None else table.survey_weight.column
+    for at, each in _placed(table):
+        if each.what == EFFECTIVE_SIZE and each.column != weight:
+            found = f"the effective size of {each.column!r}, which is no survey weight of the table"
+            allowed = "the table's survey weight" if weight is None else f"{weight!r}, the table's survey weight"
+            remedy = f"write survey_weight: {each.column}" if weight is None else f"write {weight}"
+            yield Problem(found, allowed, remedy, (*at, EFFECTIVE_SIZE))
     if table.survey_weight is None:
         return
     yield from survey_weight_problems(table.survey_weight, contract)
     for at, each in _placed(table):
-        if each.column == table.survey_weight.column:
+        if each.column == table.survey_weight.column and each.what != EFFECTIVE_SIZE:
             found, named = f"the survey weight {each.column!r}", "sum" if each.what == RATIO else each.what
             remedy = "write count: in a table with a survey weight it is the sum of the weights"
             yield Problem(found, "other columns beside a survey weight", remedy, (*at, named))
@@ -149,7 +156,9 @@ def _lattice_problems(table: StatisticsTable, contract: Contract) -> Iterator[Pr
     for lattice in table.lattices(contract):
         own = [(place, term) for place, term in placed if term.column == lattice.column]
         bounds = contract.column(lattice.column).domain.value_bounds
+        weight = None if table.survey_weight is None else table.survey_weight.column
         outside = bounds is not None and not bounds[0] <= lattice.low <= lattice.high <= bounds[1]
+        outside = outside and lattice.column != weight  # whose clip starts at 0, and was looked at
         if bounds is not None and outside and lattice.low < lattice.high:
             found = f"[{lattice.low}, {lattice.high}]"
             allowed = f"a clip within the bounds of {lattice.column!r}, [{bounds[0]}, {bounds[1]}]"
@@ -181,8 +190,10 @@ def _weighted_problems(
     """Values times weights are not too many steps, where they are added up; a tree counts weights alone."""
     if lattice.weight is not None and any(term.what != QUANTILES for _, term in own):
         for problem in weighted_problems(lattice, lattice.weight, rows_per_unit):
-            at = _writing(own, str(problem.at[0]))
-            yield Problem(f"{lattice.column!r}: {problem.found}", problem.allowed, problem.remedy, at)
+            at, remedy = _writing(own, str(problem.at[0])), problem.remedy
+            if any(term.what == EFFECTIVE_SIZE for _, term in own):
+                remedy = "take a lower clip of the weight, or a larger step: its squares are added up"
+            yield Problem(f"{lattice.column!r}: {problem.found}", problem.allowed, remedy, at)
 
 
 def _resolution_problems(table: StatisticsTable, lattice: ValueLattice, cells: int) -> Iterator[Problem]:

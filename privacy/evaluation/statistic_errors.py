@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from contracts.domains.value_lattices import ValueLattice
 from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import COUNT, SPREADS
+from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE, SPREADS
 from privacy.arrays import Floats
 from privacy.evaluation.table_errors import WorstCell
 
@@ -61,6 +61,11 @@ class OffsetCounts:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self._added(self.mass * apart, self._valued) / self._added(self.mass, self._valued))
 
+    def effective_sizes(self) -> Floats:
+        """Return the squared sum of the weights over the sum of their squares; 0 where there is none. Of a weight."""
+        whole, squares = self._added(self.mass, self._valued), self._added(self.mass * self._steps, self._valued)
+        return np.where(squares > 0, whole * (whole / np.where(squares > 0, squares, 1.0)), 0.0)
+
     def quantiles(self, share: Decimal) -> Floats:
         """Return the smallest value at or below which that share of the rows lie; NaN where no row has a value."""
         valued = self._valued & (self.mass > 0)
@@ -108,6 +113,8 @@ def exact_statistics(statistic: Statistic, columns: Mapping[str | None, OffsetCo
         return (np.where(lower > 0, upper / np.where(lower > 0, lower, 1.0), np.nan),)
     if statistic.what == "sum":
         return (own.sums() * weight,)
+    if statistic.what == EFFECTIVE_SIZE:
+        return (own.effective_sizes(),)
     if statistic.what == "mean":
         return (own.means(),)
     if statistic.what in SPREADS:
@@ -128,7 +135,7 @@ class StatisticErrors:
         bias: mean of published less exact [the same].
         largest: the largest distance [the same].
         relative: sum of the distances over the sum of the exact numbers' sizes [dimensionless].
-        covered: share of the published intervals that hold the exact number; None where none was compared.
+        covered: share of the published intervals that hold the exact number; None without any.
         rmse_unclipped: root of the mean squared distance from the number that no clip has cut; None where the clip is
             the contract's bounds.
         bias_unclipped: mean of published less that number.
@@ -154,7 +161,7 @@ class StatisticErrors:
 
 def statistic_errors(
     exact: Floats,
-    published: tuple[Floats, Floats, Floats],
+    published: tuple[Floats, Floats | None, Floats | None],
     labels: Callable[[int], tuple[str, ...]],
     possible: NDArray[np.bool_],
     unclipped: Floats | None = None,
@@ -163,7 +170,8 @@ def statistic_errors(
 
     Args:
         exact: by cell; NaN where there is none.
-        published: the numbers and the ends of their intervals, by cell; NaN where a cell is suppressed.
+        published: the numbers and the ends of their intervals, by cell; NaN where a cell is suppressed. None of
+            numbers without intervals, such as refined counts.
         labels: gives those of a cell.
         possible: cells that the contract does not exclude.
         unclipped: the exact numbers of values that no clip has cut.
@@ -186,7 +194,7 @@ def statistic_errors(
         largest=float(np.abs(apart).max()) if apart.size else 0.0,
         relative=float(np.abs(apart).sum() / size) if size else 0.0,
         covered=float(((low <= exact + _slack(exact)) & (exact - _slack(exact) <= high))[both].mean())
-        if apart.size
+        if apart.size and low is not None and high is not None
         else None,
         rmse_unclipped=None if whole is None else _rms(whole),
         bias_unclipped=None if whole is None or not whole.size else float(whole.mean()),

@@ -17,7 +17,10 @@ noise's contrast at this q. It covers the true mean of a cell with at least one 
 the rows.
 
 What is known of every true table (counts are not negative) cuts the intervals: it takes away only what is false, so
-they cover as often as before. Intervals are widened by what floats round. They hold per cell, not for all together.
+they cover as often as before. A noisy number below what is possible has the interval of the least possible one, and
+one above it that of the largest. That holds all of its own interval that is possible, so it covers at least as often,
+and it is never shorter than what the noise can tell apart: "0 to 0" is not published. The same goes for A and B of a
+mean. Intervals are widened by what floats round. They hold per cell, not for all together.
 
 A cell's variance takes a third number in the draw (`privacy.statistics.moments`).
 """
@@ -53,6 +56,25 @@ class Estimates:
     values: Floats
     lower: Floats
     upper: Floats
+
+
+def bounded_estimates(values: Floats, margins: Floats | float, *, least: float, most: float) -> Estimates:
+    """Return estimates with their intervals, where the truth is known to lie between two ends.
+
+    Formula: [max(least, c - margin), min(most, c + margin)], c the value or the end next to it.
+
+    Args:
+        values: unbiased estimates.
+        margins: what their noise stays within as often as stated, of the same shape or one for all.
+        least, most: least < most, the ends of what is possible; may be infinite.
+    Returns:
+        Estimates: the values as they are; intervals of at least one margin, or of all that is possible.
+    Privacy: post-processing.
+    Source: Mandelkern and Schultz 2000, The statistical analysis of Gaussian and Poisson signals near physical
+    boundaries: an interval about the estimate that is possible.
+    """
+    centre = np.clip(values, least, most)
+    return Estimates(values, np.maximum(centre - margins, least), np.minimum(centre + margins, most))
 
 
 def estimate_counts(
@@ -161,8 +183,8 @@ def estimate_means(
         event: the noise of each sum [lattice steps].
         confidence: how often an interval covers the true mean of a cell that has a value, in (0, 1).
     Returns:
-        Estimates: values in the clip, not unbiased; the hull of Fieller's set and the value, or the whole clip where
-        the set is empty or A + B <= 0 [units of the column].
+        Estimates: values in the clip, not unbiased; the hull of Fieller's set for A and B not below 0, or the whole
+        clip where A + B <= 0 [units of the column].
     Raises:
         ValueError: arrays that are not int64 of one shape, width below 1, low not below high, confidence outside
             (0, 1).
@@ -210,7 +232,7 @@ def _weighted(
     margins = six_digits_up(quantile(event, weights, confidence)) * (1 + _ROUNDING) + _ROUNDING * np.sum(
         np.abs(terms), axis=0
     )
-    return Estimates(values, np.clip(values - margins, least, most), np.clip(values + margins, least, most))
+    return bounded_estimates(values, margins, least=least, most=most)
 
 
 def share_intervals(above: NDArray[np.int64] | Floats, below: NDArray[np.int64] | Floats, margins: Floats) -> Floats:
@@ -242,10 +264,13 @@ def _fieller_hull(above: Floats, below: Floats, margins: Floats) -> tuple[Floats
     """Return the smallest and the largest q in [0, 1] with |A (1 - q) - B q| <= margin; 0 and 1 where there is none.
 
     Within a piece the margin is one number c, and the q are those between (A - c) / (A + B) and (A + c) / (A + B).
-    Where A + B <= 0 the sums say nothing but noise, whatever their quotient: 0 and 1 too.
+    Where A + B <= 0 the sums say nothing but noise, whatever their quotient: 0 and 1 too. Else one of them may be
+    below 0, which no truth is. It is taken as 0: that adds q to the set and drops none, since A < 0 and
+    A (1 - q) - B q >= -c give B q <= c.
     """
+    empty = above + below <= 0
+    above, below = np.maximum(above, 0.0), np.maximum(below, 0.0)
     total = above + below
-    empty = total <= 0
     spread = 1 / np.where(empty, 1.0, total)
     centre = above * spread
     # What the floats of A, B and A + B may be off by, as if it were noise.

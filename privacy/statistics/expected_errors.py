@@ -15,10 +15,11 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import COUNT, SPREADS
+from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE, SPREADS
 from contracts.release.statistics import StatisticsTable
 from privacy.marginals.sensitivity import moved_noise
 from privacy.marginals.uncertainty import half_width, variance
+from privacy.statistics.effective_sizes import usual_margin
 from privacy.statistics.noise_quantiles import even_quantile, mixed_quantile, quantile
 from privacy.statistics.plan import StatisticsDraw
 from privacy.statistics.quantiles import rank_bounds, tree_count_error
@@ -44,7 +45,7 @@ class ExpectedError:
         ranks: whether the half width is one of ranks, as of a quantile: how many rows further up or down the value
             may stand. How far apart these values are depends on the data.
         weighed: whether rows have a survey weight: then ranks and counts are sums of weights.
-        counted_once: whether it is of units or distinct values, into which no weight enters.
+        counted_once: whether it is of units or distinct values, into which no weight enters, or an effective size.
         widest: of a mean, the half width at an end of its clip, where it is longest; None of others.
     """
 
@@ -121,7 +122,8 @@ def _errors_in_steps(table: StatisticsTable, draws: Sequence[StatisticsDraw]) ->
 
     Formula: with A the noise above and B the noise below, a count errs by (A + B + M) / width, a sum by
     (high A + low B) / width, a mean q of n rows by about (high - low) ((1 - q) A - q B) / (n width). A quantile errs
-    by the noise of its rank, at the boundary where it is largest.
+    by the noise of its rank, at the boundary where it is largest. An effective size errs by 8 (B - A) / width^2 where
+    weights are a quarter of their clip and rows are many.
     """
     found: list[ExpectedError] = []
     by_key = {draw.addends.key: draw for draw in draws if draw.addends is not None}
@@ -148,6 +150,10 @@ def _errors_in_steps(table: StatisticsTable, draws: Sequence[StatisticsDraw]) ->
         if not isinstance(draw.addends, ValueLattice):
             raise ValueError(f"{draw.key} adds nothing up")
         low, high, width = float(draw.addends.low), float(draw.addends.high), draw.addends.width
+        if each.what == EFFECTIVE_SIZE:
+            margin = usual_margin(draw.event, width, CONFIDENCE)
+            found.append(ExpectedError(each.name, None, margin, counted_once=True))
+            continue
         if each.what == "sum":
             margin = quantile(draw.event, [high / width, low / width], CONFIDENCE)
             found.append(ExpectedError(each.name, None, margin))

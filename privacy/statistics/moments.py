@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from contracts.domains.value_sums import ValueMoments
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
-from privacy.statistics.estimates import Estimates, share_intervals
+from privacy.statistics.estimates import Estimates, bounded_estimates, share_intervals
 from privacy.statistics.noise_quantiles import even_quantile, quantile, six_digits_up
 from privacy.statistics.variances import mean_margins, variance_intervals
 
@@ -68,12 +68,13 @@ class NoisyMoments:
         low, high, whole = self._low, self._high, self.moments.whole
         weights = [float(each / whole) for each in (low, (low + high) / 2, high)]
         margin = quantile(self.event, weights, self.confidence)
-        found = self._weighted(weights, margin, 0.0 if low >= 0 else -np.inf, 0.0 if high <= 0 else np.inf)
+        least, most = 0.0 if low >= 0 else -np.inf, 0.0 if high <= 0 else np.inf
+        found = self._weighted(weights, margin, least, most)
         if self.moments.exact:
             return found
         rows = np.maximum(self.counts().upper, 0.0)
         shift = rows * (_SHIFT / whole * float(high - low))
-        return Estimates(found.values, found.lower - shift, found.upper + shift)
+        return Estimates(found.values, np.maximum(found.lower - shift, least), np.minimum(found.upper + shift, most))
 
     def means(self) -> Estimates:
         """Estimate the mean of the clipped values in each cell, by Fieller's set, as of two sums. Post-processing."""
@@ -127,4 +128,4 @@ class NoisyMoments:
         terms = [weight * self.values[..., place].astype(np.float64) for place, weight in enumerate(weights)]
         values: Floats = np.sum(terms, axis=0)
         margins = six_digits_up(margin) * (1 + _ROUNDING) + _ROUNDING * np.sum(np.abs(terms), axis=0)
-        return Estimates(values, np.clip(values - margins, least, most), np.clip(values + margins, least, most))
+        return bounded_estimates(values, margins, least=least, most=most)

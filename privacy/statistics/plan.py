@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from math import floor, prod
-from typing import Literal
+from math import floor, prod, sqrt
+from typing import Final, Literal
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from contracts.domains.addends import Addends
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_magnitudes import ValueMagnitudes
 from contracts.domains.value_trees import ValueTree
+from contracts.release.statistic_forms import COUNT
 from contracts.release.statistics import StatisticsProduct
 from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
@@ -37,9 +38,13 @@ from privacy.marginals.uncertainty import variance
 from privacy.statistics.choices import PlannedChoices, plan_choices, wanted_choices
 from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.quantile_method import CHOICE_SHARE, table_choices
+from privacy.statistics.refined_counts import refine_counts
 from privacy.statistics.selections import PlannedSelection, plan_selections, selection_shares
 from privacy.statistics.shares import draw_shares
-from privacy.statistics.table_values import NoisyNumbers, table_values
+from privacy.statistics.table_values import NoisyNumbers, noisy_counts, table_values
+
+_LARGEST: Final = 2**60
+"""Noise beyond is no number of 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -142,24 +147,32 @@ class StatisticsPlan:
 
 
 def rehearse(product: StatisticsProduct, plan: StatisticsPlan) -> None:
-    """Make the numbers of one cell of each table from noise of nothing: what cannot be made fails before the charge.
+    """Make the numbers of two cells of each table: what cannot be made fails before the charge.
+
+    One cell has no noise in it, the other four deviations of it.
 
     Raises:
         ArithmeticError, ValueError: a statistic cannot be computed under this plan.
     Privacy: reads no data.
     """
+    possible, counted = np.zeros(2, dtype=np.bool_), {}
     for table in product.tables:
         drawn: dict[str | None, NoisyNumbers] = {}
         for draw in plan.of_table(table.name):
             addends = draw.addends
-            values = np.zeros(1 if addends is None else (1, addends.parts), dtype=np.int64)
+            values = np.zeros(2 if addends is None else (2, addends.parts), dtype=np.int64)
+            values[1] = min(round(4 * sqrt(draw.variance)), _LARGEST)
             drawn[None if addends is None else addends.key] = NoisyNumbers(values, draw.event, addends)
         chosen = {
-            each.choices.column: ChosenQuantiles(np.zeros((1, each.choices.parts), dtype=np.int64), each.choices)
+            each.choices.column: ChosenQuantiles(np.zeros((2, each.choices.parts), dtype=np.int64), each.choices)
             for each in plan.choices_of(table.name)
         }
         rule = product.minimum_frequency
-        table_values(table, drawn, np.zeros(1, dtype=np.bool_), chosen=chosen, minimum_frequency=rule)
+        table_values(table, drawn, possible, chosen=chosen, minimum_frequency=rule)
+        if any(each.what == COUNT for each in table.of):
+            counted[table.name] = noisy_counts(list(drawn.values()), possible)
+    if product.refine is not None:
+        refine_counts(counted, product.refine, public_total=None)
 
 
 def plan_statistics(

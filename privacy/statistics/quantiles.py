@@ -39,7 +39,7 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import ValueTree
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
-from privacy.statistics.estimates import Estimates
+from privacy.statistics.estimates import Estimates, bounded_estimates
 from privacy.statistics.rank_noise import weighted_bounds
 
 _ROUNDING: Final = 2.0**-49
@@ -129,7 +129,7 @@ def tree_counts(values: NDArray[np.int64], tree: ValueTree, *, event: CountNoise
     if tree.lattice.counts_missing:
         counts = counts + values[..., -1]
     found, error = counts.astype(np.float64), tree_count_error(tree, event=event, confidence=confidence)
-    return Estimates(found, np.maximum(found - error, 0.0), np.maximum(found + error, 0.0))
+    return bounded_estimates(found, error, least=0.0, most=np.inf)
 
 
 def tree_count_error(tree: ValueTree, *, event: CountNoise, confidence: float) -> float:

@@ -6,8 +6,8 @@
 Errors are counted in rows: of a count as it is; of a sum over the value farthest from 0; of a mean, a variance or a
 root of one times the rows of its cell, over the length of the clip (over its square for a variance); of a ratio as of
 its two sums; of a quantile as of its rank, at the boundary where it is largest; of units and different values as it
-is. So it does not matter in which unit a column is, and no number of rows has to be known. Survey weights count as
-the largest one.
+is; of an effective size, of weights at a quarter of their clip, as of a count with its relative error. So it does
+not matter in which unit a column is, and no number of rows has to be known. Survey weights count as the largest one.
 
 Where (one letter each)
     w   weight of a table     n   its cells     s   share of a draw     f   part of s that a draw keeps for itself
@@ -37,7 +37,7 @@ from contracts.domains.value_magnitudes import ValueMagnitudes
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import COUNT, QUANTILES, RATIO
+from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE, QUANTILES, RATIO
 from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import LaplaceNoise, marginal_moves
@@ -49,8 +49,8 @@ from privacy.table_plans.split import optimal_shares, shares_by_weight
 
 _MEAN: Final = Fraction(1, 2)
 """Squared weights of the numbers behind a mean in the middle of its clip."""
-_SPREADS: Final = {"variance": Fraction(1, 6), "sd": Fraction(1, 2)}
-"""The same of a variance 1/12, and of its root, which moves by 1 / (2 sqrt(1/12)) of it."""
+_RELATIVE: Final = {"variance": Fraction(1, 6), "sd": Fraction(1, 2), EFFECTIVE_SIZE: Fraction(8)}
+"""The same of a variance 1/12, and of its root, which moves by 1 / (2 sqrt(1/12)) of it; of an effective size."""
 
 
 def draw_shares(product: StatisticsProduct, contract: Contract) -> dict[str, Fraction]:
@@ -173,7 +173,7 @@ def _statistic_squares(statistic: Statistic, addends: Addends | None) -> Fractio
         return Fraction(0)
     if statistic.what in ("sum", RATIO):
         return _sum_squares(addends)
-    return _SPREADS.get(statistic.what, _MEAN)
+    return _RELATIVE.get(statistic.what, _MEAN)
 
 
 def _sum_squares(addends: ValueLattice | LoneSum | ValueMoments) -> Fraction:

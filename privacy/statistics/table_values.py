@@ -7,6 +7,7 @@ Each statistic has a point estimate and the ends of its 95 % interval. In which 
     ratio   from 0 on; infinite, or without an upper end, where the lower sum cannot be told from 0
     variance    of the rows, at most that of values at both ends of the clip; all of that where nothing can be told;
             of sd the roots
+    effective_size    from 0 on, by the sums of weights and of their squares
     mean    within the clip; its interval is a Fieller set, and the whole clip where nothing can be told
     quantile    a value of the column's lattice; of all quantiles of a column at once; the chosen one where one is
     units, distinct    whole, from 0 to the values that the contract declares; so are the ends
@@ -36,14 +37,22 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import COUNT, QUANTILES, SPREADS
+from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE, QUANTILES, SPREADS
 from contracts.release.statistics import NEAR_ZERO, REFINED, StatisticsProduct, StatisticsTable
 from contracts.release.tables.minimum_frequency import SUPPRESSED, MinimumFrequency
 from privacy.accounting.events import CountNoise
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.statistics.cell_suppression import suppressed_cells
 from privacy.statistics.chosen_quantiles import ChosenQuantiles
-from privacy.statistics.estimates import Estimates, estimate_counts, estimate_lone_sums, estimate_means, estimate_sums
+from privacy.statistics.effective_sizes import estimate_effective_sizes
+from privacy.statistics.estimates import (
+    Estimates,
+    bounded_estimates,
+    estimate_counts,
+    estimate_lone_sums,
+    estimate_means,
+    estimate_sums,
+)
 from privacy.statistics.moments import NoisyMoments
 from privacy.statistics.noise_quantiles import even_quantile, six_digits_up
 from privacy.statistics.quantiles import estimate_quantiles, tree_count_error, tree_counts
@@ -77,7 +86,7 @@ class NoisyNumbers:
         if self.addends is None or isinstance(self.addends, WeightedCount):
             width, found = half_width(self.event, CONFIDENCE), self.values.astype(np.float64)
             values = found if self.addends is None else found[..., 0]
-            return Estimates(values, np.maximum(values - width, 0.0), np.maximum(values + width, 0.0))
+            return bounded_estimates(values, width, least=0.0, most=np.inf)
         if isinstance(self.addends, ValueTree):
             return tree_counts(self.values, self.addends, event=self.event, confidence=CONFIDENCE)
         if isinstance(self.addends, ValueMoments):
@@ -103,11 +112,9 @@ class NoisyNumbers:
         """How many values, or units, each cell has, and the ends; none is more than the contract declares."""
         if not isinstance(self.addends, DistinctCount):
             raise ValueError("nothing was told apart")
-        found, width = self.values[..., 0], half_width(self.event, CONFIDENCE)
-        value, lower, upper = (
-            np.clip(each, 0, self.addends.values) for each in (found, found - width, found + width)
-        )
-        return value, lower, upper
+        width, most = half_width(self.event, CONFIDENCE), self.addends.values
+        value = np.clip(self.values[..., 0], 0, most)
+        return value, np.clip(value - width, 0, most), np.clip(value + width, 0, most)
 
     def sums(self) -> Estimates:
         """Return the sum of the column in each cell [units of the column, times steps of the weight]."""
@@ -125,6 +132,11 @@ class NoisyNumbers:
         if isinstance(self.addends, ValueMoments):
             return self.moments.means()
         return estimate_means(*self._parts[:2], **self._terms)
+
+    def effective_sizes(self) -> Estimates:
+        """Return the effective sample size of each cell, where the weight was added up."""
+        terms: dict[str, Any] = {"width": self._lattice.width, "event": self.event, "confidence": CONFIDENCE}
+        return estimate_effective_sizes(*self._parts[:2], **terms)
 
     @property
     def moments(self) -> NoisyMoments:
@@ -270,7 +282,7 @@ def _counts(drawn: Sequence[NoisyNumbers]) -> Estimates | None:
     values = sum((each.counts.values for each, _ in summed), np.zeros(())) / len(summed)
     terms = count_terms([(each.event, addends) for each, addends in summed])
     margin = six_digits_up(even_quantile(terms, CONFIDENCE))
-    return Estimates(values, np.maximum(values - margin, 0.0), np.maximum(values + margin, 0.0))
+    return bounded_estimates(values, margin, least=0.0, most=np.inf)
 
 
 def _whole(counts: Estimates, drawn: NoisyNumbers) -> tuple[NDArray[Any], ...]:
@@ -300,6 +312,9 @@ def _of_columns(
     if statistic.what in SPREADS:
         spread = own.moments.variances() if statistic.what == "variance" else own.moments.deviations()
         return spread.values, spread.lower, spread.upper
+    if statistic.what == EFFECTIVE_SIZE:
+        sizes = own.effective_sizes()
+        return sizes.values, sizes.lower, sizes.upper
     if statistic.what == "mean" or own.addends is None:
         means = own.means()
         return means.values, means.lower, means.upper

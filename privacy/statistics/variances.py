@@ -56,7 +56,7 @@ def variance_intervals(parts: Floats, *, event: CountNoise, confidence: float, s
         confidence: how often an interval covers the true variance of a cell that has a value, in (0, 1).
         sink: by how much moments that are rounded make a variance too low; 0 of exact ones.
     Returns:
-        Floats: values and ends in [0, 1/4]; all of it where N <= 0 or no pair passes the tests.
+        Floats: values and ends in [0, 1/4]; all of it where N <= 0.
     Privacy: post-processing.
     Source: inverted tests as in Fieller 1954, with quantiles of the declared noise.
     """
@@ -66,7 +66,7 @@ def variance_intervals(parts: Floats, *, event: CountNoise, confidence: float, s
     found = np.empty((3, parts.shape[1]))
     for start in range(0, parts.shape[1], _CHUNK):
         part = slice(start, start + _CHUNK)
-        lower, upper = _ends(parts[:, part], means, squares, sink)
+        lower, upper = _honest_ends(parts[:, part], means, squares, sink)
         value = _value(parts[:, part], (lower + upper) / 2)
         found[:, part] = value, np.minimum(lower, value), np.maximum(upper, value)
     return found
@@ -81,8 +81,21 @@ def _value(parts: Floats, unknown: Floats) -> Floats:
     return np.where(total > 0, np.clip(value, 0.0, LARGEST), unknown)
 
 
+def _honest_ends(parts: Floats, means: Floats, squares: Floats, sink: float) -> tuple[Floats, Floats]:
+    """Return the ends of a cell's set, joined with that of possible moments; all variances where there is none."""
+    lower, upper = _ends(parts, means, squares, sink)
+    at_low, between, at_high = np.maximum(parts, 0.0)
+    possible = np.stack([at_low, np.minimum(between, 2 * np.sqrt(at_low * at_high)), at_high])
+    changed = np.flatnonzero((possible != parts).any(axis=0) & (parts.sum(axis=0) > 0))
+    if changed.size:
+        first, last = _ends(np.ascontiguousarray(possible[:, changed]), means, squares, sink)
+        lower[changed], upper[changed] = np.minimum(lower[changed], first), np.maximum(upper[changed], last)
+    empty = lower > upper
+    return np.where(empty, 0.0, lower), np.where(empty, LARGEST, upper)
+
+
 def _ends(parts: Floats, means: Floats, squares: Floats, sink: float) -> tuple[Floats, Floats]:
-    """Return the least and the largest variance of all pairs that pass both tests."""
+    """Return the least and the largest variance of all pairs that pass both tests; infinite where none does."""
     total = parts.sum(axis=0)
     known = total > 0
     spread = 1 / np.where(known, total, 1.0)
@@ -98,7 +111,8 @@ def _ends(parts: Floats, means: Floats, squares: Floats, sink: float) -> tuple[F
     upper = _first(pairs, range(BOXES)[::-1], squares, spread, rounding, sink)[1]
     empty = lower > upper
     lower, upper = lower * (1 - _ROUNDING), upper * (1 + _ROUNDING) + sink
-    return np.where(empty, 0.0, np.clip(lower, 0.0, LARGEST)), np.where(empty, LARGEST, np.clip(upper, 0.0, LARGEST))
+    lower, upper = np.clip(lower, 0.0, LARGEST), np.clip(upper, 0.0, LARGEST)
+    return np.where(empty, np.inf, lower), np.where(empty, -np.inf, upper)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from contracts.domains.value_lattices import ValueLattice, lattice_problems
 from contracts.domains.value_sql import identifier, literal
 from contracts.domains.value_trees import tree_key
 from contracts.errors import Finding, Refused, SpecRefused
-from contracts.release.statistics import StatisticsProduct, StatisticsTable
+from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE
+from contracts.release.statistics import REFINED, StatisticsProduct, StatisticsTable
 from privacy.arrays import Floats
 from privacy.evaluation.statistic_errors import (
     OffsetCounts,
@@ -83,7 +84,8 @@ def evaluate_statistics(
         for number, (each, stated) in enumerate(zip(product.tables, record.replay.tables, strict=True), 1):
             clips = [clip.model_dump() for clip in record.replay.clips]
             lattices = found_lattices(each, contract, clips, stated.draws)
-            errors[each.name] = _errors(table, path, each, contract, lattices, memory_limit)
+            refined = product.refine is not None and any(one.what == COUNT for one in each.of)
+            errors[each.name] = _errors(table, path, each, contract, lattices, memory_limit, refined=refined)
             bar.advance(number / len(product.tables))
     return PrivateStatisticErrors(errors)
 
@@ -104,9 +106,11 @@ def _errors(
     contract: Contract,
     lattices: Mapping[str, ValueLattice],
     memory_limit: str,
+    *,
+    refined: bool,
 ) -> dict[str, StatisticErrors]:
-    """Compare all statistics of one table."""
-    published, cells = _published(path / "data" / f"{wanted.name}.parquet", wanted, contract)
+    """Compare all statistics of one table, and refined counts beside the noisy ones."""
+    published, cells = _published(path / "data" / f"{wanted.name}.parquet", wanted, contract, refined)
     clipped: _ByKey = {}
     whole: _ByKey = {}
     cut: set[str] = set()
@@ -133,11 +137,14 @@ def _errors(
             found[statistic.name] = statistic_errors(alone, numbers, labels, possible)  # type: ignore[arg-type]
             continue
         exact, unclipped = exact_statistics(statistic, clipped), exact_statistics(statistic, whole)
-        is_cut = any(term.key in cut for term in statistic.terms)
+        is_cut = any(term.key in cut for term in statistic.terms) and statistic.what != EFFECTIVE_SIZE
         for place, name in enumerate(statistic.estimates):
             numbers = tuple(_by_cell(published[f"{name}{end}"], cells) for end in ("", "_low", "_high"))
             before = unclipped[place] if is_cut else None
             found[name] = statistic_errors(exact[place], numbers, labels, possible, before)  # type: ignore[arg-type]
+        if refined and statistic.what == COUNT:
+            counts = _by_cell(published[REFINED], cells)
+            found[REFINED] = statistic_errors(exact[0], (counts, None, None), labels, possible)
     return found
 
 
@@ -200,7 +207,7 @@ def _unclipped(lattice: ValueLattice, contract: Contract) -> ValueLattice | None
 
 
 def _published(
-    file: Path, table: StatisticsTable, contract: Contract
+    file: Path, table: StatisticsTable, contract: Contract, refined: bool
 ) -> tuple[Mapping[str, NDArray[np.float64]], NDArray[np.int64]]:
     """Read the published numbers of one table, missing ones as NaN, and the cell of each row."""
     try:
@@ -208,7 +215,7 @@ def _published(
             raise OSError("a symbolic link")
         read = pq.read_table(file, partitioning=None)
         codes = [label_numbers(read.column(name), contract.column(name).labels)[0] for name in table.by]
-        names = [name for each in table.of for name in each.published]
+        names = [*(name for each in table.of for name in each.published), *([REFINED] if refined else [])]
         numbers = {name: _floats(read.column(name)) for name in names}
     except (OSError, KeyError, pa.ArrowException) as error:
         found = printable(str(getattr(error, "strerror", None) or error))

@@ -8,7 +8,7 @@ from contracts.contract.contract import Contract
 from contracts.domains.value_lattices import ValueLattice
 from contracts.message import SEMICOLON, joined, message
 from contracts.reading.scalars import plain_text
-from contracts.release.statistic_forms import COUNT, DISTINCTS, QUANTILES, SPREADS
+from contracts.release.statistic_forms import COUNT, DISTINCTS, EFFECTIVE_SIZE, QUANTILES, SPREADS
 from contracts.release.statistics import StatisticsTable, statistics_product
 from privacy.statistics.cell_suppression import rule_of_table
 from privacy.statistics.expected_errors import expected_errors
@@ -60,6 +60,11 @@ WEIGHED: Final = message(
 TOLD_APART: Final = message(
     "privacy units and different values are those of the rows that each unit keeps; a missing value is none, and no "
     "survey weight enters. They are cut to what is possible: from 0 to the values that the contract declares"
+)
+
+SIZED: Final = message(
+    "effective sample sizes are of the clipped and rounded weights, and biased in small cells. The expected half "
+    "width is that of cells whose weights are about a quarter of their clip: it is larger where they are smaller"
 )
 
 CENSORED: Final = message(
@@ -224,7 +229,8 @@ def known_bias(run: Run) -> list[str]:
     spread = any(each.what in SPREADS for table in tables for each in table.of)
     apart = any(each.what in DISTINCTS for table in tables for each in table.of)
     ruled = statistics_product(run.facts.spec.product).minimum_frequency is not None
-    told = {RANKS: ranked, SPREAD: spread, WEIGHED: weighed, TOLD_APART: apart, CENSORED: ruled}
+    sized = any(each.what == EFFECTIVE_SIZE for table in tables for each in table.of)
+    told = {RANKS: ranked, SPREAD: spread, WEIGHED: weighed, SIZED: sized, TOLD_APART: apart, CENSORED: ruled}
     return [UNBIASED, CLIPPED, *(words for words, holds in told.items() if holds)]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from contracts.contract.contract import Contract
 from contracts.message import message
-from contracts.release.statistic_forms import DISTINCTS, RATIO
+from contracts.release.statistic_forms import DISTINCTS, EFFECTIVE_SIZE, RATIO
 from contracts.release.statistics import NEAR_ZERO, REFINED
 from contracts.release.tables.minimum_frequency import SUPPRESSED
 from privacy.generators.generator import Fitted
@@ -145,6 +145,9 @@ class StatisticsRecordPart:
             if what == RATIO and upper in clips and lower in clips:
                 found |= _ratio_columns(statistic, upper, lower)
                 continue
+            if statistic.startswith(f"{EFFECTIVE_SIZE}_"):
+                found |= _size_columns(statistic, table["survey_weight"])
+                continue
             if what in DISTINCTS:
                 found |= _distinct_columns(statistic, column)
                 continue
@@ -167,6 +170,15 @@ def _read_clips(replay: StatisticsReplay, plan: StatisticsPlan) -> dict[str, Any
         return {"clips": read_clips(replay.clips, plan)}
     except (ArithmeticError, ValueError):
         return {}
+
+
+def _size_columns(statistic: str, weight: Mapping[str, str]) -> dict[str, DataColumn]:
+    """Describe an effective sample size and its interval."""
+    what, of = f"effective sample size under {weight['column']} clipped to {weight['clip']}", (weight["column"],)
+    found = {statistic: DataColumn(f"Noisy {what}: the squared sum of the weights over the sum of squares.", of)}
+    for end, word in (("low", "Lower"), ("high", "Upper")):
+        found[f"{statistic}_{end}"] = DataColumn(f"{word} end of a 95 % interval of the exact {what}.", of)
+    return found
 
 
 def _ratio_columns(statistic: str, upper: str, lower: str) -> dict[str, DataColumn]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +78,22 @@ def test_a_weight_of_one_step_has_no_lower_clip(tmp_path: Path) -> None:
     weight = "{column: bill, clip: [0, 400], step: 400}"
     (table,) = shown(tmp_path / "t", f"[{{by: [ward], of: [count], survey_weight: {weight}}}]")[0]["statistics"]
     assert [each["clip"] for each in table["survey_weight"]["counts"]] == ["400"]
+
+
+def test_a_plan_foretells_an_effective_size_and_what_it_costs(tmp_path: Path) -> None:
+    """One draw more than the same table without it; the half width is of weights at a quarter of their clip."""
+    without = f"[{{by: [ward], of: [count], survey_weight: {WEIGHT}}}]"
+    (plain, _), (payload, printed) = (
+        shown(tmp_path / "without", without),
+        shown(tmp_path / "with", without.replace("[count]", "[count, {mean: age}, {effective_size: bill}]")),
+    )
+    assert [len(each["draws"]) for each in (plain, payload)] == [1, 2]
+    (table,) = payload["statistics"]
+    (size,) = [each for each in table["expected"] if each["statistic"] == "effective_size_bill"]
+    (draw,) = [each for each in payload["draws"] if each["key"] == "table:ward/bill"]
+    assert draw["event"]["moves"] == [160 * 160]
+    # Two Laplace noises of scale b, each 8 times over 160 squared: 8 b z / 160^2 with exp(-z) (1 + z / 2) = 3.5 %.
+    scale = 1 / Fraction(draw["event"]["inverse_scale"]) / 160**2
+    assert size["half_width_95"] == pytest.approx(float(8 * scale) * 4.5367, rel=0.01)
+    assert "rows" not in size
+    assert "weights at a quarter of their clip" in printed

@@ -18,7 +18,7 @@ from contracts.contract.contract import Contract
 from contracts.domains.value_lattices import ValueLattice
 from contracts.message import AND, joined, message
 from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import COUNT, DISTINCTS, QUANTILES, SPREADS
+from contracts.release.statistic_forms import COUNT, DISTINCTS, EFFECTIVE_SIZE, QUANTILES, SPREADS
 from contracts.release.statistics import NEAR_ZERO, StatisticsProduct, StatisticsTable
 from contracts.release.tables.minimum_frequency import SUPPRESSED
 from tasks.records.charts import charts
@@ -52,6 +52,7 @@ KINDS: Final = {
     "quantiles": message("quantiles"),
     "units": message("privacy units"),
     "distinct": message("different values"),
+    "effective_size": message("effective sample sizes"),
 }
 _ZOOM: Final = 4
 """Means are drawn on the scale of their clip, or on a part of it where they all lie in less than so much of it."""
@@ -340,6 +341,10 @@ def _expected(version: _Version, table: StatisticsTable, lattices: Mapping[str, 
             continue
         if errors[0]["rows"] == ANY_SIZE or lattice is None:
             width = brief(float(errors[0]["half_width_95"]))
+            if statistic.what == EFFECTIVE_SIZE:
+                told_width = message("±{width} where weights are about a quarter of their clip", width=width)
+                lines.append(message("{statistic}: {widths}", statistic=name, widths=told_width))
+                continue
             lines.append(message("{statistic}: ±{width} in every cell", statistic=name, width=width))
             continue
         spread = statistic.what in SPREADS

@@ -11,7 +11,7 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.message import joined, message
 from contracts.reading.scalars import plain_text
 from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import DISTINCTS, QUANTILES
+from contracts.release.statistic_forms import DISTINCTS, EFFECTIVE_SIZE, QUANTILES
 
 OPEN: Final = message("no upper end")
 
@@ -29,6 +29,8 @@ def statistic_name(statistic: Statistic) -> str:
     if statistic.what == QUANTILES:
         shares = joined([f"{plain_text(100 * share)} %" for share in statistic.quantiles])
         return message("{shares} quantile of {column}", shares=shares, column=statistic.column)
+    if statistic.what == EFFECTIVE_SIZE:
+        return message("effective sample size")
     if statistic.what == "variance":
         return message("variance of {column}", column=statistic.column)
     if statistic.what == "sd":

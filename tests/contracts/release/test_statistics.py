@@ -269,3 +269,12 @@ def test_another_product_is_no_product_of_statistics(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="kind tables"):
         statistics_product(load_spec(write(tmp_path, "people.yaml", TABLES)).product)
     assert Statistic.model_validate("count").published == ("count", "count_low", "count_high")
+
+
+def test_bins_of_a_table_of_statistics_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    """They are for tables of counts."""
+    with pytest.raises(SpecRefused) as caught:
+        spec_of(tmp_path, (TABLE, "of: [count]\n      bins: {sex: {all: [F, M]}}"))
+    (finding,) = caught.value.findings
+    assert finding.found == "the unknown key 'bins'"
+    assert finding.remedy.startswith("statistics are by the contract's own cells")

@@ -142,6 +142,43 @@ def test_the_weight_itself_is_not_added_up(stays: Contract) -> None:
         assert problem.at == ("of", 1, next(iter(written)))
 
 
+def test_an_effective_size_adds_the_weight_up_weighted_by_itself(stays: Contract) -> None:
+    """One draw more, of the squares: a row moves it by the square of the largest weight."""
+    product = product_of(LONG, "count", {"effective_size": "age"})
+    assert not list(statistics_problems(product, stays))
+    ((key, lattice),) = product.tables[0].draws(stays)
+    weight = ValueLattice("age", Decimal(0), Decimal(40), Decimal(2), counts_missing=True)
+    assert (key, lattice) == ("table:ward/age", replace(weight, weight=weight))
+    assert isinstance(lattice, ValueLattice)
+    assert lattice.row_moves == (20 * 20,)
+    assert product.lattices(stays) == (weight,)
+    assert product.tables[0].of[1].name == "effective_size_age"
+    assert StatisticsProduct.model_validate(product.model_dump(mode="json")) == product
+
+
+@pytest.mark.parametrize(
+    ("weight", "found", "told"),
+    [
+        ("age", "the effective size of 'bill', which is no survey weight", "write age"),
+        (None, "the effective size of 'bill', which is no survey weight", "write survey_weight: bill"),
+    ],
+)
+def test_an_effective_size_is_that_of_the_survey_weight(stays: Contract, weight: Any, found: str, told: str) -> None:
+    ((place, problem),) = statistics_problems(product_of(weight, {"effective_size": "bill"}), stays)
+    assert found in problem.found
+    assert problem.remedy == told
+    assert (*place, *problem.at) == ("tables", 0, "of", 0, "effective_size")
+
+
+def test_squares_of_too_many_steps_are_refused(stays: Contract) -> None:
+    fine = {"column": "bill", "step": "0.01"}
+    ((_, problem),) = statistics_problems(product_of(fine, {"effective_size": "bill"}), stays)
+    assert "90,000 steps of 0.01, times a weight of 90,000 steps" in problem.found
+    assert problem.remedy == "take a lower clip of the weight, or a larger step: its squares are added up"
+    with pytest.raises(ValidationError, match="the unknown key 'step'"):
+        product_of("age", {"effective_size": "age", "step": 2})
+
+
 def test_steps_of_values_and_weights_together_are_bounded(stays: Contract) -> None:
     """A sum hands out both; the remedy names a step that is enough. A tree counts weights alone."""
     fine = {"mean": "bill", "step": "0.0001"}

@@ -76,6 +76,14 @@ def test_exact_statistics_are_those_of_the_rows_one_by_one(weighed: bool) -> Non
             assert array[cell] == float(at_or_below[0])
 
 
+def test_an_exact_effective_size_is_that_of_the_weights_one_by_one() -> None:
+    """By fractions; a cell without weights has none, and steps cancel."""
+    weight = replace(WEIGHT, weight=WEIGHT)
+    rows = [(cell, steps + 1, steps) for cell, steps in ((0, 12), (0, 1), (0, 1), (1, 5), (1, 5), (2, 0))]
+    (found,) = exact_statistics(Statistic.model_validate({"effective_size": "w"}), {"w": counts_of(rows, weight)})
+    assert found.tolist() == [float(Fraction(14 * 14, 146)), 2.0, 0.0, 0.0, 0.0]
+
+
 def test_a_narrower_lattice_clips_once_more() -> None:
     """Offsets beyond its steps count as its ends: what a private clip does."""
     counts = OffsetCounts(

@@ -17,6 +17,7 @@ from scipy.stats import binom
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.statistics.estimates import (
     Estimates,
+    bounded_estimates,
     estimate_counts,
     estimate_means,
     estimate_sums,
@@ -202,7 +203,10 @@ def test_intervals_contain_their_value_and_widen_with_the_confidence(
 
 @pytest.mark.parametrize("event", [declared("laplace", Fraction(1), 20), declared("laplace", Fraction(1), 10**6)])
 def test_the_interval_of_a_mean_is_the_hull_of_every_share_that_the_noise_allows(event: CountNoise) -> None:
-    """By trying 641 shares: those within the exact quantile lie inside, and those within 1.1 of it reach the ends."""
+    """By trying 641 shares: those within the exact quantile lie inside, and those within 1.1 of it reach the ends.
+
+    A sum below 0 is taken as 0: so the ends are those of possible sums, and all that the raw ones allow lies inside.
+    """
     unit = round(1 / event.inverse_scale)
     sums = np.array([-8, -3, -1, 0, 1, 2, 4, 9, 30, 200]) * unit
     above, below = (grid.ravel() for grid in np.meshgrid(sums, sums))
@@ -210,15 +214,15 @@ def test_the_interval_of_a_mean_is_the_hull_of_every_share_that_the_noise_allows
     shares = np.linspace(0, 1, 641)
     margins = np.array([quantile(event, [1 - q, q], 0.9) for q in shares])
     for a, b, lower, upper in zip(above, below, means.lower, means.upper, strict=True):
-        sizes = np.abs((1 - shares) * a - shares * b)
+        raw = shares[np.abs((1 - shares) * a - shares * b) <= margins]
+        sizes = np.abs((1 - shares) * max(a, 0) - shares * max(b, 0))
         certain, possible = shares[sizes <= margins], shares[sizes <= 1.1 * margins + 1]
-        if a + b > 0 and certain.size:
-            assert lower <= certain[0]
-            assert certain[-1] <= upper
-            value = max(a, 0) / (max(a, 0) + max(b, 0))
-            assert min(value, possible[0]) - 1 / 640 <= lower
-            assert upper <= max(value, possible[-1]) + 1 / 640
-        elif a + b <= 0 or not possible.size:
+        if a + b > 0:
+            assert lower <= min([certain[0], *raw])
+            assert max([certain[-1], *raw]) <= upper
+            assert possible[0] - 1 / 640 <= lower
+            assert upper <= possible[-1] + 1 / 640
+        else:
             assert (lower, upper) == (0, 1)
 
 
@@ -279,3 +283,39 @@ def test_what_is_no_noisy_sum_is_refused(above: NDArray[np.int64], low: int, wid
     for estimate in (estimate_sums, estimate_means):
         with pytest.raises(ValueError, match=match):
             estimate(above, np.array([1]), **scale)
+
+
+@pytest.mark.parametrize("event", [declared("laplace", Fraction(1, 5), 1), declared("gaussian", Fraction(1, 4), 1)])
+@pytest.mark.parametrize("most", [np.inf, 30.0])
+def test_intervals_of_bounded_numbers_cover_by_the_noise_itself_and_are_never_short(
+    event: CountNoise, most: float
+) -> None:
+    """No simulation: the probabilities of all noise add up to 95 % at least, at every true number. Not so at 90 %."""
+    reach = np.arange(-400, 401)
+    chances = np.exp(-np.abs(reach) * float(event.inverse_scale)) if isinstance(event, DiscreteLaplace) else None
+    if isinstance(event, DiscreteGaussian):
+        chances = np.exp(-(reach**2) / (2 * float(event.sigma_squared)))
+    chances = chances / np.sum(chances)  # type: ignore[operator]
+
+    def coverage(truth: int, margin: float) -> float:
+        found = bounded_estimates((truth + reach).astype(np.float64), margin, least=0.0, most=most)
+        assert np.all(found.upper - found.lower >= min(margin, most))
+        return float(np.sum(chances[(found.lower <= truth) & (truth <= found.upper)]))
+
+    margin, narrow = quantile(event, [1.0], 0.95), quantile(event, [1.0], 0.9)
+    truths = range(31 if most < np.inf else 120)
+    assert min(coverage(truth, margin) for truth in truths) >= 0.95 - 1e-12
+    assert most < np.inf or min(coverage(truth, narrow) for truth in truths) < 0.95
+
+
+def test_noise_far_below_the_possible_is_no_certainty() -> None:
+    """Counts, sums and means have the interval of the least possible noisy number, and not 0 to 0."""
+    event = declared("laplace", Fraction(1), 100)
+    above, below = np.array([-(10**5), 0]), np.array([10**6, 10**6])
+    terms = {"low": 0, "high": 5, "width": 100, "event": event, "confidence": 0.95}
+    for found in (estimate_sums(above, below, **terms), estimate_means(above, below, **terms)):  # type: ignore[arg-type]
+        np.testing.assert_allclose(found.lower, 0.0)
+        np.testing.assert_allclose(found.upper[0], found.upper[1], rtol=1e-9)
+        assert found.upper[0] > 0.001
+    counts = estimate_counts(-below, -below, None, width=100, event=event, confidence=0.95)
+    assert counts.upper.tolist() == pytest.approx([quantile(event, [0.01, 0.01], 0.95)] * 2, rel=1e-5)

@@ -14,6 +14,7 @@ from contracts.release.statistics import StatisticsProduct
 from privacy.accounting.amounts import PICO, AmountRefused
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.statistics import refined_counts as refined_counts_module
 from privacy.statistics import table_values as table_values_module
 from privacy.statistics.expected_errors import SIZES, count_error, expected_errors
 from privacy.statistics.plan import StatisticsPlan, plan_statistics, rehearse
@@ -34,7 +35,7 @@ TABLES: list[dict[str, Any]] = [
 def planned(
     mechanism: str = "laplace", epsilon: str = "1", delta: str = "0", contract: Contract = CONTRACT, **terms: Any
 ) -> tuple[StatisticsProduct, StatisticsPlan]:
-    written = {"kind": "statistics", "mechanism": mechanism, "tables": terms.get("tables", TABLES)}
+    written = {"kind": "statistics", "mechanism": mechanism, "tables": TABLES} | terms
     product = StatisticsProduct.model_validate(written)
     return product, plan_statistics(product, contract, epsilon=Decimal(epsilon), delta=Decimal(delta))
 
@@ -155,3 +156,17 @@ def test_what_cannot_be_made_fails_before_the_charge(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(table_values_module, "estimate_means", broken)
     with pytest.raises(OverflowError):
         rehearse(product, plan)
+
+
+def test_refined_counts_are_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refinement that cannot be made fails before the charge, and so does one of large noise."""
+    product, plan = planned(refine={"method": "simplex"})
+    rehearse(product, plan)
+
+    def broken(*parts: object, **terms: object) -> None:
+        raise ValueError("no such counts")
+
+    monkeypatch.setattr(refined_counts_module, "negative_l2", broken)
+    with pytest.raises(ValueError, match="no such counts"):
+        rehearse(product, plan)
+    rehearse(*planned())

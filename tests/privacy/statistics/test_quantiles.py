@@ -211,7 +211,7 @@ def test_counts_of_a_tree_are_those_of_all_rows(missing: bool) -> None:
     deviation = (variance(event) * (tree.level_nodes[0] + missing) / DRAWS) ** 0.5
     assert abs(found.values.mean() - rows) < 8 * deviation
     margin = tree_count_error(tree, event=event, confidence=0.95)
-    assert np.abs(found.upper - np.maximum(found.values + margin, 0.0)).max() < 1e-9
+    assert np.abs(found.upper - np.maximum(found.values, 0.0) - margin).max() < 1e-9
 
 
 def test_cells_are_estimated_each_by_itself_whatever_the_chunk(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from contracts.domains.value_lattices import ValueLattice
 from contracts.release.tables.product import Refine
+from privacy.refine.negative_l2 import negative_l2
+from privacy.refine.rounding import round_to_total
 from privacy.statistics.refined_counts import NoisyCounts, common_total, refine_counts
 
 WEIGHT = ValueLattice("w", Decimal(0), Decimal(9), Decimal("0.5"), False)
@@ -68,3 +70,39 @@ def test_excluded_cells_stay_empty_and_other_methods_are_refused() -> None:
     assert refined["a"].tolist() == [9, 0, 1]
     with pytest.raises(ValueError, match="not refined by empirical_bayes"):
         refine_counts({}, Refine.model_validate({"method": "empirical_bayes"}), public_total=None)
+
+
+@pytest.mark.parametrize("terms", [SIMPLEX, SPARSER], ids=["simplex", "negative_l2"])
+@pytest.mark.parametrize("size", [1e9, 1e12, 1e13, 1e15, 8e15, 1e16, 1e18])
+def test_counts_of_any_size_keep_the_total_of_their_weight(size: float, terms: Refine) -> None:
+    """Sums are taken in whole steps: doubles of 53 bits hold each refined count exactly."""
+    step = ValueLattice("w", Decimal(0), Decimal(9), Decimal(1), False)
+    tables = {
+        "a": counts([size, 2 * size + 0.25, -size / 1000, 5.5], size, step),
+        "b": counts([3 * size, *[size / 7] * 3, -size / 3], size, step),
+    }
+    refined = refine_counts(tables, terms, public_total=None)
+    first, second = (sum(map(int, refined[name].tolist())) for name in ("a", "b"))
+    assert first == second == pytest.approx(common_total(list(tables.values())), rel=2.0**-50)
+    assert all((each >= 0).all() for each in refined.values())
+    taken = refined["a"][:2] - np.array([size, 2 * size])
+    assert taken[0] == pytest.approx(taken[1], rel=1e-9, abs=2.0**-50 * size + 2) or terms is SPARSER
+
+
+def test_a_public_total_is_kept_below_huge_noise() -> None:
+    """The noisy counts have coarser grains then, and the total is still exact."""
+    refined = refine_counts({"a": counts([5e15, 3.0, -7e15])}, SIMPLEX, public_total=1001)
+    assert refined["a"].tolist() == [1001, 0, 0]
+
+
+def test_tables_whose_noise_has_no_variance_in_doubles_have_a_total() -> None:
+    assert common_total([counts([3.0, 4.0], 0.0), counts([9.0], 0.0)]) == 8
+
+
+def test_small_counts_have_the_grain_of_a_1024th() -> None:
+    """A second derivation: the projection of the noisy counts times 1024, up to 2^50 rows."""
+    values = np.array([2.0**49, 2.0**48 + 0.125, 77.3, -3.0])
+    grains = np.rint(values * 1024).astype(np.int64)
+    total = round(float(values.sum()))
+    direct = round_to_total(negative_l2(grains, total * 1024.0, lambda_=0.5) / 1024, total)
+    assert refine_counts({"a": counts(values.tolist())}, SPARSER, public_total=None)["a"].tolist() == direct.tolist()

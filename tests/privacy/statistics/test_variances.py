@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import expm1
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.statistics.noise_quantiles import PIECES, mixed_quantile, quantile
@@ -82,3 +84,22 @@ def test_whatever_was_drawn_values_and_ends_lie_in_what_is_possible(parts: tuple
     assert 0 <= found[1] <= found[0] <= found[2] <= LARGEST
     if sum(parts) <= 0:
         assert found[1:].tolist() == [0, LARGEST]
+
+
+@pytest.mark.stat
+@pytest.mark.parametrize("true", [(30_000, 0, 0), (7_500, 15_000, 7_500), (15_000, 0, 15_000)])
+def test_intervals_at_the_ends_of_what_is_possible_are_never_short(true: tuple[int, int, int]) -> None:
+    """n = 2,000 releases of 300 rows whose variance is 0 or 1/4: the shortest is two thirds of the median at least.
+
+    Deterministic seed; the shortest interval that comes of a noisy number below the possible is that of the possible
+    one next to it. Coverage is at least 95 % by the exact binomial, false-alarm rate 1e-10 of three decisions.
+    """
+    event = DiscreteLaplace(Fraction(1, 100), (100,))
+    random, stop = np.random.default_rng(4), -expm1(-0.01)
+    noise = random.geometric(stop, (3, 2000)) - random.geometric(stop, (3, 2000))
+    parts = np.array(true, dtype=np.float64)[:, None] + noise
+    _, lower, upper = variance_intervals(parts, event=event, confidence=0.95, sink=0.0)
+    at_low, between, at_high = (each / sum(true) for each in true)
+    variance = at_low * at_high - between**2 / 4
+    assert np.min(upper - lower) >= 2 / 3 * np.median(upper - lower)
+    assert np.count_nonzero((lower <= variance) & (variance <= upper)) >= binom.ppf(1e-10, 2000, 0.95)

@@ -112,6 +112,38 @@ def test_a_clip_that_the_run_found_is_the_one_compared_with(worlds: Worlds, tmp_
     assert middle.rmse_unclipped is None
 
 
+def test_refined_counts_are_compared_beside_the_noisy_ones(worlds: Worlds, tmp_path: Path) -> None:
+    """With the same exact counts, weighted ones too. They have no interval; excluded cells are not compared."""
+    tables = """[{by: [ward, floor], of: [count, {mean: bill}]}, {by: [ward], of: [{mean: bill}]},
+      {by: [floor], of: [count, {effective_size: age}], survey_weight: age}]"""
+    plain = of_tables(tables, release="both")
+    scenario = replace(plain, product=plain.product.replace("tables:", "refine: {method: simplex}, tables:"))
+    version = worlds.published(scenario)
+    found = evaluated(version, scenario, tmp_path)
+    assert {name: [*each] for name, each in found.tables.items()} == {
+        "ward_x_floor": ["count", "count_refined", "mean_bill"],
+        "ward": ["mean_bill"],
+        "floor": ["count", "count_refined", "effective_size_age"],
+    }
+    for name in ("ward_x_floor", "floor"):
+        noisy, refined = of(found, name, "count"), of(found, name, "count_refined")
+        assert refined.cells == noisy.cells
+        assert (refined.covered, noisy.covered is None) == (None, False)
+        exact = {cell.labels: cell.exact for cell in noisy.worst}
+        both = [cell for cell in refined.worst if cell.labels in exact]
+        assert both
+        assert all(cell.exact == exact[cell.labels] for cell in both)
+        table = pl.read_parquet(version.folder / f"data/{name}.parquet")
+        [worst] = refined.worst[:1]
+        row = table.filter([pl.col(c) == label for c, label in zip(table.columns, worst.labels, strict=False)])
+        assert row["count_refined"].to_list() == [worst.published]
+    size = of(found, "floor", "effective_size_age")
+    assert size.relative < 0.5
+    assert size.covered is not None
+    page = statistics_page(found, release="both", version=1)
+    assert "<h3>count_refined</h3>" in page
+
+
 def test_the_page_is_private_and_has_every_statistic(errors: PrivateStatisticErrors) -> None:
     page = statistics_page(errors, release="scored", version=1)
     assert "PRIVATE" in page
