@@ -4,7 +4,7 @@ The usual form is that of the lattice itself (`value_lattices`): steps above the
 give count, sum and mean. With o the offset of a row's value, from 0 to W, the others are:
 
     sum alone   low / step + o: the value itself in steps, one number a cell. A row without a value adds 0. With an
-                allowance of a unit each row adds what is left of it at most (`LoneSum.per_unit`).
+                quota of a unit each row adds what is left of it at most (`LoneSum.per_unit`).
     moments     of U steps, floor(U (W - o)^2 / W^2) at the lower end, floor(U o^2 / W^2) at the upper end, and the
                 rest, about 2 U o (W - o) / W^2, between them. A row without a value adds U to a number of its own.
 
@@ -36,7 +36,7 @@ class LoneSum(LatticeForm):
     Args:
         lattice: the lattice of the values; `low` is a whole number of steps from 0.
         per_unit: what all rows of one unit add at most, over all cells and whatever the sign [the column's units]:
-            of v1, v2, ... in the unit's order row i adds the part of vi that lies within the allowance that the rows
+            of v1, v2, ... in the unit's order row i adds the part of vi that lies within the quota that the rows
             before it leave, so that the sum of what they add, each without its sign, is no more. None where every
             row adds its whole value.
     """
@@ -44,7 +44,7 @@ class LoneSum(LatticeForm):
     per_unit: Decimal | None = None
 
     @property
-    def allowance(self) -> int | None:
+    def quota(self) -> int | None:
         """What all rows of one unit add at most, in steps; None where nothing but the clip bounds it."""
         return None if self.per_unit is None else int(Fraction(self.per_unit) / Fraction(self.lattice.step))
 
@@ -76,7 +76,7 @@ class LoneSum(LatticeForm):
     @property
     def row_moves(self) -> tuple[int, ...]:
         """By how much a row moves the numbers of its cell at most."""
-        return (self.reach if self.allowance is None else min(self.reach, self.allowance),)
+        return (self.reach if self.quota is None else min(self.reach, self.quota),)
 
     def to_json(self) -> dict[str, Any]:
         """Write it as JSON values."""
@@ -164,7 +164,7 @@ def form_problems(form: LoneSum | ValueMoments, rows_per_unit: int) -> list[Prob
     if isinstance(form, LoneSum) and form.weight is not None:
         return [Problem("a sum alone of weighed rows", "rows that count once")]
     if isinstance(form, LoneSum) and form.per_unit is not None:
-        return allowance_problems(form, form.per_unit, rows_per_unit)
+        return quota_problems(form, form.per_unit, rows_per_unit)
     steps = max(form.row_moves)
     if steps < 1 or steps * rows_per_unit > WIDEST:
         found = f"{steps:,} steps a row, {rows_per_unit:,} rows a unit"
@@ -172,12 +172,12 @@ def form_problems(form: LoneSum | ValueMoments, rows_per_unit: int) -> list[Prob
     return []
 
 
-def allowance_problems(form: LoneSum, per_unit: Decimal, rows_per_unit: int) -> list[Problem]:
-    """List what is wrong with the allowance of a unit: no whole steps, too many, or more than its rows can add.
+def quota_problems(form: LoneSum, per_unit: Decimal, rows_per_unit: int) -> list[Problem]:
+    """List what is wrong with the quota of a unit: no whole steps, too many, or more than its rows can add.
 
     Args:
         form: a sum alone, of whole steps from 0.
-        per_unit: the allowance [the column's units].
+        per_unit: the quota [the column's units].
         rows_per_unit: rows of one unit at most.
     """
     step, at = form.lattice.step, ("per_unit",)

@@ -154,7 +154,7 @@ class StatisticsTable(Frozen):
         return {column: clip for column, clip in clips.items() if isinstance(clip, PrivateClip)}
 
     @property
-    def allowances(self) -> dict[str, Decimal]:
+    def quotas(self) -> dict[str, Decimal]:
         """What one unit adds at most to the sums of a column, by column; of those that say so."""
         terms = (term for each in self.of for term in each.terms)
         return {str(term.column): term.per_unit for term in terms if term.per_unit is not None}
@@ -198,9 +198,9 @@ class StatisticsTable(Frozen):
     def _counts_alone(self) -> bool:
         """Whether it needs a draw of its counts: it publishes them, and no other draw of it tells how many rows are.
 
-        A sum with an allowance of each unit does not: its noise hides less than a row's whole part of a count.
+        A sum with a quota of each unit does not: its noise hides less than a row's whole part of a count.
         """
-        counting = {term.column for each in self.of for term in each.terms} - set(self.allowances)
+        counting = {term.column for each in self.of for term in each.terms} - set(self.quotas)
         trees = any(each.what == QUANTILES for each in self.of)
         return any(each.what == COUNT for each in self.of) and not counting and not trees
 
@@ -230,8 +230,8 @@ class StatisticsTable(Frozen):
 
     def _form(self, lattice: ValueLattice, contract: Contract) -> Addends:
         """Return how a column is added up: as its statistics need, a sum alone where nothing asks for a count."""
-        if lattice.column in self.allowances:
-            return LoneSum(lattice, self.allowances[lattice.column])
+        if lattice.column in self.quotas:
+            return LoneSum(lattice, self.quotas[lattice.column])
         asked = {each.what for each in self.of if lattice.column in {term.column for term in each.terms}}
         alone = asked <= {"sum", QUANTILES} and all(each.what != COUNT for each in self.of)
         alone = alone and lattice.weight is None and lattice.column not in self.private_clips
@@ -336,7 +336,7 @@ class StatisticsProduct(ProductSpec):
         keys = [KeyColumn(name) for by in selected for name in contract.texts(by)]
         apart = (name for table in self.tables for name in table.told_apart)
         beside = [encoded_beside(name, contract.column(name).domain) for name in apart]
-        bounded = contract.unit.max_rows_per_unit > 1 and any(table.allowances for table in self.tables)
+        bounded = contract.unit.max_rows_per_unit > 1 and any(table.quotas for table in self.tables)
         units = bounded or any(each.what == UNITS for table in self.tables for each in table.of)
         unit = contract.unit.column if units else None
         ids = [] if unit is None else [KeyColumn(unit), *([UnitOrder(unit)] if bounded else [])]

@@ -1,7 +1,7 @@
 """Sums of a snapshot: handles on sums of columns by cell, and on counts of values, read when a grant opens them.
 
 All sums over the same cells are added up in one scan, when the first of them is opened; each tree, each column whose
-moments are wanted, each sum on a part of its lattice, each one within allowances of units, and each distinct count
+moments are wanted, each sum on a part of its lattice, each one within quotas of units, and each distinct count
 takes its own.
 """
 
@@ -23,7 +23,6 @@ from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from privacy.marginals.cell_sums import PrivateCellSums
-from privacy.snapshots.allowance_scan import sum_within_allowance
 from privacy.snapshots.offset_scan import (
     count_distinct,
     count_leaves,
@@ -32,6 +31,7 @@ from privacy.snapshots.offset_scan import (
     sum_moments,
     sum_offsets,
 )
+from privacy.snapshots.quota_scan import quota_unit, sum_within_quota
 from privacy.snapshots.snapshot_reader import SnapshotReader
 
 
@@ -85,10 +85,8 @@ class SnapshotSums(SnapshotReader):
             found = sum_moments(self._table.path, clique, shape, wanted, threads=self._threads)
             return found.reshape(*shape, wanted.parts)
         if isinstance(wanted, LoneSum) and _bounded(wanted):
-            rule = self._contract.unit
-            unit = rule.column if rule.max_rows_per_unit > 1 else None
-            path, threads = self._table.path, self._threads
-            return sum_within_allowance(path, clique, shape, wanted, unit, threads=threads).reshape(*shape, 1)
+            terms = clique, shape, wanted, quota_unit(self._contract)
+            return sum_within_quota(self._table.path, *terms, threads=self._threads).reshape(*shape, 1)
         if isinstance(wanted, LoneSum):
             parts = self._summed(clique, shape, together, wanted.lattice, known)
             above, valued = parts[..., :1], (parts[..., :1] + parts[..., 1:2]) // wanted.lattice.width
@@ -151,8 +149,8 @@ def telling_column(counted: DistinctCount, contract: Contract) -> tuple[str, str
 
 
 def _bounded(addends: Addends) -> bool:
-    """Tell whether all rows of a unit add at most an allowance: then they are taken unit by unit."""
-    return isinstance(addends, LoneSum) and addends.allowance is not None
+    """Tell whether all rows of a unit add at most a quota: then they are taken unit by unit."""
+    return isinstance(addends, LoneSum) and addends.quota is not None
 
 
 def _names(lattice: ValueLattice) -> tuple[str, str | None]:

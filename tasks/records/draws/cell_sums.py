@@ -226,7 +226,7 @@ class CellSumForm(DrawForm[CellSumMeasurement, CellSumDraw]):
             "columns": list(released.clique),
             "numbers": released.values.size,
             **({} if isinstance(addends, DistinctCount) else _lattice_terms(addends.lattice)),
-            **_allowance_terms(addends),
+            **_quota_terms(addends),
             "l1_sensitivity": sum(map(abs, moves)),
             "l2_sensitivity_squared": sum(move * move for move in moves),
             "noise": noise_words(released.event),
@@ -289,7 +289,7 @@ def _lattice_terms(lattice: ValueLattice) -> dict[str, Any]:
     return {"clip": clip, "steps_of": plain_text(lattice.step), **weight_terms(lattice.weight)}
 
 
-def _allowance_terms(addends: Addends) -> dict[str, Any]:
+def _quota_terms(addends: Addends) -> dict[str, Any]:
     """Say what all rows of a unit add at most; nothing where each adds its whole value."""
     if not isinstance(addends, LoneSum) or addends.per_unit is None:
         return {}

@@ -3,7 +3,7 @@
     {sum: income, clip: [0, 200000], per_unit: 50000}
 
 All rows of one privacy unit together add at most this to the sums of a table, over all cells. Each row adds the part
-of its value that is left of the allowance (`contracts.domains.value_sums.LoneSum`).
+of its value that is left of the quota (`contracts.domains.value_sums.LoneSum`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def beside_problems(table: StatisticsTable) -> Iterator[Problem]:
-    """Yield what an allowance does not stand beside, with its place below the table."""
+    """Yield what a quota does not stand beside, with its place below the table."""
     for place, each in enumerate(table.of):
         if each.per_unit is None:
             continue
@@ -43,7 +43,7 @@ def beside_problems(table: StatisticsTable) -> Iterator[Problem]:
             yield Problem(found, "no other sum, mean, variance or ratio of the column", remedy, at)
 
 
-def allowance_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:
+def quota_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:
     """Yield what is wrong with the number itself: no whole steps, or so large that it bounds nothing.
 
     Args:
@@ -61,7 +61,7 @@ def allowance_problems(table: StatisticsTable, contract: Contract) -> Iterator[P
             yield Problem(found, "a lower end that is whole steps from 0", remedy, ("of", place, "per_unit"))
             continue
         form, rows = LoneSum(lattice, each.per_unit), contract.unit.max_rows_per_unit
-        for problem in value_sums.allowance_problems(form, each.per_unit, rows):
+        for problem in value_sums.quota_problems(form, each.per_unit, rows):
             at = ("of", place, *problem.at)
             yield Problem(f"{each.column!r}: {problem.found}", problem.allowed, problem.remedy, at)
 
