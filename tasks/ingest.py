@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from contracts.contract.contract import Contract
-from contracts.domains.text import KeyColumn
+from contracts.domains.text import KeyColumn, UnitOrder
 from contracts.domains.value_lattices import ValueLattice
 from contracts.errors import Finding, GateBroken, SourceUnreadable, SpecRefused
 from contracts.release.spec import Source
@@ -24,7 +24,7 @@ from contracts.sql.value_types import ValueType
 from privacy.private_table import PrivateTable
 from tasks.storage.duckdb_session import Explanation, connect, run
 from tasks.storage.progress import Bar, step
-from tasks.storage.snapshot.bounding import bound_contributions
+from tasks.storage.snapshot.bounding import bound_contributions, order_units
 from tasks.storage.snapshot.fingerprint import fingerprint
 from tasks.storage.snapshot.linked_origin import keep_losses, open_linked
 from tasks.storage.snapshot.snapshot import (
@@ -146,7 +146,7 @@ def _make(
             keep_losses(connection, contract, explain)
             check_pictures(connection, contract, where=reading.where, parquet=origin.fixed_lists)
             _bound(connection, contract, key, reading.where, explain)
-            _encode(connection, contract, lattices, explain, _part(bar, READ, ENCODED))
+            _encode(connection, contract, lattices, key, explain, _part(bar, READ, ENCODED))
             hashed = _hash(connection, contract, key, explain, _part(bar, ENCODED, 1.0))
             _still(reading, source, origin, key, lattices, made_from)
             finish(connection, folder, made_from=made_from, contract_digest=contract.digest, hashed=hashed)
@@ -176,12 +176,15 @@ def _encode(
     connection: duckdb.DuckDBPyConnection,
     contract: Contract,
     lattices: tuple[ValueLattice | KeyColumn, ...],
+    key: bytes,
     explain: Explanation,
     advance: Advance,
 ) -> None:
-    """Make `codes` from `raw`, row by row in the same order."""
+    """Make `codes` from `raw`, row by row in the same order; with the places of a unit's rows, where they matter."""
     delivered = [row[0] for row in connection.execute("DESCRIBE raw").fetchall()]
-    select = encode_select(contract, columns_present=delivered, relation="raw", lattices=lattices)
+    ordered = next((each.column for each in lattices if isinstance(each, UnitOrder)), None)
+    rows = "raw" if ordered is None else order_units(connection, unit=ordered, key=key, explain=explain)
+    select = encode_select(contract, columns_present=delivered, relation=rows, lattices=lattices)
     statement = f"CREATE TABLE codes AS {select}"
     run(connection, lambda: connection.execute(statement), explain=explain, advance=advance)
 

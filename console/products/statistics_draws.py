@@ -17,6 +17,7 @@ _FORMS: Final = (
     ("resolution", "quantiles, counts in a tree"),
     ("magnitudes", "clip, counts of magnitudes"),
     ("counts_rows", "count"),
+    ("per_unit", "sum within a quota"),
     ("alone", "sum alone"),
     ("whole", "sums up to squares"),
 )
@@ -52,11 +53,13 @@ def _lines(payload: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _clip(own: dict[str, Any] | None, found: bool) -> str:
-    """Write the ends of a clip; of one that the run finds, the bounds within which it lies."""
+    """Write the ends of a clip, and a quota of a unit; of one that the run finds, the bounds around it."""
     if own is None or "low" not in own:
         return ""
     ends = f"[{own['low']}, {own['high']}]"
     if found:
         return f"found within {ends}"
+    if "per_unit" in own:
+        return f"{ends}, {own['per_unit']} per unit"
     weight = own.get("weight")
     return ends if weight is None else f"{ends}, weight to {weight['high']}"

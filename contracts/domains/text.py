@@ -58,6 +58,18 @@ class KeyColumn:
         return f"{self.column}\x1fkeys"
 
 
+class UnitOrder(KeyColumn):
+    """The place of each row among the rows of its unit, from 1, in an order that no value decides.
+
+    `column` is that of the unit's id. The order is keyed (`tasks.storage.snapshot.bounding`), and a unit's own.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name in the snapshot, and in the relation that is encoded."""
+        return f"{self.column}\x1forder"
+
+
 class TextDomain(DeclaredDomain):
     """Texts that nobody declared. `max_bytes` is the length of the longest key."""
 

@@ -61,7 +61,11 @@ def _column_problems(table: StatisticsTable, contract: Contract) -> Iterator[Pro
     for addends in (addends for _, addends in table.draws(contract) if addends is not None):
         terms = ((place, term) for place, each in enumerate(table.of) for term in each.terms)
         place = next(place for place, term in terms if term.column == addends.column)
-        if isinstance(addends, LoneSum):
+        if isinstance(addends, LoneSum) and addends.per_unit is not None:
+            found = f"per_unit of {addends.column!r} under a `minimum_frequency`"
+            remedy = "drop per_unit, or the rule: the draw of such a sum does not know how many rows a cell has"
+            yield Problem(found, "sums without per_unit", remedy, ("of", place, "per_unit"))
+        elif isinstance(addends, LoneSum):
             found = f"the sum of {addends.column!r} alone, under a `minimum_frequency`"
             remedy = "add count to `of:`: the rule needs to know how many rows a cell has"
             yield Problem(found, "a sum with the count of its rows", remedy, ("of", place))

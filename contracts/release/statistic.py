@@ -8,6 +8,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import (
     BeforeValidator,
     GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    model_serializer,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
@@ -49,6 +51,7 @@ from contracts.release.statistic_forms import (
 
 _ENDS: Final = ("low", "high")
 _MORE: Final = ("clip", "step")
+_OF_SUM: Final = ("per_unit",)
 
 
 class Statistic(Frozen):
@@ -68,7 +71,8 @@ class Statistic(Frozen):
 
     Values outside `clip` count as its ends; where nothing is said the contract's bounds are the clip. With `private`
     the run finds a clip within them by a charged draw. `step` is the unit in which values are added up, to which they
-    are rounded.
+    are rounded. `per_unit` bounds what all rows of one privacy unit add to a sum together, in all cells: further
+    rows of it add what is left.
     """
 
     what: Literal[
@@ -77,6 +81,7 @@ class Statistic(Frozen):
     column: Label | None = None
     clip: Clip | None = None
     step: Bound | None = None
+    per_unit: Bound | None = None
     over: Statistic | None = None
     quantiles: Annotated[tuple[Bound, ...], BeforeValidator(as_tuple)] = ()
     resolution: Bound | None = None
@@ -103,8 +108,8 @@ class Statistic(Frozen):
         if isinstance(column, list | tuple | dict):
             refuse([Problem(show(column), "the name of one column", "write a statistic for each column", (what,))])
         rest = {key: value for key, value in written.items() if key != what}
-        more = () if what in (*DISTINCTS, EFFECTIVE_SIZE) else _MORE
-        unknown = [key for key in rest if key not in more]
+        more = () if what in (*DISTINCTS, EFFECTIVE_SIZE) else (*_MORE, *_OF_SUM) if what == "sum" else _MORE
+        unknown = [key for key in rest if key not in (*more, *(_OF_SUM if more else ()))]
         if unknown:
             remedies = {key: nearest(str(key), more) or "remove it" for key in unknown}
             allowed = word_list((what, *more))
@@ -126,6 +131,12 @@ class Statistic(Frozen):
             refuse([Problem("`over:` without a ratio, or a ratio without it", RATIO_FORM)])
         if self.over is not None and (self.over.what != "sum" or self.over.column == self.column):
             refuse([Problem("a ratio of a column to itself, or of no sum", f"{RATIO_FORM} of two columns")])
+        if self.per_unit is not None and self.what != "sum":
+            remedy = "write it beside {sum: COLUMN} in a table of its own, or drop it"
+            refuse([Problem(f"per_unit of a {self.what}", "per_unit of a sum", remedy, ("per_unit",))])
+        if self.over is not None and self.over.per_unit is not None:
+            remedy = "publish the two sums with per_unit, each in a table of its own, or drop it"
+            refuse([Problem("per_unit of a ratio", "per_unit of a sum", remedy, ("over", "per_unit"))])
         if self.what != QUANTILES and (self.quantiles, self.resolution, self.method) != ((), None, "auto"):
             refuse([Problem(f"quantiles, a resolution or a method with a {self.what}", QUANTILES_FORM)])
         if self.what == QUANTILES:
@@ -133,6 +144,14 @@ class Statistic(Frozen):
             if problems:
                 refuse(problems)
         return self
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_usual(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write `per_unit` only where there is one: what was written before it reads alike."""
+        written: dict[str, Any] = handler(self)
+        if self.per_unit is None:
+            written.pop("per_unit", None)
+        return written
 
     @property
     def name(self) -> str:
@@ -170,10 +189,11 @@ class Statistic(Frozen):
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Describe the written forms."""
         more = {"clip": clip_schema(), "step": {"type": ["number", "string"]}}
+        of_sum = {"sum": {"per_unit": {"type": ["number", "string"]}}}
         forms = [
             {
                 "type": "object",
-                "properties": {what: {"type": "string"}, **more},
+                "properties": {what: {"type": "string"}, **more, **of_sum.get(what, {})},
                 "required": [what],
                 "additionalProperties": False,
             }

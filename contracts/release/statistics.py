@@ -23,9 +23,9 @@ from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.distinct_counts import DistinctCount, distinct_count, encoded_beside
 from contracts.domains.domain_terms import Frozen
 from contracts.domains.quantile_choices import CHOICE
-from contracts.domains.text import KeyColumn
+from contracts.domains.text import KeyColumn, UnitOrder
 from contracts.domains.value_lattices import ValueLattice, usual_step
-from contracts.domains.value_sums import form_of
+from contracts.domains.value_sums import LoneSum, form_of
 from contracts.domains.value_trees import ValueTree, usual_resolution
 from contracts.reading.scalars import (
     Amount,
@@ -153,6 +153,12 @@ class StatisticsTable(Frozen):
         clips = {str(term.column): term.clip for term in terms if term.clip is not None}
         return {column: clip for column, clip in clips.items() if isinstance(clip, PrivateClip)}
 
+    @property
+    def quotas(self) -> dict[str, Decimal]:
+        """What one unit adds at most to the sums of a column, by column; of those that say so."""
+        terms = (term for each in self.of for term in each.terms)
+        return {str(term.column): term.per_unit for term in terms if term.per_unit is not None}
+
     def trees(self, contract: Contract) -> tuple[ValueTree, ...]:
         """Return the trees of counts of all quantiles, in their order."""
         found = []
@@ -184,14 +190,19 @@ class StatisticsTable(Frozen):
         summed = {term.column for each in self.of if each.what != QUANTILES for term in each.terms}
         sums = [f"table:{self.name}/{column}" for column in self.columns if column in summed]
         trees = [f"table:{self.name}/quantiles/{each.column}" for each in self.of if each.what == QUANTILES]
-        base = (*sums, *trees) or ((f"table:{self.name}",) if self._counts_alone else ())
+        base = *sums, *trees, *([f"table:{self.name}"] if self._counts_alone else [])
         counted = ("/".join(filter(None, (each.what, each.column))) for each in self.of if each.what in DISTINCTS)
         return (*base, *(f"table:{self.name}/{each}" for each in counted))
 
     @property
     def _counts_alone(self) -> bool:
-        """Whether it needs a draw of its counts, where nothing is added up: all but tables of distinct counts."""
-        return any(each.what == COUNT for each in self.of)
+        """Whether it needs a draw of its counts: it publishes them, and no other draw of it tells how many rows are.
+
+        A sum with a quota of each unit does not: its noise hides less than a row's whole part of a count.
+        """
+        counting = {term.column for each in self.of for term in each.terms} - set(self.quotas)
+        trees = any(each.what == QUANTILES for each in self.of)
+        return any(each.what == COUNT for each in self.of) and not counting and not trees
 
     @property
     def choice_keys(self) -> tuple[str, ...]:
@@ -203,7 +214,7 @@ class StatisticsTable(Frozen):
         summed = {term.column for each in self.of if each.what != QUANTILES for term in each.terms}
         sums = [self._form(each, contract) for each in self.lattices(contract) if each.column in summed]
         counted = None if self.survey_weight is None else WeightedCount(self.survey_weight.lattice(contract))
-        base = (*sums, *self.trees(contract)) or ((counted,) if self._counts_alone else ())
+        base = *sums, *self.trees(contract), *([counted] if self._counts_alone else [])
         return tuple(zip(self.draw_keys, (*base, *self.distinct_counts(contract)), strict=True))
 
     def distinct_counts(self, contract: Contract) -> tuple[DistinctCount, ...]:
@@ -219,6 +230,8 @@ class StatisticsTable(Frozen):
 
     def _form(self, lattice: ValueLattice, contract: Contract) -> Addends:
         """Return how a column is added up: as its statistics need, a sum alone where nothing asks for a count."""
+        if lattice.column in self.quotas:
+            return LoneSum(lattice, self.quotas[lattice.column])
         asked = {each.what for each in self.of if lattice.column in {term.column for term in each.terms}}
         alone = asked <= {"sum", QUANTILES} and all(each.what != COUNT for each in self.of)
         alone = alone and lattice.weight is None and lattice.column not in self.private_clips
@@ -323,8 +336,10 @@ class StatisticsProduct(ProductSpec):
         keys = [KeyColumn(name) for by in selected for name in contract.texts(by)]
         apart = (name for table in self.tables for name in table.told_apart)
         beside = [encoded_beside(name, contract.column(name).domain) for name in apart]
-        unit = contract.unit.column if any(each.what == UNITS for table in self.tables for each in table.of) else None
-        ids = [] if unit is None else [KeyColumn(unit)]
+        bounded = contract.unit.max_rows_per_unit > 1 and any(table.quotas for table in self.tables)
+        units = bounded or any(each.what == UNITS for table in self.tables for each in table.of)
+        unit = contract.unit.column if units else None
+        ids = [] if unit is None else [KeyColumn(unit), *([UnitOrder(unit)] if bounded else [])]
         return tuple(dict.fromkeys([*found, *keys, *(each for each in beside if each is not None), *ids]))
 
 

@@ -21,6 +21,7 @@ from contracts.release.statistic_forms import DISTINCT, EFFECTIVE_SIZE, QUANTILE
 from contracts.release.statistics import REFINED, StatisticsProduct, StatisticsTable, statistics_product
 from contracts.release.survey_weight import survey_weight_problems
 from contracts.release.synthetic import MEASURED_COLUMNS
+from contracts.release.unit_quotas import beside_problems, quota_problems
 
 MOST_CELLS: Final = 2**24
 RESERVED_COLUMNS: Final = MEASURED_COLUMNS | {"part"}
@@ -50,8 +51,9 @@ def statistics_problems(product: StatisticsProduct, contract: Contract) -> Itera
         at: FieldPath = ("tables", place)
         problems = [*_grouping_problems(table, contract), *_column_problems(table, contract)]
         problems += [*_weight_problems(table, contract), *distinct_problems(table, contract)]
-        problems += [*key_problems(product, place, contract), *_clip_problems(table)]
+        problems += [*key_problems(product, place, contract), *_clip_problems(table), *beside_problems(table)]
         problems += [] if problems else [*_lattice_problems(table, contract), *_name_problems(table)]
+        problems += [] if problems else [*quota_problems(table, contract)]
         if product.refine is not None and REFINED in map(str.casefold, table.by):
             at_by = ("by", [*map(str.casefold, table.by)].index(REFINED))
             problems.append(Problem(f"the column {REFINED!r}", f"a column not named {REFINED}", _RENAMED, at_by))

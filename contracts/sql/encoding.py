@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from contracts.contract.contract import Contract
-from contracts.domains.text import KeyColumn
+from contracts.domains.text import KeyColumn, UnitOrder
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sql import identifier
 from contracts.errors import ContractRefused, Finding
@@ -33,7 +33,7 @@ def encode_select(
         relation: SQL for the relation (a quoted name, or a subquery in parentheses).
         names: the columns of the contract that are wanted; None for all of them.
         lattices: of wanted columns whose offsets or texts are wanted too, each in a column of its own after all
-            codes; of the unit's id column its ids.
+            codes; of the unit's id column its ids, or the places of its rows, which are columns of the relation.
     Returns:
         SQL; its columns have the contract's names and order and the smallest unsigned type that fits. One row a row,
         in the same order. A text in a VARCHAR column and the same value in a typed column get the same code.
@@ -53,6 +53,10 @@ def encode_select(
         values += [f"{column.domain.value_sql(raw)} AS v{place}", f"{raw} AS r{place}"]
         codes.append(f"{column.domain.code_sql(f'v{place}', f'r{place}')} AS {raw}")
     for each in lattices:
+        if isinstance(each, UnitOrder):
+            values.append(f"{identifier(each.name)} AS place_in_unit")
+            codes.append(f"place_in_unit AS {identifier(each.name)}")
+            continue
         if each.column == contract.unit.column:
             values.append(f"{unit_sql(contract.unit.column)} AS unit")
             codes.append(f"unit AS {identifier(each.name)}")

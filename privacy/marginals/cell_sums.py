@@ -76,7 +76,8 @@ def cell_sum_event(
     Of sums it is that of a marginal whose rows weigh `width`: one row moves up to three numbers of one cell by
     `width` steps together, and no such change is worse than one number that moves by all of them
     (docs/derivations.md, section 2). Of moments it is the same with `whole`. Of a sum alone one row moves one number
-    by at most `reach` steps, up or down.
+    by at most `reach` steps, up or down; with a quota all rows of a unit together move all numbers by no more
+    than that, as one row does that weighs as much.
 
     Of a tree it is that of a marginal for each level, with one noise: the nodes of a level are the cells of a
     marginal, whose worst change is known. A row without a value moves a number that no other row of its cell moves,
@@ -90,7 +91,10 @@ def cell_sum_event(
     if isinstance(addends, DistinctCount):
         bound = {"most_per_cell": addends.most_per_unit, "cells": cells if addends.declared_cells else None}
         return moved_noise(noise, distinct_moves(adjacency, rows_per_unit, **bound))
+    if isinstance(addends, LoneSum):
+        most = addends.reach * rows_per_unit if addends.quota is None else addends.quota
+        alone = marginal_moves(adjacency, most)
+        # Of both signs, an old row and a new one may move one number the same way.
+        return moved_noise(noise, (sum(alone),) if addends.both_signs else alone)
     moves = marginal_moves(adjacency, rows_per_unit)
-    if isinstance(addends, LoneSum) and addends.both_signs:
-        moves = (sum(moves),)  # an old row and a new one may move one number the same way
     return moved_noise(noise, tuple(move * each for each in addends.row_moves for move in moves))

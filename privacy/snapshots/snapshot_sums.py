@@ -1,7 +1,8 @@
 """Sums of a snapshot: handles on sums of columns by cell, and on counts of values, read when a grant opens them.
 
 All sums over the same cells are added up in one scan, when the first of them is opened; each tree, each column whose
-moments are wanted, each sum on a part of its lattice, and each distinct count takes its own.
+moments are wanted, each sum on a part of its lattice, each one within quotas of units, and each distinct count
+takes its own.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from privacy.snapshots.offset_scan import (
     sum_moments,
     sum_offsets,
 )
+from privacy.snapshots.quota_scan import quota_unit, sum_within_quota
 from privacy.snapshots.snapshot_reader import SnapshotReader
 
 
@@ -54,7 +56,7 @@ class SnapshotSums(SnapshotReader):
         """
         shape = self._contract.shape(clique)
         known: dict[ValueLattice, NDArray[np.int64]] = {}
-        alike = [each.lattice for each in addends if isinstance(each, ValueLattice | LoneSum)]
+        alike = [each.lattice for each in addends if isinstance(each, ValueLattice | LoneSum) and not _bounded(each)]
         together = tuple(each for each in alike if not isinstance(each, NarrowedLattice))
         read = partial(self._of, clique, shape, together, known)
         return tuple(PrivateCellSums(clique, shape, each, *self._mark, read) for each in addends)
@@ -82,6 +84,9 @@ class SnapshotSums(SnapshotReader):
         if isinstance(wanted, ValueMoments):
             found = sum_moments(self._table.path, clique, shape, wanted, threads=self._threads)
             return found.reshape(*shape, wanted.parts)
+        if isinstance(wanted, LoneSum) and _bounded(wanted):
+            terms = clique, shape, wanted, quota_unit(self._contract)
+            return sum_within_quota(self._table.path, *terms, threads=self._threads).reshape(*shape, 1)
         if isinstance(wanted, LoneSum):
             parts = self._summed(clique, shape, together, wanted.lattice, known)
             above, valued = parts[..., :1], (parts[..., :1] + parts[..., 1:2]) // wanted.lattice.width
@@ -141,6 +146,11 @@ def telling_column(counted: DistinctCount, contract: Contract) -> tuple[str, str
     if beside is None:
         return counted.column, domain.null_code if domain.nulls.policy == "category" else None
     return beside.name, NO_KEY if isinstance(beside, KeyColumn) else MISSING
+
+
+def _bounded(addends: Addends) -> bool:
+    """Tell whether all rows of a unit add at most a quota: then they are taken unit by unit."""
+    return isinstance(addends, LoneSum) and addends.quota is not None
 
 
 def _names(lattice: ValueLattice) -> tuple[str, str | None]:

@@ -238,4 +238,7 @@ def count_error(draws: Sequence[StatisticsDraw]) -> float:
         return even_quantile(count_terms(summed), CONFIDENCE)
     trees = [(draw.event, draw.addends) for draw in draws if isinstance(draw.addends, ValueTree)]
     errors = [tree_count_error(tree, event=event, confidence=CONFIDENCE) for event, tree in trees]
-    return min(errors) if errors else float(half_width(draws[0].event, CONFIDENCE))
+    if errors:
+        return min(errors)
+    alone = next(draw for draw in draws if not isinstance(draw.addends, LoneSum | DistinctCount))
+    return float(half_width(alone.event, CONFIDENCE))

@@ -19,6 +19,7 @@ from contracts.domains.distinct_counts import DistinctCount
 from contracts.domains.text import KeyColumn
 from contracts.domains.value_lattices import ValueLattice, lattice_problems
 from contracts.domains.value_sql import identifier, literal
+from contracts.domains.value_sums import LoneSum
 from contracts.domains.value_trees import tree_key
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE
@@ -32,6 +33,7 @@ from privacy.evaluation.statistic_errors import (
     statistic_errors,
 )
 from privacy.private_table import PrivateTable
+from privacy.snapshots.quota_scan import quota_unit, sum_within_quota
 from privacy.snapshots.snapshot_keys import SnapshotKeys
 from privacy.snapshots.snapshot_sums import telling_column
 from tasks.records.page.clip_words import found_lattices
@@ -138,6 +140,8 @@ def _errors(
             continue
         exact, unclipped = exact_statistics(statistic, clipped), exact_statistics(statistic, whole)
         is_cut = any(term.key in cut for term in statistic.terms) and statistic.what != EFFECTIVE_SIZE
+        if statistic.per_unit is not None:
+            exact, is_cut = (_within_quota(table, wanted, contract, str(statistic.column)),), True
         for place, name in enumerate(statistic.estimates):
             numbers = tuple(_by_cell(published[f"{name}{end}"], cells) for end in ("", "_low", "_high"))
             before = unclipped[place] if is_cut else None
@@ -146,6 +150,15 @@ def _errors(
             counts = _by_cell(published[REFINED], cells)
             found[REFINED] = statistic_errors(exact[0], (counts, None, None), labels, possible)
     return found
+
+
+def _within_quota(table: PrivateTable, wanted: StatisticsTable, contract: Contract, column: str) -> Floats:
+    """Add a column up by cell, each unit within its quota [the column's units]."""
+    drawn = (addends for _, addends in wanted.draws(contract))
+    form = next(each for each in drawn if isinstance(each, LoneSum) and each.column == column)
+    shape, unit = contract.shape(wanted.by), quota_unit(contract)
+    steps = sum_within_quota(table.path, wanted.by, shape, form, unit, threads=2)
+    return np.asarray(steps * float(form.lattice.step))
 
 
 def _different(

@@ -61,6 +61,11 @@ TOLD_APART: Final = message(
     "privacy units and different values are those of the rows that each unit keeps; a missing value is none, and no "
     "survey weight enters. They are cut to what is possible: from 0 to the values that the contract declares"
 )
+BOUNDED: Final = message(
+    "sums with a quota (per_unit) are those of values that are cut: all rows of one privacy unit together add at "
+    "most the quota, over all cells of a table. Its rows are taken in an order that no value decides, and rows "
+    "beyond the quota add nothing. Such sums are too small where units have more; intervals do not say by how much"
+)
 
 SIZED: Final = message(
     "effective sample sizes are of the clipped and rounded weights, and biased in small cells. The expected half "
@@ -104,6 +109,7 @@ def tables(run: Run) -> list[dict[str, Any]]:
                     "clip": f"[{plain_text(lattice.low)}, {plain_text(lattice.high)}]",
                     "steps_of": plain_text(lattice.step),
                     **_resolution(table, lattice, contract),
+                    **_quota(table, lattice),
                 }
                 for lattice in _lattices(run, table)
             ]
@@ -160,6 +166,12 @@ def _resolution(table: StatisticsTable, lattice: ValueLattice, contract: Contrac
     """Give the length of the intervals in which rows are counted, where quantiles are published."""
     tree = next((each for each in table.trees(contract) if each.column == lattice.column), None)
     return {} if tree is None else {"resolution": plain_text(tree.resolution)}
+
+
+def _quota(table: StatisticsTable, lattice: ValueLattice) -> dict[str, str]:
+    """Give what all rows of one unit add at most, where a sum has such a quota."""
+    most = table.quotas.get(lattice.column)
+    return {} if most is None else {"per_unit": plain_text(most)}
 
 
 def _weighed_by(table: StatisticsTable, contract: Contract) -> dict[str, Any]:
@@ -230,7 +242,8 @@ def known_bias(run: Run) -> list[str]:
     apart = any(each.what in DISTINCTS for table in tables for each in table.of)
     ruled = statistics_product(run.facts.spec.product).minimum_frequency is not None
     sized = any(each.what == EFFECTIVE_SIZE for table in tables for each in table.of)
-    told = {RANKS: ranked, SPREAD: spread, WEIGHED: weighed, SIZED: sized, TOLD_APART: apart, CENSORED: ruled}
+    told = {RANKS: ranked, SPREAD: spread, WEIGHED: weighed, SIZED: sized, TOLD_APART: apart}
+    told |= {BOUNDED: any(table.quotas for table in tables), CENSORED: ruled}
     return [UNBIASED, CLIPPED, *(words for words, holds in told.items() if holds)]
 
 

@@ -92,6 +92,16 @@ def test_all_bases_are_charged_to_one_account_and_verified(town: Town) -> None:
         assert town.left() == CAP - number * PICO
 
 
+def test_a_household_adds_at_most_its_quota(town: Town) -> None:
+    """Eight people of up to 99 years each; the sum of the ages hides 120 of them."""
+    town.change("people", ("of: [count, {mean: age}]", "of: [count, {sum: age, per_unit: 120}]"))
+    folder = town.run("people")
+    report = verify(folder, public_key=Signer(town.workspace.signing_seed()).public_key)
+    assert report.ok, report.findings
+    draws = json.loads((folder / "record.json").read_text())["replay"]["draws"]
+    assert [draw["event"]["moves"] for draw in draws] == [[8], [120], [8]]
+
+
 def test_the_record_lists_links_truncation_and_policy(town: Town) -> None:
     """On the pages in both languages too; a forged bound is found."""
     folder = town.run("people")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 import numpy as np
 
 from contracts.contract.column import Cells, Labelled
-from contracts.domains.addends import Summands, WeightedCount
+from contracts.domains.addends import Addends, Summands, WeightedCount
 from contracts.domains.distinct_counts import DistinctCount
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_magnitudes import ValueMagnitudes
@@ -72,13 +72,14 @@ class AddendsStatement(LatticeStatement):
     """The lattice on which a column was added up; with a resolution, the tree of counts over it.
 
     With a weight each row counts as often as its weight says. With `counts_rows` the column is the weight itself, and
-    rows were counted by it. `alone` says that only sums were drawn; `whole`, that moments were, in so many steps a
-    row; `magnitudes`, that a histogram of them was. Where several are stated, it reads as one of them, which writes
-    itself otherwise.
+    rows were counted by it. `alone` says that only sums were drawn, of which all rows of a unit add `per_unit` at
+    most; `whole`, that moments were, in so many steps a row; `magnitudes`, that a histogram of them was. Where
+    several are stated, it reads as one of them, which writes itself otherwise.
     """
 
     resolution: StatedText | None = None
     alone: Literal[True] | None = None
+    per_unit: StatedText | None = None
     whole: int | None = None
     magnitudes: Literal[True] | None = None
     weight: LatticeStatement | None = None
@@ -99,7 +100,7 @@ class AddendsStatement(LatticeStatement):
         if self.whole is not None:
             return ValueMoments(lattice, self.whole)
         if self.alone is not None:
-            return LoneSum(lattice)
+            return LoneSum(lattice, None if self.per_unit is None else parse_bound(self.per_unit))
         if self.magnitudes is not None:
             return ValueMagnitudes(lattice)
         return lattice if self.resolution is None else ValueTree(lattice, parse_bound(self.resolution))
@@ -225,6 +226,7 @@ class CellSumForm(DrawForm[CellSumMeasurement, CellSumDraw]):
             "columns": list(released.clique),
             "numbers": released.values.size,
             **({} if isinstance(addends, DistinctCount) else _lattice_terms(addends.lattice)),
+            **_quota_terms(addends),
             "l1_sensitivity": sum(map(abs, moves)),
             "l2_sensitivity_squared": sum(move * move for move in moves),
             "noise": noise_words(released.event),
@@ -285,6 +287,13 @@ def _lattice_terms(lattice: ValueLattice) -> dict[str, Any]:
     """Say within which ends and in which steps values are added up, and by what they are weighed."""
     clip = f"[{plain_text(lattice.low)}, {plain_text(lattice.high)}]"
     return {"clip": clip, "steps_of": plain_text(lattice.step), **weight_terms(lattice.weight)}
+
+
+def _quota_terms(addends: Addends) -> dict[str, Any]:
+    """Say what all rows of a unit add at most; nothing where each adds its whole value."""
+    if not isinstance(addends, LoneSum) or addends.per_unit is None:
+        return {}
+    return {"per_unit": plain_text(addends.per_unit)}
 
 
 def weight_terms(weight: ValueLattice | None) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from contracts.domains.value_trees import tree_key
 from contracts.message import message
 from contracts.release.statistics import StatisticsTable
 from tasks.records.page.clip_words import Stated, clip_words
-from tasks.records.page.statistics_words import distinct_name, lattice_words, weight_words
+from tasks.records.page.statistics_words import distinct_name, lattice_words, quota_words, weight_words
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ def draw_terms(
         words = [] if lattice is None else lattice_words(lattice, contract)
         if lattice is None and weight is not None:
             words = [weight_words(weight.lattice(contract))]
+        if "per_unit" in draws[key]:
+            words.append(quota_words(draws[key]["per_unit"]))
         words += clip_words(key, clips, draws)
         terms.append(DrawTerms(None if lattice is None else lattice.column, words, draws[key]))
     return terms

@@ -110,6 +110,15 @@ def weight_words(weight: ValueLattice) -> str:
     )
 
 
+def quota_words(per_unit: str) -> str:
+    """Say that all rows of one unit add at most so much, which cuts the sums of units with more."""
+    return message(
+        "all rows of one privacy unit together add at most {most} to this sum, over all cells; what is beyond that "
+        "is cut off",
+        most=plain_number(Decimal(per_unit)),
+    )
+
+
 def plain_number(number: Decimal) -> str:
     """Write a number with separators and a minus sign."""
     return f"{number:,f}".replace("-", "−")

@@ -22,6 +22,8 @@ from typing import NoReturn
 
 import duckdb
 
+from contracts.domains.text import UnitOrder
+from contracts.domains.value_sql import identifier
 from contracts.sql.encoding import unit_sql
 from tasks.storage.duckdb_session import Explanation, attempt, run
 from tasks.storage.snapshot.snapshot import subkey
@@ -35,6 +37,11 @@ def choice_keys(key: bytes) -> tuple[str, str]:
         key: the workspace's snapshot key.
     """
     return subkey(key, "contribution bounding: outer").hex(), subkey(key, "contribution bounding: inner").hex()
+
+
+def order_keys(key: bytes) -> tuple[str, str]:
+    """Return the outer and the inner key of the order of a unit's rows, which tells nothing of the choice."""
+    return subkey(key, "order of a unit: outer").hex(), subkey(key, "order of a unit: inner").hex()
 
 
 def bound_contributions(
@@ -71,10 +78,46 @@ def bound_contributions(
     attempt(lambda: connection.execute("DROP TABLE crowded"), explain)
 
 
+def order_units(connection: duckdb.DuckDBPyConnection, *, unit: str, key: bytes, explain: Explanation) -> str:
+    """Put the rows of each unit in an order of its own, uniform at random, and return a relation that has the places.
+
+    The order is that of draws as above, under keys of its own, of the rows that the unit keeps. Like the choice it
+    depends on the unit's id and its number of rows alone, and on no value.
+
+    Args:
+        connection: the open snapshot; `raw` has at most k rows a unit.
+        unit: the column with the unit's id.
+        key: the workspace's snapshot key.
+        explain: as for `duckdb_session.attempt`.
+    Returns:
+        SQL for `raw`, in its order, with a column more (`contracts.domains.text.UnitOrder`): places from 1.
+    Privacy: adding or removing one unit moves no row of another one.
+    """
+    run(connection, lambda: connection.execute(_places(unit_sql(unit)), [*order_keys(key)]), explain=explain)
+    return f"(SELECT raw.*, places.place AS {identifier(UnitOrder(unit).name)} FROM raw POSITIONAL JOIN places)"
+
+
 def refuse_nobody(where: str, unit: str) -> NoReturn:
     """Raise that a row has no id of its privacy unit."""
     remedy = "give every row the id of its unit, or leave such rows out with `select:`"
     break_gate(where, f"column {unit!r}", "rows without an id of their privacy unit", "an id in every row", remedy)
+
+
+def _places(text: str) -> str:
+    """Write the statement that makes `places`, a row for each of `raw`. Parameters: the outer key, the inner key."""
+    return f"""
+        CREATE TEMP TABLE places AS SELECT place FROM (
+            SELECT row, row_number() OVER (PARTITION BY unit ORDER BY draw, ordinal)::UINTEGER AS place FROM (
+                SELECT row, unit, ordinal,
+                    sha256(?::VARCHAR || sha256(?::VARCHAR || ordinal || ':' || unit)) AS draw
+                FROM (
+                    SELECT rowid AS row, {text} AS unit,
+                        row_number() OVER (PARTITION BY {text} ORDER BY rowid) AS ordinal
+                    FROM raw
+                )
+            )
+        ) ORDER BY row
+    """
 
 
 def _deletion(text: str) -> str:

@@ -110,6 +110,11 @@ def _worst_moves(addends: Summands, contract: Contract) -> list[int]:
     """Derive what one unit does to sums at worst."""
     # A row moves a sum by all steps, one node of each level, or one bin; as often as its weight says.
     moves = worst_moves(contract)
+    if isinstance(addends, LoneSum) and addends.per_unit is not None:
+        # All rows of a unit together add no more than its quota, whatever their number.
+        most = addends.per_unit / addends.lattice.step
+        one = [int(most)] if contract.adjacency == "add_remove" else [int(most)] * 2
+        return [sum(one)] if addends.lattice.low < 0 < addends.lattice.high else one
     if isinstance(addends, LoneSum) and addends.lattice.low < 0 < addends.lattice.high:
         moves = [sum(moves)]  # what leaves a sum may lie below 0, and what enters it above
     return [move * each for each in addends.row_moves for move in moves]

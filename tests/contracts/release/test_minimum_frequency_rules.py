@@ -48,6 +48,13 @@ REFUSED = {
         "add count to `of:`",
         "product.tables[0].of[0]",
     ),
+    "a quota": (
+        "of: [count, {mean: age}]",
+        "of: [count, {sum: age, per_unit: 1}]",
+        "per_unit of 'age'",
+        "drop per_unit",
+        "product.tables[0].of[1].per_unit",
+    ),
     "a survey weight": (
         "of: [count, {mean: age}]",
         "of: [count, {mean: age}]\n      survey_weight: {column: income, clip: [0, 1]}",

@@ -26,6 +26,7 @@ from benchmarks.games import (
     keys,
     private_clips,
     quantiles,
+    quotas,
     sums,
     surrogate,
     tables,
@@ -49,6 +50,7 @@ FAST: dict[str, tuple[Callable[[], Game], float]] = {
     **{name: (made, 0.25) for name, made in distinct_counts.GAMES.items()},
     # Sixty cells an output: thirty times the noise that is due is found out in few.
     "distinct_units_replace_one": (distinct_counts.units_moved, 0.02),
+    **{name: (made, 0.25) for name, made in quotas.GAMES.items()},
     "clip_histogram": (private_clips.replaced, 0.25),
     "private_clip": (private_clips.clipped, 0.0125),
     **{name: (made, 0.25) for name, made in keys.GAMES.items()},

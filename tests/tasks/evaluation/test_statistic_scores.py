@@ -17,6 +17,7 @@ from tasks.ingest import ingest
 from tasks.products.version_records import published_statistics_record
 from tests.tasks.intake import KEY
 from tests.tasks.verification.test_clip_versions import laplace as clipped_by_the_run
+from tests.tasks.verification.test_quota_versions import laplace as within_quotas
 from tests.worlds.distinct_counts import laplace as apart
 from tests.worlds.distinct_counts import of_keys as apart_by_keys
 from tests.worlds.private_keys import pure as of_keys
@@ -200,3 +201,13 @@ def test_a_table_that_is_none_and_one_of_other_cells_are_refused(worlds: Worlds,
         (finding,) = refused.value.findings
         assert finding.where.endswith("floor.parquet")
         assert "sudare verify" in finding.remedy
+
+
+def test_a_sum_within_a_quota_is_compared_with_the_cut_sums_and_with_the_whole_ones(
+    worlds: Worlds, tmp_path: Path
+) -> None:
+    """Some 33,000 of a ward are cut off; noise of a scale of 190 makes up 4,000 with probability below 1e-8."""
+    scenario = replace(within_quotas(), epsilon="15", release="quotas-scored")
+    scored = of(evaluated(worlds.published(scenario), scenario, tmp_path), "ward", "sum_bill")
+    assert scored.bias_unclipped is not None
+    assert scored.largest < 4000 < 20_000 < -scored.bias_unclipped

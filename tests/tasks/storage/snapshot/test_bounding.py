@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from contracts.errors import GateBroken, SudareError
-from tasks.storage.snapshot.bounding import bound_contributions
+from tasks.storage.snapshot.bounding import bound_contributions, order_units
 
 KEY = bytes(range(32))
 OTHER_KEY = bytes(range(1, 33))
@@ -141,3 +141,48 @@ def test_a_row_without_an_id_breaks_the_gate(nobody: str):
     assert "an id in every row" in message
     assert "777" not in message
     assert raised.value.exit_code == 3
+
+
+def ordered(rows: str, *, limit: int = 5, key: bytes = KEY) -> list[tuple[object, int, int]]:
+    """Bound the rows of a query as above and put each unit's into order; return them with their places, in order."""
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE raw AS {rows}")
+        terms = {"unit": "person", "key": key, "explain": unexpected}
+        bound_contributions(connection, max_rows_per_unit=limit, where="people.csv", **terms)  # type: ignore[arg-type]
+        relation = order_units(connection, **terms)  # type: ignore[arg-type]
+        found = connection.execute(f"SELECT * FROM {relation}").fetchall()
+        assert [row[:2] for row in found] == connection.execute("SELECT person, value FROM raw").fetchall()
+    return found
+
+
+def test_every_unit_has_places_from_one_on_beside_its_own_rows():
+    """After some rows of each unit were dropped: the relation has the rows of `raw` in their order."""
+    places: dict[object, list[int]] = {}
+    for person, _, place in ordered(crowd(3000), limit=4):
+        places.setdefault(person, []).append(place)
+    assert len(places) == 3000
+    assert all(sorted(each) == [1, 2, 3, 4] for each in places.values())
+
+
+def test_no_value_and_no_other_unit_moves_a_row():
+    """Neither other values nor the absence of a unit, nor how units are interleaved."""
+    everybody = ordered(crowd(500), limit=4)
+    other = [(person, -value, place) for person, value, place in everybody]
+    assert ordered(f"SELECT person, -value AS value FROM ({crowd(500)})", limit=4) == other
+    without = ordered(f"SELECT * FROM ({crowd(500)}) WHERE person <> 'u250'", limit=4)
+    assert without == [row for row in everybody if row[0] != "u250"]
+    assert sorted(ordered(crowd(500, order="u, r"), limit=4)) == sorted(everybody)
+    assert ordered(crowd(500), limit=4, key=OTHER_KEY) != everybody
+
+
+@pytest.mark.stat
+def test_each_order_is_equally_likely_whichever_rows_were_kept(pairs: NDArray[np.int64]):
+    """Chi-square over 10 kept pairs in 2 orders, n = 40,000 units; false-alarm rate 1e-9 over the choice of the key.
+    An order that is that of the choice's own draws, or of the source, has one of each pair's two orders alone."""
+    first = np.full(40_000, -1)
+    for person, value, place in ordered(crowd(40_000), limit=2):
+        if place == 1:
+            first[int(str(person)[1:])] = value
+    lower = np.array([pair[0] for pair in PAIRS])[pairs]
+    assert p_value(np.bincount(2 * pairs + (first == lower), minlength=20)) > FALSE_ALARM
+    assert p_value(np.bincount(2 * pairs, minlength=20)) < FALSE_ALARM
