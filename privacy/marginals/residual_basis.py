@@ -32,6 +32,9 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
+from privacy.accounting.calibrate import gaussian_sigma_squared
+from privacy.accounting.events import DiscreteGaussian
+from privacy.marginals.sensitivity import GaussianNoise
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,32 @@ def residual_moves(residuals: Sequence[Residual], adjacency: Adjacency, rows_per
     """
     norm = sum(each.multiplier**2 * squared_change(each.shape, adjacency) for each in residuals)
     return squares_of(rows_per_unit**2 * norm)
+
+
+def column_moves(residuals: Sequence[Residual], column: str, rows_per_unit: int) -> tuple[int, ...]:
+    """Return what another value in one column of all rows of a unit moves, as `residual_moves` does.
+
+    Residuals without the column stay as they are; of the others each row moves ⊗ u by ‖u_a - u_b‖² = 2 d² in that
+    column, times d (d - 1) in each other one.
+    """
+    norm = 0
+    for each in residuals:
+        if column in each.columns:
+            cells = each.shape[each.columns.index(column)]
+            norm += each.multiplier**2 * squared_change(each.shape, "add_remove") * 2 * cells // (cells - 1)
+    return squares_of(rows_per_unit**2 * norm)
+
+
+def residual_event(
+    residuals: Sequence[Residual], noise: GaussianNoise, *, adjacency: Adjacency, rows_per_unit: int
+) -> DiscreteGaussian:
+    """Return the event of adding noise to residuals, calibrated to what one unit moves them by.
+
+    Raises:
+        AmountRefused: a noise, or a change, too large to draw.
+    """
+    moves = residual_moves(residuals, adjacency, rows_per_unit)
+    return DiscreteGaussian(gaussian_sigma_squared(noise.rho, moves), moves)
 
 
 def squares_of(norm: int) -> tuple[int, ...]:

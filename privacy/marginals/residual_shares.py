@@ -32,6 +32,7 @@ from typing import Final
 
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
+from contracts.errors import SudareError
 from privacy.marginals.residual_basis import Residual
 
 LEAST_BITS: Final = 6
@@ -42,8 +43,17 @@ ROUNDING_VARIANCE: Final = Fraction(1, 12)
 """What rounding a count to a whole number adds to its variance [rows squared]."""
 
 
-class TooManyResiduals(ValueError):
-    """Tables whose residuals are too many to measure."""
+class TooManyResiduals(SudareError, ValueError):
+    """Tables whose residuals are too many to measure; nothing was planned."""
+
+    exit_code = 2
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"product.split: these tables have more than {MOST_RESIDUALS:,} residuals\n"
+            f"  allowed: {MOST_RESIDUALS:,}; a table of c columns has two to the power of c\n"
+            "  do: take fewer tables, or tables of fewer columns, or choose `split: optimal`"
+        )
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,7 @@ class Workload:
         """
         found: dict[Clique, Fraction] = {}
         if sum(1 << len(self._wide(table)) for table in self.tables) > MOST_RESIDUALS:
-            raise TooManyResiduals(f"these tables have more than {MOST_RESIDUALS} residuals")
+            raise TooManyResiduals
         for table, weight in zip(self.tables, self.weights, strict=True):
             wide = self._wide(table)
             cells = prod(self.sizes[name] for name in wide)

@@ -45,6 +45,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.product import TablesProduct
+from contracts.release.tables.residual_split import RESIDUALS
 from contracts.release.tables.table_form import form_of_table
 from privacy.accounting.events import CountNoise
 from privacy.marginals.uncertainty import variance
@@ -88,7 +89,8 @@ def total_kind(product: TablesProduct, contract: Contract) -> TotalKind:
     forms = _forms_with_a_total(product, contract)
     if not forms:
         return "none"
-    return "estimated" if "dense" in forms else "noisy"
+    # All tables have one measured total in common: there is nothing to average.
+    return "estimated" if "dense" in forms and product.split != RESIDUALS else "noisy"
 
 
 def draws_total(product: TablesProduct, contract: Contract) -> bool:

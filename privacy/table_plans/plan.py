@@ -20,6 +20,7 @@ from contracts.release.spec import ReleaseSpec, TableSpec, TablesProduct
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import Level, levels_of, table_cells
 from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.residual_split import RESIDUALS
 from contracts.release.tables.table_form import form_of_table
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
@@ -29,6 +30,7 @@ from privacy.marginals.coarsening import Coarsening, coarsening
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.refine.total import draws_total
+from privacy.table_plans.residual_plan import RESIDUALS_KEY, ResidualPlan, kept_public_total, plan_residuals
 from privacy.table_plans.sparse_plan import SparsePlan, sparse_plan
 from privacy.table_plans.split import NoiseKind, optimal_shares, shares_by_weight, weighted_rmse
 
@@ -125,6 +127,9 @@ class TablesPlan:
         expected_rmse: expected root mean square error over all cells, each with its table's weight, unrefined, of
             each kind of noise that was weighed; of one where the spec names it or no other may be used [units].
         minimum_frequency: the rule under which small noisy counts are suppressed, if there is one.
+        residuals: what is measured in the place of marginals; `draws` is then that one draw.
+        derived: the noise of each table that follows from residuals, by the key that a draw of it would have, and of
+            the total; none of them is drawn or charged.
     """
 
     draws: tuple[PlannedDraw, ...]
@@ -134,6 +139,8 @@ class TablesPlan:
     mechanism: NoiseKind
     expected_rmse: Mapping[NoiseKind, float]
     minimum_frequency: MinimumFrequency | None = None
+    residuals: ResidualPlan | None = None
+    derived: tuple[PlannedDraw, ...] = ()
 
     @property
     def events(self) -> tuple[CountNoise, ...]:
@@ -146,13 +153,18 @@ class TablesPlan:
         return None
 
     @property
+    def measured(self) -> tuple[PlannedDraw, ...]:
+        """Noisy counts with their noise: those that are drawn, or those that follow from residuals."""
+        return self.derived or self.draws
+
+    @property
     def cells(self) -> int:
         """Cells of all tables together."""
-        return sum(draw.cells for draw in self.draws)
+        return sum(draw.cells for draw in self.measured)
 
     def draw(self, key: str) -> PlannedDraw:
-        """Return the draw of that key."""
-        return next(draw for draw in self.draws if draw.key == key)
+        """Return the draw of that key, or the table that follows from residuals."""
+        return next(draw for draw in (*self.draws, *self.derived) if draw.key == key)
 
 
 def plan_tables(spec: ReleaseSpec, contract: Contract, *, pure_account: bool = False) -> TablesPlan:
@@ -236,6 +248,8 @@ def _plan(
     with_total: bool,
 ) -> TablesPlan:
     """Plan the draws with one kind of noise."""
+    if product.split == RESIDUALS:
+        return _plan_residuals(product, tables, contract, epsilon, delta)
     keep = 1 - TOTAL_SHARE if with_total else Fraction(1)
     weights, cells = (
         [Fraction(table.weight) for table in tables],
@@ -259,12 +273,36 @@ def _plan(
     spent = (
         loss_up(best_epsilon(events, Fraction(spent_delta, ATTO))[0]) if spent_delta else PureCalculus().cost(events)
     )
-    keeps_public = product.total == "invariant" and contract.total is not None
-    public_total = contract.total.value if keeps_public and contract.total else None
+    public_total = kept_public_total(product, contract)
     by_key = {draw.key: draw.variance for draw in draws}
     variances = [by_key[table_key(table.name)] for table in tables]
     error = {mechanism: weighted_rmse(weights, cells, variances)}
     return TablesPlan(draws, spent, spent_delta, public_total, mechanism, error, product.minimum_frequency)
+
+
+def _plan_residuals(
+    product: TablesProduct, tables: Sequence[TableSpec], contract: Contract, epsilon: Decimal, delta: Decimal
+) -> TablesPlan:
+    """Plan one draw of all residuals, and the noise of the tables that follow."""
+    total = kept_public_total(product, contract)
+    noise = GaussianNoise(_budget("gaussian", epsilon, delta))
+    plan = plan_residuals(tables, contract, noise, public_total=total)
+    spent_delta = delta_down(delta)
+    spent = loss_up(best_epsilon([plan.event], Fraction(spent_delta, ATTO))[0])
+
+    def noisy(key: str, columns: Clique, event: CountNoise, cells: int) -> PlannedDraw:
+        width = half_width(event, CONFIDENCE)
+        return PlannedDraw(key, columns, cells, Fraction(1), noise, event, variance(event), width)
+
+    draw = noisy(RESIDUALS_KEY, (), plan.event, plan.cells)
+    wanted: list[tuple[str, Clique]] = [(TOTAL_KEY, ())] if total is None else []
+    wanted += [(table_key(table.name), table.columns) for table in tables]
+    derived = [noisy(key, columns, plan.table_noise(columns), contract.cells(columns)) for key, columns in wanted]
+    errors = {each.key: each.variance for each in derived}
+    weights = [Fraction(table.weight) for table in tables]
+    cells = [contract.cells(table.columns) for table in tables]
+    error = weighted_rmse(weights, cells, [errors[table_key(table.name)] for table in tables])
+    return TablesPlan((draw,), spent, spent_delta, total, "gaussian", {"gaussian": error}, None, plan, tuple(derived))
 
 
 def _budget(mechanism: NoiseKind, epsilon: Decimal, delta: Decimal) -> Fraction:

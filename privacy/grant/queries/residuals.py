@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.canonical import canonical_json
-from privacy.accounting.calibrate import gaussian_sigma_squared
 from privacy.accounting.events import DiscreteGaussian
 from privacy.grant.measurement import DurableDraw, ResidualMeasurement
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.residual_basis import Residual, residual_moves, residual_of
+from privacy.marginals.residual_basis import Residual, residual_event, residual_of
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.marginals.uncertainty import variance
 
@@ -62,7 +61,8 @@ class ResidualQuery(Query[ResidualMeasurement]):
 
     def event(self, relation: Relation) -> DiscreteGaussian:
         """Return the event of the noise, its scale calibrated to how far one unit moves all residuals together."""
-        return residual_noise(self.residuals, self.noise, relation)
+        terms = {"adjacency": relation.adjacency, "rows_per_unit": relation.rows_per_unit}
+        return residual_event(self.residuals, self.noise, **terms)  # type: ignore[arg-type]
 
     def identity(self, relation: Relation, place: int) -> Mapping[str, Any]:
         """Return the digest of what is measured."""
@@ -79,16 +79,6 @@ class ResidualQuery(Query[ResidualMeasurement]):
         (draw,) = drawn
         entered = draw.number, draw.sha256
         return ResidualMeasurement(draw.key, self.residuals, draw.values, event, variance(event), *entered)
-
-
-def residual_noise(residuals: Sequence[Residual], noise: GaussianNoise, relation: Relation) -> DiscreteGaussian:
-    """Return the event of adding noise to residuals, calibrated to what one unit moves them by.
-
-    Raises:
-        AmountRefused: a noise, or a change, too large to draw.
-    """
-    moves = residual_moves(residuals, relation.adjacency, relation.rows_per_unit)
-    return DiscreteGaussian(gaussian_sigma_squared(noise.rho, moves), moves)
 
 
 def residuals_digest(residuals: Sequence[Residual]) -> str:
