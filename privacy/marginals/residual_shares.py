@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from itertools import combinations
 from math import fsum, isqrt, prod, sqrt
 from typing import Final
@@ -61,21 +62,22 @@ class Workload:
     """Tables over columns, each with its weight.
 
     Args:
-        sizes: cells of each column, by name, in the order in which residuals have them.
+        cells: of each column, by name, in the order in which residuals have them.
         tables: columns of each table.
         weights: of each table, > 0.
     """
 
-    sizes: Mapping[str, int]
+    cells: tuple[tuple[str, int], ...]
     tables: tuple[Clique, ...]
     weights: tuple[Fraction, ...]
 
-    def gains(self) -> dict[Clique, Fraction]:
-        """Return g of the module for every residual of the workload, few columns first, then in the columns' order.
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """Cells of each column."""
+        return dict(self.cells)
 
-        Raises:
-            TooManyResiduals: more than 2^17 would have to be looked at.
-        """
+    @cached_property
+    def _gains(self) -> Mapping[Clique, Fraction]:
         found: dict[Clique, Fraction] = {}
         if sum(1 << len(self._wide(table)) for table in self.tables) > MOST_RESIDUALS:
             raise TooManyResiduals
@@ -89,9 +91,23 @@ class Workload:
         order = sorted(found, key=lambda columns: (len(columns), [place[name] for name in columns]))
         return {columns: found[columns] for columns in order}
 
+    def gains(self) -> Mapping[Clique, Fraction]:
+        """Return g of the module for every residual of the workload, few columns first, then in the columns' order.
+
+        Raises:
+            TooManyResiduals: more than 2^17 would have to be looked at.
+        """
+        return _remembered(self)._gains
+
     def _wide(self, table: Clique) -> Clique:
         """Return a table's columns of more than one cell, in the workload's order; the others tell nothing."""
         return tuple(name for name in self.sizes if name in table and self.sizes[name] > 1)
+
+
+@lru_cache(maxsize=32)
+def _remembered(workload: Workload) -> Workload:
+    """Return the first workload that was equal to this one: a search for a charge plans the same tables often."""
+    return workload
 
 
 def subsets(columns: Clique) -> Iterator[Clique]:

@@ -30,7 +30,13 @@ from privacy.marginals.coarsening import Coarsening, coarsening
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.refine.total import draws_total
-from privacy.table_plans.residual_plan import RESIDUALS_KEY, ResidualPlan, kept_public_total, plan_residuals
+from privacy.table_plans.residual_plan import (
+    RESIDUALS_KEY,
+    ResidualPlan,
+    kept_public_total,
+    over_least_error,
+    plan_residuals,
+)
 from privacy.table_plans.sparse_plan import SparsePlan, sparse_plan
 from privacy.table_plans.split import NoiseKind, optimal_shares, shares_by_weight, weighted_rmse
 
@@ -130,6 +136,7 @@ class TablesPlan:
         residuals: what is measured in the place of marginals; `draws` is then that one draw.
         derived: the noise of each table that follows from residuals, by the key that a draw of it would have, and of
             the total; none of them is drawn or charged.
+        optimum_ratio: of tables that are measured one by one, `over_optimum`.
     """
 
     draws: tuple[PlannedDraw, ...]
@@ -141,6 +148,7 @@ class TablesPlan:
     minimum_frequency: MinimumFrequency | None = None
     residuals: ResidualPlan | None = None
     derived: tuple[PlannedDraw, ...] = ()
+    optimum_ratio: float | None = None
 
     @property
     def events(self) -> tuple[CountNoise, ...]:
@@ -161,6 +169,11 @@ class TablesPlan:
     def cells(self) -> int:
         """Cells of all tables together."""
         return sum(draw.cells for draw in self.measured)
+
+    @property
+    def over_optimum(self) -> float | None:
+        """Expected squared error over the least of any linear measurement with Gaussian noise; None where unknown."""
+        return self.optimum_ratio if self.residuals is None else self.residuals.over_optimum
 
     def draw(self, key: str) -> PlannedDraw:
         """Return the draw of that key, or the table that follows from residuals."""
@@ -277,7 +290,13 @@ def _plan(
     by_key = {draw.key: draw.variance for draw in draws}
     variances = [by_key[table_key(table.name)] for table in tables]
     error = {mechanism: weighted_rmse(weights, cells, variances)}
-    return TablesPlan(draws, spent, spent_delta, public_total, mechanism, error, product.minimum_frequency)
+    plan = TablesPlan(draws, spent, spent_delta, public_total, mechanism, error, product.minimum_frequency)
+    whole = mechanism == "gaussian" and all(table.hierarchy is None and not table.bins for table in tables)
+    if not whole:
+        return plan
+    squares = sum(float(w) * n * spread for w, n, spread in zip(weights, cells, variances, strict=True))
+    rho = _budget(mechanism, epsilon, delta)
+    return replace(plan, optimum_ratio=over_least_error(squares, tables, contract, rho, public_total=public_total))
 
 
 def _plan_residuals(

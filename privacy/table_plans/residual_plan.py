@@ -29,6 +29,7 @@ from privacy.accounting.events import DiscreteGaussian
 from privacy.marginals.residual_basis import Residual, column_moves, residual_event
 from privacy.marginals.residual_shares import (
     ROUNDING_VARIANCE,
+    TooManyResiduals,
     Workload,
     expected_error,
     least_error,
@@ -128,12 +129,30 @@ def measured_residuals(
     tables: Sequence[TableSpec], contract: Contract, *, public_total: int | None
 ) -> tuple[Workload, tuple[Residual, ...]]:
     """Return the workload of tables, and which residuals are measured, each how precisely; no charge decides that."""
-    named = {name for table in tables for name in table.columns}
-    sizes = {column.name: contract.shape((column.name,))[0] for column in contract.columns if column.name in named}
-    weights = tuple(Fraction(table.weight) for table in tables)
-    workload = Workload(sizes, tuple(table.columns for table in tables), weights)
-    known = public_total is not None
+    workload, known = _workload(tables, contract), public_total is not None
     return workload, optimal_residuals(workload, adjacency=contract.adjacency, total_is_public=known)
+
+
+def over_least_error(
+    squares: float, tables: Sequence[TableSpec], contract: Contract, rho: Fraction, *, public_total: int | None
+) -> float | None:
+    """Return a weighted sum of squared errors over the least that tables of the contract's cells can have.
+
+    Args:
+        squares: the expected sum over all cells, each with its table's weight [rows²].
+        tables: of the contract's cells.
+        contract: sizes, adjacency, rows of a unit.
+        rho: what they cost together.
+        public_total: the declared number of rows, where the release keeps it.
+    Returns:
+        float: None where the tables have too many residuals to tell.
+    """
+    workload, known = _workload(tables, contract), public_total is not None
+    adjacency, rows = contract.adjacency, contract.unit.max_rows_per_unit
+    try:
+        return squares / least_error(workload, rho, adjacency=adjacency, rows_per_unit=rows, total_is_public=known)
+    except TooManyResiduals:
+        return None
 
 
 def plan_of_draw(
@@ -145,6 +164,15 @@ def plan_of_draw(
     noise = GaussianNoise(Fraction(sum(move * move for move in event.moves)) / (2 * event.sigma_squared))
     rows = contract.unit.max_rows_per_unit
     return ResidualPlan(workload, residuals, noise, event, contract.adjacency, rows, total)
+
+
+def _workload(tables: Sequence[TableSpec], contract: Contract) -> Workload:
+    """Return tables with their weights over the contract's columns that they name."""
+    named = {name for table in tables for name in table.columns}
+    columns = (column.name for column in contract.columns if column.name in named)
+    sizes = tuple((name, contract.shape((name,))[0]) for name in columns)
+    weights = tuple(Fraction(table.weight) for table in tables)
+    return Workload(sizes, tuple(table.columns for table in tables), weights)
 
 
 def kept_public_total(product: TablesProduct, contract: Contract) -> int | None:

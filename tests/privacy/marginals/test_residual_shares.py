@@ -28,7 +28,7 @@ ADULT = {"age": 9, "work": 8, "edu": 16, "marital": 7, "job": 15, "race": 5, "se
 def _workload(sizes: dict[str, int], ways: tuple[int, ...], weights: dict[int, Fraction] | None = None) -> Workload:
     tables = tuple(table for size in ways for table in combinations(sizes, size))
     chosen = tuple((weights or {}).get(len(table), Fraction(1)) for table in tables)
-    return Workload(sizes, tables, chosen)
+    return Workload(tuple(sizes.items()), tables, chosen)
 
 
 def _planned(
@@ -90,7 +90,7 @@ def test_no_other_linear_plan_found_by_a_search_has_less_error(seed: int) -> Non
     sizes = dict(zip("abc", map(int, source.integers(2, 4, 3)), strict=True))
     tables = (("a", "b"), ("b", "c"), ("a",))
     weights = tuple(Fraction(int(each)) for each in source.integers(1, 6, 3))
-    workload = Workload(sizes, tables, weights)
+    workload = Workload(tuple(sizes.items()), tables, weights)
     least = least_error(workload, Fraction(1, 2), adjacency="add_remove", rows_per_unit=1, total_is_public=False)
 
     def marginal(table: tuple[str, ...]) -> np.ndarray:
@@ -132,4 +132,4 @@ def test_tables_with_too_many_residuals_are_refused() -> None:
     """A table of 18 columns has 262,144 of them."""
     sizes = {f"x{number}": 2 for number in range(18)}
     with pytest.raises(TooManyResiduals):
-        Workload(sizes, (tuple(sizes),), (Fraction(1),)).gains()
+        Workload(tuple(sizes.items()), (tuple(sizes),), (Fraction(1),)).gains()
