@@ -80,17 +80,19 @@ def total_kind(product: TablesProduct, contract: Contract) -> TotalKind:
         product: which tables there are, and how they are refined.
         contract: says which tables are sparse.
     Returns:
-        "estimated" from the sums of all tables; "noisy", drawn, where all tables that keep one are sparse;
+        "estimated" from the sums of all tables; "noisy", drawn, where all tables that keep one are sparse, and where
+        residuals are measured;
         "invariant", declared public; or "none", where no table keeps one.
     Privacy: reads public parameters only.
     """
     if product.total == "invariant":
         return "invariant"
+    if product.split == RESIDUALS:
+        return "noisy"  # it is measured with the tables, which have it in common
     forms = _forms_with_a_total(product, contract)
     if not forms:
         return "none"
-    # All tables have one measured total in common: there is nothing to average.
-    return "estimated" if "dense" in forms and product.split != RESIDUALS else "noisy"
+    return "estimated" if "dense" in forms else "noisy"
 
 
 def draws_total(product: TablesProduct, contract: Contract) -> bool:
