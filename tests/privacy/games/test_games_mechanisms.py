@@ -26,6 +26,7 @@ from benchmarks.games import (
     keys,
     private_clips,
     quantiles,
+    residuals,
     sums,
     surrogate,
     tables,
@@ -46,6 +47,7 @@ FAST: dict[str, tuple[Callable[[], Game], float]] = {
     # Of a quarter of the plays, one in twelve would not find its twin out.
     "cell_sums_alone_gaussian": (cell_sums.alone_turned, 1.0),
     **{name: (made, 0.25) for name, made in weighted_sums.GAMES.items()},
+    **{name: (made, 0.25) for name, made in residuals.GAMES.items()},
     **{name: (made, 0.25) for name, made in distinct_counts.GAMES.items()},
     "clip_histogram": (private_clips.replaced, 0.25),
     "private_clip": (private_clips.clipped, 0.05),
