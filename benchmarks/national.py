@@ -158,7 +158,7 @@ def _spec(folder: Path, columns: Iterable[str], ways: Iterable[int], split: str)
 
 
 def _ratio(what: str, found: dict[str, float], base: dict[str, Setting]) -> Row:
-    ratio = float(f"{found['residuals']:.6g}")
+    ratio = float(f"{found['residuals']:.7g}")
     settings: dict[str, Setting] = {**base, "split optimal": float(f"{found['optimal']:.4g}")}
     return Row(f"{what}: sum of variances over the least", ratio, "ratio", MOST, ratio <= MOST, settings=settings)
 
