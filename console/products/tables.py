@@ -49,7 +49,8 @@ class TablesProductView:
 
     def expected_widths(self, payload: dict[str, Any]) -> list[ExpectedWidth]:
         """Return the half width of the counts of each marginal that is drawn."""
-        draws = payload["draws"]
+        together = payload["measured_together"]
+        draws = [each for each in payload["draws"] if each["columns"] or not together]
         return [ExpectedWidth(each["key"].removeprefix("table:"), "count", each["interval_95"]) for each in draws]
 
     def print_draws(self, console: Console, payload: dict[str, Any]) -> None:

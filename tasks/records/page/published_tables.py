@@ -149,7 +149,8 @@ def _derived(
         noise, key = plan.table_noise(table.columns), table_key(table.name)
         drawn[key] = {"event": noise.to_json()}
         width = half_width(noise, CONFIDENCE)
-        told[key] = {**draw, "columns": list(table.columns), "noise": noise_words(noise), "half_width_95": width}
+        words = {"columns": list(table.columns), "noise": noise_words(noise), "half_width_95": width}
+        told[key] = {**draw, **words, "together": True}
     return drawn, told
 
 

@@ -111,8 +111,11 @@ def test_the_record_and_pages_say_how_they_were_measured(published: Version) -> 
     record = load(published.folder / "record.json")
     assert draw["l2_sensitivity_squared"] == sum(m * m for m in record["replay"]["draws"][0]["event"]["moves"])
     assert {each["column"] for each in words["guarantee.per_attribute"]} == {"age", "sex", "schooled", "trade"}
-    for page in ("record.html", "record.ja.html"):
-        assert "trade" in (published.folder / page).read_text()
+    assert "l1_sensitivity" not in draw
+    page, japanese = ((published.folder / name).read_text() for name in ("record.html", "record.ja.html"))
+    assert "for all tables together" in page
+    assert "すべての表を合わせた値" in japanese
+    assert "最小の誤差に対する比" in japanese
 
 
 def quieter(entry: dict[str, Any]) -> None:
