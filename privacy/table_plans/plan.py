@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
 from math import floor, prod
-from typing import Final, Literal
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
@@ -38,43 +36,7 @@ from privacy.table_plans.residual_plan import (
     plan_residuals,
 )
 from privacy.table_plans.sparse_plan import SparsePlan, sparse_plan
-from privacy.table_plans.split import NoiseKind, optimal_shares, shares_by_weight, weighted_rmse
-
-STEP: Final = Fraction(1, 1000)
-
-
-def level_shares(
-    sizes: Sequence[int], *, noise: Literal["laplace", "gaussian"], total_known: bool
-) -> tuple[Fraction, ...]:
-    """Return each level's part: the sum of the levels' error variances after consistency is least.
-
-    A cell of every level counts the same, so that counts at all resolutions come out about equally accurate. Parts
-    are rounded down to thousandths, and the finest level takes what the rounding leaves: the last digits of a search,
-    which differ between machines, do not change a plan.
-
-    Args:
-        sizes: declared cells of each level, coarsest first.
-        noise: which noise.
-        total_known: the total is public.
-    Returns:
-        tuple[Fraction, ...]: > 0, summing to 1.
-    Raises:
-        ValueError: sizes that decrease or are below 1.
-    Privacy: reads public parameters only.
-    """
-    return _shares(tuple(sizes), noise, total_known)
-
-
-@cache
-def _shares(sizes: tuple[int, ...], noise: Literal["laplace", "gaussian"], total_known: bool) -> tuple[Fraction, ...]:
-    if len(sizes) == 1:
-        return (Fraction(1),)
-    from privacy.refine.hierarchy import split_budget  # here, so that plans without a hierarchy do not load scipy
-
-    best = split_budget(sizes, weights=[1.0] * len(sizes), noise=noise, total_known=total_known)
-    coarser = [max(share // STEP, 1) * STEP for share in best[:-1]]
-    return (*coarser, 1 - sum(coarser, Fraction(0)))
-
+from privacy.table_plans.split import NoiseKind, level_shares, optimal_shares, shares_by_weight, weighted_rmse
 
 TOTAL_KEY = "total"
 TOTAL_SHARE = Fraction(1, 20)

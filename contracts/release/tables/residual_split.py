@@ -5,26 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from contracts.reading.scalars import Problem
+from contracts.reading.scalars import Problem, refuse
 
 RESIDUALS: Final = "residuals"
 MOST_COLUMNS: Final = 12
 """A table of so many columns has 4,096 residuals."""
 
 
-def residual_problems(
-    mechanism: str, tables: Sequence[object], *, consistent: bool, suppresses: bool
-) -> list[Problem]:
-    """Return what a product with `split: residuals` has that does not go with it.
+def check_residuals(mechanism: str, tables: Sequence[object], consistent: bool, rule: object | None) -> None:
+    """Refuse what does not go with `split: residuals`.
 
     Noise is Gaussian: the least error is known for it alone. Every table is of the contract's own cells, since
     residuals are of one domain. Tables agree by themselves. No count is suppressed, since residuals would tell it.
+
+    Args:
+        mechanism: of the product.
+        tables: its entries.
+        consistent: whether tables are refined together.
+        rule: the minimum-frequency rule, if there is one.
+    Raises:
+        PydanticCustomError: with every problem.
     """
     problems = []
     if mechanism != "gaussian":
         found, remedy = f"split residuals with mechanism {mechanism}", "write `mechanism: gaussian`"
         problems.append(Problem(found, "mechanism gaussian", remedy, ("mechanism",)))
-    if suppresses:
+    if rule is not None:
         found, remedy = "`minimum_frequency` with split residuals", "choose `split: optimal`, or drop the rule"
         problems.append(
             Problem(found, "another split: residuals tell of small counts", remedy, ("minimum_frequency",))
@@ -37,7 +43,8 @@ def residual_problems(
         problems.append(Problem(found, "tables that are refined one by one", remedy, ("refine", "consistent")))
     for place, table in enumerate(tables):
         problems += _table_problems(table, place)
-    return problems
+    if problems:
+        refuse(problems)
 
 
 def _table_problems(table: object, place: int) -> list[Problem]:
