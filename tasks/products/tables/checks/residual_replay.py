@@ -16,12 +16,12 @@ from tasks.verification.draws.residual_draws import read_residuals
 from tasks.verification.record_identity import Meaning
 from tasks.verification.refinement_replay import values_sha256
 
-Drawn = dict[str, tuple[DrawStatement, CountNoise]]
+StatedDraws = dict[str, tuple[DrawStatement, CountNoise]]
 
 
 def derived_draws(
     draw: DrawStatement, event: CountNoise, meaning: Meaning, bytes_of: Callable[[str], Read]
-) -> tuple[Drawn | None, list[Finding], list[str]]:
+) -> tuple[StatedDraws | None, list[Finding], list[str]]:
     """Make every noisy table again from the residuals, and state it as if it had been drawn.
 
     Args:
@@ -43,7 +43,7 @@ def derived_draws(
     tables = plan.tables(values)
     wanted = [(table_key(each.name), each.columns) for each in meaning.tables]
     wanted += [] if plan.public_total is not None else [(TOTAL_KEY, ())]
-    drawn: Drawn = {}
+    drawn: StatedDraws = {}
     for key, columns in wanted:
         counts, noise = plan.counts(tables, columns), plan.table_noise(columns)
         shape, digest = tuple(counts.shape), values_sha256(counts.reshape(prod(counts.shape)))
