@@ -23,6 +23,7 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from privacy.accounting.events import DiscreteGaussian
 from privacy.marginals.residual_basis import Residual, squares_of
+from privacy.marginals.residual_shares import MOST_RESIDUALS, TooManyResiduals
 from privacy.table_plans.residual_plan import RESIDUALS_KEY, kept_public_total, measured_residuals
 from tasks.records.files.residual_file import RESIDUALS, residual_labels, residual_rows
 from tasks.records.model.version_statements import DrawStatement
@@ -43,6 +44,16 @@ from tasks.verification.refinement_replay import values_sha256
 MOST_SQUARES: Final = 16
 """Squares that an event of residuals states at most."""
 _UNDERSTATED: Final = "the stated loss does not follow from the contract: do not rely on the claimed guarantee"
+
+
+def check_workload(meaning: Meaning, *, where: str) -> list[Finding]:
+    """Check that the product's tables have no more residuals than a plan may have."""
+    try:
+        measured_residuals(meaning.tables, meaning.contract, public_total=None)
+    except TooManyResiduals:
+        found, allowed = f"{len(meaning.tables)} tables", f"at most {MOST_RESIDUALS} residuals"
+        return [Finding(where, "replay.product.tables", found, allowed, OTHER)]
+    return []
 
 
 def check_residual_draw(draws: Sequence[DrawStatement], meaning: Meaning, *, where: str) -> list[Finding]:

@@ -16,7 +16,7 @@ from tasks.records.model.version_statements import Manifest, Record
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import MOST_MOVES, check_draws, check_moves, check_plan, read_events
 from tasks.verification.draws.draw_checks import FileForm
-from tasks.verification.draws.residual_draws import MOST_SQUARES, check_residual_draw, residual_form
+from tasks.verification.draws.residual_draws import MOST_SQUARES, check_residual_draw, check_workload, residual_form
 from tasks.verification.files.version_folder import VersionFolder
 from tasks.verification.fitted.file_forms import table_forms
 from tasks.verification.inclusion import JournalledRun
@@ -87,6 +87,9 @@ class TablesChecks:
     def read(self) -> list[Finding]:
         """Read contract and product again."""
         self._meaning, findings = read_meaning(self._record.replay, where=self._where)
+        if self._meaning is not None and self._by_residuals:
+            findings += check_workload(self._meaning, where=self._where)
+            self._meaning = None if findings else self._meaning
         return findings
 
     def check_files(self, manifest: Manifest) -> list[Finding]:

@@ -16,6 +16,7 @@ from contracts.errors import SpecRefused
 from contracts.release.spec import load_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
+from privacy.marginals import residual_shares
 from privacy.marginals.residual_basis import squares_of
 from privacy.table_plans.plan import plan_tables
 from tasks.verify import verify
@@ -172,6 +173,16 @@ def test_residuals_forged_with_their_digest_are_found_by_the_tables(published: V
 
     forge(version, record=lambda r: r["replay"]["draws"][0].update(sha256=found), journal=entered)
     assert not verify(version.folder, public_key=version.key).ok
+
+
+def test_a_record_with_more_residuals_than_are_planned_is_found(
+    published: Version, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By name, before anything is made of them."""
+    monkeypatch.setattr(residual_shares, "MOST_RESIDUALS", 8)
+    residual_shares._remembered.cache_clear()
+    report = verify(published.folder, public_key=published.key)
+    assert any(each.field == "replay.product.tables" for each in report.findings)
 
 
 @pytest.mark.parametrize("change", [{"split": "optimal"}, {"tables": []}])
