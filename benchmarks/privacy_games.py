@@ -48,6 +48,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
         *("cell_sums_alone", "cell_sums_alone_replace_one", "cell_sums_alone_gaussian"),
         *("cell_moments", "cell_moments_middle"),
     ),
+    "residuals": ("residuals", "residuals_replace_one"),
     "weighted_sums": ("weighted_sums", "weighted_sums_replace_one", "weighted_counts"),
     "distinct_counts": (
         *("distinct_values", "distinct_values_truncation"),

@@ -24,6 +24,8 @@ BASE_SECONDS, SECONDS_PER_CELL = 6.0, 6e-7
 BYTES_PER_ROW, SECONDS_PER_ROW = 150, 1.5e-6
 
 NUMBERS: Final = ("cells", "share", "expected error", "95 % within", "noise below [rows]")
+WORTH_SAYING: Final = 1.05
+"""From so much squared error over the least on, a plan names the split that has the least."""
 MOST_LINES: Final = 30
 """So many draws are shown a line each; of more, the draws of so many columns share a line."""
 
@@ -41,16 +43,19 @@ class TablesProductView:
 
     def plan_facts(self, payload: dict[str, Any]) -> list[tuple[str, str]]:
         """Return the expected error."""
-        return [("error", _error_words(payload))]
+        facts = [("error", _error_words(payload))]
+        over = payload["over_optimum"]
+        return facts if over is None else [*facts, ("over the optimum", _optimum_words(over))]
 
     def expected_widths(self, payload: dict[str, Any]) -> list[ExpectedWidth]:
         """Return the half width of the counts of each marginal that is drawn."""
-        draws = payload["draws"]
+        together = payload["measured_together"]
+        draws = [each for each in payload["draws"] if each["columns"] or not together]
         return [ExpectedWidth(each["key"].removeprefix("table:"), "count", each["interval_95"]) for each in draws]
 
     def print_draws(self, console: Console, payload: dict[str, Any]) -> None:
         """Print the marginals."""
-        rows = draw_lines(payload["draws"])
+        rows = draw_lines(payload["draws"], together=payload["measured_together"])
         numbers = (*NUMBERS, "published from") if "published_from" in payload["draws"][0] else NUMBERS
         console.print(table(("marginal", *numbers), rows, numbers=numbers))
         for draw in payload["draws"]:
@@ -82,11 +87,19 @@ def _tables_object(plan: TablesPlan) -> dict[str, Any]:
                 "event": draw.event.to_json(),
                 "sparse": _sparse_object(draw.sparse),
             }
-            for draw in plan.draws
+            for draw in plan.measured
         ],
+        "over_optimum": plan.over_optimum,
+        "measured_together": plan.residuals is not None,
         "cells": plan.cells,
         **_needs(plan),
     }
+
+
+def _optimum_words(over: float) -> str:
+    """Say how the expected squared error compares with the least that any linear measurement of the tables has."""
+    remedy = "" if over < WORTH_SAYING else "; `split: residuals` comes to 1.00"
+    return f"{over:.3g} times the least squared error of these tables{remedy}"
 
 
 def _sparse_object(sparse: SparsePlan | None) -> dict[str, int] | None:
@@ -99,7 +112,7 @@ def _sparse_object(sparse: SparsePlan | None) -> dict[str, int] | None:
 
 def _needs(plan: TablesPlan) -> dict[str, Any]:
     """Foretell memory and time; of a sparse table from the rows that are expected at its first threshold."""
-    draws = plan.draws
+    draws = plan.measured
     dense = sum(draw.cells for draw in draws if draw.sparse is None)
     listed = sum(draw.sparse.expected_rows for draw in draws if draw.sparse is not None)
     return {
@@ -119,15 +132,21 @@ def noise_below_rows(cells: int, expected_error: float) -> int:
     return math.ceil(cells * expected_error)
 
 
-def draw_lines(draws: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Return the lines of the table of draws; where there are very many, one for all tables of so many columns."""
+def draw_lines(draws: Sequence[dict[str, Any]], *, together: bool = False) -> list[tuple[str, ...]]:
+    """Return the lines of the table of draws; where there are very many, one for all tables of so many columns.
+
+    Args:
+        draws: noisy marginals.
+        together: all of them follow from one draw, so that none has a share of its own.
+    """
     if len(draws) <= MOST_LINES:
-        return [_line([draw], _name(draw)) for draw in draws]
+        return [_line([draw], _name(draw), together=together) for draw in draws]
     lines = []
     ordered = sorted(draws, key=lambda draw: len(draw["columns"]))
     for ways, alike in groupby(ordered, key=lambda draw: len(draw["columns"])):
         group = list(alike)
-        lines.append(_line(group, _name(group[0]) if len(group) == 1 else f"{len(group):,} tables of {ways} columns"))
+        name = _name(group[0]) if len(group) == 1 else f"{len(group):,} tables of {ways} columns"
+        lines.append(_line(group, name, together=together))
     return lines
 
 
@@ -135,7 +154,7 @@ def _name(draw: dict[str, Any]) -> str:
     return (" × ".join(draw["columns"]) or "total") + (f", by {draw['level']}" if draw["level"] else "")
 
 
-def _line(group: Sequence[dict[str, Any]], name: str) -> tuple[str, ...]:
+def _line(group: Sequence[dict[str, Any]], name: str, *, together: bool) -> tuple[str, ...]:
     """Write one line: of several draws the least and the most, and the sum of their shares."""
 
     def ends(values: list[Any], write: str) -> str:
@@ -145,7 +164,7 @@ def _line(group: Sequence[dict[str, Any]], name: str) -> tuple[str, ...]:
     return (
         name,
         ends([draw["cells"] for draw in group], ","),
-        f"{sum(draw['share'] for draw in group):.1%}",
+        "together" if together else f"{sum(draw['share'] for draw in group):.1%}",
         "±" + ends([draw["expected_error"] for draw in group], ".3g"),
         "±" + ends([draw["interval_95"] for draw in group], ","),
         ends([draw["noise_below_rows"] for draw in group], ",") if group[0]["columns"] else "",

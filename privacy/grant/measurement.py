@@ -22,6 +22,7 @@ from privacy.accounting.events import (
 from privacy.accounting.key_selection import KeySelection
 from privacy.learning.moments import Moments
 from privacy.learning.perturbed import Perturbation, VectorEvent
+from privacy.marginals.residual_basis import Residual
 from privacy.marginals.suppression import Threshold
 from privacy.refine.sparse import SparseTable
 from privacy.statistics.cell_suppression import CellThreshold
@@ -177,6 +178,30 @@ class SparseMeasurement:
     number: int
     sha256: str
     kind: ClassVar[str] = "sparse_marginal"
+
+
+@dataclass(frozen=True)
+class ResidualMeasurement:
+    """Noisy residuals of marginals, with what they cost together; released, no longer private.
+
+    Args:
+        key: name of the draw inside its run.
+        residuals: what was measured, in the order of the values.
+        values: noisy numbers, int64, residual by residual, each row-major and times its multiplier.
+        event: the event, with the scale of the noise and the sensitivity.
+        variance: variance of each number's noise.
+        number: order of the draw inside its run.
+        sha256: digest of the values.
+    """
+
+    key: str
+    residuals: tuple[Residual, ...]
+    values: NDArray[np.int64]
+    event: DiscreteGaussian
+    variance: float
+    number: int
+    sha256: str
+    kind: ClassVar[str] = "residuals"
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.product import TablesProduct
+from contracts.release.tables.residual_split import RESIDUALS
 from contracts.release.tables.table_form import form_of_table
 from privacy.accounting.events import CountNoise
 from privacy.marginals.uncertainty import variance
@@ -79,12 +80,15 @@ def total_kind(product: TablesProduct, contract: Contract) -> TotalKind:
         product: which tables there are, and how they are refined.
         contract: says which tables are sparse.
     Returns:
-        "estimated" from the sums of all tables; "noisy", drawn, where all tables that keep one are sparse;
+        "estimated" from the sums of all tables; "noisy", drawn, where all tables that keep one are sparse, and where
+        residuals are measured;
         "invariant", declared public; or "none", where no table keeps one.
     Privacy: reads public parameters only.
     """
     if product.total == "invariant":
         return "invariant"
+    if product.split == RESIDUALS:
+        return "noisy"  # it is measured with the tables, which have it in common
     forms = _forms_with_a_total(product, contract)
     if not forms:
         return "none"

@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
 from math import floor, prod
-from typing import Final, Literal
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
@@ -20,6 +18,7 @@ from contracts.release.spec import ReleaseSpec, TableSpec, TablesProduct
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import Level, levels_of, table_cells
 from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.residual_split import RESIDUALS
 from contracts.release.tables.table_form import form_of_table
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
@@ -29,44 +28,15 @@ from privacy.marginals.coarsening import Coarsening, coarsening
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.refine.total import draws_total
+from privacy.table_plans.residual_plan import (
+    RESIDUALS_KEY,
+    ResidualPlan,
+    kept_public_total,
+    over_least_error,
+    plan_residuals,
+)
 from privacy.table_plans.sparse_plan import SparsePlan, sparse_plan
-from privacy.table_plans.split import NoiseKind, optimal_shares, shares_by_weight, weighted_rmse
-
-STEP: Final = Fraction(1, 1000)
-
-
-def level_shares(
-    sizes: Sequence[int], *, noise: Literal["laplace", "gaussian"], total_known: bool
-) -> tuple[Fraction, ...]:
-    """Return each level's part: the sum of the levels' error variances after consistency is least.
-
-    A cell of every level counts the same, so that counts at all resolutions come out about equally accurate. Parts
-    are rounded down to thousandths, and the finest level takes what the rounding leaves: the last digits of a search,
-    which differ between machines, do not change a plan.
-
-    Args:
-        sizes: declared cells of each level, coarsest first.
-        noise: which noise.
-        total_known: the total is public.
-    Returns:
-        tuple[Fraction, ...]: > 0, summing to 1.
-    Raises:
-        ValueError: sizes that decrease or are below 1.
-    Privacy: reads public parameters only.
-    """
-    return _shares(tuple(sizes), noise, total_known)
-
-
-@cache
-def _shares(sizes: tuple[int, ...], noise: Literal["laplace", "gaussian"], total_known: bool) -> tuple[Fraction, ...]:
-    if len(sizes) == 1:
-        return (Fraction(1),)
-    from privacy.refine.hierarchy import split_budget  # here, so that plans without a hierarchy do not load scipy
-
-    best = split_budget(sizes, weights=[1.0] * len(sizes), noise=noise, total_known=total_known)
-    coarser = [max(share // STEP, 1) * STEP for share in best[:-1]]
-    return (*coarser, 1 - sum(coarser, Fraction(0)))
-
+from privacy.table_plans.split import NoiseKind, level_shares, optimal_shares, shares_by_weight, weighted_rmse
 
 TOTAL_KEY = "total"
 TOTAL_SHARE = Fraction(1, 20)
@@ -125,6 +95,10 @@ class TablesPlan:
         expected_rmse: expected root mean square error over all cells, each with its table's weight, unrefined, of
             each kind of noise that was weighed; of one where the spec names it or no other may be used [units].
         minimum_frequency: the rule under which small noisy counts are suppressed, if there is one.
+        residuals: what is measured in the place of marginals; `draws` is then that one draw.
+        derived: the noise of each table that follows from residuals, by the key that a draw of it would have, and of
+            the total; none of them is drawn or charged.
+        optimum_ratio: of tables that are measured one by one, `over_optimum`.
     """
 
     draws: tuple[PlannedDraw, ...]
@@ -134,6 +108,9 @@ class TablesPlan:
     mechanism: NoiseKind
     expected_rmse: Mapping[NoiseKind, float]
     minimum_frequency: MinimumFrequency | None = None
+    residuals: ResidualPlan | None = None
+    derived: tuple[PlannedDraw, ...] = ()
+    optimum_ratio: float | None = None
 
     @property
     def events(self) -> tuple[CountNoise, ...]:
@@ -146,13 +123,23 @@ class TablesPlan:
         return None
 
     @property
+    def measured(self) -> tuple[PlannedDraw, ...]:
+        """Noisy counts with their noise: those that are drawn, or those that follow from residuals."""
+        return self.derived or self.draws
+
+    @property
     def cells(self) -> int:
         """Cells of all tables together."""
-        return sum(draw.cells for draw in self.draws)
+        return sum(draw.cells for draw in self.measured)
+
+    @property
+    def over_optimum(self) -> float | None:
+        """Expected squared error over the least of any linear measurement with Gaussian noise; None where unknown."""
+        return self.optimum_ratio if self.residuals is None else self.residuals.over_optimum
 
     def draw(self, key: str) -> PlannedDraw:
-        """Return the draw of that key."""
-        return next(draw for draw in self.draws if draw.key == key)
+        """Return the draw of that key, or the table that follows from residuals."""
+        return next(draw for draw in (*self.draws, *self.derived) if draw.key == key)
 
 
 def plan_tables(spec: ReleaseSpec, contract: Contract, *, pure_account: bool = False) -> TablesPlan:
@@ -236,6 +223,8 @@ def _plan(
     with_total: bool,
 ) -> TablesPlan:
     """Plan the draws with one kind of noise."""
+    if product.split == RESIDUALS:
+        return _plan_residuals(product, tables, contract, epsilon, delta)
     keep = 1 - TOTAL_SHARE if with_total else Fraction(1)
     weights, cells = (
         [Fraction(table.weight) for table in tables],
@@ -259,12 +248,42 @@ def _plan(
     spent = (
         loss_up(best_epsilon(events, Fraction(spent_delta, ATTO))[0]) if spent_delta else PureCalculus().cost(events)
     )
-    keeps_public = product.total == "invariant" and contract.total is not None
-    public_total = contract.total.value if keeps_public and contract.total else None
+    public_total = kept_public_total(product, contract)
     by_key = {draw.key: draw.variance for draw in draws}
     variances = [by_key[table_key(table.name)] for table in tables]
     error = {mechanism: weighted_rmse(weights, cells, variances)}
-    return TablesPlan(draws, spent, spent_delta, public_total, mechanism, error, product.minimum_frequency)
+    plan = TablesPlan(draws, spent, spent_delta, public_total, mechanism, error, product.minimum_frequency)
+    whole = mechanism == "gaussian" and all(table.hierarchy is None and not table.bins for table in tables)
+    if not whole:
+        return plan
+    squares = sum(float(w) * n * spread for w, n, spread in zip(weights, cells, variances, strict=True))
+    rho = _budget(mechanism, epsilon, delta)
+    return replace(plan, optimum_ratio=over_least_error(squares, tables, contract, rho, public_total=public_total))
+
+
+def _plan_residuals(
+    product: TablesProduct, tables: Sequence[TableSpec], contract: Contract, epsilon: Decimal, delta: Decimal
+) -> TablesPlan:
+    """Plan one draw of all residuals, and the noise of the tables that follow."""
+    total = kept_public_total(product, contract)
+    noise = GaussianNoise(_budget("gaussian", epsilon, delta))
+    plan = plan_residuals(tables, contract, noise, public_total=total)
+    spent_delta = delta_down(delta)
+    spent = loss_up(best_epsilon([plan.event], Fraction(spent_delta, ATTO))[0])
+
+    def noisy(key: str, columns: Clique, event: CountNoise, cells: int) -> PlannedDraw:
+        width = half_width(event, CONFIDENCE)
+        return PlannedDraw(key, columns, cells, Fraction(1), noise, event, variance(event), width)
+
+    draw = noisy(RESIDUALS_KEY, (), plan.event, plan.cells)
+    wanted: list[tuple[str, Clique]] = [(TOTAL_KEY, ())] if total is None else []
+    wanted += [(table_key(table.name), table.columns) for table in tables]
+    derived = [noisy(key, columns, plan.table_noise(columns), contract.cells(columns)) for key, columns in wanted]
+    errors = {each.key: each.variance for each in derived}
+    weights = [Fraction(table.weight) for table in tables]
+    cells = [contract.cells(table.columns) for table in tables]
+    error = weighted_rmse(weights, cells, [errors[table_key(table.name)] for table in tables])
+    return TablesPlan((draw,), spent, spent_delta, total, "gaussian", {"gaussian": error}, None, plan, tuple(derived))
 
 
 def _budget(mechanism: NoiseKind, epsilon: Decimal, delta: Decimal) -> Fraction:

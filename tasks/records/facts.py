@@ -15,7 +15,7 @@ from privacy.classifiers.trainer import ClassificationTask
 from privacy.evaluation.against_noisy import Distance, distance
 from privacy.generators.generator import SynthesisTask
 from privacy.generators.release_plan import FittedPlan
-from privacy.grant.measurement import Measurement, SparseMeasurement
+from privacy.grant.measurement import Measurement
 from privacy.ledger.entries import Entry
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
 from privacy.refine.total import NoisySum
@@ -24,6 +24,7 @@ from privacy.table_plans.plan import TablesPlan
 from tasks.records.model.across_statements import ExecutionStatement
 from tasks.records.outputs import (
     DenseTable,
+    DrawnTables,
     EarlierVersion,
     Fit,
     Plan,
@@ -63,7 +64,7 @@ class Outputs:
         statistics: what was drawn for statistics, and their tables.
     """
 
-    measurements: tuple[Measurement | SparseMeasurement, ...] = ()
+    measurements: tuple[DrawnTables, ...] = ()
     tables: tuple[ReleasedTable, ...] = ()
     synthesis: Synthesis | None = None
     classifier: TrainedClassifier | None = None
@@ -118,7 +119,7 @@ class RunFacts:
     entries: tuple[Entry, ...]
     total: Measurement | None
     estimated_total: NoisySum | None
-    measurements: tuple[Measurement | SparseMeasurement, ...]
+    measurements: tuple[DrawnTables, ...]
     tables: tuple[ReleasedTable, ...]
     synthesis: Synthesis | None
     outcomes: tuple[CheckOutcome, ...]

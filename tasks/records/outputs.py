@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.events import PrivacyEvent
-from privacy.grant.measurement import Measurement, SparseMeasurement
+from privacy.grant.measurement import Measurement, ResidualMeasurement, SparseMeasurement
 
 if TYPE_CHECKING:
     from contracts.release.tables.levels import Level
@@ -121,6 +121,8 @@ class ReleasedSparseTable:
 
 ReleasedTable = DenseTable | ReleasedSparseTable
 TableMeasurement = Measurement | SparseMeasurement
+DrawnTables = TableMeasurement | ResidualMeasurement
+"""What a release of tables draws, and the noisy tables that follow from residuals."""
 RowsFrom = Literal["estimated", "public", "declared"]
 
 

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from privacy.accounting.events import event_from_json
-from privacy.table_plans.plan import TOTAL_KEY, table_key
-from tasks.records.model.version_statements import DrawStatement, Record, TableStatement
+from privacy.table_plans.plan import TOTAL_KEY, PlannedDraw, table_key
+from tasks.records.model.version_statements import Record, TableStatement
 from tasks.records.outputs import DenseTable, ReleasedSparseTable, ReleasedTable
 from tasks.records.unpublished import Published
 
 
-def tables_of(record: Record) -> dict[str, Any]:
-    """Return what a run of tables knows of its own tables and totals, as far as the record states it."""
+def tables_of(record: Record, derived: Sequence[PlannedDraw] = ()) -> dict[str, Any]:
+    """Return what a run of tables knows of its own tables and totals, as far as the record states it.
+
+    Args:
+        record: the record.
+        derived: the noise of tables that follow from residuals, which have no draw of their own.
+    """
     replay = record.replay
-    draws, total, earlier = {draw.key: draw for draw in replay.draws}, replay.total, replay.reference
+    draws: dict[str, Any] = {draw.key: draw for draw in replay.draws}
+    draws |= {
+        each.key: Published(key=each.key, clique=each.clique, event=each.event.to_json(), listed=None)
+        for each in derived
+    }
+    total, earlier = replay.total, replay.reference
     known: dict[str, Any] = {
         "synthesis": None,
         "classifier": None,
@@ -35,11 +45,11 @@ def tables_of(record: Record) -> dict[str, Any]:
     return known
 
 
-def _measurement(draw: DrawStatement, **more: Any) -> Any:
+def _measurement(draw: Any, **more: Any) -> Any:
     return Published(key=draw.key, clique=draw.clique, event=event_from_json(draw.event), **more)
 
 
-def _table(table: TableStatement, draws: Mapping[str, DrawStatement]) -> ReleasedTable:
+def _table(table: TableStatement, draws: Mapping[str, Any]) -> ReleasedTable:
     draw = draws[table_key(table.name)]
     levels: Any = tuple(
         Published(

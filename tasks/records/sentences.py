@@ -54,4 +54,5 @@ def meaning(adjacency: str, rows_per_unit: int, *, synthetic: bool) -> str:
 def mechanism_choice(product: TablesProduct, plan: TablesPlan) -> dict[str, Any]:
     """Say who chose the mechanism, and the expected error [rows] of each kind of noise that was weighed."""
     errors = {str(noise): f"{error:.6g}" for noise, error in sorted(plan.expected_rmse.items())}
-    return {"by": LEAST if product.mechanism == AUTO else NAMED, "expected_rmse": errors}
+    by_residuals = {} if plan.residuals is None else {"over_optimum": f"{plan.residuals.over_optimum:.4f}"}
+    return {"by": LEAST if product.mechanism == AUTO else NAMED, "expected_rmse": errors, **by_residuals}

@@ -23,7 +23,9 @@ from privacy.ledger.terms import AccountState
 from privacy.refine.sparse import SparseTable as NoisyList
 from privacy.refine.total import draws_total
 from privacy.table_plans.plan import TOTAL_KEY, plan_product, table_key
+from privacy.table_plans.residual_plan import RESIDUALS_KEY
 from tasks.records.facts import RunFacts
+from tasks.records.files.residual_file import RESIDUALS
 from tasks.records.files.tidy_tables import DATA, MEASUREMENTS
 from tasks.records.groups.field import FieldGroup, Run
 from tasks.records.groups.post_processing import disagreement, estimated_rmse, suppressed_cells, total_kind
@@ -78,11 +80,12 @@ class TablesRecordPart:
             with_total=draws_total(product, contract),
         )
         same = [event.to_json() for event in plan.events] == list(reserved["events"])
-        return ({"tables_plan": plan, "plan": plan} if same else {}) | tables_of(record)
+        return ({"tables_plan": plan, "plan": plan} if same else {}) | tables_of(record, plan.derived)
 
     def files(self, record: Record) -> Iterator[tuple[str, ShownFile]]:
         """Yield data and measurements of each table and level."""
         yield f"{MEASUREMENTS}/{TOTAL_KEY}.parquet", (TOTAL_KEY, "measurements", "dense")
+        yield RESIDUALS, (RESIDUALS_KEY, "measurements", "dense")
         for table in record.replay.tables:
             form: TableForm = "dense" if table.listed is None else "sparse"
             for level in table.levels:
@@ -144,6 +147,8 @@ def _draws(facts: RunFacts) -> list[dict[str, Any]]:
 
 def _shape(facts: RunFacts, key: str) -> list[int]:
     planned = facts.tables_plan.draw(key)
+    if key == RESIDUALS_KEY and facts.tables_plan.residuals is not None:
+        return [planned.cells]
     return list(facts.contract.shape(planned.clique) if planned.coarsening is None else planned.coarsening.shape)
 
 

@@ -12,7 +12,7 @@ from contracts.release.tables.levels import levels_of, table_cells
 from privacy.grant.measurement import Measurement
 from privacy.refine.total import NoisySum, estimate_total, table_sum, total_kind
 from privacy.table_plans.plan import TOTAL_KEY, TablesPlan, table_key
-from tasks.records.outputs import TableMeasurement
+from tasks.records.outputs import DrawnTables
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def totals_of(
     product: TablesProduct,
     plan: TablesPlan,
     contract: Contract,
-    measurements: Sequence[TableMeasurement],
+    measurements: Sequence[DrawnTables],
 ) -> Totals:
     """Return what the tables of a release must add up to.
 

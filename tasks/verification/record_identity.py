@@ -27,6 +27,7 @@ from contracts.release.lambda_reference import LambdaReference
 from contracts.release.tables.expansion import expand, tables_of
 from contracts.release.tables.levels import level_name, level_problems, levels_of
 from contracts.release.tables.product import AUTO, TableSpec, TablesProduct
+from contracts.release.tables.residual_split import RESIDUALS
 from contracts.release.tables.table_form import form_problems
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.suppression import Threshold, threshold_for
@@ -50,6 +51,7 @@ FIXED_FILES: Final = frozenset({"record.json", "record.html", "croissant.json"})
 DESCRIPTIONS: Final = frozenset({"record.ja.html", "label.html", "deployment.yaml", "lineage.json"})
 """The record for other readers."""
 TOTAL_MEASUREMENTS: Final = "measurements/total.parquet"
+RESIDUAL_MEASUREMENTS: Final = "measurements/residuals.parquet"
 MOST_LEVEL_PROBLEMS: Final = 12
 OTHER: Final = "the record speaks of something else: do not believe the one or the other without asking the publisher"
 
@@ -317,9 +319,17 @@ def check_files(replay: Replay, names: Iterable[str], *, where: str) -> list[Fin
     stated: list[TableStatement | LevelStatement] = [*replay.tables]
     stated += [level for table in replay.tables for level in table.levels]
     required = FIXED_FILES | {each.data for each in stated} | {each.measurements for each in stated}
-    if any(not draw.clique for draw in replay.draws):
-        required |= {TOTAL_MEASUREMENTS}
+    required |= total_files(replay)
     return check_file_list(required, {csv_of(each) for each in stated}, names, where=where)
+
+
+def total_files(replay: Replay) -> frozenset[str]:
+    """Name the files of a measured total, and of residuals, of which a total follows that is not declared."""
+    if any(draw.key == RESIDUALS for draw in replay.draws):
+        return frozenset(
+            {RESIDUAL_MEASUREMENTS} | ({TOTAL_MEASUREMENTS} if replay.total.kind != "invariant" else set())
+        )
+    return frozenset({TOTAL_MEASUREMENTS} if any(not draw.clique for draw in replay.draws) else ())
 
 
 def check_file_list(

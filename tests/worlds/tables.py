@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -279,6 +280,9 @@ class MadeUpCounts:
 
     def marginal(self, clique: tuple[str, ...], coarsening: Coarsening | None = None) -> PrivateCounts:
         return counted(self.contract, clique, self.rows).coarser(coarsening)
+
+    def marginals(self, cliques: Sequence[tuple[str, ...]]) -> tuple[PrivateCounts, ...]:
+        return tuple(counted(self.contract, clique, self.rows) for clique in cliques)
 
     def sparse(self, clique: tuple[str, ...]) -> SparseCounts:
         shape = self.contract.shape(clique)

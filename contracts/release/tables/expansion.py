@@ -19,9 +19,12 @@ from contracts.reading.validation_errors import dotted
 from contracts.release.file_names import unfit_name
 from contracts.release.tables.all_marginals import AllMarginals
 from contracts.release.tables.product import TableSpec, TablesProduct
+from contracts.release.tables.residual_split import RESIDUALS
 
 MOST_TABLES: Final = 4000
 """A Gaussian charge leaves room for the roundings of so many draws (`privacy.accounting.convert.rho_for`)."""
+MOST_BY_RESIDUALS: Final = 10_000
+"""Tables that follow from one draw."""
 
 Placed = tuple[int, TableSpec]
 
@@ -40,11 +43,12 @@ def expand(product: TablesProduct, columns: Sequence[str]) -> tuple[tuple[Placed
     taken = {frozenset(entry.columns) for entry in whole}
     placed: list[Placed] = []
     problems: list[Problem] = []
+    most = MOST_BY_RESIDUALS if product.split == RESIDUALS else MOST_TABLES
     for place, entry in enumerate(product.tables):
         if isinstance(entry, TableSpec):
             placed.append((place, entry))
             continue
-        wrong = _problems(entry, place, columns, len(placed))
+        wrong = _problems(entry, place, columns, most - len(placed), most)
         problems += wrong
         cliques = [] if wrong else list(combinations(entry.of or columns, entry.ways))
         fresh = [clique for clique in cliques if frozenset(clique) not in taken]
@@ -74,7 +78,7 @@ def _finding(problem: Problem) -> Finding:
     return Finding("the release spec", dotted(at), problem.found, problem.allowed, problem.remedy)
 
 
-def _problems(entry: AllMarginals, place: int, columns: Sequence[str], before: int) -> list[Problem]:
+def _problems(entry: AllMarginals, place: int, columns: Sequence[str], left: int, most: int) -> list[Problem]:
     """Say what keeps an entry from being written out."""
     unknown = [(spot, name) for spot, name in enumerate(entry.of or ()) if name not in columns]
     if unknown:
@@ -87,10 +91,10 @@ def _problems(entry: AllMarginals, place: int, columns: Sequence[str], before: i
         found, allowed = f"all {entry.ways}-way tables of {len(choice)} columns", f"at most {len(choice)}"
         return [Problem(found, allowed, "take fewer columns a table", (place,))]
     many = comb(len(choice), entry.ways)
-    if before + many > MOST_TABLES:
+    if many > left:
         found = f"{many} tables of {entry.ways} out of {len(choice)} columns"
         remedy = "choose columns by `of:`, or take fewer columns a table"
-        return [Problem(found, f"at most {MOST_TABLES} tables in a release", remedy, (place,))]
+        return [Problem(found, f"at most {most} tables in a release", remedy, (place,))]
     return []
 
 

@@ -42,6 +42,7 @@ from contracts.release.lambda_reference import REFERENCE, LambdaReference
 from contracts.release.product_spec import LabelledTable, ProductSpec
 from contracts.release.tables.all_marginals import AllMarginals, ShortFormToo, as_entries, check_weight, form_of
 from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.residual_split import RESIDUALS, check_residuals
 from contracts.release.tables.table_bins import TableBins
 from contracts.release.tables.table_hierarchy import Hierarchy, hierarchy_schema, written_form
 
@@ -238,9 +239,9 @@ class TablesProduct(ProductSpec):
     """Published tables: each is the marginal of its columns over the full declared domain.
 
     `mechanism: auto` takes the noise with the least expected error. `split` says how the tables share the charge: by
-    their weights, or so that the sum of the squared errors of all cells, each times its table's weight, is least.
-    A table of many cells may be sparse: then it lists those whose noisy count reached a threshold.
-    `minimum_frequency` suppresses every cell whose noisy count is too small.
+    their weights; so that the sum of all cells' squared errors, each times its table's weight, is least; or not at
+    all: `residuals` measures once what tables share, which makes that sum least of all. A table of many cells may be
+    sparse: it lists those whose noisy count reached a threshold. `minimum_frequency` suppresses small noisy counts.
     """
 
     kind: Literal["tables"]
@@ -248,7 +249,7 @@ class TablesProduct(ProductSpec):
     total_at: ClassVar[FieldPath] = ("product", "total")
     mechanism: Literal["laplace", "gaussian", "auto"]
     tables: Annotated[tuple[TableEntry, ...], BeforeValidator(as_entries), ShortFormToo]
-    split: Literal["by_weight", "optimal"] = "by_weight"
+    split: Literal["by_weight", "optimal", "residuals"] = "by_weight"
     refine: Refine = Refine(method="none")
     total: Literal["noisy", "invariant"] = Field(
         default="noisy", description="noisy, or invariant where the contract declares the total public"
@@ -289,7 +290,9 @@ class TablesProduct(ProductSpec):
 
     @model_validator(mode="after")
     def _method_has_its_tables(self) -> TablesProduct:
-        """Refuse a method that no table would be refined by, and `hierarchy` for tables without one."""
+        """Refuse a method that no table would be refined by, `hierarchy` without one, and what residuals exclude."""
+        if self.split == RESIDUALS:
+            check_residuals(self.mechanism, self.tables, self.refine.consistent, self.minimum_frequency)
         flat = [each for each in self.tables if not isinstance(each, TableSpec) or each.hierarchy is None]
         if self.refine.consistent and len(flat) < len(self.tables):
             found, allowed = "`consistent: true` with a table that has a `hierarchy`", "one of the two in a release"

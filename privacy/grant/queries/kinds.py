@@ -19,6 +19,7 @@ from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.parameters import ParameterQuery
 from privacy.grant.queries.quantile_choice import QuantileChoiceQuery
 from privacy.grant.queries.query import Query
+from privacy.grant.queries.residuals import ResidualQuery
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.grant.queries.sums import SumQuery
 from privacy.grant.queries.training import TrainingQuery
@@ -27,6 +28,7 @@ GROUP: Final = "sudare.queries"
 BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
     MarginalQuery,
     SparseMarginalQuery,
+    ResidualQuery,
     SumQuery,
     CellSumQuery,
     KeyQuery,

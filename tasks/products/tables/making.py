@@ -9,22 +9,23 @@ from typing import ClassVar
 from contracts.contract.column import Cells
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import level_name, table_cells
-from privacy.grant.measurement import Measurement, SparseMeasurement
+from privacy.grant.measurement import Measurement, ResidualMeasurement, SparseMeasurement
 from privacy.table_plans.plan import TOTAL_KEY
 from tasks.products.product_kind import Making, MakingStep
 from tasks.products.tables.table_measurement import measure
 from tasks.products.tables.table_refinement import refine
 from tasks.records.facts import Outputs, RunFacts
+from tasks.records.files.residual_file import write_residuals
 from tasks.records.files.row_group_parts import write_parts
 from tasks.records.files.tidy_tables import WrittenFile, write_data, write_measurement, write_sparse_measurement
-from tasks.records.outputs import TableMeasurement
+from tasks.records.outputs import DrawnTables
 
 
-def _measured(making: Making, _before: None) -> tuple[TableMeasurement, ...]:
+def _measured(making: Making, _before: None) -> tuple[DrawnTables, ...]:
     return measure(making.grant, making.plan, making.table, making.contract)
 
 
-def _refined(making: Making, drawn: tuple[TableMeasurement, ...]) -> Outputs:
+def _refined(making: Making, drawn: tuple[DrawnTables, ...]) -> Outputs:
     product = making.spec.tables_product
     return Outputs(drawn, refine(product, making.plan, making.contract, drawn, making.earlier))
 
@@ -61,4 +62,6 @@ class TablesMaking:
                 files.append(write_sparse_measurement(measurement, name, width, facts.contract, folder, marks=marks))
             else:
                 files.append(write_measurement(measurement, name, width, cells, folder, marks=marks))
+        measured = (each for each in facts.measurements if isinstance(each, ResidualMeasurement))
+        files += [write_residuals(each, folder, marks=marks) for each in measured]
         return tuple(files)

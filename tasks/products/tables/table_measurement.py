@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Protocol
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.grant.grant import Grant
-from privacy.grant.measurement import Measurement
+from privacy.grant.measurement import Measurement, ResidualMeasurement
 from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.residuals import ResidualQuery
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
+from privacy.ledger.draw_files import values_digest
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.table_plans.plan import TOTAL_KEY, PlannedDraw, TablesPlan
-from tasks.records.outputs import TableMeasurement
+from privacy.table_plans.residual_plan import RESIDUALS_KEY, ResidualPlan
+from tasks.records.outputs import DrawnTables, TableMeasurement
 from tasks.storage.progress import step
 
 logger = logging.getLogger(__name__)
@@ -29,10 +33,12 @@ class Handles(Protocol):
 
     def marginal(self, clique: Clique, coarsening: Coarsening | None = None) -> PrivateCounts: ...  # noqa: D102
 
+    def marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]: ...  # noqa: D102
+
     def sparse(self, clique: Clique) -> SparseCounts: ...  # noqa: D102
 
 
-def measure(grant: Grant, plan: TablesPlan, table: PrivateTable, contract: Contract) -> tuple[TableMeasurement, ...]:
+def measure(grant: Grant, plan: TablesPlan, table: PrivateTable, contract: Contract) -> tuple[DrawnTables, ...]:
     """Draw (or replay) the planned measurements in their order.
 
     Args:
@@ -47,13 +53,15 @@ def measure(grant: Grant, plan: TablesPlan, table: PrivateTable, contract: Contr
     Privacy: exactly the events of the plan, paid by the grant.
     """
     measurements = measure_counts(grant, plan, SnapshotCounts(table, contract))
-    logger.info("measured %d marginals with %d cells", len(plan.draws), plan.cells)
+    logger.info("measured %d tables with %d cells", len(plan.measured), plan.cells)
     return measurements
 
 
-def measure_counts(grant: Grant, plan: TablesPlan, counts: Handles) -> tuple[TableMeasurement, ...]:
+def measure_counts(grant: Grant, plan: TablesPlan, counts: Handles) -> tuple[DrawnTables, ...]:
     """Draw the planned measurements from handles on exact counts; arguments and result as for `measure`."""
-    measurements: list[TableMeasurement] = []
+    if plan.residuals is not None:
+        return _measured_by_residuals(grant, plan, plan.residuals, counts)
+    measurements: list[DrawnTables] = []
     total = plan.public_total
     with step("measure") as bar:
         for number, draw in enumerate(plan.draws, 1):
@@ -73,3 +81,32 @@ def _measured(
         return grant.draw(MarginalQuery(handle, draw.noise, rule), key=draw.key)
     until = draw.sparse.depth(total)
     return grant.draw(SparseMarginalQuery(counts.sparse(draw.clique), draw.noise, until), key=draw.key)
+
+
+def _measured_by_residuals(
+    grant: Grant, plan: TablesPlan, residuals: ResidualPlan, counts: Handles
+) -> tuple[DrawnTables, ...]:
+    """Draw all residuals, counted in one scan, and make the noisy tables that follow from them."""
+    with step("measure") as bar:
+        handles = counts.marginals([each.columns for each in residuals.residuals])
+        multipliers = tuple(each.multiplier for each in residuals.residuals)
+        drawn = grant.draw(ResidualQuery(handles, multipliers, residuals.noise), key=RESIDUALS_KEY)
+        bar.advance(0.5)
+        return (drawn, *derived_tables(plan, residuals, drawn))
+
+
+def derived_tables(plan: TablesPlan, residuals: ResidualPlan, drawn: ResidualMeasurement) -> tuple[Measurement, ...]:
+    """Return the noisy tables, and the total where it was measured, that follow from residuals. Post-processing.
+
+    Args:
+        plan: gives the noise of each.
+        residuals: what was measured.
+        drawn: its noisy numbers.
+    """
+    tables = residuals.tables(drawn.values)
+    made = []
+    for each in plan.derived:
+        counts = residuals.counts(tables, each.clique)
+        digest = values_digest(counts)
+        made.append(Measurement(each.key, each.clique, counts, each.event, each.variance, drawn.number, digest))
+    return tuple(made)

@@ -13,7 +13,7 @@ from contracts.contract.contract import Contract
 from contracts.release.spec import TableSpec, TablesProduct
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import levels_of, table_cells
-from privacy.grant.measurement import Measurement, SparseMeasurement
+from privacy.grant.measurement import Measurement, ResidualMeasurement, SparseMeasurement
 from privacy.refine.sparse_tables import refine_sparse_table
 from privacy.refine.tables import refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
@@ -21,6 +21,7 @@ from privacy.refine.tree import measured_tree, refine_tree
 from privacy.table_plans.plan import TablesPlan, table_key
 from tasks.records.outputs import (
     DenseTable,
+    DrawnTables,
     EarlierVersion,
     MeasuredLevel,
     ReleasedSparseTable,
@@ -37,7 +38,7 @@ def refine(
     product: TablesProduct,
     plan: TablesPlan,
     contract: Contract,
-    measurements: Sequence[Measurement | SparseMeasurement],
+    measurements: Sequence[DrawnTables],
     earlier: EarlierVersion | None = None,
 ) -> tuple[ReleasedTable, ...]:
     """Refine every measured table with the release's total.
@@ -52,7 +53,7 @@ def refine(
         tuple[ReleasedTable, ...]: in the order of the spec.
     Privacy: post-processing.
     """
-    drawn = {measurement.key: measurement for measurement in measurements}
+    drawn = {each.key: each for each in measurements if not isinstance(each, ResidualMeasurement)}
     totals = totals_of(product, plan, contract, measurements)
     specified = tables_of(product, contract)
     tables = []

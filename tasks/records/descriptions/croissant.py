@@ -17,6 +17,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.label_columns import label_columns
 from tasks.records.draws.draw_form import DrawForm
 from tasks.records.explanation import RecordExplanation
+from tasks.records.files.residual_file import RESIDUAL_COLUMNS, RESIDUALS
 from tasks.records.files.tidy_tables import DATA, WrittenFile
 from tasks.records.groups.contract_terms import SCOPE_WORDS
 from tasks.records.model.draw_kinds import draw_form
@@ -163,6 +164,8 @@ class _FileWords:
             return form.columns
         if file.role in _ARRAYS:
             return _OF_ARRAYS
+        if file.path == RESIDUALS:
+            return RESIDUAL_COLUMNS
         known = self.part.data_columns(self.values, file.path) if file.role == DATA else COUNT_COLUMNS
         labels = self.beside if file.role == DATA else {}
         return {**labels, **{name: column.means for name, column in known.items()}}

@@ -11,6 +11,7 @@ from privacy.accounting.calculus import Calculus
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.ledger.terms import AccountState, Charge
 from privacy.table_plans.plan import PlannedDraw
+from privacy.table_plans.residual_plan import RESIDUALS_KEY
 from tasks.records.facts import reservation
 from tasks.records.groups.field import NONE, FieldGroup, Run, public
 from tasks.records.groups.guarantee import account_rule
@@ -39,7 +40,8 @@ def _draw(body: Mapping[str, Any], account: str, planned: PlannedDraw) -> dict[s
         "level": NONE if planned.coarsening is None else planned.coarsening.level,
         "cells": planned.cells,
         "event": body["event"],
-        "l1_sensitivity": sum(map(abs, moves)),
+        # Moves of residuals state a norm and no change of single numbers.
+        **({} if planned.key == RESIDUALS_KEY else {"l1_sensitivity": sum(map(abs, moves))}),
         "l2_sensitivity_squared": sum(move * move for move in moves),
         "noise": noise_words(planned.event),
         "variance": planned.variance,

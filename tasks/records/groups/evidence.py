@@ -57,7 +57,7 @@ def _labels(run: Run) -> str:
 
 def row_count_origin(run: Run) -> str:
     """Say which numbers of rows the declared domains fix, and which are released with the noisy counts."""
-    draws = run.facts.tables_plan.draws
+    draws = run.facts.tables_plan.measured
     cells = sum(draw.cells for draw in draws if draw.sparse is None)
     sparse = [draw.key.removeprefix("table:") for draw in draws if draw.sparse is not None]
     if not sparse:

@@ -13,6 +13,7 @@ from contracts.message import SENTENCES, joined, message
 from contracts.reading.scalars import six_digits
 from contracts.release.tables.levels import table_cells
 from contracts.release.tables.product import TableSpec
+from contracts.release.tables.residual_split import RESIDUALS
 from privacy.marginals.suppression import rule_statement
 from privacy.refine.intervals import interval_statement
 from privacy.refine.total import total_kind as total_kind_of
@@ -131,7 +132,7 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
     return {
         "table": table.name,
         **_bins(run, table),
-        "steps": [*zeros, *estimate, *rounding] or NONE,
+        "steps": [*_from_residuals(run), *zeros, *estimate, *rounding] or NONE,
         "method": refined.method,
         "lambda": NONE if refined.lambda_ is None else str(refined.lambda_),
         "chosen": chosen(run, table),
@@ -264,6 +265,13 @@ def _bins(run: Run, table: ReleasedTable) -> dict[str, list[str]]:
     """Name the bins of a table that has its own, as its spec writes them."""
     own = _with_bins(run, table)
     return {} if own is None else {"bins": [each.words for each in own.bins]}
+
+
+def _from_residuals(run: Run) -> list[str]:
+    """Say that a table's noisy counts were not drawn, where they follow from residuals."""
+    if run.facts.spec.tables_product.split != RESIDUALS:
+        return []
+    return [message("noisy counts made of the noisy residuals that all tables share, rounded to whole numbers")]
 
 
 def _zeroed(number: int | None) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, Context
+from fractions import Fraction
 from typing import Any, Final
 
-from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.accounting.amounts import ATTO, atto_to_text, loss_up, pico_to_text
+from privacy.accounting.convert import best_epsilon
 from privacy.accounting.posterior import (
     PRIORS,
     LossPair,
@@ -73,14 +75,18 @@ def _about(loss: LossPair) -> dict[str, Any]:
 
 
 def _loss(run: Run, column: str) -> LossPair:
-    request = run.facts.charge.request
+    request, residuals = run.facts.charge.request, run.facts.tables_plan.residuals
+    if residuals is not None:
+        event = residuals.column_event(column)
+        found = 0 if event is None else loss_up(best_epsilon([event], Fraction(request.delta, ATTO))[0])
+        return LossPair(found, request.delta)
     events = [draw.event for draw in _counting(run, column)]
     epsilon = epsilon_of_attribute(events, rows_per_unit=request.rows_per_unit, delta=request.delta)
     return LossPair(epsilon, request.delta)
 
 
 def _counting(run: Run, column: str) -> list[PlannedDraw]:
-    return [draw for draw in run.facts.tables_plan.draws if column in draw.clique]
+    return [draw for draw in run.facts.tables_plan.measured if column in draw.clique]
 
 
 def means(run: Run) -> str:

@@ -18,9 +18,12 @@ from contracts.contract.label_columns import DescribedCells
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import table_cells
 from contracts.release.tables.product import TablesProduct
+from contracts.release.tables.residual_split import RESIDUALS
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.marginals.uncertainty import half_width
 from privacy.table_plans.plan import CONFIDENCE, table_key
+from privacy.table_plans.residual_plan import plan_of_draw
+from tasks.records.groups.account import noise_words
 from tasks.records.values import Values
 
 ReadFile = Callable[[str], bytes]
@@ -105,6 +108,8 @@ def read_tables(
     """
     drawn = {draw["key"]: draw for draw in replay["draws"]}
     draws = {draw["key"]: draw for draw in values["ledger.draws"]}
+    if replay["product"].get("split") == RESIDUALS:
+        drawn, draws = _derived(replay, draws[RESIDUALS], contract)
     processed = {entry["table"]: entry for entry in values["product.tables"]}
     own = published_cells(replay, contract)
     for table in replay["tables"]:
@@ -127,6 +132,26 @@ def read_tables(
         else:
             listed = {**drawn[key]["listed"], "absent_upper": table["listed"]["absent_upper"]}
             yield PublishedList(**stated, **_sparse(data, noisy, contract, stated["columns"], listed))
+
+
+def _derived(
+    replay: Mapping[str, Any], draw: Mapping[str, Any], contract: Contract
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return of each table that follows from residuals what a draw of it would state, and what the record tells."""
+    event = event_from_json(draw["event"])
+    if not isinstance(event, DiscreteGaussian):
+        raise TypeError("residuals have Gaussian noise")
+    product = TablesProduct.model_validate(replay["product"])
+    tables = tables_of(product, contract)
+    plan = plan_of_draw(product, tables, contract, event)
+    drawn, told = {}, {}
+    for table in tables:
+        noise, key = plan.table_noise(table.columns), table_key(table.name)
+        drawn[key] = {"event": noise.to_json()}
+        width = half_width(noise, CONFIDENCE)
+        words = {"columns": list(table.columns), "noise": noise_words(noise), "half_width_95": width}
+        told[key] = {**draw, **words, "together": True}
+    return drawn, told
 
 
 def published_cells(replay: Mapping[str, Any], contract: Contract) -> dict[str, DescribedCells]:

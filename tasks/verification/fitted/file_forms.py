@@ -16,13 +16,13 @@ from tasks.records.model.synthetic_statements import DrawsReplay, SyntheticRepla
 from tasks.records.model.version_statements import Replay
 from tasks.verification.draws.draw_checks import FileForm, FittedMeaning
 from tasks.verification.fitted_meaning import SyntheticMeaning, by_kind
-from tasks.verification.record_identity import TOTAL_MEASUREMENTS, Meaning
+from tasks.verification.record_identity import TOTAL_MEASUREMENTS, Meaning, total_files
 
 
 def table_forms(replay: Replay, meaning: Meaning) -> dict[str, FileForm]:
     """Return the forms of a version of tables."""
     listed = {draw.key: draw.listed for draw in replay.draws}
-    forms = {TOTAL_MEASUREMENTS: FileForm()} if "total" in listed else {}
+    forms = {TOTAL_MEASUREMENTS: FileForm()} if TOTAL_MEASUREMENTS in total_files(replay) else {}
     for table, planned in zip(replay.tables, meaning.tables, strict=True):
         for stated, level in zip(table.levels, levels_of(planned, meaning.contract), strict=True):
             forms[stated.data] = forms[stated.measurements] = FileForm(_labels(level, table.columns))

@@ -27,6 +27,7 @@ from benchmarks.games import (
     private_clips,
     quantiles,
     quotas,
+    residuals,
     sums,
     surrogate,
     tables,
@@ -47,6 +48,7 @@ FAST: dict[str, tuple[Callable[[], Game], float]] = {
     # Of a quarter of the plays, one in twelve would not find its twin out.
     "cell_sums_alone_gaussian": (cell_sums.alone_turned, 1.0),
     **{name: (made, 0.25) for name, made in weighted_sums.GAMES.items()},
+    **{name: (made, 0.25) for name, made in residuals.GAMES.items()},
     **{name: (made, 0.25) for name, made in distinct_counts.GAMES.items()},
     # Sixty cells an output: thirty times the noise that is due is found out in few.
     "distinct_units_replace_one": (distinct_counts.units_moved, 0.02),

@@ -18,7 +18,7 @@ from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.marginals.coarsening import Coarsening, coarsening, sum_up
 from privacy.marginals.sensitivity import LaplaceNoise, marginal_moves
 from privacy.snapshots.snapshot_counts import SnapshotCounts
-from privacy.table_plans.plan import level_shares
+from privacy.table_plans.split import level_shares
 from tests.contracts.release.tables.test_levels import mesh
 from tests.privacy.conftest import NewPlace
 from tests.privacy.grant.test_grant import opened

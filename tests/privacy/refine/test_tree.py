@@ -18,7 +18,7 @@ from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
 from privacy.refine.tables import NO_SUM, Refined, refine_table
 from privacy.refine.tree import MeasuredTree, measured_tree, refine_tree
-from privacy.table_plans.plan import level_shares
+from privacy.table_plans.split import level_shares
 from tests.contracts.release.tables.test_levels import mesh
 
 MESH = TableSpec.model_validate({"columns": ["row", "col"], "hierarchy": "quadtree"})

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
+from contracts.release.tables.residual_split import RESIDUALS
 from privacy.accounting.events import CountNoise
 from tasks.products.tables.checks.mechanism import check_mechanism
 from tasks.products.tables.checks.sparse_form import check_sparse_form
@@ -15,6 +16,7 @@ from tasks.records.model.version_statements import Manifest, Record
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import MOST_MOVES, check_draws, check_moves, check_plan, read_events
 from tasks.verification.draws.draw_checks import FileForm
+from tasks.verification.draws.residual_draws import MOST_SQUARES, check_residual_draw, check_workload, residual_form
 from tasks.verification.files.version_folder import VersionFolder
 from tasks.verification.fitted.file_forms import table_forms
 from tasks.verification.inclusion import JournalledRun
@@ -74,11 +76,20 @@ class TablesChecks:
     @property
     def priced(self) -> bool | None:
         """Whether the draws' losses can be recomputed."""
-        return max(len(event.moves) for event in self._events) <= MOST_MOVES if self._events else None
+        most = MOST_SQUARES if self._by_residuals else MOST_MOVES
+        return max(len(event.moves) for event in self._events) <= most if self._events else None
+
+    @property
+    def _by_residuals(self) -> bool:
+        """Whether the tables are measured by residuals."""
+        return self._meaning is not None and self._meaning.product.split == RESIDUALS
 
     def read(self) -> list[Finding]:
         """Read contract and product again."""
         self._meaning, findings = read_meaning(self._record.replay, where=self._where)
+        if self._meaning is not None and self._by_residuals:
+            findings += check_workload(self._meaning, where=self._where)
+            self._meaning = None if findings else self._meaning
         return findings
 
     def check_files(self, manifest: Manifest) -> list[Finding]:
@@ -104,6 +115,10 @@ class TablesChecks:
         if meaning is None:
             skipped.append("the draws against the contract: no valid contract or product")
         else:
+            if self._by_residuals:
+                wrong = check_residual_draw(replay.draws, meaning, where=where)
+                self._planned = self._planned and not wrong
+                return findings + wrong + check_mechanism(self._record, meaning, run, where=where), skipped
             wrong = check_plan(replay, meaning, where=where)
             self._planned = self._planned and not wrong
             wrong += check_sparse_form(replay, meaning, where=where) if self._planned else []
@@ -128,7 +143,10 @@ class TablesChecks:
 
     def forms(self) -> Mapping[str, FileForm]:
         """Labels are those of the contract or of a coarser level; a sparse table says what it does not list."""
-        return {} if self._meaning is None else table_forms(self._record.replay, self._meaning)
+        if self._meaning is None:
+            return {}
+        forms = table_forms(self._record.replay, self._meaning)
+        return forms | residual_form(self._meaning) if self._by_residuals else forms
 
     def reestimate(self, bar: Bar) -> RuleFindings | None:
         """Tables are refined again byte for byte by rule 9: nothing is left to estimate."""

@@ -16,11 +16,13 @@ from contracts.contract.label_columns import DescribedCells
 from contracts.errors import Finding
 from contracts.release.tables.levels import levels_of, table_cells
 from contracts.release.tables.product import TableSpec
+from contracts.release.tables.residual_split import RESIDUALS
 from privacy.accounting.events import CountNoise
 from privacy.evaluation.against_noisy import Distance, distance
 from privacy.refine.tables import Coarser, Refined
 from privacy.refine.total import NoisySum, estimate_total, table_sum
 from tasks.products.tables.checks.neighbour import neighbour
+from tasks.products.tables.checks.residual_replay import derived_draws
 from tasks.products.tables.checks.sparse_replay import Read, SparseReplay
 from tasks.records.files.label_arrays import Beside
 from tasks.records.model.version_statements import DrawStatement, LevelStatement, Manifest, Replay, TableStatement
@@ -81,6 +83,12 @@ def replay_tables(
     """
     tables = _Tables(folder, manifest, sound, replay, meaning, where)
     drawn = {draw.key: (draw, event) for draw, event in zip(replay.draws, events, strict=True)}
+    if meaning.product.split == RESIDUALS:
+        derived, tables.measurements, tables.unmeasured = derived_draws(*drawn["residuals"], meaning, tables.bytes_of)
+        if derived is None:
+            tables.unrefined.append("all tables: the residuals that they follow from cannot be read")
+            return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined), [], tables.distances
+        drawn = derived
     total = None
     if "total" in drawn:
         noisy = tables.measured(TOTAL_MEASUREMENTS, *drawn["total"])

@@ -1,0 +1,204 @@
+"""How precisely each residual of a workload is measured, so that the weighted sum of all cells' variances is least.
+
+Where (one letter each; A a set of columns, B a table, both as sets)
+    w   weight of a table         n   cells of a column          p   Π (1 - 1/n) over A: cost of A is  p / (2 s)
+    s   variance of A's noise in the scale of counts             c   what s adds to the objective, summed over tables
+    f   what replace_one makes of p: 2 m / (m - 1), m the least n of A; 1 under add_remove, and for no column
+
+A table B is the sum of its residuals A ⊆ B, each spread evenly over the columns B∖A (`residual_tables`). So the
+objective  Σ_B w Σ_cells variance  is  Σ_A c s  with
+
+    c = p g,      g = Σ_{B ⊇ A} w Π_A n / Π_{B∖A} n
+
+and  Σ_A p f / (2 s) = ρ / k²  is what all residuals cost together. By Cauchy–Schwarz
+
+    Σ c s  ≥  (Σ √(p f c))² k² / (2 ρ),      equal where  s  is proportional to  √(p f / c) = √(f / g).
+
+With integers: A's residual is multiplied by t and gets the common noise of variance v, which is  s = v / (t D)² with
+D = Π_A n. So t is proportional to  (g / f)^(1/4) / D,  rounded down to whole numbers of at least 64. Rounding costs
+less than one part in a thousand: both sums change by less than  1/64  of each part, and their product is stationary.
+Source: Xiao, He, Zhang, Kifer 2023 (ResidualPlanner), section 5 (closed form for the sum of variances); lattice and
+replace_one: docs/derivations.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import combinations
+from math import fsum, isqrt, prod, sqrt
+from typing import Final
+
+from contracts.contract.contract import Adjacency
+from contracts.contract.impossible_cells import Clique
+from contracts.errors import SudareError
+from privacy.marginals.residual_basis import Residual
+
+LEAST_BITS: Final = 6
+"""The least multiplier is at least two to this power."""
+MOST_RESIDUALS: Final = 1 << 17
+"""So many residuals are planned at most; a table of c columns has two to the power of c."""
+ROUNDING_VARIANCE: Final = Fraction(1, 12)
+"""What rounding a count to a whole number adds to its variance [rows squared]."""
+
+
+class TooManyResiduals(SudareError, ValueError):
+    """Tables whose residuals are too many to measure; nothing was planned."""
+
+    exit_code = 2
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"product.split: these tables have more than {MOST_RESIDUALS:,} residuals\n"
+            f"  allowed: {MOST_RESIDUALS:,}; a table of c columns has two to the power of c\n"
+            "  do: take fewer tables, or tables of fewer columns, or choose `split: optimal`"
+        )
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Tables over columns, each with its weight.
+
+    Args:
+        cells: of each column, by name, in the order in which residuals have them.
+        tables: columns of each table.
+        weights: of each table, > 0.
+    """
+
+    cells: tuple[tuple[str, int], ...]
+    tables: tuple[Clique, ...]
+    weights: tuple[Fraction, ...]
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """Cells of each column."""
+        return dict(self.cells)
+
+    @cached_property
+    def _gains(self) -> Mapping[Clique, Fraction]:
+        found: dict[Clique, Fraction] = {}
+        if sum(1 << len(self._wide(table)) for table in self.tables) > MOST_RESIDUALS:
+            raise TooManyResiduals
+        for table, weight in zip(self.tables, self.weights, strict=True):
+            wide = self._wide(table)
+            cells = prod(self.sizes[name] for name in wide)
+            for columns in subsets(wide):
+                own = prod(self.sizes[name] for name in columns)
+                found[columns] = found.get(columns, Fraction(0)) + weight * Fraction(own * own, cells)
+        place = {name: number for number, name in enumerate(self.sizes)}
+        order = sorted(found, key=lambda columns: (len(columns), [place[name] for name in columns]))
+        return {columns: found[columns] for columns in order}
+
+    def gains(self) -> Mapping[Clique, Fraction]:
+        """Return g of the module for every residual of the workload, few columns first, then in the columns' order.
+
+        Raises:
+            TooManyResiduals: more than 2^17 would have to be looked at.
+        """
+        return _remembered(self)._gains
+
+    def _wide(self, table: Clique) -> Clique:
+        """Return a table's columns of more than one cell, in the workload's order; the others tell nothing."""
+        return tuple(name for name in self.sizes if name in table and self.sizes[name] > 1)
+
+
+@lru_cache(maxsize=32)
+def _remembered(workload: Workload) -> Workload:
+    """Return the first workload that was equal to this one: a search for a charge plans the same tables often."""
+    return workload
+
+
+def subsets(columns: Clique) -> Iterator[Clique]:
+    """Yield all subsets, in the order of the columns, the empty one first."""
+    for size in range(len(columns) + 1):
+        yield from combinations(columns, size)
+
+
+def optimal_residuals(workload: Workload, *, adjacency: Adjacency, total_is_public: bool) -> tuple[Residual, ...]:
+    """Return what is measured of a workload, so that the weighted sum of all cells' variances is least.
+
+    Args:
+        workload: tables, weights, cells.
+        adjacency: the relation between neighbours, under which costs are.
+        total_is_public: the number of rows is declared, so that it is not measured.
+    Returns:
+        tuple: few columns first; multipliers are whole numbers, computed without floats.
+    Raises:
+        TooManyResiduals: see `Workload.gains`.
+    Privacy: reads public parameters only.
+    """
+    wanted = {
+        columns: _sharpness(workload, columns, gain, adjacency)
+        for columns, gain in workload.gains().items()
+        if columns or not total_is_public
+    }
+    if not wanted:
+        return ()
+    # The smallest power of two by which all fourth roots are at least 2^LEAST_BITS.
+    least, power = min(wanted.values()), 0
+    while least * Fraction(16) ** power < 1 << 4 * LEAST_BITS:
+        power += 1
+    while least * Fraction(16) ** (power - 1) >= 1 << 4 * LEAST_BITS:
+        power -= 1
+    scale = Fraction(16) ** power
+    return tuple(
+        Residual(columns, _shape(workload, columns), isqrt(isqrt(int(scale * sharpness))))
+        for columns, sharpness in wanted.items()
+    )
+
+
+def _sharpness(workload: Workload, columns: Clique, gain: Fraction, adjacency: Adjacency) -> Fraction:
+    """Return g / f / D⁴: the fourth power of what a multiplier is proportional to."""
+    shape = _shape(workload, columns)
+    return gain / cost_factor(shape, adjacency) / prod(shape) ** 4
+
+
+def cost_factor(shape: Sequence[int], adjacency: Adjacency) -> Fraction:
+    """Return f of the module."""
+    if adjacency == "add_remove" or not shape:
+        return Fraction(1)
+    return Fraction(2 * min(shape), min(shape) - 1)
+
+
+def _shape(workload: Workload, columns: Clique) -> tuple[int, ...]:
+    return tuple(workload.sizes[name] for name in columns)
+
+
+def expected_error(workload: Workload, variances: Mapping[Clique, Fraction]) -> float:
+    """Return the objective: the weighted sum of all cells' variances, before counts are rounded [rows²].
+
+    Args:
+        workload: tables, weights, cells.
+        variances: s of every measured residual; of those that are known exactly none.
+    """
+    parts = ((variances.get(columns), gain, columns) for columns, gain in workload.gains().items())
+    return fsum(
+        float(_spread(_shape(workload, columns)) * gain * variance)
+        for variance, gain, columns in parts
+        if variance is not None
+    )
+
+
+def least_error(
+    workload: Workload, rho: Fraction, *, adjacency: Adjacency, rows_per_unit: int, total_is_public: bool
+) -> float:
+    """Return the least weighted sum of variances that any linear query plan with Gaussian noise has [rows²].
+
+    Under add_remove that is a theorem of ResidualPlanner's; under replace_one it is the least where each residual is
+    paid for by its own largest move.
+
+    Formula:  (Σ √(p f c))² k² / (2 ρ)
+    """
+    roots = fsum(
+        float(_spread(_shape(workload, columns))) * sqrt(cost_factor(_shape(workload, columns), adjacency) * gain)
+        for columns, gain in workload.gains().items()
+        if columns or not total_is_public
+    )
+    return rows_per_unit**2 * roots**2 / (2 * float(rho))
+
+
+def _spread(shape: Sequence[int]) -> Fraction:
+    """Return p of the module."""
+    return Fraction(prod(cells - 1 for cells in shape), prod(shape))

@@ -1,0 +1,181 @@
+"""The plan of tables that are measured by their residuals: one draw, and the noise of every table that follows.
+
+A function of spec and contract alone. What is drawn stands in `privacy.marginals.residual_basis`, how precisely in
+`residual_shares`, how tables follow in `residual_tables`.
+
+A published noisy count is the estimate rounded to a whole number. Its noise is a sum of many independent discrete
+Gaussians on a lattice far finer than one row, so it is very nearly normal with the exact variance s; rounding adds
+1/12. Refinement and intervals take it as discrete Gaussian noise of parameter s + 1/12, which has that variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, prod
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract.contract import Adjacency, Contract
+from contracts.contract.impossible_cells import Clique
+from contracts.release.tables.product import TableSpec, TablesProduct
+from contracts.release.tables.residual_split import RESIDUALS
+from privacy.accounting.amounts import PICO
+from privacy.accounting.events import DiscreteGaussian
+from privacy.marginals.residual_basis import Residual, column_moves, residual_event
+from privacy.marginals.residual_shares import (
+    ROUNDING_VARIANCE,
+    TooManyResiduals,
+    Workload,
+    expected_error,
+    least_error,
+    optimal_residuals,
+)
+from privacy.marginals.residual_tables import ResidualTables, cell_covariance, residual_variances
+from privacy.marginals.sensitivity import GaussianNoise
+
+RESIDUALS_KEY: Final = RESIDUALS
+"""The one draw of such a release."""
+
+
+@dataclass(frozen=True)
+class ResidualPlan:
+    """What is measured, and what follows from it.
+
+    Args:
+        workload: tables, weights, and the cells of the contract's columns.
+        residuals: what is measured, few columns first.
+        noise: what all of it costs.
+        event: the event of the draw.
+        adjacency: of the contract.
+        rows_per_unit: k of the contract.
+        public_total: the number of rows where it is kept and not measured [rows].
+    """
+
+    workload: Workload
+    residuals: tuple[Residual, ...]
+    noise: GaussianNoise
+    event: DiscreteGaussian
+    adjacency: Adjacency
+    rows_per_unit: int
+    public_total: int | None
+
+    @cached_property
+    def over_optimum(self) -> float:
+        """Expected sum of squared errors, weighted, over the least of any linear measurement of the same loss."""
+        pairs = zip(self.workload.tables, self.workload.weights, strict=True)
+        cells = [w * prod(self.workload.sizes[name] for name in table) for table, w in pairs]
+        found = expected_error(self.workload, self.variances) + float(sum(cells, Fraction(0)) * ROUNDING_VARIANCE)
+        terms = {"adjacency": self.adjacency, "rows_per_unit": self.rows_per_unit}
+        known = self.public_total is not None
+        return found / least_error(self.workload, self.noise.rho, total_is_public=known, **terms)  # type: ignore[arg-type]
+
+    @property
+    def cells(self) -> int:
+        """Numbers that are drawn."""
+        return sum(each.cells for each in self.residuals)
+
+    @cached_property
+    def variances(self) -> Mapping[Clique, Fraction]:
+        """Variance of each residual's noise in the scale of counts [rows²]."""
+        return residual_variances(self.residuals, self.event.sigma_squared)
+
+    def table_noise(self, columns: Clique) -> DiscreteGaussian:
+        """Return the noise of every count of a table, which follows from the draw and costs nothing of its own."""
+        exact = cell_covariance(columns, self.workload.sizes, self.variances, same=set(columns)) + ROUNDING_VARIANCE
+        return DiscreteGaussian(Fraction(ceil(exact * PICO), PICO), (1,))
+
+    def column_event(self, column: str) -> DiscreteGaussian | None:
+        """Return what the draw costs about one column of a unit of which all else is known; None where nothing."""
+        moves = column_moves(self.residuals, column, self.rows_per_unit)
+        return DiscreteGaussian(self.event.sigma_squared, moves) if moves else None
+
+    def tables(self, values: NDArray[np.int64]) -> ResidualTables:
+        """Return the tables that follow from what was drawn."""
+        return ResidualTables(self.residuals, values, total=self.public_total)
+
+    def counts(self, tables: ResidualTables, columns: Clique) -> NDArray[np.int64]:
+        """Return the noisy counts of a table, rounded to whole rows."""
+        counts: NDArray[np.int64] = np.rint(tables.table(columns, self.workload.sizes)).astype(np.int64)
+        return counts
+
+
+def plan_residuals(
+    tables: Sequence[TableSpec], contract: Contract, noise: GaussianNoise, *, public_total: int | None
+) -> ResidualPlan:
+    """Plan the residuals of tables so that the weighted sum of all cells' expected squared errors is least.
+
+    Args:
+        tables: of the contract's cells.
+        contract: sizes, adjacency, rows of a unit.
+        noise: what all of it may cost.
+        public_total: the declared number of rows, where the release keeps it.
+    Raises:
+        TooManyResiduals: wide tables.
+        AmountRefused: a noise that cannot be drawn.
+    Privacy: reads no data.
+    """
+    workload, residuals = measured_residuals(tables, contract, public_total=public_total)
+    adjacency, rows = contract.adjacency, contract.unit.max_rows_per_unit
+    event = residual_event(residuals, noise, adjacency=adjacency, rows_per_unit=rows)
+    return ResidualPlan(workload, residuals, noise, event, adjacency, rows, public_total)
+
+
+def measured_residuals(
+    tables: Sequence[TableSpec], contract: Contract, *, public_total: int | None
+) -> tuple[Workload, tuple[Residual, ...]]:
+    """Return the workload of tables, and which residuals are measured, each how precisely; no charge decides that."""
+    workload, known = _workload(tables, contract), public_total is not None
+    return workload, optimal_residuals(workload, adjacency=contract.adjacency, total_is_public=known)
+
+
+def over_least_error(
+    squares: float, tables: Sequence[TableSpec], contract: Contract, rho: Fraction, *, public_total: int | None
+) -> float | None:
+    """Return a weighted sum of squared errors over the least that tables of the contract's cells can have.
+
+    Args:
+        squares: the expected sum over all cells, each with its table's weight [rows²].
+        tables: of the contract's cells.
+        contract: sizes, adjacency, rows of a unit.
+        rho: what they cost together.
+        public_total: the declared number of rows, where the release keeps it.
+    Returns:
+        float: None where the tables have too many residuals to tell.
+    """
+    workload, known = _workload(tables, contract), public_total is not None
+    adjacency, rows = contract.adjacency, contract.unit.max_rows_per_unit
+    try:
+        return squares / least_error(workload, rho, adjacency=adjacency, rows_per_unit=rows, total_is_public=known)
+    except TooManyResiduals:
+        return None
+
+
+def plan_of_draw(
+    product: TablesProduct, tables: Sequence[TableSpec], contract: Contract, event: DiscreteGaussian
+) -> ResidualPlan:
+    """Return the plan of which a draw is known to have that event, with what that costs."""
+    total = kept_public_total(product, contract)
+    workload, residuals = measured_residuals(tables, contract, public_total=total)
+    noise = GaussianNoise(Fraction(sum(move * move for move in event.moves)) / (2 * event.sigma_squared))
+    rows = contract.unit.max_rows_per_unit
+    return ResidualPlan(workload, residuals, noise, event, contract.adjacency, rows, total)
+
+
+def _workload(tables: Sequence[TableSpec], contract: Contract) -> Workload:
+    """Return tables with their weights over the contract's columns that they name."""
+    named = {name for table in tables for name in table.columns}
+    columns = (column.name for column in contract.columns if column.name in named)
+    sizes = tuple((name, contract.shape((name,))[0]) for name in columns)
+    weights = tuple(Fraction(table.weight) for table in tables)
+    return Workload(sizes, tuple(table.columns for table in tables), weights)
+
+
+def kept_public_total(product: TablesProduct, contract: Contract) -> int | None:
+    """Return the declared number of rows, where the release keeps it."""
+    keeps = product.total == "invariant" and contract.total is not None
+    return contract.total.value if keeps and contract.total else None

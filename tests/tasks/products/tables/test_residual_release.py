@@ -1,0 +1,249 @@
+"""Tables measured by residuals: published, verified under both relations, and forged in vain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from contracts.contract.odcs import load_contract
+from contracts.errors import SpecRefused
+from contracts.release.spec import load_spec
+from privacy.accounting.amounts import ATTO, PICO
+from privacy.accounting.calculus import RenyiCalculus
+from privacy.marginals import residual_shares
+from privacy.marginals.residual_basis import squares_of
+from privacy.table_plans.plan import plan_tables
+from tasks.verify import verify
+from tests.tasks.verification.forgeries import event
+from tests.tasks.verification.forgery import digest_of, forge, load, of_kind, set_cell
+from tests.worlds.hierarchies import hierarchical
+from tests.worlds.tables import AGE, HIRED, SCHOOLED, SEX, TRADE, WAGE, WORKER, Scenario, first, second
+from tests.worlds.versions import Version, Worlds, broken, named
+
+TABLES = "[[sex, age], {columns: [age, schooled], weight: 3}, [sex], [trade, sex, age]]"
+PRODUCT = f"{{kind: tables, mechanism: gaussian, split: residuals, tables: {TABLES}, refine: {{method: METHOD}}MORE}}"
+ZEROS = "{age: ['0 to 9'], trade: [mason]}"
+
+
+def scenario(method: str = "simplex", more: str = "", base: Any = first, zeros: str = ZEROS) -> Scenario:
+    """Both relations; a structural zero; Parquet and CSV."""
+    product = PRODUCT.replace("METHOD", method).replace("MORE", more)
+    columns = (
+        (WORKER if base is second else "") + AGE + SEX + SCHOOLED + TRADE + (WAGE + HIRED if base is second else "")
+    )
+    made = hierarchical(columns, product, base(), zeros)
+    spec = made.spec.replace("delta: 0}", "delta: 1e-9}").replace("formats: [parquet]", "formats: [parquet, csv]")
+    if base is second:
+        return replace(made, spec=spec)
+    return replace(made, spec=spec, calculus=RenyiCalculus(Fraction(16)), cap=(9 * PICO, ATTO // 10**8))
+
+
+def public(method: str) -> Scenario:
+    """One row for another, and the number of rows declared."""
+    made = scenario(method, ", total: invariant")
+    total = 'adjacency: replace_one, invariants: [{kind: total, value: 1000, reference: "yearbook"}]'
+    contract = made.contract.replace("adjacency: add_remove, invariants: []", total)
+    return replace(made, contract=contract, rows=1000)
+
+
+@pytest.fixture(scope="module")
+def published(worlds: Worlds) -> Version:
+    return worlds.published(scenario("none"))
+
+
+def counts(version: Version, name: str, folder: str = "measurements", column: str = "noisy") -> Any:
+    table = pq.read_table(version.folder / f"{folder}/{name}.parquet")
+    sizes = [len(set(table[each].to_pylist())) for each in name.split("_x_")]
+    return table[column].to_numpy().reshape(sizes)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        scenario("simplex"),
+        scenario("auto"),
+        scenario("simplex", base=second),
+        public("simplex"),
+        scenario("empirical_bayes, integers: false"),
+    ],
+    ids=["simplex", "auto", "rows of a unit", "public total", "fractions"],
+)
+def test_verify_makes_the_tables_again_from_the_residuals(worlds: Worlds, made: Scenario) -> None:
+    """Under both relations, with a public total, with chosen methods, and with fractions; every rule holds."""
+    version = worlds.published(made)
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+    assert [draw["key"] for draw in load(version.folder / "record.json")["replay"]["draws"]] == ["residuals"]
+
+
+def test_noisy_tables_agree_but_for_rounding(published: Version) -> None:
+    """A margin of noisy counts lies within half a row a cell of any other table's, and the total is theirs."""
+    report = verify(published.folder, public_key=published.key)
+    assert report.ok, report.findings
+    sexes, ages = counts(published, "sex"), counts(published, "sex_x_age")
+    assert np.abs(ages.sum(axis=1) - sexes).max() <= 0.5 * (ages.shape[1] + 1)
+    wide = counts(published, "trade_x_sex_x_age")
+    assert np.abs(wide.sum(axis=0) - ages).max() <= 0.5 * (wide.shape[0] + 1)
+    total = pq.read_table(published.folder / "measurements/total.parquet")["noisy"][0].as_py()
+    assert abs(int(sexes.sum()) - total) <= 0.5 * (sexes.size + 1)
+
+
+def test_impossible_cells_are_zero_with_an_interval_of_zero(published: Version) -> None:
+    """The noisy count stands in the measurements; the table has 0."""
+    noisy = pq.read_table(published.folder / "measurements/trade_x_sex_x_age.parquet").to_pandas()
+    made = pq.read_table(published.folder / "data/trade_x_sex_x_age.parquet").to_pandas()
+    gone = noisy["structural_zero"].to_numpy()
+    assert gone.sum() > 0
+    assert (made.loc[gone, ["count", "lower", "upper"]] == 0).all(axis=None)
+    assert (noisy.loc[gone, "noisy"] != 0).any()
+
+
+def test_the_record_and_pages_say_how_they_were_measured(published: Version) -> None:
+    """Error over the optimum, one draw, and the loss about each column."""
+    words = published.words
+    assert 1 <= float(words["noise.mechanism_choice"]["over_optimum"]) <= 1.01
+    (draw,) = words["ledger.draws"]
+    record = load(published.folder / "record.json")
+    assert draw["l2_sensitivity_squared"] == sum(m * m for m in record["replay"]["draws"][0]["event"]["moves"])
+    assert {each["column"] for each in words["guarantee.per_attribute"]} == {"age", "sex", "schooled", "trade"}
+    assert "l1_sensitivity" not in draw
+    page, japanese = ((published.folder / name).read_text() for name in ("record.html", "record.ja.html"))
+    assert "for all tables together" in page
+    assert "すべての表を合わせた値" in japanese
+    assert "最小の誤差に対する比" in japanese
+
+
+def quieter(entry: dict[str, Any]) -> None:
+    norm = sum(move * move for move in entry["moves"])
+    entry["moves"] = list(squares_of(norm // 4))
+
+
+def moved(folder: Path) -> None:
+    """Move a row between two cells of a table's noisy counts."""
+    path = folder / "measurements/sex_x_age.parquet"
+    noisy = pq.read_table(path)["noisy"].to_pylist()
+    set_cell(path, "noisy", 0, noisy[0] + 1)
+
+
+def test_a_smaller_sensitivity_is_found(published: Version, tmp_path: Path) -> None:
+    """Stated alike in record, charge and journal."""
+    version = published.copy(tmp_path / "v")
+    record, journal = event(0, quieter)
+    forge(version, record=record, journal=journal)
+    report = verify(version.folder, public_key=version.key)
+    assert 6 in broken(report)
+    assert any("event.moves" in each.field for each in report.findings)
+
+
+def test_noisy_counts_that_do_not_follow_are_found(published: Version, tmp_path: Path) -> None:
+    """All checksums agree with the forged file."""
+    version = published.copy(tmp_path / "v")
+    moved(version.folder)
+    forge(version)
+    report = verify(version.folder, public_key=version.key)
+    assert 8 in broken(report)
+    assert "measurements/sex_x_age.parquet" in named(report)
+
+
+def test_other_residuals_are_found(published: Version, tmp_path: Path) -> None:
+    """A number that was not drawn: the journal has the digest of those that were."""
+    version = published.copy(tmp_path / "v")
+    set_cell(version.folder / "measurements/residuals.parquet", "noisy", 3, 12345)
+    forge(version)
+    report = verify(version.folder, public_key=version.key)
+    assert 8 in broken(report)
+    assert "measurements/residuals.parquet" in named(report)
+
+
+def test_residuals_forged_with_their_digest_are_found_by_the_tables(published: Version, tmp_path: Path) -> None:
+    """Where the journal too is made up, the tables no longer follow from the residuals."""
+    version = published.copy(tmp_path / "v")
+    path = version.folder / "measurements/residuals.parquet"
+    set_cell(path, "noisy", 3, 10**6)
+    found = digest_of(path, "noisy")
+
+    def entered(entries: list[dict[str, Any]]) -> None:
+        of_kind(entries, "noise_drawn").update(sha256=found)
+
+    forge(version, record=lambda r: r["replay"]["draws"][0].update(sha256=found), journal=entered)
+    assert not verify(version.folder, public_key=version.key).ok
+
+
+def test_a_record_with_more_residuals_than_are_planned_is_found(
+    published: Version, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By name, before anything is made of them."""
+    monkeypatch.setattr(residual_shares, "MOST_RESIDUALS", 8)
+    residual_shares._remembered.cache_clear()
+    report = verify(published.folder, public_key=published.key)
+    assert any(each.field == "replay.product.tables" for each in report.findings)
+
+
+@pytest.mark.parametrize("change", [{"split": "optimal"}, {"tables": []}])
+def test_a_record_of_another_product_is_found(published: Version, tmp_path: Path, change: dict[str, Any]) -> None:
+    """Another split, fewer tables."""
+    version = published.copy(tmp_path / "v")
+    forge(version, record=lambda r: r["replay"]["product"].update(change))
+    assert not verify(version.folder, public_key=version.key).ok
+
+
+def test_other_multipliers_in_the_file_are_found(published: Version, tmp_path: Path) -> None:
+    """They follow from product and contract, not from the file."""
+    version = published.copy(tmp_path / "v")
+    set_cell(version.folder / "measurements/residuals.parquet", "multiplier", 3, 1)
+    forge(version)
+    report = verify(version.folder, public_key=version.key)
+    assert "measurements/residuals.parquet" in named(report)
+
+
+@pytest.mark.parametrize(
+    ("product", "says"),
+    [
+        ("mechanism: laplace, split: residuals, tables: [[age]]", "mechanism"),
+        ("mechanism: auto, split: residuals, tables: [[age]]", "mechanism"),
+        (
+            "mechanism: gaussian, split: residuals, tables: [[age]], minimum_frequency: {k: 10, t: 5}",
+            "minimum_frequency",
+        ),
+        (
+            "mechanism: gaussian, split: residuals, tables: [[age]], refine: {method: simplex, consistent: true}",
+            "consistent",
+        ),
+        ("mechanism: gaussian, split: residuals, tables: [{columns: [age], bins: {age: 0..99 by 20}}]", "bins"),
+        (
+            "mechanism: gaussian, split: residuals, tables: [{columns: [age, schooled], hierarchy: quadtree}]",
+            "hierarchy",
+        ),
+        ("mechanism: gaussian, split: residual, tables: [[age]]", "split"),
+    ],
+)
+def test_what_does_not_go_with_residuals_is_refused(tmp_path: Path, product: str, says: str) -> None:
+    """By its key, with what to write."""
+    made = scenario()
+    line = next(each for each in made.spec.splitlines() if each.startswith("product:"))
+    (tmp_path / "spec.yaml").write_text(made.spec.replace(line, f"product: {{kind: tables, {product}}}"))
+    with pytest.raises(SpecRefused) as refused:
+        load_spec(tmp_path / "spec.yaml")
+    assert any(says in each.field for each in refused.value.findings), refused.value.findings
+
+
+def test_the_plan_costs_what_is_charged_and_stays_near_the_optimum(tmp_path: Path) -> None:
+    """One event, within ε, nearer to the optimum than shares of marginals are."""
+    found = {}
+    for split in ("residuals", "optimal", "by_weight"):
+        made = scenario()
+        (tmp_path / "contract.odcs.yaml").write_text(made.contract)
+        (tmp_path / "spec.yaml").write_text(made.spec.replace("split: residuals", f"split: {split}"))
+        spec = load_spec(tmp_path / "spec.yaml")
+        plan = plan_tables(spec, load_contract(tmp_path / "contract.odcs.yaml"))
+        assert plan.epsilon <= PICO
+        found[split] = plan.over_optimum
+    assert len(plan_tables(spec, load_contract(tmp_path / "contract.odcs.yaml")).draws) == 4
+    assert found["residuals"] is not None
+    assert 1 <= found["residuals"] <= 1.002 < found["optimal"] <= found["by_weight"]  # type: ignore[operator]
