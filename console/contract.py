@@ -17,9 +17,12 @@ from contracts.contract import odcs
 from contracts.contract.contract import Contract
 from contracts.contract.short_form import contract_document
 from contracts.drafting.advice.advice import advise
+from contracts.drafting.advice.places import Advice
+from contracts.drafting.advice.suggestions import suggest
 from contracts.drafting.repairs import repair_file
 from contracts.errors import SpecRefused
 from contracts.reading.yaml_lines import Document, located
+from tasks.storage.workspace.settings import FILE, Workspace
 
 WARNED = 2
 
@@ -40,7 +43,9 @@ def lint(
     """Check a contract: list all that is wrong with it, then what may not be meant; it reads no data.
 
     A mistake, or a place that nobody has declared yet, exits 2. A warning says
-    what it is about, why, and what to do, and exits 0.
+    what it is about, why, and what to do, and exits 0. A suggestion asks for
+    what readers of a release will miss: its curator and contact, where neither
+    the spec nor sudare.toml declares them. It exits 0, with --strict too.
 
     Examples:
 
@@ -58,12 +63,26 @@ def lint(
     contract = odcs.load_contract(contract_file)
     document = None if spec is None else located(spec, refusal=SpecRefused)
     formulas = None if document is None else _part(document, "publish").get("formulas")
-    warnings = advise(contract, contract_document(contract_file), formulas=formulas)
+    written = contract_document(contract_file)
+    warnings = advise(contract, written, formulas=formulas)
     listed = [each.to_json() for each in warnings] + ([] if document is None else _of_the_select(document))
-    payload = {**_facts(contract), "warnings": listed, "fixed": [asdict(repair) for repair in fixed]}
+    payload = {
+        **_facts(contract),
+        "warnings": listed,
+        "suggestions": [each.to_json() for each in _suggestions(written, document)],
+        "fixed": [asdict(repair) for repair in fixed],
+    }
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
     if listed and strict:
         raise typer.Exit(WARNED)
+
+
+def _suggestions(contract: Document, spec: Document | None) -> tuple[Advice, ...]:
+    """Ask for what neither the spec nor the workspace around declares; without a ledger, which takes long to load."""
+    here = Path.cwd()
+    around = any((folder / FILE).is_file() for folder in (here, *here.parents))
+    publisher = Workspace.find(here).publisher if around else None
+    return suggest(contract, {} if spec is None else _part(spec, "about"), publisher)
 
 
 def _part(document: Document, key: str) -> dict[str, Any]:
@@ -119,12 +138,13 @@ def _print(console: Console, summary: dict[str, Any]) -> None:
             ("neighbours", summary["adjacency"]),
             ("gates", ", ".join(summary["gates"]) or "none"),
             ("warnings", str(len(summary["warnings"]) or "none")),
+            ("suggestions", str(len(summary["suggestions"]) or "none")),
         ],
     )
     console.print()
     rows = [tuple(str(value) for value in column.values()) for column in summary["columns"]]
     console.print(table(("column", "domain", "cells", "provenance"), rows, numbers=("cells",)))
-    for each in summary["warnings"]:
+    for each in [*summary["warnings"], *summary["suggestions"]]:
         heading = Text(f"\n{each['where']}: ", style="bold") + Text(
             f"{each['field']} ({each['rule']})", style="yellow"
         )

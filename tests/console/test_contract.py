@@ -94,7 +94,7 @@ def test_warnings_say_what_why_and_what_to_do(
     said = typed("contract", "lint", file, *words)
     assert said.code == code
     assert "people 1.0.0: it holds" in said.out
-    assert said.out.count("why:") == said.out.count("do:") == 4
+    assert said.out.count("why:") == said.out.count("do:") == 4 + 2  # and two suggestions
     told = typed("contract", "lint", file, *words, "--json").json["warnings"]
     assert [each["rule"] for each in told] == ["gate", "wide-bin", "cut-bin", "cut-bin"]
     assert all(each["where"].startswith(file) for each in told)
@@ -117,6 +117,27 @@ def test_lint_looks_at_the_select_of_a_spec_too(tmp_path: Path, typed: Typed) ->
     [warned] = typed(*words, "--json").json["warnings"]
     assert warned["rule"] == "select"
     assert typed(*words, "--strict").code == 2
+
+
+def test_lint_asks_for_curator_and_contact_until_spec_and_workspace_declare_them(
+    place: Place, tmp_path: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A suggestion: it exits 0, with `--strict` too; the spec and the workspace at hand each silence one."""
+    file = str(ADULT / "adult.odcs.yaml")
+    monkeypatch.chdir(tmp_path)
+    alone = typed("contract", "lint", file, "--strict")
+    assert alone.code == 0
+    assert "curator (curator)" in alone.out
+    assert "[publisher] in sudare.toml, or contact: statistics@example.org below about: of the spec" in " ".join(
+        alone.out.split()
+    )
+    spec = write(tmp_path, "a.yaml", "source: {path: a.csv}\nabout: {curator: Office of Statistics}\n")
+    words = ("contract", "lint", file, "--spec", str(spec), "--json")
+    assert [each["rule"] for each in typed(*words).json["suggestions"]] == ["contact"]
+    settings = place.workspace.root / "sudare.toml"
+    settings.write_text(settings.read_text().replace("# contact =", "contact ="))
+    monkeypatch.chdir(place.workspace.root)
+    assert typed(*words).json["suggestions"] == []
 
 
 def test_a_missing_null_policy_is_told_how_to_be_written(tmp_path: Path, typed: Typed) -> None:

@@ -25,6 +25,7 @@ from tasks.records.groups.field import NONE, NOT_AVAILABLE, WITHHELD
 from tasks.records.model.record_kinds import stated_kind
 from tasks.records.page import words
 from tasks.records.page.dense_view import TableView
+from tasks.records.page.known_releases import KNOWN, epsilon_scale
 from tasks.records.page.language import Code, Language, language, spaced
 from tasks.records.page.lineage_graph import lineage_graph
 from tasks.records.page.published_tables import ReadFile
@@ -123,6 +124,8 @@ def render_page(
         guessed=words.guessed(values),
         right=words.right_guesses(values),
         dots=charts.dots,
+        scale=epsilon_scale(values["guarantee.epsilon"]),
+        known=KNOWN,
         undeclared=words.undeclared(explanation),
         subject=words.subject(values),
         protected=words.protected(values),

@@ -19,6 +19,7 @@ from console.site.auditors import Auditors, add_auditor
 from console.site.version import folder_of, verified
 from tests.console.site.conftest import Served, Shown, answered, serving
 from tests.console.site.test_pages import PAGES
+from tests.worlds.narrow_pages import NARROW, broken_on
 
 pytestmark = pytest.mark.timeout(900)
 PHONE, DESK = (390, 844), (1200, 900)
@@ -127,6 +128,17 @@ def test_every_page_is_whole_readable_and_named(looking: tuple[Page, list[str]],
             ratio, text = page.evaluate(LEAST_CONTRAST)
             assert ratio >= 4.5, (path, text)
             assert page.evaluate(UNNAMED) == [], path
+
+
+def test_no_word_of_a_page_is_cut_on_a_phone(looking: tuple[Page, list[str]], served: Served) -> None:
+    """In both languages, down to the narrowest phone; what is folded up too."""
+    page, _ = looking
+    for path in PAGES:
+        for language in ("en", "ja"):
+            page.goto(f"{served.url}{path}{'&' if '?' in path else '?'}lang={language}")
+            for width, height in NARROW:
+                page.set_viewport_size({"width": width, "height": height})
+                assert broken_on(page) == [], path
 
 
 def test_a_reader_finds_a_version_and_its_record(looking: tuple[Page, list[str]], served: Served) -> None:
