@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from contracts.contract.contradictions import contradictions
-from contracts.contract.derivation_checks import derivation_problems
 from contracts.contract.flattening import all_columns, flat_name
 from contracts.contract.linked_tables import Link, LinkedTables, LinkedTerms
 from contracts.reading.scalars import FieldPath, Problem, nearest, show, word_list
@@ -188,6 +187,8 @@ def _derived_problems(linked: LinkedTables) -> Iterator[Problem]:
             if column.length > 1:
                 at: FieldPath = (TABLES, place, column.name)
                 yield Problem("a column of pictures", "single values in linked tables", "leave it out", at)
+        if table.derived:
+            from contracts.contract.derivation_checks import derivation_problems  # few tables have them
         for name, made in table.derived:
             yield from derivation_problems(linked, table, name, made, (TABLES, place, name, "derived"))
 

@@ -43,9 +43,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
+from contracts.release.tables.all_marginals import RESIDUALS
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.product import TablesProduct
-from contracts.release.tables.residual_split import RESIDUALS
 from contracts.release.tables.table_form import form_of_table
 from privacy.accounting.events import CountNoise
 from privacy.marginals.uncertainty import variance

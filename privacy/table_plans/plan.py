@@ -15,10 +15,10 @@ from math import floor, prod
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.release.spec import ReleaseSpec, TableSpec, TablesProduct
+from contracts.release.tables.all_marginals import RESIDUALS
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import Level, levels_of, table_cells
 from contracts.release.tables.minimum_frequency import MinimumFrequency
-from contracts.release.tables.residual_split import RESIDUALS
 from contracts.release.tables.table_form import form_of_table
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency, Contract
 from contracts.contract.impossible_cells import Clique
+from contracts.release.tables.all_marginals import RESIDUALS
 from contracts.release.tables.product import TableSpec, TablesProduct
-from contracts.release.tables.residual_split import RESIDUALS
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import DiscreteGaussian
 from privacy.marginals.residual_basis import Residual, column_moves, residual_event

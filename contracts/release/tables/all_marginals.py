@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from inspect import getdoc
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, field_validator, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -16,6 +16,9 @@ from pydantic_core import CoreSchema
 
 from contracts.domains.domain_terms import Frozen
 from contracts.reading.scalars import Amount, Label, Problem, Whole, as_tuple, plain_decimal, refuse, show
+
+RESIDUALS: Final = "residuals"
+"""The split by which all tables are made of one draw of residuals."""
 
 _SHORT = re.compile(r"all ([1-9][0-9]?)-way")
 _SCHEMA_OF_SHORT = {"type": "string", "pattern": "^all [1-9][0-9]?-way$"}

@@ -17,9 +17,8 @@ from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import Problem, nearest, word_list
 from contracts.reading.validation_errors import dotted
 from contracts.release.file_names import unfit_name
-from contracts.release.tables.all_marginals import AllMarginals
+from contracts.release.tables.all_marginals import RESIDUALS, AllMarginals
 from contracts.release.tables.product import TableSpec, TablesProduct
-from contracts.release.tables.residual_split import RESIDUALS
 
 MOST_TABLES: Final = 4000
 """A Gaussian charge leaves room for the roundings of so many draws (`privacy.accounting.convert.rho_for`)."""

@@ -40,9 +40,15 @@ from contracts.reading.scalars import (
 from contracts.release.file_names import unfit_name
 from contracts.release.lambda_reference import REFERENCE, LambdaReference
 from contracts.release.product_spec import LabelledTable, ProductSpec
-from contracts.release.tables.all_marginals import AllMarginals, ShortFormToo, as_entries, check_weight, form_of
+from contracts.release.tables.all_marginals import (
+    RESIDUALS,
+    AllMarginals,
+    ShortFormToo,
+    as_entries,
+    check_weight,
+    form_of,
+)
 from contracts.release.tables.minimum_frequency import MinimumFrequency
-from contracts.release.tables.residual_split import RESIDUALS, check_residuals
 from contracts.release.tables.table_bins import TableBins
 from contracts.release.tables.table_hierarchy import Hierarchy, hierarchy_schema, written_form
 
@@ -292,6 +298,8 @@ class TablesProduct(ProductSpec):
     def _method_has_its_tables(self) -> TablesProduct:
         """Refuse a method that no table would be refined by, `hierarchy` without one, and what residuals exclude."""
         if self.split == RESIDUALS:
+            from contracts.release.tables.residual_split import check_residuals  # few releases have them
+
             check_residuals(self.mechanism, self.tables, self.refine.consistent, self.minimum_frequency)
         flat = [each for each in self.tables if not isinstance(each, TableSpec) or each.hierarchy is None]
         if self.refine.consistent and len(flat) < len(self.tables):

@@ -7,7 +7,6 @@ from typing import Final
 
 from contracts.reading.scalars import Problem, refuse
 
-RESIDUALS: Final = "residuals"
 MOST_COLUMNS: Final = 12
 """A table of so many columns has 4,096 residuals."""
 

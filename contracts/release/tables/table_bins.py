@@ -18,7 +18,6 @@ from pydantic import BeforeValidator, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from contracts.contract.column import Column
-from contracts.contract.short_column import ShortColumn
 from contracts.domains.bins import DECIMALS, INTEGERS, ExactNumber
 from contracts.domains.domain_terms import NULL_LABEL, Frozen
 from contracts.reading.scalars import FieldPath, Label, Problem, nearest, refuse, show
@@ -111,6 +110,8 @@ def binned(bins: ColumnBins, column: Column) -> tuple[GroupingAxis, list[Problem
 
 def _in_bins(written: str, column: Column, at: FieldPath) -> tuple[GroupingAxis, list[Problem]]:
     """Join neighbouring bins of the contract."""
+    from contracts.contract.short_column import ShortColumn  # few tables have bins of their own
+
     read = ShortColumn(YamlNode(0, text=written, plain=True)).written_out()
     problems = [Problem(each.found, each.allowed, each.remedy, at) for _, each in read.problems]
     if problems or "bins" not in read.domain or "bounds" not in read.domain:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from contracts.contract.cell_codes import ImpossibleCells
 from contracts.message import SENTENCES, joined, message
 from contracts.reading.scalars import six_digits
+from contracts.release.tables.all_marginals import RESIDUALS
 from contracts.release.tables.levels import table_cells
 from contracts.release.tables.product import TableSpec
-from contracts.release.tables.residual_split import RESIDUALS
 from privacy.marginals.suppression import rule_statement
 from privacy.refine.intervals import interval_statement
 from privacy.refine.total import total_kind as total_kind_of

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from contracts.contract.cell_codes import cell_codes
 from contracts.contract.contract import Contract
 from contracts.contract.label_columns import DescribedCells
+from contracts.release.tables.all_marginals import RESIDUALS
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import table_cells
 from contracts.release.tables.product import TablesProduct
-from contracts.release.tables.residual_split import RESIDUALS
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.marginals.uncertainty import half_width
 from privacy.table_plans.plan import CONFIDENCE, table_key

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
-from contracts.release.tables.residual_split import RESIDUALS
+from contracts.release.tables.all_marginals import RESIDUALS
 from privacy.accounting.events import CountNoise
 from tasks.products.tables.checks.mechanism import check_mechanism
 from tasks.products.tables.checks.sparse_form import check_sparse_form

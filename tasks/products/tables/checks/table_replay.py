@@ -14,9 +14,9 @@ from contracts.contract.column import Cells
 from contracts.contract.contract import Contract
 from contracts.contract.label_columns import DescribedCells
 from contracts.errors import Finding
+from contracts.release.tables.all_marginals import RESIDUALS
 from contracts.release.tables.levels import levels_of, table_cells
 from contracts.release.tables.product import TableSpec
-from contracts.release.tables.residual_split import RESIDUALS
 from privacy.accounting.events import CountNoise
 from privacy.evaluation.against_noisy import Distance, distance
 from privacy.refine.tables import Coarser, Refined
