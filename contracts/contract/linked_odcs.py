@@ -56,11 +56,6 @@ def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def are_linked(text: dict[str, Any]) -> bool:
-    """Say whether a file is one of linked tables: it has a `privacy` block of its own, above the tables."""
-    return any(_entries(each).get("property") == _PRIVACY for each in _items(text.get("customProperties")))
-
-
 def read_linked(reading: OdcsReading) -> Contract | None:
     """Read the tables and what links them.
 

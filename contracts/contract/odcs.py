@@ -22,7 +22,6 @@ from pydantic_core import PydanticCustomError
 from contracts.contract.column import Column, LogicalType, misfits
 from contracts.contract.contract import Contract
 from contracts.contract.contradictions import contradictions
-from contracts.contract.linked_odcs import are_linked, read_linked
 from contracts.contract.privacy_terms import PrivacyTerms
 from contracts.contract.short_form import contract_document
 from contracts.domains.kinds import Domain, domain_model
@@ -86,7 +85,9 @@ class _OdcsReader:
         """Read the whole file; None when there are findings."""
         self._check_standard()
         self._check_header()
-        if are_linked(self._text):
+        if self._block((), self._text, "privacy") is not None:
+            from contracts.contract.linked_odcs import read_linked  # few files have linked tables
+
             return read_linked(self)
         table = self._table()
         block, terms = self._terms(table)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import floor, prod
+from typing import TYPE_CHECKING
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
@@ -28,15 +29,18 @@ from privacy.marginals.coarsening import Coarsening, coarsening
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.refine.total import draws_total
-from privacy.table_plans.residual_plan import (
-    RESIDUALS_KEY,
-    ResidualPlan,
-    kept_public_total,
-    over_least_error,
-    plan_residuals,
-)
 from privacy.table_plans.sparse_plan import SparsePlan, sparse_plan
-from privacy.table_plans.split import NoiseKind, level_shares, optimal_shares, shares_by_weight, weighted_rmse
+from privacy.table_plans.split import (
+    NoiseKind,
+    kept_public_total,
+    level_shares,
+    optimal_shares,
+    shares_by_weight,
+    weighted_rmse,
+)
+
+if TYPE_CHECKING:
+    from privacy.table_plans.residual_plan import ResidualPlan
 
 TOTAL_KEY = "total"
 TOTAL_SHARE = Fraction(1, 20)
@@ -256,6 +260,8 @@ def _plan(
     whole = mechanism == "gaussian" and all(table.hierarchy is None and not table.bins for table in tables)
     if not whole:
         return plan
+    from privacy.table_plans.residual_plan import over_least_error  # a plan with Laplace noise does without
+
     squares = sum(float(w) * n * spread for w, n, spread in zip(weights, cells, variances, strict=True))
     rho = _budget(mechanism, epsilon, delta)
     return replace(plan, optimum_ratio=over_least_error(squares, tables, contract, rho, public_total=public_total))
@@ -265,6 +271,8 @@ def _plan_residuals(
     product: TablesProduct, tables: Sequence[TableSpec], contract: Contract, epsilon: Decimal, delta: Decimal
 ) -> TablesPlan:
     """Plan one draw of all residuals, and the noise of the tables that follow."""
+    from privacy.table_plans.residual_plan import plan_residuals  # as above
+
     total = kept_public_total(product, contract)
     noise = GaussianNoise(_budget("gaussian", epsilon, delta))
     plan = plan_residuals(tables, contract, noise, public_total=total)
@@ -275,7 +283,7 @@ def _plan_residuals(
         width = half_width(event, CONFIDENCE)
         return PlannedDraw(key, columns, cells, Fraction(1), noise, event, variance(event), width)
 
-    draw = noisy(RESIDUALS_KEY, (), plan.event, plan.cells)
+    draw = noisy(RESIDUALS, (), plan.event, plan.cells)
     wanted: list[tuple[str, Clique]] = [(TOTAL_KEY, ())] if total is None else []
     wanted += [(table_key(table.name), table.columns) for table in tables]
     derived = [noisy(key, columns, plan.table_noise(columns), contract.cells(columns)) for key, columns in wanted]

@@ -37,6 +37,7 @@ from privacy.marginals.residual_shares import (
 )
 from privacy.marginals.residual_tables import ResidualTables, cell_covariance, residual_variances
 from privacy.marginals.sensitivity import GaussianNoise
+from privacy.table_plans.split import kept_public_total
 
 RESIDUALS_KEY: Final = RESIDUALS
 """The one draw of such a release."""
@@ -173,9 +174,3 @@ def _workload(tables: Sequence[TableSpec], contract: Contract) -> Workload:
     sizes = tuple((name, contract.shape((name,))[0]) for name in columns)
     weights = tuple(Fraction(table.weight) for table in tables)
     return Workload(sizes, tuple(table.columns for table in tables), weights)
-
-
-def kept_public_total(product: TablesProduct, contract: Contract) -> int | None:
-    """Return the declared number of rows, where the release keeps it."""
-    keeps = product.total == "invariant" and contract.total is not None
-    return contract.total.value if keeps and contract.total else None

@@ -18,9 +18,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from math import floor, isqrt
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from privacy.accounting.amounts import PICO
+
+if TYPE_CHECKING:
+    from contracts.contract.contract import Contract
+    from contracts.release.tables.product import TablesProduct
 
 NoiseKind = Literal["laplace", "gaussian"]
 _ROOT_DIGITS: Final = 18
@@ -113,3 +117,9 @@ def _shares(sizes: tuple[int, ...], noise: Literal["laplace", "gaussian"], total
     best = split_budget(sizes, weights=[1.0] * len(sizes), noise=noise, total_known=total_known)
     coarser = [max(share // STEP, 1) * STEP for share in best[:-1]]
     return (*coarser, 1 - sum(coarser, Fraction(0)))
+
+
+def kept_public_total(product: TablesProduct, contract: Contract) -> int | None:
+    """Return the declared number of rows, where the release keeps it."""
+    keeps = product.total == "invariant" and contract.total is not None
+    return contract.total.value if keeps and contract.total else None

@@ -14,6 +14,7 @@ import numpy as np
 from contracts.contract.contract import Contract
 from contracts.message import message
 from contracts.reading.scalars import plain_text, six_digits
+from contracts.release.tables.all_marginals import RESIDUALS as RESIDUALS_KEY
 from contracts.release.tables.levels import level_name
 from contracts.release.tables.product import TableForm
 from privacy.accounting.calculus import PureCalculus
@@ -23,7 +24,6 @@ from privacy.ledger.terms import AccountState
 from privacy.refine.sparse import SparseTable as NoisyList
 from privacy.refine.total import draws_total
 from privacy.table_plans.plan import TOTAL_KEY, plan_product, table_key
-from privacy.table_plans.residual_plan import RESIDUALS_KEY
 from tasks.records.facts import RunFacts
 from tasks.records.files.residual_file import RESIDUALS
 from tasks.records.files.tidy_tables import DATA, MEASUREMENTS

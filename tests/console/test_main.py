@@ -27,7 +27,7 @@ from tests.console.conftest import COMMAND, Place, Typed
 
 HEAVY = ("prefect", "great_expectations", "torch", "polars", "duckdb", "pandas", "pyarrow", "scipy")
 # A spec loads the models of all kinds of products.
-MOST_FOR_HELP, MOST_FOR_A_PLAN = 25, 258
+MOST_FOR_HELP, MOST_FOR_A_PLAN = 25, 259
 FINDING = Finding("a.yaml:3", "release", "'A B'", "lower-case letters", "rename it")
 
 

@@ -96,8 +96,8 @@ def place_map(
     codes = [column.labels.index(outline.label) for outline in shapes.outlines]
     for place, code in enumerate(codes):
         title = escape(f"{column.labels[code]}: {texts[code]}").replace("{", "{{").replace("}", "}}")
-        shade = f"h{levels[code]}" if known[code] else "unknown"
-        drawn.append(f'<use href="#{_anchor(number, place)}" class="{shade}"><title>{title}</title></use>')
+        shade = f'class="h{levels[code]}"' if known[code] else 'class="unknown" fill="url(#hatch)"'
+        drawn.append(f'<use href="#{_anchor(number, place)}" {shade}><title>{title}</title></use>')
     view = f'viewBox="-2 -2 {shapes.width + 6} {shapes.height + 6}"'
     template = f'<svg class="places" role="img" aria-label="{{0}}" {view}>{"".join(drawn)}</svg>'
     said = {"what": what, "name": name, "low": ends[0], "high": ends[1]}

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from contracts.message import message
+from contracts.release.tables.all_marginals import RESIDUALS
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.accounting.calculus import Calculus
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.ledger.terms import AccountState, Charge
 from privacy.table_plans.plan import PlannedDraw
-from privacy.table_plans.residual_plan import RESIDUALS_KEY
 from tasks.records.facts import reservation
 from tasks.records.groups.field import NONE, FieldGroup, Run, public
 from tasks.records.groups.guarantee import account_rule
@@ -41,7 +41,7 @@ def _draw(body: Mapping[str, Any], account: str, planned: PlannedDraw) -> dict[s
         "cells": planned.cells,
         "event": body["event"],
         # Moves of residuals state a norm and no change of single numbers.
-        **({} if planned.key == RESIDUALS_KEY else {"l1_sensitivity": sum(map(abs, moves))}),
+        **({} if planned.key == RESIDUALS else {"l1_sensitivity": sum(map(abs, moves))}),
         "l2_sensitivity_squared": sum(move * move for move in moves),
         "noise": noise_words(planned.event),
         "variance": planned.variance,

@@ -24,7 +24,8 @@ from contracts.errors import Finding
 from privacy.accounting.events import DiscreteGaussian
 from privacy.marginals.residual_basis import Residual, squares_of
 from privacy.marginals.residual_shares import MOST_RESIDUALS, TooManyResiduals
-from privacy.table_plans.residual_plan import RESIDUALS_KEY, kept_public_total, measured_residuals
+from privacy.table_plans.residual_plan import RESIDUALS_KEY, measured_residuals
+from privacy.table_plans.split import kept_public_total
 from tasks.records.files.residual_file import RESIDUALS, residual_labels, residual_rows
 from tasks.records.model.version_statements import DrawStatement
 from tasks.records.strict_json import printable, shown
