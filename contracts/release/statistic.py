@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from inspect import getdoc
 from typing import Annotated, Any, Final, Literal
 
@@ -16,7 +18,9 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from contracts.domains.distinct_counts import distinct_key
+from contracts.domains.domain import DeclaredDomain
 from contracts.domains.domain_terms import Frozen
+from contracts.domains.value_lattices import ValueLattice, usual_step
 from contracts.domains.value_trees import tree_key
 from contracts.reading.scalars import (
     Bound,
@@ -29,7 +33,7 @@ from contracts.reading.scalars import (
     show,
     word_list,
 )
-from contracts.release.private_clips import Clip, clip_schema
+from contracts.release.private_clips import Clip, PrivateClip, clip_schema
 from contracts.release.statistic_forms import (
     COUNT,
     DISTINCT,
@@ -213,3 +217,30 @@ class Statistic(Frozen):
             forms.append({"type": "object", "properties": column, "required": [what], "additionalProperties": False})
         words = [{"const": COUNT}, {"const": UNITS}]
         return {"title": "Statistic", "description": getdoc(cls), "anyOf": [*words, *forms]}
+
+
+def column_lattice(
+    statistics: Iterable[Statistic], name: str, domain: DeclaredDomain, weight: ValueLattice | None
+) -> ValueLattice:
+    """Return the lattice of a column: the first clip and the first step that one of its statistics has.
+
+    Args:
+        statistics: those of one table.
+        name: the column.
+        domain: what the contract says of it.
+        weight: the lattice of the table's survey weight; None without one.
+
+    Raises:
+        ValueError: nothing bounds the column.
+    """
+    own = [term for each in statistics for term in each.terms if term.column == name]
+    if weight is not None and weight.column == name:  # of an effective size: the weight, weighted by itself
+        return replace(weight, weight=weight)
+    clip = next((each.clip for each in own if each.clip is not None), None) or domain.value_bounds
+    clip = domain.value_bounds if isinstance(clip, PrivateClip) else clip
+    if clip is None:
+        raise ValueError(f"column {name} has no bounds")
+    step = next((each.step for each in own if each.step is not None), None)
+    low, high = clip
+    step = usual_step(low, high, decimals=domain.decimals) if step is None else step
+    return ValueLattice(name, low, high, step, domain.nulls.policy == "category", weight)

@@ -24,7 +24,7 @@ from contracts.domains.distinct_counts import DistinctCount, distinct_count, enc
 from contracts.domains.domain_terms import Frozen
 from contracts.domains.quantile_choices import CHOICE
 from contracts.domains.text import KeyColumn, UnitOrder
-from contracts.domains.value_lattices import ValueLattice, usual_step
+from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, form_of
 from contracts.domains.value_trees import ValueTree, usual_resolution
 from contracts.reading.scalars import (
@@ -39,7 +39,7 @@ from contracts.reading.scalars import (
 from contracts.release.file_names import unfit_name
 from contracts.release.private_clips import PrivateClip
 from contracts.release.product_spec import LabelledTable, ProductSpec
-from contracts.release.statistic import Statistic
+from contracts.release.statistic import Statistic, column_lattice
 from contracts.release.statistic_forms import (
     COUNT,
     DISTINCT,
@@ -144,7 +144,11 @@ class StatisticsTable(Frozen):
 
     def lattices(self, contract: Contract) -> tuple[ValueLattice, ...]:
         """Return the lattice of each such column; of one whose statistics say nothing, its bounds'."""
-        return tuple(_lattice(self, name, contract) for name in self.columns)
+        return tuple(self._lattice(name, contract) for name in self.columns)
+
+    def _lattice(self, name: str, contract: Contract) -> ValueLattice:
+        weight = None if self.survey_weight is None else self.survey_weight.lattice(contract)
+        return column_lattice(self.of, name, contract.column(name).domain, weight)
 
     @property
     def private_clips(self) -> dict[str, PrivateClip]:
@@ -164,7 +168,7 @@ class StatisticsTable(Frozen):
         found = []
         for each in self.of:
             if each.what == QUANTILES and each.column is not None:
-                lattice = _lattice(self, each.column, contract)
+                lattice = self._lattice(each.column, contract)
                 found.append(
                     ValueTree(lattice, usual_resolution(lattice) if each.resolution is None else each.resolution)
                 )
@@ -352,20 +356,3 @@ def statistics_product(product: ProductSpec) -> StatisticsProduct:
     if not isinstance(product, StatisticsProduct):
         raise TypeError(f"no statistics are published, but kind {product.kind}")
     return product
-
-
-def _lattice(table: StatisticsTable, name: str, contract: Contract) -> ValueLattice:
-    """Return the lattice of a column: the first clip and the first step that one of its statistics has."""
-    terms = (term for each in table.of for term in each.terms)
-    domain, own = contract.column(name).domain, [term for term in terms if term.column == name]
-    weight = None if table.survey_weight is None else table.survey_weight.lattice(contract)
-    if weight is not None and weight.column == name:  # of an effective size: the weight, weighted by itself
-        return replace(weight, weight=weight)
-    clip = next((each.clip for each in own if each.clip is not None), None) or domain.value_bounds
-    clip = domain.value_bounds if isinstance(clip, PrivateClip) else clip
-    if clip is None:
-        raise ValueError(f"column {name} has no bounds")
-    step = next((each.step for each in own if each.step is not None), None)
-    low, high = clip
-    step = usual_step(low, high, decimals=domain.decimals) if step is None else step
-    return ValueLattice(name, low, high, step, domain.nulls.policy == "category", weight)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from contracts.message import message
 from contracts.reading.scalars import plain_decimal
-from contracts.release.lambda_reference import LambdaReference
-from contracts.release.tables.product import AUTO, Refine
+from contracts.release.lambda_reference import AUTO, LambdaReference
+from contracts.release.tables.product import Refine
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Numbers
 from privacy.refine.empirical_bayes import empirical_bayes

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from contracts.contract.cell_codes import ImpossibleCells
 from contracts.message import message
 from contracts.reading.scalars import plain_decimal
-from contracts.release.tables.product import AUTO, Refine
+from contracts.release.lambda_reference import AUTO
+from contracts.release.tables.product import Refine
 from privacy.accounting.events import DiscreteLaplace
 from privacy.refine.intervals import Intervals, count_intervals, noise_intervals
 from privacy.refine.lambda_choice import choose_lambda_auto

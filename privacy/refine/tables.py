@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.message import message
-from contracts.release.lambda_reference import LambdaReference
-from contracts.release.tables.product import AUTO, Refine
+from contracts.release.lambda_reference import AUTO, LambdaReference
+from contracts.release.tables.product import Refine
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Numbers
 from privacy.marginals.suppression import Threshold

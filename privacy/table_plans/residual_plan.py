@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, prod
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency, Contract
 from contracts.contract.impossible_cells import Clique
-from contracts.release.tables.all_marginals import RESIDUALS
 from contracts.release.tables.product import TableSpec, TablesProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import DiscreteGaussian
@@ -38,9 +36,6 @@ from privacy.marginals.residual_shares import (
 from privacy.marginals.residual_tables import ResidualTables, cell_covariance, residual_variances
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.table_plans.split import kept_public_total
-
-RESIDUALS_KEY: Final = RESIDUALS
-"""The one draw of such a release."""
 
 
 @dataclass(frozen=True)

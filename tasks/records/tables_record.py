@@ -14,7 +14,7 @@ import numpy as np
 from contracts.contract.contract import Contract
 from contracts.message import message
 from contracts.reading.scalars import plain_text, six_digits
-from contracts.release.tables.all_marginals import RESIDUALS as RESIDUALS_KEY
+from contracts.release.tables.all_marginals import RESIDUALS
 from contracts.release.tables.levels import level_name
 from contracts.release.tables.product import TableForm
 from privacy.accounting.calculus import PureCalculus
@@ -25,7 +25,7 @@ from privacy.refine.sparse import SparseTable as NoisyList
 from privacy.refine.total import draws_total
 from privacy.table_plans.plan import TOTAL_KEY, plan_product, table_key
 from tasks.records.facts import RunFacts
-from tasks.records.files.residual_file import RESIDUALS
+from tasks.records.files.residual_file import RESIDUALS_FILE
 from tasks.records.files.tidy_tables import DATA, MEASUREMENTS
 from tasks.records.groups.field import FieldGroup, Run
 from tasks.records.groups.post_processing import disagreement, estimated_rmse, suppressed_cells, total_kind
@@ -85,7 +85,7 @@ class TablesRecordPart:
     def files(self, record: Record) -> Iterator[tuple[str, ShownFile]]:
         """Yield data and measurements of each table and level."""
         yield f"{MEASUREMENTS}/{TOTAL_KEY}.parquet", (TOTAL_KEY, "measurements", "dense")
-        yield RESIDUALS, (RESIDUALS_KEY, "measurements", "dense")
+        yield RESIDUALS_FILE, (RESIDUALS, "measurements", "dense")
         for table in record.replay.tables:
             form: TableForm = "dense" if table.listed is None else "sparse"
             for level in table.levels:
@@ -147,7 +147,7 @@ def _draws(facts: RunFacts) -> list[dict[str, Any]]:
 
 def _shape(facts: RunFacts, key: str) -> list[int]:
     planned = facts.tables_plan.draw(key)
-    if key == RESIDUALS_KEY and facts.tables_plan.residuals is not None:
+    if key == RESIDUALS and facts.tables_plan.residuals is not None:
         return [planned.cells]
     return list(facts.contract.shape(planned.clique) if planned.coarsening is None else planned.coarsening.shape)
 

@@ -23,11 +23,11 @@ from contracts.contract.contract import Contract
 from contracts.contract.spreadsheet import formula_problem
 from contracts.errors import Finding
 from contracts.periods.redraw import due_run_key
-from contracts.release.lambda_reference import LambdaReference
+from contracts.release.lambda_reference import AUTO, LambdaReference
 from contracts.release.tables.all_marginals import RESIDUALS
 from contracts.release.tables.expansion import expand, tables_of
 from contracts.release.tables.levels import level_name, level_problems, levels_of
-from contracts.release.tables.product import AUTO, TableSpec, TablesProduct
+from contracts.release.tables.product import TableSpec, TablesProduct
 from contracts.release.tables.table_form import form_problems
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.suppression import Threshold, threshold_for

@@ -13,13 +13,12 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     Tag,
-    ValidationError,
     WithJsonSchema,
     field_validator,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import CoreSchema
 
 from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import Frozen
@@ -31,14 +30,12 @@ from contracts.reading.scalars import (
     Label,
     Problem,
     as_tuple,
-    nearest,
-    parse_decimal,
     plain_decimal,
     refuse,
     show,
 )
 from contracts.release.file_names import unfit_name
-from contracts.release.lambda_reference import REFERENCE, LambdaReference
+from contracts.release.lambda_reference import LAMBDAS, Lambda, LambdaReference
 from contracts.release.product_spec import LabelledTable, ProductSpec
 from contracts.release.tables.all_marginals import (
     RESIDUALS,
@@ -52,9 +49,6 @@ from contracts.release.tables.minimum_frequency import MinimumFrequency
 from contracts.release.tables.table_bins import TableBins
 from contracts.release.tables.table_hierarchy import Hierarchy, hierarchy_schema, written_form
 
-_LAMBDAS = f"a number from 0 to below 1, or auto, or {REFERENCE}"
-_LET_IT_CHOOSE = "auto chooses it from the noisy values, at no cost"
-AUTO: Final = "auto"
 CONSISTENT_METHODS: Final = ("none", "simplex")
 
 
@@ -133,51 +127,6 @@ class TableSpec(Frozen):
         return {"title": "TableSpec", "description": getdoc(cls), "anyOf": [names, full]}
 
 
-def _parse_lambda(written: object) -> Decimal | str | LambdaReference:
-    """Read λ: `auto`, a number from 0 to below 1, or an earlier version."""
-    if written == AUTO:
-        return AUTO
-    if isinstance(written, dict | LambdaReference):
-        return _parse_reference(written)
-    try:
-        lambda_ = parse_decimal(written)
-    except PydanticCustomError:
-        remedy = nearest(str(written), [AUTO]) or _LET_IT_CHOOSE
-        refuse([Problem(show(written), _LAMBDAS, remedy)])
-    if not 0 <= lambda_ < 1:
-        refuse([Problem(str(lambda_), _LAMBDAS, _LET_IT_CHOOSE)])
-    if lambda_ and lambda_.adjusted() < -FINEST_DECIMALS:
-        refuse([Problem(str(lambda_), "zero, or a number from 1e-15")])
-    return plain_decimal(lambda_)
-
-
-def _parse_reference(written: dict[str, Any] | LambdaReference) -> LambdaReference:
-    """Read an earlier version; its problems are reported like those of any λ."""
-    try:
-        return LambdaReference.model_validate(written)
-    except ValidationError as error:
-        refuse([problem for item in error.errors() for problem in item.get("ctx", {}).get("problems", ())])
-
-
-_NUMBER_OR_VERSION: Final = {
-    "anyOf": [
-        {"type": ["number", "string"]},
-        {"const": AUTO},
-        {
-            "type": "object",
-            "properties": {"reference": {"type": "string"}},
-            "required": ["reference"],
-            "additionalProperties": False,
-        },
-    ]
-}
-Lambda = Annotated[
-    Decimal | Literal["auto"] | LambdaReference,
-    BeforeValidator(_parse_lambda),
-    WithJsonSchema(_NUMBER_OR_VERSION),
-]
-
-
 class Refine(Frozen):
     """Post-processing of the noisy counts, at no cost: how they lose negative values and noise, and whole numbers.
 
@@ -213,7 +162,7 @@ class Refine(Frozen):
             refuse([Problem(found, f"`{given[0]}` with negative_l2 only", remedy, (given[0],))])
         if self.method == "negative_l2" and not given:
             remedy = "add `lambda: auto`, or one of the others"
-            refuse([Problem("negative_l2 without `lambda`", f"`lambda:` {_LAMBDAS}, or `sparsity:`", remedy)])
+            refuse([Problem("negative_l2 without `lambda`", f"`lambda:` {LAMBDAS}, or `sparsity:`", remedy)])
         if len(given) > 1:
             remedy = "drop one: lambda is chosen for the sparsity"
             refuse([Problem("`lambda` and `sparsity`", "one of the two", remedy, ("sparsity",))])

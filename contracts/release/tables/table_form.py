@@ -11,8 +11,8 @@ from typing import Final
 
 from contracts.contract.contract import Contract
 from contracts.reading.scalars import FieldPath, Problem
-from contracts.release.lambda_reference import LambdaReference
-from contracts.release.tables.product import AUTO, Refine, TableForm, TableSpec, TablesProduct
+from contracts.release.lambda_reference import AUTO, LambdaReference
+from contracts.release.tables.product import Refine, TableForm, TableSpec, TablesProduct
 
 MOST_DENSE_CELLS: Final = 2**24
 MOST_CODES: Final = 2**63 - 1

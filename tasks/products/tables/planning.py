@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from contracts.contract.contract import Contract
+from contracts.release.lambda_reference import AUTO
 from contracts.release.spec import ReleaseSpec
-from contracts.release.tables.product import AUTO
 from privacy.accounting.calculus import PureCalculus
 from privacy.table_plans.plan import TablesPlan, plan_tables
 from tasks.products.product_kind import Needs, Payers

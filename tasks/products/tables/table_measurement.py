@@ -8,6 +8,7 @@ from typing import Protocol
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
+from contracts.release.tables.all_marginals import RESIDUALS
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.grant.grant import Grant
 from privacy.grant.measurement import Measurement, ResidualMeasurement
@@ -21,7 +22,7 @@ from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.table_plans.plan import TOTAL_KEY, PlannedDraw, TablesPlan
-from privacy.table_plans.residual_plan import RESIDUALS_KEY, ResidualPlan
+from privacy.table_plans.residual_plan import ResidualPlan
 from tasks.records.outputs import DrawnTables, TableMeasurement
 from tasks.storage.progress import step
 
@@ -90,7 +91,7 @@ def _measured_by_residuals(
     with step("measure") as bar:
         handles = counts.marginals([each.columns for each in residuals.residuals])
         multipliers = tuple(each.multiplier for each in residuals.residuals)
-        drawn = grant.draw(ResidualQuery(handles, multipliers, residuals.noise), key=RESIDUALS_KEY)
+        drawn = grant.draw(ResidualQuery(handles, multipliers, residuals.noise), key=RESIDUALS)
         bar.advance(0.5)
         return (drawn, *derived_tables(plan, residuals, drawn))
 

@@ -17,7 +17,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.label_columns import label_columns
 from tasks.records.draws.draw_form import DrawForm
 from tasks.records.explanation import RecordExplanation
-from tasks.records.files.residual_file import RESIDUAL_COLUMNS, RESIDUALS
+from tasks.records.files.residual_file import RESIDUAL_COLUMNS, RESIDUALS_FILE
 from tasks.records.files.tidy_tables import DATA, WrittenFile
 from tasks.records.groups.contract_terms import SCOPE_WORDS
 from tasks.records.model.draw_kinds import draw_form
@@ -164,7 +164,7 @@ class _FileWords:
             return form.columns
         if file.role in _ARRAYS:
             return _OF_ARRAYS
-        if file.path == RESIDUALS:
+        if file.path == RESIDUALS_FILE:
             return RESIDUAL_COLUMNS
         known = self.part.data_columns(self.values, file.path) if file.role == DATA else COUNT_COLUMNS
         labels = self.beside if file.role == DATA else {}

@@ -17,7 +17,7 @@ from privacy.marginals.residual_basis import Residual
 from tasks.records.files import part_names
 from tasks.records.files.tidy_tables import MEASUREMENTS, WrittenFile, index_type, written
 
-RESIDUALS: Final = f"{MEASUREMENTS}/residuals.parquet"
+RESIDUALS_FILE: Final = f"{MEASUREMENTS}/residuals.parquet"
 """What was drawn of tables that are measured by residuals."""
 RESIDUAL_COLUMNS: Final = {
     "columns": "Columns of the residual, as a JSON list; of no column it is the number of rows.",
@@ -56,7 +56,7 @@ def write_residuals(measurement: ResidualMeasurement, folder: Path, *, marks: Ma
     kinds = {name: pa.int64() for name in rows} | {"columns": pa.dictionary(index, pa.string())}
     schema = pa.schema([pa.field(name, kind, nullable=False) for name, kind in kinds.items()], metadata=dict(marks))
     (folder / MEASUREMENTS).mkdir(parents=True, exist_ok=True)
-    with pq.ParquetWriter(folder / RESIDUALS, schema, compression="zstd", use_dictionary=["columns"]) as writer:
+    with pq.ParquetWriter(folder / RESIDUALS_FILE, schema, compression="zstd", use_dictionary=["columns"]) as writer:
         for start in range(0, measurement.values.size, part_names.PIECE):
             piece = slice(start, start + part_names.PIECE)
             codes = pa.array(rows["columns"][piece]).cast(index)
@@ -65,4 +65,4 @@ def write_residuals(measurement: ResidualMeasurement, folder: Path, *, marks: Ma
             batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
             writer.write_batch(batch, row_group_size=part_names.PIECE)
     typed = tuple((name, "string" if name == "columns" else "int64") for name in rows)
-    return written(folder, RESIDUALS, measurement.key, "measurements", measurement.values.size, typed)
+    return written(folder, RESIDUALS_FILE, measurement.key, "measurements", measurement.values.size, typed)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import isqrt
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
-from contracts.contract.contract import NULL_LABEL, Contract
+from contracts.contract.contract import NULL_LABEL
 from contracts.contract.label_columns import DescribedCells
 from contracts.message import joined, message
 from contracts.release.tables.levels import level_name
@@ -20,10 +18,12 @@ from tasks.records.charts import charts
 from tasks.records.charts.drawing import Drawing
 from tasks.records.charts.error_plot import ErrorPlot, error_plot
 from tasks.records.charts.heat_map import Map, MapAxis, draw_map
-from tasks.records.charts.place_map import PlaceMap, place_map, shapes_of
+from tasks.records.charts.place_map import PlaceMap
+from tasks.records.page.place_views import counts_map
 from tasks.records.page.published_tables import PublishedCounts, PublishedTable
+from tasks.records.page.size_rows import SizeRow, size_rows
 from tasks.records.page.suppression_view import below, is_suppressed, suppression_facts
-from tasks.records.page.words import relative_error
+from tasks.records.page.words import written
 
 MOST_BARS = 60
 LARGEST_CELLS = 15
@@ -89,16 +89,6 @@ class Heat:
     down: str
     columns: list[str]
     rows: list[tuple[str, list[HeatCell]]]
-
-
-@dataclass(frozen=True)
-class SizeRow:
-    """How many cells have a size, and how far off such cells may be."""
-
-    sizes: str
-    cells: str
-    bar: Markup
-    error: str
 
 
 @dataclass(frozen=True)
@@ -179,7 +169,7 @@ def dense_view(
         if sketch
         else None,
         map=picture,
-        places=_places(contract, table),
+        places=counts_map(contract, table),
         rank=charts.rank_plot(counts, width) if share.curves and not few and heat is None else None,
         errors=error_plot(counts, width) if share.curves else None,
         sizes=size_rows(counts, width, suppressed=below(table)) if counts.size > 12 else [],
@@ -311,59 +301,3 @@ def _map(contract: DescribedCells, table: PublishedCounts, side: int) -> Map | N
         for name, each in zip(table.columns, labels, strict=True)
     )
     return draw_map(values, up, right, side=side)
-
-
-def _places(contract: DescribedCells, table: PublishedCounts) -> PlaceMap | None:
-    """Draw a table by one column of places; a suppressed count is no number."""
-    if shapes_of(contract, table.columns) is None or not isinstance(contract, Contract):
-        return None
-    counts, gone = table.counts, table.suppressed
-    known = np.ones(counts.shape, np.bool_) if gone is None else ~gone
-    texts = [
-        f"{written(count)} ({written(low)} – {written(high)})" if told else "–"
-        for count, low, high, told in zip(counts, table.lower, table.upper, known, strict=True)
-    ]
-    ends = "0", written(counts[known].max(initial=0))
-    what = message("refined counts")
-    return place_map(
-        contract, table.columns[0], counts, known=known, from_zero=True, texts=texts, what=what, ends=ends
-    )
-
-
-def size_rows(refined: NDArray[Any], half_width: int, *, absent: int = 0, suppressed: str = "") -> list[SizeRow]:
-    """Count the cells of each order of magnitude, with the reach of the noise relative to them.
-
-    Args:
-        refined: refined counts, any shape.
-        half_width: the noise lies within plus or minus this in 95 % of draws.
-        absent: how many further cells are 0.
-        suppressed: what is known of suppressed cells, whose count reads 0 here; empty where there are none.
-    """
-    flat = refined.reshape(-1)
-    edges = [10**power for power in range(len(str(max(int(flat.max(initial=0)), 1))) + 1)]
-    counts = [int(((flat >= low) & (flat < high)).sum()) for low, high in pairwise(edges)]
-    small, whole = int((flat < 1).sum()) + absent, bool(np.issubdtype(flat.dtype, np.integer))
-    largest = max([*counts, small])
-    name = (
-        message("suppressed ({threshold}) or 0", threshold=suppressed)
-        if suppressed
-        else message("below {threshold}", threshold=1)
-    )
-    rows = [SizeRow(name, f"{small:,}", charts.share_bar(small, largest), "–")] if small else []
-    smallest = next((place for place, count in enumerate(counts) if count), len(counts))
-    for (low, high), count in list(zip(pairwise(edges), counts, strict=True))[smallest:]:
-        error = message("{low} to {high}", low=relative_error(half_width, low), high=relative_error(half_width, high))
-        sizes = (
-            message("{low} to {high}", low=f"{low:,}", high=f"{high - 1:,}")
-            if whole
-            else message("{low} to <{high}", low=f"{low:,}", high=f"{high:,}")
-        )
-        rows.append(SizeRow(sizes, f"{count:,}", charts.share_bar(count, largest), error))
-    return rows
-
-
-def written(value: float | np.generic) -> str:
-    """Write a count: whole ones whole, others with one decimal; a true minus sign."""
-    number = float(value)
-    text = f"{number:,.0f}" if number == round(number) else f"{number:,.1f}"
-    return text.replace("-", "−")

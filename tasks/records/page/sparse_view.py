@@ -20,11 +20,11 @@ from tasks.records.page.dense_view import (
     bar_row,
     belongs,
     clipped_label,
-    size_rows,
     title_of,
-    written,
 )
 from tasks.records.page.published_tables import PublishedList
+from tasks.records.page.size_rows import size_rows
+from tasks.records.page.words import written
 
 
 def sparse_view(

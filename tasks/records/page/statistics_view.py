@@ -22,12 +22,13 @@ from contracts.release.statistic_forms import COUNT, DISTINCTS, EFFECTIVE_SIZE, 
 from contracts.release.statistics import NEAR_ZERO, StatisticsProduct, StatisticsTable
 from contracts.release.tables.minimum_frequency import SUPPRESSED
 from tasks.records.charts import charts
-from tasks.records.charts.place_map import PlaceMap, place_map, shapes_of
+from tasks.records.charts.place_map import PlaceMap
 from tasks.records.draws.keys import with_stated_keys
 from tasks.records.files.tidy_tables import DATA
 from tasks.records.page.clip_words import found_lattices
 from tasks.records.page.dense_view import LARGEST_CELLS, cell_label, cells_words, room, title_of
 from tasks.records.page.draw_words import DrawTerms, draw_terms
+from tasks.records.page.place_views import statistic_map
 from tasks.records.page.published_tables import ReadFile
 from tasks.records.page.statistics_facts import IMPOSSIBLE, TOO_SMALL, cell_mark, number_facts, published_column
 from tasks.records.page.statistics_words import (
@@ -220,7 +221,19 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
         expected=_expected(version, table, lattices),
         chosen=chosen,
         statistics=[
-            _bars(each, named, _places(contract, table.by, each, ~(impossible | near | suppressed)))
+            _bars(
+                each,
+                named,
+                statistic_map(
+                    contract,
+                    table.by,
+                    statistic_name(each.statistic),
+                    each.values,
+                    (each.lower, each.upper),
+                    known=~(impossible | near | suppressed),
+                    never_negative=each.statistic.what in (COUNT, "sum", *DISTINCTS),
+                ),
+            )
             for each in numbers
         ],
         counted=counted,
@@ -263,23 +276,6 @@ def _chosen(
     if suppressed is not None:
         order = np.where(suppressed, np.inf, order)
     return chosen, np.argsort(order, kind="stable")[: min(most, LARGEST_CELLS)]
-
-
-def _places(contract: Contract, by: Sequence[str], numbers: _Numbers, known: NDArray[np.bool_]) -> PlaceMap | None:
-    """Draw a statistic of places; a number that noise may have made is none."""
-    if shapes_of(contract, by) is None:
-        return None
-    from_zero = numbers.statistic.what in (COUNT, "sum", *DISTINCTS) and bool((numbers.values[known] >= 0).all())
-    texts = [
-        f"{brief(value)} ({brief(low)} – {brief(high)})" if told else "–"
-        for value, low, high, told in zip(numbers.values, numbers.lower, numbers.upper, known, strict=True)
-    ]
-    told = numbers.values[known] if known.any() else np.zeros(1)
-    ends = "0" if from_zero else brief(float(told.min())), brief(float(told.max()))
-    what = statistic_name(numbers.statistic)
-    return place_map(
-        *(contract, by[0], numbers.values), known=known, from_zero=from_zero, texts=texts, what=what, ends=ends
-    )
 
 
 def _bars(numbers: _Numbers, cells: Sequence[tuple[int, str, str]], places: PlaceMap | None) -> StatisticBars:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
+import numpy as np
 from markupsafe import Markup
 
 from contracts.message import joined, message
@@ -183,3 +184,10 @@ def relative_error(half_width: int, size: float) -> str:
     if percent >= 100:
         return f"{percent / 100:,.3g}×"
     return f"{percent:.2g} %"
+
+
+def written(value: float | np.generic) -> str:
+    """Write a count: whole ones whole, others with one decimal; a true minus sign."""
+    number = float(value)
+    text = f"{number:,.0f}" if number == round(number) else f"{number:,.1f}"
+    return text.replace("-", "−")

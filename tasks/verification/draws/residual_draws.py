@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
+from contracts.release.tables.all_marginals import RESIDUALS
 from privacy.accounting.events import DiscreteGaussian
 from privacy.marginals.residual_basis import Residual, squares_of
 from privacy.marginals.residual_shares import MOST_RESIDUALS, TooManyResiduals
-from privacy.table_plans.residual_plan import RESIDUALS_KEY, measured_residuals
+from privacy.table_plans.residual_plan import measured_residuals
 from privacy.table_plans.split import kept_public_total
-from tasks.records.files.residual_file import RESIDUALS, residual_labels, residual_rows
+from tasks.records.files.residual_file import RESIDUALS_FILE, residual_labels, residual_rows
 from tasks.records.model.version_statements import DrawStatement
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.draw_checks import FileForm
@@ -60,9 +61,9 @@ def check_workload(meaning: Meaning, *, where: str) -> list[Finding]:
 def check_residual_draw(draws: Sequence[DrawStatement], meaning: Meaning, *, where: str) -> list[Finding]:
     """Check that there is one draw, of the product's residuals, with the worst neighbour's moves."""
     keys = [printable(draw.key) for draw in draws]
-    if keys != [RESIDUALS_KEY]:
+    if keys != [RESIDUALS]:
         found = ", ".join(keys[:12]) or "none"
-        return [Finding(where, "replay.draws", found, f"{RESIDUALS_KEY}, as the product says", OTHER)]
+        return [Finding(where, "replay.draws", found, f"{RESIDUALS}, as the product says", OTHER)]
     (draw,), contract = draws, meaning.contract
     total = kept_public_total(meaning.product, contract)
     _, residuals = measured_residuals(meaning.tables, contract, public_total=total)
@@ -104,7 +105,7 @@ def residual_form(meaning: Meaning) -> dict[str, FileForm]:
     """Say how the file of residuals is written."""
     total = kept_public_total(meaning.product, meaning.contract)
     _, residuals = measured_residuals(meaning.tables, meaning.contract, public_total=total)
-    return {RESIDUALS: FileForm({"columns": residual_labels(residuals)})}
+    return {RESIDUALS_FILE: FileForm({"columns": residual_labels(residuals)})}
 
 
 def read_residuals(
@@ -119,7 +120,7 @@ def read_residuals(
     Returns:
         tuple: the noisy numbers, None where they cannot be read or are not those of the draw; and what is wrong.
     """
-    where = RESIDUALS
+    where = RESIDUALS_FILE
     try:
         columns, findings = _columns(data, residuals, where)
     except UNREADABLE as error:

@@ -16,22 +16,17 @@ from contracts.contract.contract import Adjacency
 from contracts.domains.addends import Addends
 from contracts.domains.value_lattices import WIDEST, ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments
-from privacy.accounting.amounts import ATTO
-from privacy.accounting.calculus import RenyiCalculus
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, PrivacyEvent, ZeroConcentrated
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.measurement import CellSumMeasurement
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
-from privacy.ledger.ledger import Ledger
 from privacy.marginals.cell_sums import PrivateCellSums, cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
-from privacy.noise.random_bytes import SeededBytes
-from tests.privacy.ledger.ledgers import KEYED_HASH, Place, bind, request, terms
+from tests.privacy.ledger.ledgers import KEYED_HASH, Place, opened_grant
 from tests.privacy.noise.noise_statistics import dkw_rejects, laplace_cdf
 
 LAPLACE, GAUSSIAN = LaplaceNoise(Fraction(1, 2)), GaussianNoise(Fraction(1, 100))
-BUDGET: tuple[PrivacyEvent, ...] = (ZeroConcentrated(Fraction(1)),)
 WAGE = ValueLattice("wage", Decimal(0), Decimal(50), Decimal("0.5"), counts_missing=True)
 EXACT = np.arange(18, dtype=np.int64).reshape(2, 3, 3) * 100
 
@@ -42,18 +37,6 @@ def handle(exact: NDArray[np.int64] | None = EXACT, addends: Addends = WAGE, **c
     shape = EXACT.shape[:-1] if exact is None else exact.shape[:-1]
     made = PrivateCellSums(("sex", "job")[: len(shape)], shape, addends, KEYED_HASH, "b" * 64, read)
     return replace(made, **changed)
-
-
-def opened(
-    place: Place, events: tuple[PrivacyEvent, ...] = BUDGET, *, seeded: bool = False, **changed: Any
-) -> tuple[Ledger, Grant]:
-    """A ledger whose account has the request's adjacency and rows of a unit, and its grant."""
-    made = request(events=events, delta=ATTO // 10**9, **changed)
-    ledger = place.open()
-    ledger.open_account(terms(RenyiCalculus(Fraction(12)), epsilon=90, adjacency=made.adjacency))
-    bind(ledger, "2024")
-    ledger.reserve(made)
-    return ledger, open_grant(ledger, "run-1", seeded=SeededBytes(7) if seeded else None)
 
 
 def measured(
@@ -69,7 +52,7 @@ def test_values_are_exact_ones_with_the_noise_of_the_derived_event(
     sqlite_place: Place, adjacency: Adjacency, rows: int, noise: LaplaceNoise | GaussianNoise
 ) -> None:
     """Not told by the caller; the journal has the event, and the values lie around the exact sums."""
-    ledger, grant = opened(sqlite_place, adjacency=adjacency, rows_per_unit=rows)
+    ledger, grant = opened_grant(sqlite_place, adjacency=adjacency, rows_per_unit=rows)
     drawn = measured(grant, noise=noise)
     event = cell_sum_event(noise, WAGE, adjacency=adjacency, rows_per_unit=rows)
     assert drawn.event == event
@@ -87,7 +70,7 @@ def test_noise_of_a_seed_is_the_same_whatever_the_sums(places: Callable[[str], P
     """The noise does not depend on the data: value minus exact sum is one array."""
     away = []
     for name, exact in (("some", EXACT), ("none", EXACT * 0), ("many", EXACT + 10**15)):
-        _, grant = opened(places(name), seeded=True)
+        _, grant = opened_grant(places(name), seeded=True)
         away.append(measured(grant, handle(exact)).values - exact)
     assert away[0].any()
     assert np.array_equal(away[0], away[1])
@@ -102,7 +85,7 @@ def test_the_noise_has_the_scale_of_the_width_and_no_other(sqlite_place: Place) 
     it has probability below 1e-16.
     """
     zeros = np.zeros((66_667, 3), dtype=np.int64)
-    _, grant = opened(sqlite_place)
+    _, grant = opened_grant(sqlite_place)
     noise = measured(grant, handle(zeros), noise=LAPLACE).values.reshape(-1)
     assert not dkw_rejects(noise, laplace_cdf(1 / 200))
     assert dkw_rejects(noise, laplace_cdf(1 / 220))
@@ -122,7 +105,7 @@ OTHERS = {
 
 def test_a_run_that_resumes_gets_the_same_values(sqlite_place: Place) -> None:
     """Replayed from the file, without reading a sum."""
-    ledger, grant = opened(sqlite_place)
+    ledger, grant = opened_grant(sqlite_place)
     first = measured(grant)
     replayed = measured(open_grant(ledger, "run-1"), handle(None))
     assert np.array_equal(replayed.values, first.values)
@@ -133,7 +116,7 @@ def test_a_run_that_resumes_gets_the_same_values(sqlite_place: Place) -> None:
 @pytest.mark.parametrize("what", OTHERS)
 def test_another_lattice_under_the_same_key_is_refused(sqlite_place: Place, what: str) -> None:
     """Whatever of it differs, also where the event would be the same; nothing is read or drawn."""
-    ledger, grant = opened(sqlite_place)
+    ledger, grant = opened_grant(sqlite_place)
     measured(grant)
     entries = len(ledger.journal())
     with pytest.raises(LedgerRefusal, match="a run that resumes asks for the same draws"):
@@ -146,7 +129,7 @@ def test_another_lattice_under_the_same_key_is_refused(sqlite_place: Place, what
 def test_planned_sums_are_drawn_as_planned_and_no_more(sqlite_place: Place) -> None:
     """Another width is another event, which was not planned; a budget holds so many and no more."""
     event = cell_sum_event(LAPLACE, WAGE, adjacency="add_remove", rows_per_unit=1)
-    _, grant = opened(sqlite_place, (event,))
+    _, grant = opened_grant(sqlite_place, (event,))
     with pytest.raises(GrantExceeded, match="not planned"):
         measured(grant, handle(None, replace(WAGE, high=Decimal(60))), noise=LAPLACE)
     assert measured(grant, noise=LAPLACE).event == event
@@ -155,7 +138,7 @@ def test_planned_sums_are_drawn_as_planned_and_no_more(sqlite_place: Place) -> N
 
 
 def test_sums_of_another_snapshot_or_contract_are_refused(sqlite_place: Place) -> None:
-    _, grant = opened(sqlite_place)
+    _, grant = opened_grant(sqlite_place)
     for changed in ({"keyed_hash": "d" * 64}, {"contract_digest": "d" * 64}):
         with pytest.raises(LedgerRefusal, match="of another snapshot or contract"):
             measured(grant, handle(None, **changed))
@@ -169,7 +152,7 @@ def test_a_lattice_beyond_64_bits_is_refused_before_anything_is_read(
 ) -> None:
     """The bound is on the steps of all rows of a unit."""
     fine = ValueLattice("wage", Decimal(0), Decimal(high), Decimal(1), counts_missing=True)
-    _, grant = opened(sqlite_place, rows_per_unit=rows)
+    _, grant = opened_grant(sqlite_place, rows_per_unit=rows)
     if fits:
         assert measured(grant, handle(EXACT, fine)).event.moves == (WIDEST,)
     else:
@@ -179,7 +162,7 @@ def test_a_lattice_beyond_64_bits_is_refused_before_anything_is_read(
 
 def test_a_lattice_without_a_whole_number_of_steps_is_refused_before_anything_is_read(place: Place) -> None:
     """A step that does not divide the range would understate how far one row moves the sums."""
-    _, grant = opened(place)
+    _, grant = opened_grant(place)
     for low, high, step in (("0", "50", "30"), ("50", "0", "1"), ("0", "50", "-1"), ("0", "1e9", "0.1")):
         other = ValueLattice("wage", Decimal(low), Decimal(high), Decimal(step), counts_missing=True)
         with pytest.raises(ValueError, match="allowed"):
@@ -198,7 +181,7 @@ def test_a_lattice_without_a_whole_number_of_steps_is_refused_before_anything_is
 )
 def test_a_form_that_cannot_be_is_refused_before_anything_is_read(sqlite_place: Place, form: Addends) -> None:
     """A sum alone that starts between two steps, or steps beyond 64 bits, have no price."""
-    _, grant = opened(sqlite_place)
+    _, grant = opened_grant(sqlite_place)
     with pytest.raises(ValueError, match="allowed"):
         measured(grant, handle(None, form))
 
@@ -206,7 +189,7 @@ def test_a_form_that_cannot_be_is_refused_before_anything_is_read(sqlite_place: 
 @pytest.mark.parametrize("form", [LoneSum(WAGE), ValueMoments(WAGE, 10**4)], ids=["a sum alone", "moments"])
 def test_other_forms_are_measured_at_the_price_of_their_steps(sqlite_place: Place, form: Addends) -> None:
     """The event and the identity that is entered follow from the handle's own form."""
-    _, grant = opened(sqlite_place)
+    _, grant = opened_grant(sqlite_place)
     found = measured(grant, handle(EXACT[..., :1] if form.parts == 1 else np.tile(EXACT, 2)[..., :4], form))
     assert found.event == cell_sum_event(GAUSSIAN, form, adjacency="add_remove", rows_per_unit=1)
     assert found.event.moves == form.row_moves

@@ -10,23 +10,18 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
-from privacy.accounting.amounts import ATTO
-from privacy.accounting.calculus import RenyiCalculus
-from privacy.accounting.events import PrivacyEvent, ZeroConcentrated
-from privacy.grant.grant import Grant, open_grant
+from privacy.accounting.events import ZeroConcentrated
+from privacy.grant.grant import open_grant
 from privacy.grant.queries.residuals import ResidualQuery
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
-from privacy.ledger.ledger import Ledger
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.residual_basis import residual_moves, residual_of
 from privacy.marginals.sensitivity import GaussianNoise
-from privacy.noise.random_bytes import SeededBytes
-from tests.privacy.ledger.ledgers import KEYED_HASH, Place, bind, request, terms
+from tests.privacy.ledger.ledgers import KEYED_HASH, Place, opened_grant
 from tests.privacy.noise.noise_statistics import dkw_rejects, gaussian_cdf
 
 NOISE = GaussianNoise(Fraction(1, 100))
-BUDGET: tuple[PrivacyEvent, ...] = (ZeroConcentrated(Fraction(1)),)
 COUNTS = np.arange(6, dtype=np.int64).reshape(2, 3) * 100
 MULTIPLIERS = (9, 5, 4, 2)
 
@@ -46,24 +41,13 @@ def query(multipliers: tuple[int, ...] = MULTIPLIERS) -> ResidualQuery:
     return ResidualQuery(handles, multipliers, NOISE)
 
 
-def opened(
-    place: Place, events: tuple[PrivacyEvent, ...] = BUDGET, *, seeded: bool = False, **changed: object
-) -> tuple[Ledger, Grant]:
-    made = request(events=events, delta=ATTO // 10**9, **changed)
-    ledger = place.open()
-    ledger.open_account(terms(RenyiCalculus(Fraction(12)), epsilon=90, adjacency=made.adjacency))
-    bind(ledger, "2024")
-    ledger.reserve(made)
-    return ledger, open_grant(ledger, "run-1", seeded=SeededBytes(7) if seeded else None)
-
-
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rows", [1, 3])
 def test_all_residuals_are_one_draw_with_the_derived_event(
     sqlite_place: Place, adjacency: Adjacency, rows: int
 ) -> None:
     """Not told by the caller; the journal has one event, and a run that resumes gets the same numbers."""
-    ledger, grant = opened(sqlite_place, adjacency=adjacency, rows_per_unit=rows)
+    ledger, grant = opened_grant(sqlite_place, adjacency=adjacency, rows_per_unit=rows)
     drawn = grant.draw(query(), key="residuals")
     assert drawn.event.moves == residual_moves(drawn.residuals, adjacency, rows)
     assert drawn.event.sigma_squared >= sum(move**2 for move in drawn.event.moves) / (2 * NOISE.rho)
@@ -77,7 +61,7 @@ def test_all_residuals_are_one_draw_with_the_derived_event(
 
 def test_a_run_that_resumes_may_not_ask_with_other_multipliers(sqlite_place: Place) -> None:
     """Which residuals were measured, and how often each counts, is a part of the draw."""
-    ledger, grant = opened(sqlite_place)
+    ledger, grant = opened_grant(sqlite_place)
     grant.draw(query(), key="residuals")
     # 3-4-5: other multipliers with the same sum of squares per cell would have the same event.
     with pytest.raises(LedgerRefusal):
@@ -86,7 +70,7 @@ def test_a_run_that_resumes_may_not_ask_with_other_multipliers(sqlite_place: Pla
 
 def test_a_draw_beyond_the_charge_is_refused(sqlite_place: Place) -> None:
     """Nothing is drawn."""
-    ledger, grant = opened(sqlite_place, (ZeroConcentrated(Fraction(1, 1000)),))
+    ledger, grant = opened_grant(sqlite_place, (ZeroConcentrated(Fraction(1, 1000)),))
     with pytest.raises(GrantExceeded):
         grant.draw(query(), key="residuals")
     assert not [entry for entry in ledger.journal() if entry.kind == "noise_drawn"]
@@ -96,7 +80,7 @@ def test_a_draw_beyond_the_charge_is_refused(sqlite_place: Place) -> None:
 def test_the_noise_is_the_event_s_number_by_number(sqlite_place: Place) -> None:
     """n = 20,000 numbers against the normal with the event's variance, false alarm 1e-9; 30 % off is found."""
     wide = np.zeros(20_000, np.int64)
-    _, grant = opened(sqlite_place, seeded=True)
+    _, grant = opened_grant(sqlite_place, seeded=True)
     one = ResidualQuery((handle(("area",), wide),), (3,), GaussianNoise(Fraction(1, 2)))
     drawn = grant.draw(one, key="residuals")
     scale = float(drawn.event.sigma_squared) ** 0.5
@@ -107,7 +91,7 @@ def test_the_noise_is_the_event_s_number_by_number(sqlite_place: Place) -> None:
 
 def test_the_values_are_the_residuals_of_the_counts_and_noise(sqlite_place: Place) -> None:
     """They lie within ten standard deviations of the exact ones, which lie thousands apart."""
-    _, grant = opened(sqlite_place)
+    _, grant = opened_grant(sqlite_place)
     counts = tuple(handle(each.clique, 10**6 * each._count()) for each in query().counts)
     drawn = grant.draw(replace(query(), counts=counts), key="residuals")
     parts = [m * residual_of(c._count()).reshape(-1) for c, m in zip(counts, MULTIPLIERS, strict=True)]
@@ -116,7 +100,7 @@ def test_the_values_are_the_residuals_of_the_counts_and_noise(sqlite_place: Plac
 
 def test_what_does_not_fit_together_is_refused(sqlite_place: Place) -> None:
     """Pairs, sets of columns once, cells of the contract, at least two a column; nothing is drawn."""
-    _, grant = opened(sqlite_place)
+    _, grant = opened_grant(sqlite_place)
     sex = handle(("sex",), COUNTS.sum(axis=1))
     coarser = sex.coarser(Coarsening("all", (1,), np.zeros(2, np.int64)))
     for counts, multipliers in (
@@ -133,7 +117,7 @@ def test_what_does_not_fit_together_is_refused(sqlite_place: Place) -> None:
 
 def test_counts_of_another_shape_than_was_planned_are_not_drawn_for(sqlite_place: Place) -> None:
     """The sensitivity follows from the shape, so the counts must have it."""
-    _, grant = opened(sqlite_place)
+    _, grant = opened_grant(sqlite_place)
     wrong = replace(handle(("sex",), COUNTS.sum(axis=1)), _count=lambda: COUNTS)
     with pytest.raises(LedgerRefusal, match="ValueError"):
         grant.draw(ResidualQuery((wrong,), (1,), NOISE), key="residuals")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,14 @@ from sqlalchemy import Connection, NullPool, create_engine, make_url, text
 from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
-from privacy.grant.grant import open_grant
+from privacy.accounting.events import PrivacyEvent, ZeroConcentrated
+from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Clock, Ledger, utc_now
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.sensitivity import LaplaceNoise, Noise, noise_event
+from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import snapshot_mark
 
 CALCULI: tuple[Calculus, ...] = (PureCalculus(), RenyiCalculus(Fraction(12)))
@@ -141,6 +144,22 @@ def opened(place: Place, *blocks: str, epsilon: int = 3) -> Ledger:
     for block in blocks:
         ledger.open_account(terms(block=block, epsilon=epsilon))
     return ledger
+
+
+def opened_grant(
+    place: Place,
+    events: tuple[PrivacyEvent, ...] = (ZeroConcentrated(Fraction(1)),),
+    *,
+    seeded: bool = False,
+    **changed: Any,
+) -> tuple[Ledger, Grant]:
+    """A ledger whose account has the request's adjacency and rows of a unit and room for all, and its grant."""
+    made = request(events=events, delta=ATTO // 10**9, **changed)
+    ledger = place.open()
+    ledger.open_account(terms(RenyiCalculus(Fraction(12)), epsilon=90, adjacency=made.adjacency))
+    bind(ledger, "2024")
+    ledger.reserve(made)
+    return ledger, open_grant(ledger, "run-1", seeded=SeededBytes(7) if seeded else None)
 
 
 def published(ledger: Ledger, run_key: str, **changed: object) -> None:

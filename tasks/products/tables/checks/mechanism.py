@@ -11,7 +11,7 @@ from typing import Final
 
 from contracts.errors import Finding, SudareError
 from contracts.reading.scalars import parse_decimal
-from contracts.release.tables.product import AUTO
+from contracts.release.lambda_reference import AUTO
 from privacy.accounting.calculus import PureCalculus
 from privacy.table_plans.plan import TOTAL_KEY, plan_product
 from tasks.records.model.version_statements import Record

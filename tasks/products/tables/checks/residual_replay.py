@@ -10,7 +10,7 @@ from privacy.accounting.events import CountNoise, DiscreteGaussian
 from privacy.table_plans.plan import TOTAL_KEY, table_key
 from privacy.table_plans.residual_plan import plan_of_draw
 from tasks.products.tables.checks.sparse_replay import Read
-from tasks.records.files.residual_file import RESIDUALS
+from tasks.records.files.residual_file import RESIDUALS_FILE
 from tasks.records.model.version_statements import DrawStatement
 from tasks.verification.draws.residual_draws import read_residuals
 from tasks.verification.record_identity import Meaning
@@ -33,7 +33,7 @@ def derived_draws(
         tuple: for each table, and the total where it was measured, its digest and its noise, by the key of a draw of
         it; None where the residuals cannot be read; and what is wrong or was skipped.
     """
-    data, findings, skipped = bytes_of(RESIDUALS)
+    data, findings, skipped = bytes_of(RESIDUALS_FILE)
     if data is None or not isinstance(event, DiscreteGaussian):
         return None, findings, skipped
     plan = plan_of_draw(meaning.product, meaning.tables, meaning.contract, event)
