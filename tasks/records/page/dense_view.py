@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import isqrt
 from typing import Any
 
@@ -21,8 +20,9 @@ from tasks.records.charts.drawing import Drawing
 from tasks.records.charts.error_plot import ErrorPlot, error_plot
 from tasks.records.charts.heat_map import Map, MapAxis, draw_map
 from tasks.records.page.published_tables import PublishedCounts, PublishedTable
+from tasks.records.page.reliability import Grade, grades, letters
+from tasks.records.page.size_rows import SizeRow, size_rows
 from tasks.records.page.suppression_view import below, is_suppressed, suppression_facts
-from tasks.records.page.words import relative_error
 
 MOST_BARS = 60
 LARGEST_CELLS = 15
@@ -63,21 +63,23 @@ def room(tables: int) -> PlotArea:
 
 @dataclass(frozen=True)
 class BarRow:
-    """One cell as a bar: its label, the published count, the interval of the exact one."""
+    """One cell as a bar: its label, the published count, the interval of the exact one, its letter."""
 
     label: str
     count: str
     interval: str
     bar: Markup
+    letter: str
 
 
 @dataclass(frozen=True)
 class HeatCell:
-    """One cell of a heat map: its published count, how dark it is, the interval of the exact one, or nothing."""
+    """One cell of a heat map: its published count, how dark it is, the interval of the exact one or nothing, letter."""
 
     count: str
     level: int
     interval: str
+    letter: str
 
 
 @dataclass(frozen=True)
@@ -88,16 +90,6 @@ class Heat:
     down: str
     columns: list[str]
     rows: list[tuple[str, list[HeatCell]]]
-
-
-@dataclass(frozen=True)
-class SizeRow:
-    """How many cells have a size, and how far off such cells may be."""
-
-    sizes: str
-    cells: str
-    bar: Markup
-    error: str
 
 
 @dataclass(frozen=True)
@@ -118,6 +110,7 @@ class TableView:
         drawn_heat: the table as a heat map without numbers.
         map: a table of two ordered axes as a picture.
         rank: the rank plot of a table with many cells.
+        grades: how many cells are how reliable.
         errors: relative error against size.
         sizes: cells by size, with their error.
         files: its files.
@@ -137,6 +130,7 @@ class TableView:
     drawn_heat: Drawing | None
     map: Map | None
     rank: Drawing | None
+    grades: list[Grade]
     errors: ErrorPlot | None
     sizes: list[SizeRow]
     files: list[str]
@@ -177,6 +171,7 @@ def dense_view(
         else None,
         map=picture,
         rank=charts.rank_plot(counts, width) if share.curves and not few and heat is None else None,
+        grades=grades(_letters(table)) if share.curves else [],
         errors=error_plot(counts, width) if share.curves else None,
         sizes=size_rows(counts, width, suppressed=below(table)) if counts.size > 12 else [],
         files=[path for path in files if belongs(path, table)],
@@ -232,7 +227,7 @@ def _bars(contract: DescribedCells, table: PublishedCounts, most: int) -> list[B
         chosen = np.array([cell for cell in chosen if not is_suppressed(table, int(cell))], dtype=np.int64)
     if not chosen.size:
         return []
-    lower, upper = table.lower.reshape(-1), table.upper.reshape(-1)
+    lower, upper, found = table.lower.reshape(-1), table.upper.reshape(-1), _letters(table).reshape(-1)
     raw = np.clip(noisy.reshape(-1)[chosen], lower[chosen], upper[chosen])
     highest = max(float(upper[chosen].max()), 1.0)
     lowest = min(float(lower[chosen].min()), 0.0)
@@ -240,19 +235,28 @@ def _bars(contract: DescribedCells, table: PublishedCounts, most: int) -> list[B
     rows = []
     for cell, middle in zip(chosen, raw, strict=True):
         ends = int(lower[cell]), int(middle), int(upper[cell])
-        row = bar_row(cell_label(contract, table.columns, int(cell)), float(flat[cell]), ends, scale)
+        row = bar_row(
+            cell_label(contract, table.columns, int(cell)), float(flat[cell]), ends, scale, str(found[cell])
+        )
         rows.append(replace(row, count=below(table), interval="–") if is_suppressed(table, int(cell)) else row)
     return rows
 
 
-def bar_row(label: str, count: float, ends: tuple[int, int, int], scale: tuple[float, float]) -> BarRow:
-    """Draw one cell: its refined count, and lower end, noisy count and upper end of its interval."""
+def _letters(table: PublishedCounts) -> NDArray[np.str_]:
+    """Return the letter of each cell; a suppressed one has none."""
+    found = letters(table.counts, table.lower, table.upper)
+    return found if table.suppressed is None else np.where(table.suppressed, "", found)
+
+
+def bar_row(label: str, count: float, ends: tuple[int, int, int], scale: tuple[float, float], letter: str) -> BarRow:
+    """Draw one cell: its refined count, lower end, noisy count and upper end of its interval, and its letter."""
     low, _, high = ends
     return BarRow(
         label,
         written(count),
         message("{low} to {high}", low=written(low), high=written(high)),
         charts.count_bar(count, ends, scale),
+        letter,
     )
 
 
@@ -270,12 +274,12 @@ def clipped_label(label: str) -> str:
 
 def _heat(contract: DescribedCells, table: PublishedCounts) -> Heat | None:
     """Lay a two-way table out with the shorter side across; None where even that is too wide to read."""
-    values, gone = table.counts, table.suppressed
+    values, gone, found = table.counts, table.suppressed, _letters(table)
     gone = np.zeros(values.shape, np.bool_) if gone is None else gone
     down, across = table.columns
     turned = values.shape[1] > values.shape[0]
     if turned:
-        values, gone, down, across = values.T, gone.T, across, down
+        values, gone, found, down, across = values.T, gone.T, found.T, across, down
     if values.shape[1] > WIDEST_HEAT:
         return None
     levels = charts.heat_levels(values)
@@ -284,7 +288,8 @@ def _heat(contract: DescribedCells, table: PublishedCounts) -> Heat | None:
 
     def cell(at: tuple[int, int]) -> HeatCell:
         interval = f"{written(lower[at])}–{written(upper[at])}" if told[at] else ""
-        return HeatCell(below(table) if gone[at] else written(values[at]), int(levels[at]), interval)
+        count = below(table) if gone[at] else written(values[at])
+        return HeatCell(count, int(levels[at]), interval, str(found[at]))
 
     rows = [
         (clipped_label(label), [cell((place, column)) for column in range(values.shape[1])])
@@ -307,38 +312,6 @@ def _map(contract: DescribedCells, table: PublishedCounts, side: int) -> Map | N
         for name, each in zip(table.columns, labels, strict=True)
     )
     return draw_map(values, up, right, side=side)
-
-
-def size_rows(refined: NDArray[Any], half_width: int, *, absent: int = 0, suppressed: str = "") -> list[SizeRow]:
-    """Count the cells of each order of magnitude, with the reach of the noise relative to them.
-
-    Args:
-        refined: refined counts, any shape.
-        half_width: the noise lies within plus or minus this in 95 % of draws.
-        absent: how many further cells are 0.
-        suppressed: what is known of suppressed cells, whose count reads 0 here; empty where there are none.
-    """
-    flat = refined.reshape(-1)
-    edges = [10**power for power in range(len(str(max(int(flat.max(initial=0)), 1))) + 1)]
-    counts = [int(((flat >= low) & (flat < high)).sum()) for low, high in pairwise(edges)]
-    small, whole = int((flat < 1).sum()) + absent, bool(np.issubdtype(flat.dtype, np.integer))
-    largest = max([*counts, small])
-    name = (
-        message("suppressed ({threshold}) or 0", threshold=suppressed)
-        if suppressed
-        else message("below {threshold}", threshold=1)
-    )
-    rows = [SizeRow(name, f"{small:,}", charts.share_bar(small, largest), "–")] if small else []
-    smallest = next((place for place, count in enumerate(counts) if count), len(counts))
-    for (low, high), count in list(zip(pairwise(edges), counts, strict=True))[smallest:]:
-        error = message("{low} to {high}", low=relative_error(half_width, low), high=relative_error(half_width, high))
-        sizes = (
-            message("{low} to {high}", low=f"{low:,}", high=f"{high - 1:,}")
-            if whole
-            else message("{low} to <{high}", low=f"{low:,}", high=f"{high:,}")
-        )
-        rows.append(SizeRow(sizes, f"{count:,}", charts.share_bar(count, largest), error))
-    return rows
 
 
 def written(value: float | np.generic) -> str:
