@@ -74,7 +74,7 @@ class BarRow:
 
 @dataclass(frozen=True)
 class HeatCell:
-    """One cell of a heat map: its published count, how dark it is, the interval of the exact one or nothing, letter."""
+    """One cell of a heat map: its published count, how dark it is, the exact one's interval or nothing, a letter."""
 
     count: str
     level: int
