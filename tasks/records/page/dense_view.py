@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from contracts.contract.contract import NULL_LABEL
 from contracts.contract.label_columns import DescribedCells
@@ -21,6 +22,7 @@ from tasks.records.charts.heat_map import Map, MapAxis, draw_map
 from tasks.records.charts.place_map import PlaceMap
 from tasks.records.page.place_views import counts_map
 from tasks.records.page.published_tables import PublishedCounts, PublishedTable
+from tasks.records.page.reliability import Grade, grades, letters
 from tasks.records.page.size_rows import SizeRow, size_rows
 from tasks.records.page.suppression_view import below, is_suppressed, suppression_facts
 from tasks.records.page.words import written
@@ -64,21 +66,23 @@ def room(tables: int) -> PlotArea:
 
 @dataclass(frozen=True)
 class BarRow:
-    """One cell as a bar: its label, the published count, the interval of the exact one."""
+    """One cell as a bar: its label, the published count, the interval of the exact one, its letter."""
 
     label: str
     count: str
     interval: str
     bar: Markup
+    letter: str
 
 
 @dataclass(frozen=True)
 class HeatCell:
-    """One cell of a heat map: its published count, how dark it is, the interval of the exact one, or nothing."""
+    """One cell of a heat map: its published count, how dark it is, the exact one's interval or nothing, a letter."""
 
     count: str
     level: int
     interval: str
+    letter: str
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,7 @@ class TableView:
         map: a table of two ordered axes as a picture.
         places: a table by one column of places as a map.
         rank: the rank plot of a table with many cells.
+        grades: how many cells are how reliable.
         errors: relative error against size.
         sizes: cells by size, with their error.
         files: its files.
@@ -130,6 +135,7 @@ class TableView:
     map: Map | None
     places: PlaceMap | None
     rank: Drawing | None
+    grades: list[Grade]
     errors: ErrorPlot | None
     sizes: list[SizeRow]
     files: list[str]
@@ -171,6 +177,7 @@ def dense_view(
         map=picture,
         places=counts_map(contract, table),
         rank=charts.rank_plot(counts, width) if share.curves and not few and heat is None else None,
+        grades=grades(_letters(table)) if share.curves else [],
         errors=error_plot(counts, width) if share.curves else None,
         sizes=size_rows(counts, width, suppressed=below(table)) if counts.size > 12 else [],
         files=[path for path in files if belongs(path, table)],
@@ -226,7 +233,7 @@ def _bars(contract: DescribedCells, table: PublishedCounts, most: int) -> list[B
         chosen = np.array([cell for cell in chosen if not is_suppressed(table, int(cell))], dtype=np.int64)
     if not chosen.size:
         return []
-    lower, upper = table.lower.reshape(-1), table.upper.reshape(-1)
+    lower, upper, found = table.lower.reshape(-1), table.upper.reshape(-1), _letters(table).reshape(-1)
     raw = np.clip(noisy.reshape(-1)[chosen], lower[chosen], upper[chosen])
     highest = max(float(upper[chosen].max()), 1.0)
     lowest = min(float(lower[chosen].min()), 0.0)
@@ -234,19 +241,28 @@ def _bars(contract: DescribedCells, table: PublishedCounts, most: int) -> list[B
     rows = []
     for cell, middle in zip(chosen, raw, strict=True):
         ends = int(lower[cell]), int(middle), int(upper[cell])
-        row = bar_row(cell_label(contract, table.columns, int(cell)), float(flat[cell]), ends, scale)
+        row = bar_row(
+            cell_label(contract, table.columns, int(cell)), float(flat[cell]), ends, scale, str(found[cell])
+        )
         rows.append(replace(row, count=below(table), interval="–") if is_suppressed(table, int(cell)) else row)
     return rows
 
 
-def bar_row(label: str, count: float, ends: tuple[int, int, int], scale: tuple[float, float]) -> BarRow:
-    """Draw one cell: its refined count, and lower end, noisy count and upper end of its interval."""
+def _letters(table: PublishedCounts) -> NDArray[np.str_]:
+    """Return the letter of each cell; a suppressed one has none."""
+    found = letters(table.counts, table.lower, table.upper)
+    return found if table.suppressed is None else np.where(table.suppressed, "", found)
+
+
+def bar_row(label: str, count: float, ends: tuple[int, int, int], scale: tuple[float, float], letter: str) -> BarRow:
+    """Draw one cell: its refined count, lower end, noisy count and upper end of its interval, and its letter."""
     low, _, high = ends
     return BarRow(
         label,
         written(count),
         message("{low} to {high}", low=written(low), high=written(high)),
         charts.count_bar(count, ends, scale),
+        letter,
     )
 
 
@@ -264,12 +280,12 @@ def clipped_label(label: str) -> str:
 
 def _heat(contract: DescribedCells, table: PublishedCounts) -> Heat | None:
     """Lay a two-way table out with the shorter side across; None where even that is too wide to read."""
-    values, gone = table.counts, table.suppressed
+    values, gone, found = table.counts, table.suppressed, _letters(table)
     gone = np.zeros(values.shape, np.bool_) if gone is None else gone
     down, across = table.columns
     turned = values.shape[1] > values.shape[0]
     if turned:
-        values, gone, down, across = values.T, gone.T, across, down
+        values, gone, found, down, across = values.T, gone.T, found.T, across, down
     if values.shape[1] > WIDEST_HEAT:
         return None
     levels = charts.heat_levels(values)
@@ -278,7 +294,8 @@ def _heat(contract: DescribedCells, table: PublishedCounts) -> Heat | None:
 
     def cell(at: tuple[int, int]) -> HeatCell:
         interval = f"{written(lower[at])}–{written(upper[at])}" if told[at] else ""
-        return HeatCell(below(table) if gone[at] else written(values[at]), int(levels[at]), interval)
+        count = below(table) if gone[at] else written(values[at])
+        return HeatCell(count, int(levels[at]), interval, str(found[at]))
 
     rows = [
         (clipped_label(label), [cell((place, column)) for column in range(values.shape[1])])

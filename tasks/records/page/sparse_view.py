@@ -23,6 +23,7 @@ from tasks.records.page.dense_view import (
     title_of,
 )
 from tasks.records.page.published_tables import PublishedList
+from tasks.records.page.reliability import grades, letters
 from tasks.records.page.size_rows import size_rows
 from tasks.records.page.words import written
 
@@ -48,6 +49,7 @@ def sparse_view(
         rank=charts.rank_plot(counts, width) if share.curves else None,
         map=None,
         places=None,
+        grades=grades(letters(counts, table.lower, table.upper)) if share.curves else [],
         errors=error_plot(counts, width) if share.curves else None,
         sizes=size_rows(counts, width, absent=absent),
         files=[path for path in files if belongs(path, table)],
@@ -93,12 +95,15 @@ def _bars(contract: Contract, table: PublishedList, most: int) -> list[BarRow]:
         return []
     codes, counts = table.codes[chosen], table.counts[chosen]
     lower, upper = table.lower[chosen], table.upper[chosen]
+    found = letters(counts, lower, upper).tolist()
     raw = np.clip(table.noisy[np.searchsorted(table.noisy_codes, codes)], lower, upper)
     scale = min(float(lower.min()), 0.0), max(float(upper.max()), 1.0)
     ends = zip(lower.tolist(), raw.tolist(), upper.tolist(), strict=True)
     return [
-        bar_row(label, float(count), end, scale)
-        for label, count, end in zip(_labels(contract, table.columns, codes), counts, ends, strict=True)
+        bar_row(label, float(count), end, scale, letter)
+        for label, count, end, letter in zip(
+            _labels(contract, table.columns, codes), counts, ends, found, strict=True
+        )
     ]
 
 
