@@ -28,6 +28,8 @@ COMMANDS: Final[Table] = {
     "doctor": "console.doctor:doctor",
     "plan": "console.plan:plan",
     "check": "console.check:check",
+    "review": "console.review:review",
+    "approve": "console.approve:approve",
     "run": "console.run:run",
     "publish": "console.publish:publish",
     "sample": "console.sample:sample",
@@ -68,6 +70,7 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
     "key": (
         "Keys: whose versions you verify.",
         {
+            "new": "console.key:new",
             "pin": "console.key:pin",
         },
     ),
@@ -93,7 +96,13 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
     ),
 }
 CHECKER: Final = frozenset(
-    {"console.verify:verify", "console.key:pin", "console.sample:sample", "console.explain:explain"}
+    {
+        "console.verify:verify",
+        "console.key:pin",
+        "console.key:new",
+        "console.sample:sample",
+        "console.explain:explain",
+    }
 )
 """The commands that the base dependencies are enough for; `explain` needs more for a spec."""
 IMPORTED: Final = (

@@ -13,7 +13,7 @@ from console.options import AsJson, At, workspace_at
 from console.render import answer
 from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.signing import key_id
-from tasks.storage.workspace.keys import WorkspaceRefused
+from tasks.storage.workspace.keys import WorkspaceRefused, create_signing_key
 from tasks.storage.workspace.settings import Workspace, is_workspace_configured, user_folder
 from tasks.verification.public_keys import PIN, is_own, pin_key, read_public_key
 
@@ -41,6 +41,24 @@ def pin(
         "for": "this user" if around is None else "this workspace",
     }
     said = f"Pinned key {payload['key_id']} for {payload['for']}: {pinned}"
+    answer(payload, lambda console: console.print(said), as_json=as_json)
+
+
+def new(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Where the secret half goes; the public one is FILE.pub.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Make a signing key, for approvals. Only you can read the secret half; give away the public one.
+
+    Examples:
+
+        sudare key new board.key
+    """
+    half = create_signing_key(file)
+    payload = {"key_id": key_id(half), "secret": str(file), "public": f"{file}.pub", "key": half}
+    said = f"Key {payload['key_id']}: secret half {file}, public half {payload['public']}"
     answer(payload, lambda console: console.print(said), as_json=as_json)
 
 

@@ -71,7 +71,7 @@ def plan(
 
         sudare plan examples/adult/tables.yaml --json
     """
-    where = _workspace(workspace)
+    where = nearest_workspace(workspace)
     payload = plan_object(read_request(spec, where, period), where, rows, aims=aims or ())
     answer(payload, lambda console: _print(console, payload, exact=exact), as_json=as_json)
     if not payload["account"].get("fits", True):
@@ -198,7 +198,7 @@ def _check_source(request: Request) -> None:
         raise SourceUnreadable([request.spec.finding(("source", "path"), problem)])
 
 
-def _workspace(folder: Path | None) -> Workspace | None:
+def nearest_workspace(folder: Path | None) -> Workspace | None:
     """Return the workspace, or None where none was named and there is none here."""
     try:
         return workspace_at(folder)

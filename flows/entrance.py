@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from contracts.errors import SudareError
+from flows.approval_gate import check_approved
 from flows.capacity import check_capacity
 from flows.lineage_events import lineage_of
 from flows.order import Conductor, ReleaseOrder
@@ -56,6 +57,7 @@ def _enter(
     if standing is not None:
         return standing
     check_over(request, day)
+    check_approved(request, workspace)
     with attempt_noted(request, workspace, run):
         decision = conductor.decide(run, request)
         with lineage_of(request, workspace) as tell:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from prefect.logging import get_run_logger
 from contracts.errors import SudareError
 from contracts.release.about import Publisher, declared
 from flows import steps
+from flows.approval_gate import approved
 from flows.capacity import check_capacity
 from flows.misfit_report import looked
 from flows.order import OperatorDecision, ReleaseOrder
@@ -171,6 +172,7 @@ def _make(
     if not decision.page_written:
         looked(run, request, workspace, table)
     check_capacity(request, workspace)
+    approvals = approved(request)
     grant = charge(run, ledger, spec, contract, plan, table)
     with engine_failures_entered(ledger, key):
         making = Making(grant, spec, plan, table, contract, run.path, key, earlier)
@@ -182,6 +184,7 @@ def _make(
         about = declared(spec.about, workspace.publisher or Publisher())
         when = run.began, now_to_the_second()
         facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier, about, ids, when)
+        facts = replace(facts, approvals=approvals)
         report(run, facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
     signer = Signer(workspace.signing_seed())

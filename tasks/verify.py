@@ -51,7 +51,13 @@ from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES, RuleOutco
 from tasks.verification.product_checks import ProductChecks
 from tasks.verification.public_keys import KEY, read_public_key
 from tasks.verification.recompute.effort import MOST_TERMS
-from tasks.verification.record_identity import check_charge, check_form, check_formulas, check_identity
+from tasks.verification.record_identity import (
+    check_charge,
+    check_form,
+    check_formulas,
+    check_identity,
+    without_exchange,
+)
 from tasks.verification.succession import Surroundings, check_before, check_names, look_around
 from tasks.verification.trial import tried
 
@@ -234,14 +240,16 @@ class _Verification:
         if self._manifest is None:
             skipped.append("the record against the manifest: no readable manifest")
         else:
-            findings += check_identity(record, self._manifest, where=RECORD)
-            findings += product.check_files(self._manifest)
+            listed = without_exchange(self._manifest, record)
+            findings += check_identity(record, listed, where=RECORD)
+            findings += product.check_files(listed)
         if product.contract is None:
             skipped.append("the record against contract and charge: no valid contract or product")
             return self._close(findings, skipped)
         findings += product.check_product()
         if self._manifest is not None:
-            findings += check_formulas(record.replay, product.contract, self._manifest.files, where=RECORD)
+            files = without_exchange(self._manifest, record).files
+            findings += check_formulas(record.replay, product.contract, files, where=RECORD)
         findings += [] if findings else check_labels(record, product.contract, where=RECORD)
         if self._run is None:
             skipped.append("the record against the charge: no readable run")
@@ -340,7 +348,9 @@ class _Verification:
         value, _, findings = self._read(CATALOGUE)
         if value is None or self._manifest is None:
             return self._close(findings, ("the catalogue entry: it or the manifest cannot be read",))
-        findings += check_catalogue(value, self._manifest, where=CATALOGUE)
+        manifest, product = self._manifest, self._product
+        described = manifest if product is None else without_exchange(manifest, product.record)
+        findings += check_catalogue(value, described, where=CATALOGUE)
         if self._record is None or self._proof is None:
             return self._close(findings, ("registry entry, lineage and label: no readable record or proof",))
         whole = all(done.passed for done in self._checks)

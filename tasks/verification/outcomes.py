@@ -201,6 +201,11 @@ NOT_COMPARED: Final = (
     "is published: words by other code: not compared, go by the statement, record.json"
 )
 
+EXCHANGE_WORDS: Final = (
+    "whether the descriptions in exchange/ read as what is published: words by other code: not compared; the counts "
+    "there are the published ones"
+)
+
 NOTE: Final = (
     "MADE BY OTHER CODE: pages, label and entries were not compared with what is published. Go by record.json, "
     "from which the loss was recomputed."

@@ -32,6 +32,22 @@ def create_keys(folder: Path, *, seed: bytes | None) -> None:
     (folder / "signing.pub").write_text(public + "\n", encoding="ascii")
 
 
+def create_signing_key(file: Path) -> str:
+    """Make a signing key in a file of its own, with its public half in FILE.pub; return the public half (hex).
+
+    Raises:
+        WorkspaceRefused: one of the two files is there already.
+    """
+    public = file.with_name(f"{file.name}.pub")
+    for each in (file, public):
+        if each.exists():
+            raise refusal(str(each), "FILE", "a file that is there", "a name that is free", "name another file")
+    seed = secrets.token_bytes(32)
+    write_secret(file, seed)
+    public.write_text(public_half(seed) + "\n", encoding="ascii")
+    return public_half(seed)
+
+
 def public_half(seed: bytes) -> str:
     """Return the public half (hex) of a signing key."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
