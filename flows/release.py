@@ -22,7 +22,6 @@ from prefect.logging import get_run_logger
 from contracts.errors import SudareError
 from contracts.release.about import Publisher, declared
 from flows import steps
-from flows.approval_gate import approved
 from flows.capacity import check_capacity
 from flows.misfit_report import looked
 from flows.order import OperatorDecision, ReleaseOrder
@@ -39,6 +38,7 @@ from tasks import charge as charging
 from tasks import publish as publishing
 from tasks import report as reporting
 from tasks import validate as validating
+from tasks.products.approvals import approved
 from tasks.products.charge_request import run_key
 from tasks.products.product_kind import Making, making_of
 from tasks.products.tables.reference_version import earlier_version
@@ -172,7 +172,6 @@ def _make(
     if not decision.page_written:
         looked(run, request, workspace, table)
     check_capacity(request, workspace)
-    approvals = approved(request)
     grant = charge(run, ledger, spec, contract, plan, table)
     with engine_failures_entered(ledger, key):
         making = Making(grant, spec, plan, table, contract, run.path, key, earlier)
@@ -184,7 +183,7 @@ def _make(
         about = declared(spec.about, workspace.publisher or Publisher())
         when = run.began, now_to_the_second()
         facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier, about, ids, when)
-        facts = replace(facts, approvals=approvals)
+        facts = replace(facts, approvals=approved(spec, contract, plan))
         report(run, facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
     signer = Signer(workspace.signing_seed())

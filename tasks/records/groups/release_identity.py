@@ -12,7 +12,7 @@ def _approvals(run: Run) -> str | list[dict[str, str]]:
     if stated is None:
         return NONE
     names = {each.key: each.name for each in stated.by}
-    return [{"name": names[each.key], "key_id": key_id(each.key), "at": each.at} for each in stated.given]
+    return [{"name": names.get(each.key, NONE), "key_id": key_id(each.key), "at": each.at} for each in stated.given]
 
 
 IDENTITY = FieldGroup(

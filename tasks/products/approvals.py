@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
+from contracts.contract.contract import Contract
 from contracts.errors import Finding, Refused
 from contracts.release.approvals import Approvals
-from flows.request import Request
+from contracts.release.spec import ReleaseSpec
 from privacy.ledger.journal.signing import key_id
+from privacy.ledger.ledger import Ledger
 from tasks.products.charge_request import request_for
 from tasks.records.model.approval_statements import (
     ApprovalsStatement,
@@ -21,7 +22,7 @@ from tasks.records.model.approval_statements import (
     SignedApproval,
     about,
 )
-from tasks.storage.workspace.settings import Workspace
+from tasks.records.outputs import Plan
 
 _MOST_BYTES: Final = 1 << 16
 _PARTS: Final = {
@@ -37,32 +38,34 @@ class ApprovalMissing(Refused):
     exit_code = 4
 
 
-def approved(request: Request) -> ApprovalsStatement | None:
+def approved(spec: ReleaseSpec, contract: Contract, plan: Plan) -> ApprovalsStatement | None:
     """Return who approved a release; None where no approval is asked for.
 
     Args:
-        request: the release, with the plan that will be charged.
+        spec: the release.
+        contract: its contract.
+        plan: what will be charged.
     Raises:
         ApprovalMissing: fewer than needed hold; each file that counts for nothing is named, with why. Nothing was
             charged.
     Privacy: reads no data.
     """
-    asked = request.spec.approvals
+    asked = spec.approvals
     if asked is None:
         return None
-    charge = request_for(request.spec, request.contract, request.plan).public_json()
-    meant, folder = about(request.spec.release, charge), request.spec.path.parent / asked.folder
+    charge = request_for(spec, contract, plan).public_json()
+    meant, folder = about(spec.release, charge), spec.path.parent / asked.folder
     given: dict[str, SignedApproval] = {}
     findings: list[Finding] = []
     for path in sorted(folder.glob("*.json")):
         found = _read(path)
         problem = found if isinstance(found, str) else _problem(found, asked, meant)
         if problem is not None:
-            findings.append(Finding(str(path), "the approval", problem, "an approval of this plan", _remedy(request)))
+            findings.append(Finding(str(path), "the approval", problem, "an approval of this plan", _remedy(spec)))
         elif isinstance(found, SignedApproval):
             given.setdefault(found.key, found)
     if len(given) < asked.needed:
-        raise ApprovalMissing([_too_few(request, asked, given, folder), *findings])
+        raise ApprovalMissing([_too_few(spec, asked, given, folder), *findings])
     names = tuple(ApproverStatement(name=each.name, key=each.key) for each in asked.by)
     signed = tuple(
         GivenApproval(key=each.key, at=each.at, memo_sha256=each.memo_sha256, signature=each.signature)
@@ -71,7 +74,7 @@ def approved(request: Request) -> ApprovalsStatement | None:
     return ApprovalsStatement(needed=asked.needed, by=names, given=signed)
 
 
-def check_approved(request: Request, workspace: Workspace) -> None:
+def check_approved(spec: ReleaseSpec, contract: Contract, plan: Plan, ledger: Ledger) -> None:
     """Refuse a release without its approvals before any row is read; one that is charged already goes on.
 
     What a run that resumes plans may differ from what it was charged for: `approved` is asked again at the charge.
@@ -79,12 +82,8 @@ def check_approved(request: Request, workspace: Workspace) -> None:
     Raises:
         ApprovalMissing: as `approved`.
     """
-    if request.spec.approvals is None:
-        return
-    with closing(workspace.open_ledger()) as ledger:
-        charged = bool(ledger.charges(spec_digest=request.spec.digest))
-    if not charged:
-        approved(request)
+    if spec.approvals is not None and not ledger.charges(spec_digest=spec.digest):
+        approved(spec, contract, plan)
 
 
 def _read(path: Path) -> SignedApproval | str:
@@ -110,13 +109,12 @@ def _problem(found: SignedApproval, asked: Approvals, meant: dict[str, str]) -> 
     return None if found.holds else f"a signature that does not hold under key {key_id(found.key)}"
 
 
-def _too_few(request: Request, asked: Approvals, given: dict[str, SignedApproval], folder: Path) -> Finding:
+def _too_few(spec: ReleaseSpec, asked: Approvals, given: dict[str, SignedApproval], folder: Path) -> Finding:
     missing = ", ".join(each.name for each in asked.by if each.key not in given)
     found = f"{len(given)} of {asked.needed} approvals in {folder}"
     allowed = f"{asked.needed} signatures over this plan; not yet: {missing}"
-    return Finding(str(request.spec.path), "approvals.needed", found, allowed, _remedy(request))
+    return Finding(str(spec.path), "approvals.needed", found, allowed, _remedy(spec))
 
 
-def _remedy(request: Request) -> str:
-    spec = request.spec.path.name
-    return f"sudare review {spec} --out pack.zip; each approver: sudare approve pack.zip --key FILE"
+def _remedy(spec: ReleaseSpec) -> str:
+    return f"sudare review {spec.path.name} --out pack.zip; each approver: sudare approve pack.zip --key FILE"
