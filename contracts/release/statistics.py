@@ -10,6 +10,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     GetJsonSchemaHandler,
+    PrivateAttr,
     SerializerFunctionWrapHandler,
     field_validator,
     model_serializer,
@@ -76,6 +77,8 @@ class StatisticsTable(Frozen):
     survey_weight: SurveyWeight | None = None
     key_choice: Literal["declared", "private"] = Field(default="declared", alias="keys")
     # Not named `keys`: whoever asks an object for its keys takes it for a mapping.
+    _whole_counts: bool = PrivateAttr(default=False)
+    """Whether something else is made of its counts, so that each must have the same noise."""
 
     @model_validator(mode="before")
     @classmethod
@@ -199,7 +202,25 @@ class StatisticsTable(Frozen):
         return (*base, *(f"table:{self.name}/{each}" for each in counted))
 
     @property
+    def number_keys(self) -> tuple[str, ...]:
+        """The names of the draws that its numbers come of: those, and a selection that counts its keys."""
+        return (*([self.selection_key] if self.selection_key and self.counts_with_keys else []), *self.draw_keys)
+
+    @property
+    def counts_with_keys(self) -> bool:
+        """Whether the draw that selects its keys counts their rows too: they alone make its cells, and count once.
+
+        Counts of which something else is made, by refinement or a minimum frequency, are drawn apart.
+        """
+        alone = self.key_choice == "private" and len(self.by) == 1 and self.survey_weight is None
+        return alone and self._needs_counts and not self._whole_counts
+
+    @property
     def _counts_alone(self) -> bool:
+        return self._needs_counts and not self.counts_with_keys
+
+    @property
+    def _needs_counts(self) -> bool:
         """Whether it needs a draw of its counts: it publishes them, and no other draw of it tells how many rows are.
 
         A sum with a quota of each unit does not: its noise hides less than a row's whole part of a count.
@@ -277,6 +298,13 @@ class StatisticsProduct(ProductSpec):
         usual = {key for key in ("minimum_frequency", "refine") if getattr(self, key) is None}
         usual |= {"split"} if self.split == "by_weight" else set()
         return {key: each for key, each in written.items() if key not in usual}
+
+    @model_validator(mode="after")
+    def _counts_as_it_needs(self) -> StatisticsProduct:
+        """Tell each table whether counts are what something else is made of."""
+        for table in self.tables:
+            table._whole_counts = self.refine is not None or self.minimum_frequency is not None
+        return self
 
     @model_validator(mode="after")
     def _refines_what_it_can(self) -> StatisticsProduct:

@@ -17,7 +17,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.text import NO_KEY, KeyColumn, TextDomain
 from contracts.domains.value_sql import enumeration, identifier, literal
-from privacy.marginals.key_units import KeyLabels, PrivateKeys
+from privacy.marginals.key_units import KeyLabels, PrivateKeyRows, PrivateKeys
 from privacy.private_table import PrivateTable
 from privacy.snapshots.shared_scan import SPILL, settings
 from privacy.snapshots.snapshot_reader import SnapshotReader
@@ -67,6 +67,30 @@ class SnapshotKeys(SnapshotReader):
             found = connection.execute(query).fetchall()
         units = np.array([number for _, number in found], dtype=np.int64)
         return tuple((text,) for text, _ in found), units
+
+    def key_rows(self, column: str) -> PrivateKeyRows:
+        """Return the handle on the keys of a column of texts with the rows of each, and of those without one.
+
+        Privacy: as `keys`.
+        """
+        return PrivateKeyRows((column,), *self._mark, self._rows)
+
+    def _rows(self, clique: Clique) -> tuple[tuple[KeyLabels, ...], NDArray[np.int64], int, int]:
+        """Return each key with its rows; then the rows of other texts, and those of none."""
+        import duckdb  # as above
+
+        [column] = clique
+        key, code = identifier(KeyColumn(column).name), identifier(column)
+        query = f"SELECT {key}, {code} = 1, count(*)::BIGINT FROM codes GROUP BY ALL"
+        config = settings(self._table.path, self._threads)
+        with duckdb.connect(str(self._table.path), read_only=True, config=config) as connection:
+            found = connection.execute(query).fetchall()
+        keys = [(text, number) for text, _, number in found if text != NO_KEY]
+        unfit, missing = (
+            sum(n for text, none, n in found if text == NO_KEY and none is own) for own in (False, True)
+        )
+        rows = np.array([number for _, number in keys], dtype=np.int64)
+        return tuple((text,) for text, _ in keys), rows, unfit, missing
 
     def recoded(
         self, keys: Mapping[str, Sequence[str]], told_apart: Collection[str] = ()

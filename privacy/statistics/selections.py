@@ -11,6 +11,7 @@ from contracts.contract.contract import Contract
 from contracts.release.statistics import StatisticsProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.keep_chances import keep_chances
+from privacy.accounting.key_count_law import KeyCountLaw, key_count_law
 from privacy.accounting.key_selection import KeySelection, key_selection
 from privacy.statistics.shares import draw_shares
 
@@ -26,7 +27,10 @@ class PlannedSelection:
         share: share of the release's epsilon.
         epsilon: what it costs [dimensionless].
         failure: what it may fail with beside that [10⁻¹⁸].
-        event: the event it will be, for as many keys of a unit as it has rows.
+        event: the event it will be: for as many keys of a unit as it has rows; of all its rows together where they
+            are counted, too.
+        counted_rows: rows of one unit at most, where the draw counts the rows of its keys, too; None where it selects
+            keys alone.
     """
 
     key: str
@@ -36,6 +40,14 @@ class PlannedSelection:
     epsilon: Fraction
     failure: int
     event: KeySelection
+    counted_rows: int | None = None
+
+    @property
+    def law(self) -> KeyCountLaw | None:
+        """The law of the counts; None where keys are selected alone."""
+        if self.counted_rows is None:
+            return None
+        return key_count_law(self.event.epsilon, self.event.delta, rows_per_unit=self.counted_rows)
 
 
 def selection_shares(product: StatisticsProduct, contract: Contract) -> dict[str, Fraction]:
@@ -66,7 +78,10 @@ def plan_selections(
             [column] = contract.texts(table.by)
             part = Fraction(floor(epsilon * shares[table.name] * PICO), PICO)
             failure = delta // len(shares) // (1 if product.mechanism == "laplace" else 2)
-            event = key_selection(part, failure, groups)
-            keep_chances(event.epsilon, event.delta)  # what no draw could compute is refused before the charge
+            counted = groups if table.counts_with_keys else None
+            event = key_selection(part, failure, groups if counted is None else 1)
             key = f"table:{table.name}/keys"
-            yield PlannedSelection(key, table.name, column, shares[table.name], part, failure, event)
+            planned = PlannedSelection(key, table.name, column, shares[table.name], part, failure, event, counted)
+            # What no draw could compute is refused before the charge.
+            _ = keep_chances(event.epsilon, event.delta) if counted is None else planned.law
+            yield planned

@@ -222,7 +222,7 @@ def expected_error(run: Run) -> list[dict[str, Any]]:
             "half_width_95": f"{each.half_width:.6g}",
         }
         for table in statistics_product(run.facts.spec.product).tables
-        for each in expected_errors(table, plan.of_table(table.name))
+        for each in expected_errors(table, plan.of_table(table.name), plan.counted_with_keys(table.name))
     ]
 
 

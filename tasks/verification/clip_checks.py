@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from tasks.records.draws.cell_sums import CellSumDraw, DistinctStatement
 from tasks.records.model.version_statements import FittedDraw
 from tasks.records.statistics_record import StatisticsReplay
 from tasks.verification.record_identity import differences
+
+COUNTED: Final = {"counts": "rows"}
+"""What is stated, beside its columns, of a selection of keys that counts them."""
 
 
 class ProductMeaning(Protocol):
@@ -47,7 +50,7 @@ def wanted_of(
     by_key, (histograms, draws) = {draw.key: draw for draw in stated}, wanted_draws(meaning.product, meaning.contract)
     contract, product = meaning.contract, meaning.product
     expected: list[tuple[str, list[str], dict[str, Any] | None]] = [
-        (table.selection_key, list(contract.texts(table.by)), None)
+        (table.selection_key, list(contract.texts(table.by)), COUNTED if table.counts_with_keys else None)
         for table in product.tables
         if table.selection_key is not None
     ]

@@ -72,3 +72,17 @@ def gaussian() -> KeyScenario:
         formats="[parquet, parts]",
         release="notes-of-units",
     )
+
+
+def counted() -> KeyScenario:
+    """Keys that one draw selects and counts; another table beside."""
+    tables = "[{by: [note], keys: private, of: [count]}, {by: [ward], of: [count]}]"
+    return replace(pure(), product=f"{{kind: statistics, tables: {tables}}}", release="counted-notes")
+
+
+def counted_units() -> KeyScenario:
+    """The same for units of three rows, beside Gaussian noise and different values of each key."""
+    tables = "[{by: [note], keys: private, of: [count, {distinct: ward}]}]"
+    return replace(
+        gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {tables}}}", release="counted-units"
+    )
