@@ -175,7 +175,7 @@ def _drawn_for(plan: StatisticsPlan, table: str) -> list[StatisticsDraw | Planne
 
 
 def _table_cells(plan: StatisticsPlan, table: str) -> int:
-    """Return the cells that a table has before keys are selected: of other texts and of none, if no more are drawn."""
+    """Return the cells that a table has before keys are selected: other texts and none, where no more are drawn."""
     draws = plan.of_table(table)
     return _cells(draws[0]) if draws else BESIDE_KEYS
 
