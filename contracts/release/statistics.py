@@ -33,12 +33,14 @@ from contracts.reading.scalars import (
     FieldPath,
     Label,
     Problem,
+    Whole,
     as_tuple,
     refuse,
     show,
 )
 from contracts.release.file_names import unfit_name
 from contracts.release.private_clips import PrivateClip
+from contracts.release.private_keys import most_cells
 from contracts.release.product_spec import LabelledTable, ProductSpec
 from contracts.release.statistic import Statistic, column_lattice
 from contracts.release.statistic_forms import (
@@ -77,6 +79,7 @@ class StatisticsTable(Frozen):
     survey_weight: SurveyWeight | None = None
     key_choice: Literal["declared", "private"] = Field(default="declared", alias="keys")
     # Not named `keys`: whoever asks an object for its keys takes it for a mapping.
+    at_most_groups: Whole | None = None
     _whole_counts: bool = PrivateAttr(default=False)
     """Whether something else is made of its counts, so that each must have the same noise."""
 
@@ -179,11 +182,12 @@ class StatisticsTable(Frozen):
 
     @model_serializer(mode="wrap")
     def _without_declared_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write `keys` only where they are private, and a weight only where there is one."""
+        """Write `keys` only where they are private, and a weight or a bound of keys only where there is one."""
         written: dict[str, Any] = handler(self)
         choice = written.pop("key_choice", None) or written.pop("keys", None)
-        if self.survey_weight is None:
-            written.pop("survey_weight", None)
+        for name in ("survey_weight", "at_most_groups"):
+            if getattr(self, name) is None:
+                written.pop(name, None)
         return written if choice in (None, "declared") else {**written, "keys": choice}
 
     @property
@@ -210,9 +214,11 @@ class StatisticsTable(Frozen):
     def counts_with_keys(self) -> bool:
         """Whether the draw that selects its keys counts their rows too: they alone make its cells, and count once.
 
-        Counts of which something else is made, by refinement or a minimum frequency, are drawn apart.
+        Counts of which something else is made, by refinement or a minimum frequency, are drawn apart. So are those of
+        keys of which a unit has fewer than rows: a selection by units then needs fewer of them.
         """
         alone = self.key_choice == "private" and len(self.by) == 1 and self.survey_weight is None
+        alone = alone and self.at_most_groups is None
         return alone and self._needs_counts and not self._whole_counts
 
     @property
@@ -244,11 +250,12 @@ class StatisticsTable(Frozen):
 
     def distinct_counts(self, contract: Contract) -> tuple[DistinctCount, ...]:
         """Return what is counted of units and of different values, in their order."""
-        declared = self.key_choice == "declared"
+        terms: dict[str, Any] = {"declared_cells": self.key_choice == "declared"}
+        terms["most_cells"] = most_cells(self, contract)
         return tuple(
-            DistinctCount(None, None, declared)
+            DistinctCount(None, None, **terms)
             if each.what == UNITS
-            else distinct_count(str(each.column), contract.column(str(each.column)).domain, declared_cells=declared)
+            else distinct_count(str(each.column), contract.column(str(each.column)).domain, **terms)
             for each in self.of
             if each.what in DISTINCTS
         )
@@ -368,7 +375,8 @@ class StatisticsProduct(ProductSpec):
         keys = [KeyColumn(name) for by in selected for name in contract.texts(by)]
         apart = (name for table in self.tables for name in table.told_apart)
         beside = [encoded_beside(name, contract.column(name).domain) for name in apart]
-        bounded = contract.unit.max_rows_per_unit > 1 and any(table.quotas for table in self.tables)
+        bounded = any(table.quotas or table.at_most_groups is not None for table in self.tables)
+        bounded = bounded and contract.unit.max_rows_per_unit > 1
         units = bounded or any(each.what == UNITS for table in self.tables for each in table.of)
         unit = contract.unit.column if units else None
         ids = [] if unit is None else [KeyColumn(unit), *([UnitOrder(unit)] if bounded else [])]

@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import floor
 
 from contracts.contract.contract import Contract
+from contracts.release.private_keys import groups_of
 from contracts.release.statistics import StatisticsProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.keep_chances import keep_chances
@@ -27,7 +28,7 @@ class PlannedSelection:
         share: share of the release's epsilon.
         epsilon: what it costs [dimensionless].
         failure: what it may fail with beside that [10⁻¹⁸].
-        event: the event it will be: for as many keys of a unit as it has rows; of all its rows together where they
+        event: the event it will be: for as many keys of a unit as it may have; of all its rows together where they
             are counted, too.
         counted_rows: rows of one unit at most, where the draw counts the rows of its keys, too; None where it selects
             keys alone.
@@ -72,14 +73,14 @@ def plan_selections(
         AmountRefused: epsilon is too small for the chances of so many keys.
     Privacy: reads no data.
     """
-    groups = contract.unit.max_rows_per_unit
+    rows = contract.unit.max_rows_per_unit
     for table in product.tables:
         if table.name in shares:
             [column] = contract.texts(table.by)
             part = Fraction(floor(epsilon * shares[table.name] * PICO), PICO)
             failure = delta // len(shares) // (1 if product.mechanism == "laplace" else 2)
-            counted = groups if table.counts_with_keys else None
-            event = key_selection(part, failure, groups if counted is None else 1)
+            counted = rows if table.counts_with_keys else None
+            event = key_selection(part, failure, groups_of(table, contract) if counted is None else 1)
             key = f"table:{table.name}/keys"
             planned = PlannedSelection(key, table.name, column, shares[table.name], part, failure, event, counted)
             # What no draw could compute is refused before the charge.

@@ -22,6 +22,7 @@ from contracts.domains.value_sql import identifier, literal
 from contracts.domains.value_sums import LoneSum
 from contracts.domains.value_trees import tree_key
 from contracts.errors import Finding, Refused, SpecRefused
+from contracts.release.private_keys import bounded_groups
 from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE
 from contracts.release.statistics import REFINED, StatisticsProduct, StatisticsTable
 from privacy.arrays import Floats
@@ -80,7 +81,9 @@ def evaluate_statistics(
     keys = {name: contract.column(name).labels[:-2] for name in _texts(product, contract)}
     if keys:
         apart = tuple(name for each in product.tables for name in each.told_apart)
-        table, _ = SnapshotKeys(table, before_keys(contract, product)).recoded(keys, apart)
+        table, _ = SnapshotKeys(table, before_keys(contract, product)).recoded(
+            keys, apart, bounded_groups(product.tables, contract)
+        )
     errors: dict[str, dict[str, StatisticErrors]] = {}
     with step("evaluate") as bar:
         for number, (each, stated) in enumerate(zip(product.tables, record.replay.tables, strict=True), 1):

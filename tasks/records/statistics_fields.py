@@ -114,6 +114,7 @@ def tables(run: Run) -> list[dict[str, Any]]:
                 for lattice in _lattices(run, table)
             ]
             or NONE,
+            **({} if table.at_most_groups is None else {"at_most_groups": table.at_most_groups}),
             **_weighed_by(table, contract),
             **_rule_on(run, table),
         }

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.domains.value_lattices import ValueLattice
 from contracts.errors import Finding
-from contracts.release.statistics import StatisticsProduct
+from contracts.release.private_keys import groups_of
+from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from privacy.accounting.events import PrivacyEvent
 from privacy.statistics.choices import wanted_choices
 from privacy.statistics.found_clips import find_clips, narrowed_plan
@@ -23,7 +24,12 @@ from tasks.records.statistics_record import StatisticsReplay
 from tasks.verification.record_identity import differences
 
 COUNTED: Final = {"counts": "rows"}
-"""What is stated, beside its columns, of a selection of keys that counts them."""
+"""What is compared, beside its columns, of a selection of keys that counts them."""
+
+
+def selection_terms(table: StatisticsTable, contract: Contract) -> dict[str, Any]:
+    """Return what is compared of a selection of keys: that it counts them, or how many of them a unit may have."""
+    return COUNTED if table.counts_with_keys else {"groups": groups_of(table, contract)}
 
 
 class ProductMeaning(Protocol):
@@ -50,7 +56,7 @@ def wanted_of(
     by_key, (histograms, draws) = {draw.key: draw for draw in stated}, wanted_draws(meaning.product, meaning.contract)
     contract, product = meaning.contract, meaning.product
     expected: list[tuple[str, list[str], dict[str, Any] | None]] = [
-        (table.selection_key, list(contract.texts(table.by)), COUNTED if table.counts_with_keys else None)
+        (table.selection_key, list(contract.texts(table.by)), selection_terms(table, contract))
         for table in product.tables
         if table.selection_key is not None
     ]

@@ -86,3 +86,11 @@ def counted_units() -> KeyScenario:
     return replace(
         gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {tables}}}", release="counted-units"
     )
+
+
+def few_groups() -> KeyScenario:
+    """Units of three rows of which each has at most one key; people of each key beside its counts and means."""
+    selected = "{by: [note], keys: private, at_most_groups: 1, of: [count, units, {mean: bill}, {distinct: ward}]}"
+    return replace(
+        gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: [{selected}]}}", release="few-keys"
+    )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from contracts.contract.contract import Contract
+from contracts.release.private_keys import bounded_groups
 from contracts.release.statistics import StatisticsProduct, statistics_product
 from privacy.generators.generator import Fitted
 from privacy.grant.measurement import (
@@ -58,7 +59,7 @@ def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
         drawn += selected
         apart = {name for each in statistics_product(making.spec.product).tables for name in each.told_apart}
         keys = SnapshotKeys(making.table, making.contract)
-        recoded = keys.recoded(selected_texts(selected), apart) if selected else None
+        recoded = keys.recoded(selected_texts(selected), apart, _bounded(making)) if selected else None
         table, contract = recoded or (making.table, making.contract)
         counts, sums = SnapshotCounts(table, contract), SnapshotSums(table, contract)
         for clip in charged.clips:
@@ -95,11 +96,18 @@ def _selected(making: Making) -> list[KeyMeasurement]:
     return [_select(making, each, keys) for each in plan.selections]
 
 
+def _bounded(making: Making) -> dict[str, int]:
+    """Return how many keys one unit has at most, by column, where that is fewer than rows."""
+    tables = statistics_product(making.spec.product).tables
+    return bounded_groups(tables, making.contract)
+
+
 def _select(making: Making, planned: PlannedSelection, keys: SnapshotKeys) -> KeyMeasurement:
     """Select keys, and count them too where no other draw does."""
     terms = planned.epsilon, planned.failure
     if planned.counted_rows is None:
-        return making.grant.draw(KeyQuery(keys.keys(planned.column), *terms), key=planned.key)
+        handle = keys.keys(planned.column, planned.event.groups)
+        return making.grant.draw(KeyQuery(handle, *terms), key=planned.key)
     return making.grant.draw(KeyCountQuery(keys.key_rows(planned.column), *terms), key=planned.key)
 
 

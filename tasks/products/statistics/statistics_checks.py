@@ -29,7 +29,7 @@ from privacy.statistics.table_values import Columns, NoisyNumbers, refined_table
 from tasks.products.statistics.noise_checks import check_noise, check_shares
 from tasks.records.draws.cell_sums import CellSumDraw
 from tasks.records.draws.key_counts import KeyCountDraw
-from tasks.records.draws.keys import with_stated_keys
+from tasks.records.draws.keys import KeyDraw, with_stated_keys
 from tasks.records.draws.quantile_choices import QuantileDraw
 from tasks.records.model.version_statements import FittedDraw, Manifest
 from tasks.records.statistics_record import StatisticsRecord, StatisticsReplay, values_digest
@@ -322,6 +322,8 @@ def _amounts(draw: FittedDraw) -> dict[str, Any] | None:
         return draw.choices.model_dump(mode="json")
     if isinstance(draw, KeyCountDraw):
         return COUNTED
+    if isinstance(draw, KeyDraw):
+        return {"groups": draw.event.get("groups")}
     return draw.addends.model_dump(exclude_none=True) if isinstance(draw, CellSumDraw) else None
 
 

@@ -37,10 +37,11 @@ class KeyChecks(SeparateDrawChecks[KeyDraw, KeyQuery]):
             (f"{at}.sha256", draw.sha256, values_sha256(packed(keys))),
         ]
         findings = check_selected(draw, contract, pairs, at=at, where=where)
-        groups = contract.unit.max_rows_per_unit
-        if contract.adjacency not in KeySelection.adjacencies or draw.event.get("groups") != groups:
-            found = f"{shown(draw.event.get('groups'))} keys of a unit under {contract.adjacency}"
-            allowed = f"{groups} under add_remove, as a unit has so many rows"
+        groups, rows = draw.event.get("groups"), contract.unit.max_rows_per_unit
+        # How many of them the product lets a unit have, the product's own check holds against the event.
+        if contract.adjacency not in KeySelection.adjacencies or groups not in range(1, rows + 1):
+            found = f"{shown(groups)} keys of a unit under {contract.adjacency}"
+            allowed = f"1 to {rows} under add_remove, as a unit has so many rows"
             findings.append(Finding(where, f"{at}.event.groups", found, allowed, UNDERSTATED))
         return findings
 
