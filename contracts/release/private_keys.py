@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from math import prod
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from contracts.contract.contract import Contract
 from contracts.reading.scalars import Problem, word_list
+from contracts.release.key_bounds import groups_of
 
 if TYPE_CHECKING:
-    from contracts.release.statistics import StatisticsProduct, StatisticsTable
+    from contracts.release.statistics import StatisticsProduct
 
 MOST_GROUPS: Final = 4096
 
@@ -43,7 +43,7 @@ def key_problems(product: StatisticsProduct, place: int, contract: Contract) -> 
         allowed = word_list(known) if known else "a column of kind text, which the contract has none of"
         found = f"{len(texts)} columns of texts with keys: private"
         yield Problem(found, allowed, "group by one column of texts, and declared ones beside it", ("by",))
-    if groups_of(table, contract) > MOST_GROUPS:
+    if groups_of(table.at_most_groups, contract) > MOST_GROUPS:
         found = f"{contract.unit.max_rows_per_unit} rows of a unit, each of which may have another key"
         remedy = "write at_most_groups beside `keys:`, or bound the rows of a unit in the contract"
         yield Problem(found, f"at most {MOST_GROUPS}", remedy, ("keys",))
@@ -63,26 +63,3 @@ def _group_problems(groups: int | None, contract: Contract) -> Iterator[Problem]
     if rows == 1:
         allowed, remedy = "none, where a unit has one row and so one key", "drop it"
     yield Problem(found, allowed, remedy, ("at_most_groups",))
-
-
-def groups_of(table: StatisticsTable, contract: Contract) -> int:
-    """Return how many keys one unit has at most in a table: as many as rows, where nothing bounds them."""
-    return contract.unit.max_rows_per_unit if table.at_most_groups is None else table.at_most_groups
-
-
-def most_cells(table: StatisticsTable, contract: Contract) -> int | None:
-    """Return in how many cells of a table the rows of one unit lie at most, where its keys are bounded.
-
-    In each of its keys, in the cell of all others, and in that of none; of each the cells of declared columns beside.
-    """
-    if table.at_most_groups is None:
-        return None
-    texts = contract.texts(table.by)
-    beside = prod(contract.shape([name for name in table.by if name not in texts]))
-    return (table.at_most_groups + 2) * beside
-
-
-def bounded_groups(tables: Iterable[StatisticsTable], contract: Contract) -> dict[str, int]:
-    """Return by column of texts how many keys one unit has at most, where a table says so."""
-    bounded = [each for each in tables if each.at_most_groups is not None]
-    return {contract.texts(each.by)[0]: groups_of(each, contract) for each in bounded}

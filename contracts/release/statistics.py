@@ -39,8 +39,8 @@ from contracts.reading.scalars import (
     show,
 )
 from contracts.release.file_names import unfit_name
+from contracts.release.key_bounds import bounded_groups, most_cells
 from contracts.release.private_clips import PrivateClip
-from contracts.release.private_keys import most_cells
 from contracts.release.product_spec import LabelledTable, ProductSpec
 from contracts.release.statistic import Statistic, column_lattice
 from contracts.release.statistic_forms import (
@@ -251,7 +251,7 @@ class StatisticsTable(Frozen):
     def distinct_counts(self, contract: Contract) -> tuple[DistinctCount, ...]:
         """Return what is counted of units and of different values, in their order."""
         terms: dict[str, Any] = {"declared_cells": self.key_choice == "declared"}
-        terms["most_cells"] = most_cells(self, contract)
+        terms["most_cells"] = most_cells(self.by, self.at_most_groups, contract)
         return tuple(
             DistinctCount(None, None, **terms)
             if each.what == UNITS
@@ -352,6 +352,10 @@ class StatisticsProduct(ProductSpec):
         """Return the rule on a draw, whose table may have several; None without a rule, or where no table has it."""
         drawn = next((table.draw_keys for table in self.tables if key in table.draw_keys), ())
         return self.minimum_frequency.shared_by(len(drawn)) if self.minimum_frequency and drawn else None
+
+    def bounded_groups(self, contract: Contract) -> dict[str, int]:
+        """Return by column of texts how many keys one unit has at most, where that is fewer than rows."""
+        return bounded_groups([(table.by, table.at_most_groups) for table in self.tables], contract)
 
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are grouped by, added up, told apart or weights, in the contract's order."""

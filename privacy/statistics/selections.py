@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import floor
 
 from contracts.contract.contract import Contract
-from contracts.release.private_keys import groups_of
+from contracts.release.key_bounds import groups_of
 from contracts.release.statistics import StatisticsProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.keep_chances import keep_chances
@@ -80,7 +80,7 @@ def plan_selections(
             part = Fraction(floor(epsilon * shares[table.name] * PICO), PICO)
             failure = delta // len(shares) // (1 if product.mechanism == "laplace" else 2)
             counted = rows if table.counts_with_keys else None
-            event = key_selection(part, failure, groups_of(table, contract) if counted is None else 1)
+            event = key_selection(part, failure, groups_of(table.at_most_groups, contract) if counted is None else 1)
             key = f"table:{table.name}/keys"
             planned = PlannedSelection(key, table.name, column, shares[table.name], part, failure, event, counted)
             # What no draw could compute is refused before the charge.

@@ -22,7 +22,6 @@ from contracts.domains.value_sql import identifier, literal
 from contracts.domains.value_sums import LoneSum
 from contracts.domains.value_trees import tree_key
 from contracts.errors import Finding, Refused, SpecRefused
-from contracts.release.private_keys import bounded_groups
 from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE
 from contracts.release.statistics import REFINED, StatisticsProduct, StatisticsTable
 from privacy.arrays import Floats
@@ -82,7 +81,7 @@ def evaluate_statistics(
     if keys:
         apart = tuple(name for each in product.tables for name in each.told_apart)
         table, _ = SnapshotKeys(table, before_keys(contract, product)).recoded(
-            keys, apart, bounded_groups(product.tables, contract)
+            keys, apart, product.bounded_groups(contract)
         )
     errors: dict[str, dict[str, StatisticErrors]] = {}
     with step("evaluate") as bar:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.domains.value_lattices import ValueLattice
 from contracts.errors import Finding
-from contracts.release.private_keys import groups_of
+from contracts.release.key_bounds import groups_of
 from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from privacy.accounting.events import PrivacyEvent
 from privacy.statistics.choices import wanted_choices
@@ -29,7 +29,7 @@ COUNTED: Final = {"counts": "rows"}
 
 def selection_terms(table: StatisticsTable, contract: Contract) -> dict[str, Any]:
     """Return what is compared of a selection of keys: that it counts them, or how many of them a unit may have."""
-    return COUNTED if table.counts_with_keys else {"groups": groups_of(table, contract)}
+    return COUNTED if table.counts_with_keys else {"groups": groups_of(table.at_most_groups, contract)}
 
 
 class ProductMeaning(Protocol):

@@ -14,7 +14,7 @@ import pytest
 
 from contracts.contract.contract import Contract
 from contracts.domains.distinct_counts import DistinctCount
-from contracts.release.private_keys import most_cells
+from contracts.release.key_bounds import most_cells
 from contracts.release.statistics import statistics_product
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.query import Relation
@@ -48,7 +48,7 @@ def taken(folder: Path, frame: pl.DataFrame, groups: int) -> tuple[PrivateTable,
     terms = {"folder": folder / "run", "key": KEY, "memory_limit": "256MB", "lattices": lattices}
     table = ingest(spec.source, contract, **terms)  # type: ignore[arg-type]
     [wanted] = statistics_product(spec.product).tables
-    return table, contract, DistinctCount(None, None, False, most_cells(wanted, contract))
+    return table, contract, DistinctCount(None, None, False, most_cells(wanted.by, wanted.at_most_groups, contract))
 
 
 def rows_of(random: Random) -> pl.DataFrame:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from contracts.contract.contract import Contract
-from contracts.release.private_keys import bounded_groups
 from contracts.release.statistics import StatisticsProduct, statistics_product
 from privacy.generators.generator import Fitted
 from privacy.grant.measurement import (
@@ -52,14 +51,19 @@ Drawn = Measurement | CellSumMeasurement | KeyMeasurement | QuantileMeasurement
 def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
     """Draw, or replay, in the order of the plan; sums over the same cells are added up in one scan."""
     charged: StatisticsPlan = making.plan
-    rule_of = statistics_product(making.spec.product).minimum_frequency_of
+    product = statistics_product(making.spec.product)
+    rule_of = product.minimum_frequency_of
     drawn: list[Drawn] = []
     with step("measure") as bar:
         selected = _selected(making)
         drawn += selected
-        apart = {name for each in statistics_product(making.spec.product).tables for name in each.told_apart}
+        apart = {name for each in product.tables for name in each.told_apart}
         keys = SnapshotKeys(making.table, making.contract)
-        recoded = keys.recoded(selected_texts(selected), apart, _bounded(making)) if selected else None
+        recoded = (
+            keys.recoded(selected_texts(selected), apart, product.bounded_groups(making.contract))
+            if selected
+            else None
+        )
         table, contract = recoded or (making.table, making.contract)
         counts, sums = SnapshotCounts(table, contract), SnapshotSums(table, contract)
         for clip in charged.clips:
@@ -94,12 +98,6 @@ def _selected(making: Making) -> list[KeyMeasurement]:
         return []
     keys = SnapshotKeys(making.table, making.contract)
     return [_select(making, each, keys) for each in plan.selections]
-
-
-def _bounded(making: Making) -> dict[str, int]:
-    """Return how many keys one unit has at most, by column, where that is fewer than rows."""
-    tables = statistics_product(making.spec.product).tables
-    return bounded_groups(tables, making.contract)
 
 
 def _select(making: Making, planned: PlannedSelection, keys: SnapshotKeys) -> KeyMeasurement:
