@@ -28,7 +28,13 @@ BILL: Final = "sudare.cdx.json"
 PROVENANCE: Final = "provenance.intoto.json"
 SUMS: Final = "SHA256SUMS"
 BUILDER: Final = "SUDARE_BUILDER_ID"
-_BUILD: Final = "from setuptools import build_meta as b; import sys; b.build_sdist(sys.argv[1]); b.build_wheel(sys.argv[1])"
+_BUILD: Final = """
+import sys
+from setuptools import build_meta
+folder = sys.argv[1]  # the backend changes sys.argv
+build_meta.build_sdist(folder)
+build_meta.build_wheel(folder)
+"""
 
 
 class BuildRefused(Exception):
@@ -119,6 +125,7 @@ def _run(words: Sequence[str], folder: Path, **environment: str) -> None:
         words,
         cwd=folder,
         env={**own, **environment, "PYTHONHASHSEED": "0"},
+        umask=0o022,  # the modes of files are in the archives
         capture_output=True,
         text=True,
         check=False,
@@ -138,15 +145,16 @@ def _write(path: Path, value: Any) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Build into the folder that is named, or dist/."""
+    folder, builder = Path(arguments[0]) if arguments else ROOT / "dist", os.environ.get(BUILDER) or HERE
     try:
-        changed = git(ROOT, "status", "--porcelain")
-        if changed:
-            print(f"! {len(changed.splitlines())} changed file(s) are not in the build: it is made of the commit")
-        for path in build(Path(arguments[0]) if arguments else ROOT / "dist", builder=os.environ.get(BUILDER) or HERE):
-            print(path)
+        if changed := git(ROOT, "status", "--porcelain"):
+            number = len(changed.splitlines())
+            sys.stdout.write(f"! {number} changed file(s) are not in the build: it is made of the commit\n")
+        files = build(folder, builder=builder)
     except BuildRefused as refused:
-        print(f"deploy.dist: {refused}", file=sys.stderr)
+        sys.stderr.write(f"deploy.dist: {refused}\n")
         return 1
+    sys.stdout.write("".join(f"{path}\n" for path in files))
     return 0
 
 

@@ -30,7 +30,10 @@ def pack_again(sdist: Path, *, seconds: int) -> None:
         seconds: the time of each member (Unix time).
     """
     plain = io.BytesIO()
-    with tarfile.open(sdist, "r:gz") as old, tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as new:
+    with (
+        tarfile.open(sdist, "r:gz") as old,
+        tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as new,
+    ):
         for member in sorted(old.getmembers(), key=lambda each: each.name):
             content = old.extractfile(member) if member.isfile() else None
             new.addfile(_plain(member, seconds), content)
