@@ -71,6 +71,13 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
             "pin": "console.key:pin",
         },
     ),
+    "keys": (
+        "Keys of this workspace: where its signing key lies, and how it is changed.",
+        {
+            "show": "console.keys:show",
+            "encrypt": "console.keys:encrypt",
+        },
+    ),
     "contract": (
         "Contracts: what the columns may hold and what is protected.",
         {

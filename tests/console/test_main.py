@@ -188,6 +188,8 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "federation site",
         "init",
         "key pin",
+        "keys encrypt",
+        "keys show",
         "new",
         "plan",
         "publish",

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Protocol
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from contracts.canonical import canonical_json
 
 
-class Signer:
-    """Signs with one Ed25519 key; its repr shows the public half only.
+class SecretKey(Protocol):
+    """A private Ed25519 key, wherever it lies."""
+
+    @property
+    def public(self) -> bytes:
+        """The public key, 32 bytes."""
+
+    def sign(self, message: bytes) -> bytes:
+        """Return the signature, 64 bytes."""
+
+
+class SeedKey:
+    """A key whose bytes are at hand.
 
     Args:
         seed: the 32 bytes of the private key.
@@ -21,7 +31,27 @@ class Signer:
 
     def __init__(self, seed: bytes) -> None:
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
-        self.public_key = self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
+
+    @property
+    def public(self) -> bytes:
+        """The public key, 32 bytes."""
+        return self._key.public_key().public_bytes_raw()
+
+    def sign(self, message: bytes) -> bytes:
+        """Return the signature, 64 bytes."""
+        return self._key.sign(message)
+
+
+class Signer:
+    """Signs with one Ed25519 key; its repr shows the public half only.
+
+    Args:
+        key: the 32 bytes of the private key, or a key that lies elsewhere.
+    """
+
+    def __init__(self, key: bytes | SecretKey) -> None:
+        self._key = SeedKey(key) if isinstance(key, bytes) else key
+        self.public_key = self._key.public.hex()
 
     def __repr__(self) -> str:
         """Show the key's public id."""

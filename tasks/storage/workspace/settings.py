@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +32,9 @@ from tasks.storage.workspace.spark_settings import SparkSettings, spark_settings
 
 if TYPE_CHECKING:
     from contracts.release.about import Publisher
+    from privacy.ledger.journal.signing import Signer
     from privacy.ledger.ledger import Ledger
+    from tasks.storage.workspace.signing_keys import KeyPlace
 
 FILE = "sudare.toml"
 PRIVATE = ".sudare"
@@ -59,6 +61,7 @@ class Workspace:
         lineage: where lineage events go.
         spark: where Spark is, for sources with `engine: spark`.
         asks_above: the share of rows that do not fit the contract above which a run asks.
+        values: the settings as they are written, by table and key.
     """
 
     root: Path
@@ -71,6 +74,7 @@ class Workspace:
     lineage: LineageTarget = NOBODY
     spark: SparkSettings | None = None
     asks_above: Fraction = Fraction(1, 100)
+    values: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def private(self) -> Path:
@@ -134,18 +138,63 @@ class Workspace:
             raise refusal(str(published), "signing key", "the public half of another key", "its own", remedy)
         return seed
 
-    def open_ledger(self) -> Ledger:
-        """Open the ledger; balances are stated under the signing key where it is at hand, and believed if it did."""
+    def signing_place(self, table: str = "signer") -> KeyPlace:
+        """Return where the signing key lies, or (`next_signer`) the one that comes after it.
+
+        Raises:
+            WorkspaceRefused: sudare.toml names no such kind of place.
+        """
+        from tasks.storage.workspace.signing_keys import key_place
+
+        return key_place(self.keys, self.root / FILE, self.values, os.environ, table)
+
+    def signer(self, ask: Callable[[str], str] | None = None) -> Signer:
+        """Return the signing key: of the environment, else from where sudare.toml says that it lies.
+
+        Args:
+            ask: asks a person for a passphrase or PIN; without it the environment alone is looked at.
+        Raises:
+            WorkspaceRefused: it is not there, cannot be opened, or is not the one of the public half.
+        """
         from privacy.ledger.journal.signing import Signer
+
+        if self.key_is_at_hand or _seed_from_environment() is not None:
+            return Signer(self.signing_seed())
+        from tasks.storage.workspace.signing_keys import open_key
+
+        place = self.signing_place()
+        signer, published = Signer(open_key(place, ask)), self.public_key_file
+        if not published.is_file() or published.read_text(encoding="ascii").strip() != signer.public_key:
+            remedy = "name the key that belongs to it under [signer]; to change to another one: sudare keys rotate"
+            raise refusal(str(published), "signing key", "the public half of another key", "its own", remedy)
+        return signer
+
+    @property
+    def key_is_at_hand(self) -> bool:
+        """Whether signing needs no passphrase, token or service: the key is a file of its own bytes."""
+        return self.values.get("signer.kind", "file") == "file"
+
+    def open_ledger(self) -> Ledger:
+        """Open the ledger; balances are stated under the signing key where it is at hand, and believed if it did.
+
+        A key that a passphrase or a token keeps is at hand once it was opened in this process.
+        """
         from privacy.ledger.ledger import Ledger
 
         file = self.public_key_file
         public_key = file.read_text(encoding="ascii").strip() if file.is_file() else None
-        at_hand = public_key is not None and (
-            _seed_from_environment() is not None or (self.keys / "signing.key").is_file()
-        )
-        signer = Signer(self.signing_seed()) if at_hand else None
+        signer = self.signer() if public_key is not None and self._may_sign() else None
         return Ledger(self.ledger_url, draws=self.draws, signer=signer, public_key=public_key)
+
+    def _may_sign(self) -> bool:
+        """Say whether the signing key can be had here without asking anybody."""
+        if _seed_from_environment() is not None:
+            return True
+        if self.key_is_at_hand:
+            return (self.keys / "signing.key").is_file()
+        from tasks.storage.workspace.signing_keys import opened
+
+        return opened(self.signing_place()) is not None
 
     def snapshot_key(self) -> bytes:
         """Return the 32 secret bytes that snapshots are hashed under."""
@@ -206,6 +255,7 @@ class Workspace:
             lineage=lineage_target(root, values, os.environ),
             spark=spark_settings(root, values),
             asks_above=read_share(file, values, "run.asks_above"),
+            values=values,
         )
 
     @classmethod
