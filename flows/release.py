@@ -30,7 +30,6 @@ from flows.periods.publications import is_withdrawn
 from flows.prepare import check_contract_of, engine_failures_entered, gates_entered, source_rows
 from flows.request import Request, as_charged
 from privacy.ledger.errors import LedgerConflict
-from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from privacy.private_table import PrivateTable
@@ -184,5 +183,5 @@ def _make(
         facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier, about, ids, when)
         report(run, facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-    signer = Signer(workspace.signing_seed())
+    signer = workspace.signer()
     return publish(run, ledger, signer, key, request.store(workspace), write)

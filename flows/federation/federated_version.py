@@ -16,7 +16,6 @@ from flows.outcome import Outcome, outcome_of
 from flows.steps import flow_run_ids
 from privacy.federation.rounds import RoundSum
 from privacy.grant.draw_replay import LOST
-from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from tasks.products.across.federation import Federation
@@ -70,7 +69,7 @@ def publish_across(
         began: when this attempt began.
     Privacy: released values only; they were paid for before round 1.
     """
-    made, signer = output_of(federation, rounds), Signer(workspace.signing_seed())
+    made, signer = output_of(federation, rounds), workspace.signer()
     execution = ExecutionStatement(
         kind="across_sites",
         spec=federation.spec.statement,

@@ -32,6 +32,7 @@ from tasks.storage.workspace.spark_settings import SparkSettings, spark_settings
 
 if TYPE_CHECKING:
     from contracts.release.about import Publisher
+    from privacy.ledger.journal.signing import Signer
     from privacy.ledger.ledger import Ledger
 
 FILE = "sudare.toml"
@@ -114,7 +115,7 @@ class Workspace:
 
     @property
     def public_key_file(self) -> Path:
-        """The public half of the signing key: lowercase hex and a newline."""
+        """The public half of the signing key: NAME+HASH+BASE64 and a newline."""
         return self.keys / "signing.pub"
 
     @property
@@ -122,29 +123,31 @@ class Workspace:
         """The keys: for signing and snapshots, and a publisher's that is pinned."""
         return self.private / "keys"
 
-    def signing_seed(self) -> bytes:
-        """Return the 32 secret bytes of the Ed25519 signing key: of the environment, else of the workspace.
+    def signer(self) -> Signer:
+        """Return the signing key, under the name in its public half: of the environment, else of the workspace.
 
-        SUDARE_SIGNING_KEY holds them as 64 hex digits, SUDARE_SIGNING_KEY_FILE names a file of 32 bytes.
+        SUDARE_SIGNING_KEY holds its seed as 64 hex digits, SUDARE_SIGNING_KEY_FILE names a file of 32 bytes.
         """
-        seed = _seed_from_environment() or read_key(self.keys / "signing.key")
-        published = self.public_key_file
-        if not published.is_file() or published.read_text(encoding="ascii").strip() != public_half(seed):
+        from privacy.ledger.journal.signing import Signer
+
+        seed, published = _seed_from_environment() or read_key(self.keys / "signing.key"), self.public_key_file
+        stated = published.read_text(encoding="utf-8").strip() if published.is_file() else ""
+        name = stated.partition("+")[0] or None
+        if stated != public_half(seed, name):
             remedy = "use the key that belongs to it, or start anew under the other key in a workspace of its own"
             raise refusal(str(published), "signing key", "the public half of another key", "its own", remedy)
-        return seed
+        return Signer(seed, name)
 
     def open_ledger(self) -> Ledger:
         """Open the ledger; balances are stated under the signing key where it is at hand, and believed if it did."""
-        from privacy.ledger.journal.signing import Signer
         from privacy.ledger.ledger import Ledger
 
         file = self.public_key_file
-        public_key = file.read_text(encoding="ascii").strip() if file.is_file() else None
+        public_key = file.read_text(encoding="utf-8").strip() if file.is_file() else None
         at_hand = public_key is not None and (
             _seed_from_environment() is not None or (self.keys / "signing.key").is_file()
         )
-        signer = Signer(self.signing_seed()) if at_hand else None
+        signer = self.signer() if at_hand else None
         return Ledger(self.ledger_url, draws=self.draws, signer=signer, public_key=public_key)
 
     def snapshot_key(self) -> bytes:
@@ -152,11 +155,12 @@ class Workspace:
         return read_key(self.keys / "snapshot.key")
 
     @classmethod
-    def create(cls, root: Path) -> Workspace:
+    def create(cls, root: Path, *, name: str | None = None) -> Workspace:
         """Make a workspace: folders (0700), keys (0600) and sudare.toml, which is written last.
 
         Args:
             root: the folder; made when it is missing.
+            name: of the signing key and its journal; one is made of the key where it is None.
         Raises:
             WorkspaceRefused: there is a workspace already, and nothing was changed; or the folder cannot be written.
         """
@@ -175,7 +179,7 @@ class Workspace:
                 folder.mkdir(mode=0o700, exist_ok=True)
                 folder.chmod(0o700)
             (root / "releases").mkdir(exist_ok=True)
-            create_keys(root / PRIVATE / "keys", seed=_seed_from_environment())
+            create_keys(root / PRIVATE / "keys", seed=_seed_from_environment(), name=name)
             (root / FILE).write_text(TEMPLATE, encoding="utf-8")
         except OSError as error:
             found = error.strerror or type(error).__name__
