@@ -51,7 +51,7 @@ def grow(workspace: Workspace, model: Path, *, versions: int = VERSIONS) -> None
         versions: how many.
     """
     make_ledger(workspace.ledger_url, workspace.private, epsilon=1_000)
-    signer, ticks = Signer(workspace.signing_seed()), count()
+    signer, ticks = workspace.signer(), count()
     journal = Journal(lambda: f"{_BEGINS + timedelta(minutes=5 * next(ticks)):%Y-%m-%dT%H:%M:%SZ}")
     with closing(workspace.open_ledger()) as ledger:
         account = ledger.account(ACCOUNT)

@@ -24,7 +24,6 @@ from contracts.periods.time_blocks import time_block
 from contracts.release.spec import load_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus, best_order
-from privacy.ledger.journal.signing import Signer
 from privacy.ledger.terms import AccountTerms
 from privacy.table_plans.plan import plan_tables
 from tasks.charge import charge
@@ -84,7 +83,7 @@ def _published(workspace: Workspace, name: str) -> Path:
     refined = refine(spec.tables_product, plan, contract, measured)
     version = ledger.allocate_version(key)
     facts = gather(ledger, spec, contract, plan, version, Outputs(tuple(measured), refined), (), software())
-    signer = Signer(workspace.signing_seed())
+    signer = workspace.signer()
     auditors = AuditorCopies(workspace.records, signer)
     made = publish(
         ledger,

@@ -165,7 +165,7 @@ def _keys(workspace: Workspace) -> Observation:
         return Observation(
             "keys", "wrong", found, f"chmod 600 {workspace.keys}/*.key, and think whether they were read"
         )
-    return Observation("keys", "good", f"they sign as {public[:16]}…")
+    return Observation("keys", "good", f"they sign as {public.partition('+')[0]}")
 
 
 def _ledger(workspace: Workspace, now: datetime) -> Iterator[Observation]:

@@ -10,7 +10,7 @@ import typer
 from console.options import AsJson, At, workspace_at
 from console.render import answer, print_facts
 from privacy.ledger.journal.signing import Signer, key_id
-from tasks.storage.workspace.keys import refusal
+from tasks.storage.workspace.keys import read_key, refusal
 from tasks.storage.workspace.settings import FILE, Workspace
 
 SecretFrom = Annotated[
@@ -74,10 +74,11 @@ def encrypt(workspace: At = None, secret_env: SecretFrom = "", as_json: AsJson =
     closed = KeyPlace(
         "encrypted_file", {}, place.keys, place.settings, place.environment, secret_env or place.secret_env
     )
-    seed = where.signing_seed()
+    where.signer()  # it is the key of the public half
+    seed = read_key(where.key_file)
     file = write_encrypted(closed, seed, secret_for(closed, _ask_twice if _person_is_there() else None))
     replace_signer(where.root / FILE, told)
-    (where.keys / "signing.key").unlink(missing_ok=True)
+    where.key_file.unlink()
     said = f"The signing key is in {file}, under its passphrase. Without the passphrase nobody can sign again."
     answer({"file": str(file)}, lambda console: console.print(said, soft_wrap=True), as_json=as_json)
 

@@ -10,7 +10,7 @@ from contracts.errors import Finding
 from privacy.ledger.replay.fold import SignedCheckpoint
 from tasks.records.model.statement import read_statement
 from tasks.records.model.version_statements import Proof
-from tasks.verification.inclusion import check_signature
+from tasks.verification.inclusion import check_checkpoint
 
 
 def published_checkpoints(proofs: Iterable[Path], *, public_key: str) -> tuple[list[SignedCheckpoint], list[Finding]]:
@@ -27,14 +27,11 @@ def published_checkpoints(proofs: Iterable[Path], *, public_key: str) -> tuple[l
     for path in proofs:
         proof, wrong = _read(path)
         if proof is not None:
-            signed = proof.checkpoint.model_dump()
-            wrong = check_signature(
-                "checkpoint", signed, proof.key_id, proof.signature, public_key=public_key, where=str(path)
-            )
+            wrong = check_checkpoint(proof.checkpoint, public_key=public_key, where=str(path))
         findings += wrong
         if proof is not None and not wrong:
-            held = proof.checkpoint
-            checkpoints.append(SignedCheckpoint(str(path), held.ledger, held.size, held.root, held.head))
+            held = proof.head
+            checkpoints.append(SignedCheckpoint(str(path), held.origin, held.size, held.root))
     return checkpoints, findings
 
 

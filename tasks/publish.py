@@ -168,11 +168,11 @@ def _write_staging(
 
 
 def _enter_and_prove(ledger: Ledger, signer: Signer, run_key: str, staging: Path) -> str:
-    """Enter and prove the publication; return its hour, as the checkpoint has it."""
+    """Enter and prove the publication; return its hour, as its entry has it."""
     proof = ledger.publish(run_key, _sha256(staging / MANIFEST), signer)
     _write_durably(staging / PROOF, readable_json(proof))
     sync_folder(staging)
-    return str(proof["checkpoint"]["at"])
+    return str(proof["entries"][-1]["entry"]["at"])
 
 
 def _cut_times(staging: Path, at: str) -> None:

@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from contracts.errors import Finding, SpecRefused
+from contracts.errors import Finding
 from privacy.ledger.journal.signing import key_id
 from tasks.products.record_checks import read_record
 from tasks.records.model.statement import read_statement
 from tasks.records.model.version_statements import Manifest, Proof
-from tasks.records.strict_json import printable, read_json
+from tasks.records.strict_json import read_json
 from tasks.storage.progress import Bar, step
 from tasks.storage.version_folders import MANIFEST, PROOF
 from tasks.verification.auditor_record import check_sealed
@@ -43,13 +43,12 @@ from tasks.verification.inclusion import (
     JournalledRun,
     check_inclusion,
     check_publication,
-    check_same_publisher,
     check_signature,
     read_run,
 )
 from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES, RuleOutcome, VerificationReport, Words
 from tasks.verification.product_checks import ProductChecks
-from tasks.verification.public_keys import KEY, read_public_key
+from tasks.verification.public_keys import check_pinned, read_public_key
 from tasks.verification.recompute.effort import MOST_TERMS
 from tasks.verification.record_identity import check_charge, check_form, check_formulas, check_identity
 from tasks.verification.succession import Surroundings, check_before, check_names, look_around
@@ -74,7 +73,7 @@ def verify(folder: Path, *, public_key: str, deep: bool = False, auditor: Path |
 
     Args:
         folder: a version folder.
-        public_key: the publisher's Ed25519 public key that the checker pins, 64 lowercase hex digits.
+        public_key: the publisher's Ed25519 public key that the checker pins, NAME+HASH+BASE64.
         deep: also estimate again what was estimated from the measurements (rule 11); takes as long as the fit did.
         auditor: the complete record, for auditors, to be held against the published one (rule 12).
     Returns:
@@ -83,11 +82,7 @@ def verify(folder: Path, *, public_key: str, deep: bool = False, auditor: Path |
         SpecRefused: no version folder there, no such key can be, or the auditors' record cannot be read.
     Privacy: reads published files only, and the auditors' record where it is named.
     """
-    if not KEY.fullmatch(public_key):
-        allowed = "64 lowercase hex digits"
-        raise SpecRefused(
-            [Finding("the pinned key", "form", printable(public_key), allowed, "pin the publisher's key")]
-        )
+    check_pinned(public_key)
     path, sealed = open_version(folder), None if auditor is None else read_auditor_record(auditor)
     with step("verify") as bar:
         return _Verification((folder, path), public_key, bar, deep=deep, sealed=sealed).run()
@@ -216,7 +211,6 @@ class _Verification:
         if self._run is None or self._manifest is None:
             return self._close(findings, ("the publication: no readable run or manifest",))
         published, manifest = self._run.published, self._manifest
-        findings += check_same_publisher(proof, manifest, where=PROOF)
         findings += check_publication(published, manifest, self._manifest_sha256, where=PROOF)
         findings += check_before(proof, self._run, self._around, where=PROOF)
         return self._close(findings)

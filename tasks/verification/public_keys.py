@@ -9,26 +9,25 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import Final
 
 from contracts.errors import Finding, SpecRefused
+from privacy.ledger.journal.signed_note import ED25519, MalformedNote, read_verifier_key
 from privacy.ledger.journal.signing import key_id
 from tasks.records.strict_json import printable
 from tasks.storage.version_folders import published_around
 
 OWN: Final = "workspaces"
-KEY: Final = re.compile(r"[0-9a-f]{64}")
 PIN: Final = "pinned.pub"
 _REMEDY: Final = "get the key from the publisher; `sudare init` wrote it to .sudare/keys/signing.pub"
 _MODE: Final = 0o600
 _SECRET_BYTES: Final = 32
-_HEX: Final = re.compile(rb"\s*[0-9a-fA-F]+\s*")
+_FORM: Final = "one line NAME+HASH+BASE64, a signed note's verifier key"
 
 
 def read_public_key(path: Path) -> str:
-    """Read a public key file: 64 lowercase hex digits and a newline.
+    """Read a public key file: NAME+HASH+BASE64 and a newline, the form in which readers of signed notes pin keys.
 
     Raises:
         SpecRefused: no such file, or it holds something else.
@@ -40,15 +39,36 @@ def read_public_key(path: Path) -> str:
     except (OSError, ValueError) as error:
         found = getattr(error, "strerror", None) or "no path that can be followed"
         raise SpecRefused([Finding(where, "key file", found, "the publisher's public key", _REMEDY)]) from error
-    text = content.decode("ascii", "replace")
-    if not text.endswith("\n") or not KEY.fullmatch(text[:-1]):
-        raise SpecRefused([_no_public_key(path, where, content)])
+    text = content.decode("utf-8", "replace")
+    fault = "no newline at its end" if not text.endswith("\n") else _fault(text[:-1])
+    if fault:
+        raise SpecRefused([_no_public_key(path, where, content, fault)])
     return text[:-1]
 
 
-def _no_public_key(path: Path, where: str, content: bytes) -> Finding:
+def check_pinned(public_key: str) -> None:
+    """Refuse what is no public key.
+
+    Raises:
+        SpecRefused: says what is wrong with its form.
+    """
+    fault = _fault(public_key)
+    if fault:
+        raise SpecRefused([Finding("the pinned key", "form", printable(fault), _FORM, "pin the publisher's key")])
+
+
+def _fault(text: str) -> str:
+    """Say what is wrong with a key's form; nothing where it is one that signs checkpoints."""
+    try:
+        kind = read_verifier_key(text).kind
+    except MalformedNote as error:
+        return str(error)
+    return "" if kind == ED25519 else "a witness's key, which signs no versions"
+
+
+def _no_public_key(path: Path, where: str, content: bytes, fault: str) -> Finding:
     """Say what stands where a public key belongs; a secret one is called so, and never shown."""
-    allowed = "a public key: 64 lowercase hex digits and a newline"
+    allowed = f"a public key: {_FORM}"
     if len(content) == _SECRET_BYTES:
         this = "the secret signing key" if path.name == "signing.key" else "32 bytes, such as a secret key has"
         half = path.with_name("signing.pub")
@@ -57,7 +77,7 @@ def _no_public_key(path: Path, where: str, content: bytes) -> Finding:
     if content.lstrip().startswith((b"-----BEGIN", b"ssh-", b"ecdsa-")):
         found = "a key of another kind (PEM or OpenSSH)"
     else:
-        found = "hex digits in another form" if _HEX.fullmatch(content) else "no key"
+        found = fault if b"+" in content else "no key"
     return Finding(where, "key file", found, allowed, _REMEDY)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from contracts.canonical import canonical_json
 from contracts.errors import SpecRefused
+from privacy.ledger.journal.signed_note import COSIGNATURE, VerifierKey
 from privacy.ledger.journal.signing import Signer
 from tasks.records.model.version_statements import Manifest
 from tasks.storage.workspace.keys import create_keys
@@ -148,7 +149,7 @@ def test_a_version_signed_by_somebody_else_fails_under_the_pinned_key(guild: Ver
     report = verify(guild.folder, public_key=guild.key)
     assert broken(report) == {2, 4}
     assert named(report) == {"MANIFEST.json", "PROOF.json"}
-    assert {"key_id", "signature"} == {finding.field for finding in report.findings}
+    assert {"checkpoint, key", "key_id", "signature"} == {finding.field for finding in report.findings}
     assert "not opened" in report.checks[7].skipped[0]
 
 
@@ -194,23 +195,26 @@ def test_what_is_no_version_folder_is_refused(tmp_path: Path, versions: dict[str
 
 @pytest.mark.parametrize("key", ["", "ab", "AB" * 32, "zz" * 32, "ab" * 32 + "\n", "ａ" * 64])
 def test_a_key_that_is_none_is_refused(versions: dict[str, Version], key: str) -> None:
-    with pytest.raises(SpecRefused, match="64 lowercase hex digits"):
+    with pytest.raises(SpecRefused, match=r"NAME\+HASH\+BASE64"):
         verify(versions["town"].folder, public_key=key)
 
 
 def test_a_key_file_is_read_strictly(tmp_path: Path, versions: dict[str, Version]) -> None:
-    path = tmp_path / "signing.pub"
+    path, key = tmp_path / "signing.pub", versions["town"].key.encode()
     for content in (
         b"",
         b"ab\n",
-        b"AB" * 32 + b"\n",
-        b"ab" * 32,
-        b" " + b"ab" * 32 + b"\n",
-        b"ab" * 32 + b"\n\n",
+        b"ab" * 32 + b"\n",
+        key,
+        b" " + key + b"\n",
+        key + b"\n\n",
+        key.replace(b"+", b"-", 1) + b"\n",
+        key[:-1] + b"\n",
+        VerifierKey("w", bytes(32), COSIGNATURE).text.encode() + b"\n",
         b"\xff" * 65,
     ):
         path.write_bytes(content)
-        with pytest.raises(SpecRefused, match="64 lowercase hex digits and a newline"):
+        with pytest.raises(SpecRefused, match=r"NAME\+HASH\+BASE64"):
             read_public_key(path)
     path.write_text(versions["town"].key + "\n")
     assert read_public_key(path) == versions["town"].key
@@ -223,7 +227,7 @@ def test_a_key_file_is_read_strictly(tmp_path: Path, versions: dict[str, Version
 
 def test_a_secret_key_in_the_place_of_a_public_one_is_called_secret(tmp_path: Path) -> None:
     """The file to give instead is named; nothing of the secret is shown."""
-    create_keys(tmp_path, seed=None)
+    create_keys(tmp_path, seed=None, name=None)
     with pytest.raises(SpecRefused, match="found: the secret signing key") as refused:
         read_public_key(tmp_path / "signing.key")
     assert f"give its public half, {tmp_path / 'signing.pub'} beside it" in str(refused.value)

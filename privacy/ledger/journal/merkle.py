@@ -3,8 +3,8 @@
 The tree grows by appending: the frontier (a tuple) holds the roots of the complete subtrees that the entries so far
 fall into, and an append touches only those it completes. Any other node is found again through a `Nodes` function.
 
-Source: RFC 6962 (Laurie, Langley, Kasper 2013), section 2.1: leaves are hashed with a zero byte in front and
-nodes with a one byte, so that a node can never be passed off as a leaf.
+Source: RFC 6962 (Laurie, Langley, Kasper 2013), section 2.1: leaves are hashed with a zero byte in front (an entry's
+hash is made so) and nodes with a one byte, so that a node can never be passed off as a leaf.
 """
 
 from __future__ import annotations
@@ -14,11 +14,6 @@ from collections.abc import Callable, Sequence
 
 # (level, index) -> the root (hex) of the complete subtree over entries index * 2^level to (index + 1) * 2^level - 1
 Nodes = Callable[[int, int], str]
-
-
-def leaf(entry_hash: str) -> str:
-    """Return the leaf (hex) of an entry."""
-    return hashlib.sha256(b"\x00" + bytes.fromhex(entry_hash)).hexdigest()
 
 
 def _node(left: str, right: str) -> str:
@@ -40,7 +35,7 @@ def appended(frontier: Sequence[str], size: int, entry_hash: str) -> tuple[tuple
     Returns:
         tuple: the new frontier, and the roots of the subtrees that this entry completes, levels 1, 2, … upwards.
     """
-    peaks, reached, completed = list(frontier), leaf(entry_hash), []
+    peaks, reached, completed = list(frontier), entry_hash, []
     while size & 1:
         reached = _node(peaks.pop(), reached)
         completed.append(reached)
@@ -116,7 +111,7 @@ def root_from_proof(entry_hash: str, index: int, size: int, path: Sequence[str])
         ValueError: the path does not fit a tree of `size` entries.
     """
     _check_index(index, size)
-    here, last, reached = index, size - 1, leaf(entry_hash)
+    here, last, reached = index, size - 1, entry_hash
     for sibling in path:
         if last == 0:
             raise ValueError("the audit path is too long")

@@ -6,10 +6,12 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from contracts.contract.label_columns import LabelForm
 from contracts.contract.spreadsheet import Formulas
+from privacy.ledger.journal.checkpoints import read_checkpoint
+from privacy.ledger.journal.signed_note import MOST_NOTE_BYTES, TreeHead
 from tasks.records.model.declarations import Declarations
 from tasks.records.model.statement import (
     Count,
@@ -58,14 +60,15 @@ class ProvenEntry(Statement):
     path: Tuple[Hash]
 
 
-class CheckpointStatement(Statement):
-    """The journal's size and root at one instant; signed."""
+def _checkpoint(note: str) -> str:
+    """Refuse a text that is no checkpoint of at least one entry.
 
-    ledger: Hash
-    size: Annotated[int, Field(ge=1, le=2**53)]
-    root: Hash
-    head: Hash
-    at: StatedText
+    Raises:
+        ValueError: names the line and the rule that it breaks.
+    """
+    if read_checkpoint(note)[1].size < 1:
+        raise ValueError("checkpoint, line 2: at least 1 entry is needed")
+    return note
 
 
 class EarlierCheckpoint(Statement):
@@ -77,14 +80,17 @@ class EarlierCheckpoint(Statement):
 
 
 class Proof(Statement):
-    """PROOF.json: the run's entries and its accounts' openings, each proven under one signed checkpoint."""
+    """PROOF.json: the run's entries and its accounts' openings, each proven under one checkpoint, a signed note."""
 
     schema_: Literal["sudare-proof/1"] = Field(alias="schema")
     entries: Tuple[ProvenEntry]
-    checkpoint: CheckpointStatement
+    checkpoint: Annotated[str, Field(max_length=MOST_NOTE_BYTES), AfterValidator(_checkpoint)]
     earlier: Tuple[EarlierCheckpoint]
-    key_id: KeyId
-    signature: Signature
+
+    @property
+    def head(self) -> TreeHead:
+        """What the checkpoint says of the journal, whoever signed it."""
+        return read_checkpoint(self.checkpoint)[1]
 
 
 class ChargeStatement(Statement):

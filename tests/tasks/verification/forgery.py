@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ import pyarrow.parquet as pq
 from contracts.canonical import readable_json
 from contracts.errors import SudareError
 from privacy.ledger.entries import GENESIS, Entry
-from privacy.ledger.journal.merkle import appended, inclusion_proof, leaf, root
+from privacy.ledger.journal.checkpoints import read_checkpoint
+from privacy.ledger.journal.merkle import appended, inclusion_proof, root
+from privacy.ledger.journal.signed_note import TreeHead
 from privacy.ledger.journal.signing import Signer, key_id
 from tasks.records.descriptions.croissant import croissant
 from tasks.records.descriptions.description_files import descriptions
@@ -139,24 +141,26 @@ def prove(entries: list[Json], signer: Signer) -> Json:
         completed.append(subtrees)
 
     def node(level: int, index: int) -> str:
-        return completed[((index + 1) << level) - 1][level - 1] if level else leaf(chained[index].hash)
+        return completed[((index + 1) << level) - 1][level - 1] if level else chained[index].hash
 
-    size, last = len(chained), chained[-1].hash
-    checkpoint = {
-        "ledger": chained[0].hash,
-        "size": size,
-        "root": root(frontier),
-        "head": last,
-        "at": chained[-1].at,
-    }
+    size = len(chained)
+    head = TreeHead(signer.verifier.name, size, root(frontier))
     return {
         "schema": "sudare-proof/1",
         "earlier": [],
         "entries": [{"entry": e.to_json(), "path": list(inclusion_proof(node, e.sequence, size))} for e in chained],
-        "checkpoint": checkpoint,
-        "key_id": key_id(signer.public_key),
-        "signature": signer.sign("checkpoint", checkpoint),
+        "checkpoint": signer.note(head.text).to_bytes().decode(),
     }
+
+
+def proof_head(proof: Json) -> TreeHead:
+    """What the checkpoint of a proof says."""
+    return read_checkpoint(proof["checkpoint"])[1]
+
+
+def with_head(proof: Json, signer: Signer, **changed: Any) -> None:
+    """Change what the checkpoint of a proof says, and sign it."""
+    proof["checkpoint"] = signer.note(replace(proof_head(proof), **changed).text).to_bytes().decode()
 
 
 def sign_manifest(folder: Path, signer: Signer, change: Callable[[Json], object] = lambda manifest: None) -> str:
