@@ -17,8 +17,9 @@ from typing import Any, Final
 from contracts.errors import Finding
 from privacy.ledger.journal.signing import key_id
 from tasks.products.record_checks import read_record
+from tasks.records.model.release_statement import Manifest, check_envelope, read_envelope
 from tasks.records.model.statement import read_statement
-from tasks.records.model.version_statements import Manifest, Proof
+from tasks.records.model.version_statements import Proof
 from tasks.records.strict_json import read_json
 from tasks.storage.progress import Bar, step
 from tasks.storage.version_folders import MANIFEST, PROOF
@@ -43,7 +44,6 @@ from tasks.verification.inclusion import (
     JournalledRun,
     check_inclusion,
     check_publication,
-    check_signature,
     read_run,
 )
 from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES, RuleOutcome, VerificationReport, Words
@@ -175,12 +175,10 @@ class _Verification:
         if value is None:
             return findings
         self._manifest_sha256 = hashlib.sha256(data).hexdigest()
-        self._manifest, wrong = read_statement(Manifest, value, where=MANIFEST)
-        if self._manifest is None:
-            return findings + wrong
-        signed = {key: part for key, part in value.items() if key != "signature"}
-        by, signature = self._manifest.key_id, self._manifest.signature
-        findings += check_signature("manifest", signed, by, signature, public_key=self._key, where=MANIFEST)
+        envelope, self._manifest, wrong = read_envelope(value, where=MANIFEST)
+        findings += wrong
+        if envelope is not None:
+            findings += check_envelope(envelope, public_key=self._key, where=MANIFEST)
         self._signed = not findings
         return findings
 
@@ -228,7 +226,7 @@ class _Verification:
         if self._manifest is None:
             skipped.append("the record against the manifest: no readable manifest")
         else:
-            findings += check_identity(record, self._manifest, where=RECORD)
+            findings += check_identity(record, self._manifest, value, where=RECORD)
             findings += product.check_files(self._manifest)
         if product.contract is None:
             skipped.append("the record against contract and charge: no valid contract or product")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Final
+
+from privacy.ledger.journal.envelope import plain_base64
 
 MANIFEST = "MANIFEST.json"
 PROOF = "PROOF.json"
@@ -13,6 +16,19 @@ _SIGNS: Final = (MANIFEST, "record.json", "latest")
 def version_folder(store: Path, release: str, number: int) -> Path:
     """Return where a version is published."""
     return store / release / f"v{number}"
+
+
+def digests_in(manifest: bytes) -> dict[str, str]:
+    """Return the SHA-256 (hex) of each file that a manifest states, by name; its signature is not checked.
+
+    Raises:
+        ValueError: it is no manifest.
+    """
+    try:
+        statement = json.loads(plain_base64(json.loads(manifest)["payload"]))
+        return {str(each["name"]): str(each["digest"]["sha256"]) for each in statement["subject"]}
+    except (AttributeError, LookupError, TypeError, RecursionError) as error:
+        raise ValueError("no statement about files in an envelope") from error
 
 
 def published_around(path: Path) -> Path | None:

@@ -34,8 +34,9 @@ from tasks.records.model.journal_statements import (
     PublishedBody,
     ReturnedBody,
 )
+from tasks.records.model.release_statement import Manifest
 from tasks.records.model.statement import Statement, read_statement
-from tasks.records.model.version_statements import EntryStatement, Manifest, Proof, ProvenEntry
+from tasks.records.model.version_statements import EntryStatement, Proof, ProvenEntry
 from tasks.records.strict_json import printable, shown
 
 _KINDS: Final[dict[str, type[Statement]]] = {

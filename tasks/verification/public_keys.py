@@ -77,7 +77,7 @@ def _no_public_key(path: Path, where: str, content: bytes, fault: str) -> Findin
     if content.lstrip().startswith((b"-----BEGIN", b"ssh-", b"ecdsa-")):
         found = "a key of another kind (PEM or OpenSSH)"
     else:
-        found = fault if b"+" in content else "no key"
+        found = fault if content.count(b"+") >= 2 and content.count(b"\n") <= 2 else "no key"
     return Finding(where, "key file", found, allowed, _REMEDY)
 
 

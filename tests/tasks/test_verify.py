@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,12 +15,12 @@ from contracts.canonical import canonical_json
 from contracts.errors import SpecRefused
 from privacy.ledger.journal.signed_note import COSIGNATURE, VerifierKey
 from privacy.ledger.journal.signing import Signer
-from tasks.records.model.version_statements import Manifest
+from tasks.records.model.release_statement import Manifest, manifest_of, stated_release
 from tasks.storage.workspace.keys import create_keys
 from tasks.verification.files.version_folder import VersionFolder, check_contents, list_version
 from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES
 from tasks.verify import read_public_key, verify
-from tests.tasks.verification.forgery import edit, forge, load
+from tests.tasks.verification.forgery import edit, forge, load, sign_manifest
 from tests.worlds.versions import Version, broken, caught, named
 
 
@@ -117,9 +119,8 @@ def test_a_linked_data_folder_is_not_followed(guild: Version) -> None:
 
 
 def test_nothing_that_a_file_says_reaches_a_terminal_unescaped(guild: Version) -> None:
-    edit(
-        guild.folder / "MANIFEST.json", lambda m: m["files"].update({"\x1b[2J\n": {"sha256": "\x1b[31m", "bytes": 1}})
-    )
+    strange = {"\x1b[2J\n": {"sha256": "\x1b[31m", "bytes": 1}}
+    sign_manifest(guild.folder, guild.signer, lambda m: m["files"].update(strange))
     (guild.folder / "data" / "\x1b[1m").write_bytes(b"")
     report = verify(guild.folder, public_key=guild.key)
     assert all(part.isprintable() for finding in report.findings for part in vars(finding).values())
@@ -149,7 +150,7 @@ def test_a_version_signed_by_somebody_else_fails_under_the_pinned_key(guild: Ver
     report = verify(guild.folder, public_key=guild.key)
     assert broken(report) == {2, 4}
     assert named(report) == {"MANIFEST.json", "PROOF.json"}
-    assert {"checkpoint, key", "key_id", "signature"} == {finding.field for finding in report.findings}
+    assert {"checkpoint, key", "signatures, keyid"} == {finding.field for finding in report.findings}
     assert "not opened" in report.checks[7].skipped[0]
 
 
@@ -172,10 +173,11 @@ def test_files_of_another_version_of_the_same_publisher_are_caught(
 
 
 def test_the_publisher_cannot_take_a_signature_of_one_purpose_for_another(guild: Version) -> None:
-    value = load(guild.folder / "MANIFEST.json")
-    del value["signature"]
-    edit(guild.folder / "MANIFEST.json", lambda m: m.update(signature=guild.signer.sign("checkpoint", value)))
-    assert 2 in broken(verify(guild.folder, public_key=guild.key))
+    """A note over the statement, and our own form of a signature, are no signatures of the envelope."""
+    payload = b64decode(load(guild.folder / "MANIFEST.json")["payload"])
+    for made in (guild.signer.sign_bytes(payload), bytes.fromhex(guild.signer.sign("manifest", json.loads(payload)))):
+        edit(guild.folder / "MANIFEST.json", lambda m, s=made: m["signatures"][0].update(sig=b64encode(s).decode()))
+        assert 2 in broken(verify(guild.folder, public_key=guild.key))
 
 
 @pytest.mark.parametrize("what", ["missing", "a file", "an empty folder", "a loop"])
@@ -258,7 +260,8 @@ def test_a_file_that_changes_meanwhile_is_a_finding(guild: Version, monkeypatch:
 def test_files_that_vanish_or_cannot_be_read_are_findings(guild: Version, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = VersionFolder(guild.folder, {"data/gone.parquet": 1}, {})
     files = {"data/gone.parquet": {"sha256": "0" * 64, "bytes": 1}}
-    manifest = Manifest.model_validate({**load(guild.folder / "MANIFEST.json"), "files": files})
+    stated = manifest_of(load(guild.folder / "MANIFEST.json")).predicate.model_dump()
+    manifest = Manifest.model_validate(json.loads(stated_release(files, stated)))
     sound, [finding] = check_contents(listed, manifest)
     assert (sound, finding.where) == (frozenset(), "data/gone.parquet")
     monkeypatch.setattr(Path, "iterdir", _forbidden)

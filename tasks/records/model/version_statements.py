@@ -1,4 +1,4 @@
-"""What the files of a version state, as strict frozen models: manifest, proof, and record."""
+"""What the files of a version state, as strict frozen models: proof and record. The manifest: `release_statement`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,8 @@ from privacy.ledger.journal.signed_note import MOST_NOTE_BYTES, TreeHead
 from tasks.records.model.declarations import Declarations
 from tasks.records.model.statement import (
     Count,
-    FileStatement,
     Hash,
-    KeyId,
     PlainNumber,
-    Signature,
     SixDigits,
     StatedText,
     Statement,
@@ -30,17 +27,6 @@ from tasks.records.model.statement import (
 
 RECORD_SCHEMA: Final = "sudare-record/1"
 _MOST_DIGITS: Final = 400
-
-
-class Manifest(Statement):
-    """MANIFEST.json: the files of the version, signed."""
-
-    schema_: Literal["sudare-manifest/1"] = Field(alias="schema")
-    release: StatedText
-    version: Annotated[int, Field(ge=1)]
-    files: dict[StatedText, FileStatement]
-    key_id: KeyId
-    signature: Signature
 
 
 class EntryStatement(Statement):

@@ -17,13 +17,15 @@ from contracts.canonical import readable_json
 from contracts.errors import SudareError
 from privacy.ledger.entries import GENESIS, Entry
 from privacy.ledger.journal.checkpoints import read_checkpoint
+from privacy.ledger.journal.envelope import enveloped
 from privacy.ledger.journal.merkle import appended, inclusion_proof, root
 from privacy.ledger.journal.signed_note import TreeHead
-from privacy.ledger.journal.signing import Signer, key_id
+from privacy.ledger.journal.signing import Signer
 from tasks.records.descriptions.croissant import croissant
 from tasks.records.descriptions.description_files import descriptions
 from tasks.records.explanation import explain, published_explanation
-from tasks.records.model.version_statements import Manifest, Proof
+from tasks.records.model.release_statement import manifest_of, stated_predicate, stated_release
+from tasks.records.model.version_statements import Proof
 from tasks.records.page.page import prepare, public_pages
 from tasks.verify import verify
 from tests.worlds.versions import Version, broken
@@ -112,7 +114,7 @@ def describe_again(folder: Path, entries: list[Json] | None = None) -> None:
     record, proof, manifest = (load(folder / name) for name in ("record.json", "PROOF.json", "MANIFEST.json"))
     proof["entries"] = proof["entries"] if entries is None else [{"entry": entry, "path": []} for entry in entries]
     try:
-        made = descriptions(explain(record, Proof.model_validate(proof), Manifest.model_validate(manifest)))
+        made = descriptions(explain(record, Proof.model_validate(proof), manifest_of(manifest)))
     except (
         ArithmeticError,
         AssertionError,
@@ -164,15 +166,28 @@ def with_head(proof: Json, signer: Signer, **changed: Any) -> None:
 
 
 def sign_manifest(folder: Path, signer: Signer, change: Callable[[Json], object] = lambda manifest: None) -> str:
-    """State and sign the files as they stand; return the SHA-256 of the new manifest."""
-    stated = load(folder / "MANIFEST.json")
-    del stated["signature"]
-    stated["key_id"] = key_id(signer.public_key)
-    stated["files"] = {name: _statement(folder / name) for name in _names(folder)}
+    """State and sign the files as they stand; return the SHA-256 of the new manifest.
+
+    Args:
+        change: changes what is stated: the fields of the predicate, and `files`.
+    """
+    stated = {**_predicate(folder), "files": {name: _statement(folder / name) for name in _names(folder)}}
     change(stated)
-    content = readable_json({**stated, "signature": signer.sign("manifest", stated)})
+    content = readable_json(enveloped(stated_release(stated.pop("files"), stated), signer))
     (folder / "MANIFEST.json").write_bytes(content)
     return hashlib.sha256(content).hexdigest()
+
+
+def _predicate(folder: Path) -> Json:
+    """The predicate that fits the record, under the release and number of the manifest that is there."""
+    there = manifest_of(load(folder / "MANIFEST.json")).predicate.model_dump()
+    content = (folder / "record.json").read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    try:
+        fitting = stated_predicate(json.loads(content), digest)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return {**there, "record": digest}
+    return {**fitting, "release": there["release"], "version": there["version"]}
 
 
 def _names(folder: Path) -> list[str]:
