@@ -76,6 +76,10 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
         {
             "show": "console.keys:show",
             "encrypt": "console.keys:encrypt",
+            "rotate": "console.keys:rotate",
+            "recovery": "console.keys:recovery",
+            "revoke": "console.keys:revoke",
+            "reprove": "console.keys:reprove",
         },
     ),
     "contract": (
