@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,7 +47,7 @@ from tasks.verification.inclusion import (
     check_publication,
     read_run,
 )
-from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES, RuleOutcome, VerificationReport, Words
+from tasks.verification.outcomes import ALL_RULES, RULES, RuleOutcome, VerificationReport, Words, cannot_tell
 from tasks.verification.product_checks import ProductChecks
 from tasks.verification.public_keys import check_pinned, read_public_key
 from tasks.verification.recompute.effort import MOST_TERMS
@@ -68,7 +69,14 @@ CATALOGUE: Final = "croissant.json"
 _STOPPED: Final = "the rest of this rule: its check stopped"
 
 
-def verify(folder: Path, *, public_key: str, deep: bool = False, auditor: Path | None = None) -> VerificationReport:
+def verify(
+    folder: Path,
+    *,
+    public_key: str,
+    deep: bool = False,
+    auditor: Path | None = None,
+    online: str | None = None,
+) -> VerificationReport:
     """Check a version folder against a pinned key.
 
     Args:
@@ -76,6 +84,7 @@ def verify(folder: Path, *, public_key: str, deep: bool = False, auditor: Path |
         public_key: the publisher's Ed25519 public key that the checker pins, NAME+HASH+BASE64.
         deep: also estimate again what was estimated from the measurements (rule 11); takes as long as the fit did.
         auditor: the complete record, for auditors, to be held against the published one (rule 12).
+        online: where the publisher's journal is, to be asked what became of the version (rule 13): one request.
     Returns:
         VerificationReport: the outcome of each rule, with findings; nothing that stands in the folder raises.
     Raises:
@@ -85,14 +94,23 @@ def verify(folder: Path, *, public_key: str, deep: bool = False, auditor: Path |
     check_pinned(public_key)
     path, sealed = open_version(folder), None if auditor is None else read_auditor_record(auditor)
     with step("verify") as bar:
-        return _Verification((folder, path), public_key, bar, deep=deep, sealed=sealed).run()
+        return _Verification((folder, path), public_key, bar, deep=deep, sealed=sealed, online=online).run()
 
 
 class _Verification:
     """One verification: what was read so far, and the checks that are done."""
 
-    def __init__(self, paths: tuple[Path, Path], key: str, bar: Bar, *, deep: bool, sealed: Sealed | None) -> None:
-        self._key, self._bar, self._deep, self._sealed = key, bar, deep, sealed
+    def __init__(
+        self,
+        paths: tuple[Path, Path],
+        key: str,
+        bar: Bar,
+        *,
+        deep: bool,
+        sealed: Sealed | None,
+        online: str | None,
+    ) -> None:
+        self._key, self._bar, self._deep, self._sealed, self._online = key, bar, deep, sealed, online
         (self._named, self._path), self._around = paths, Surroundings()
         self._checks: list[RuleOutcome] = []
         self._folder = VersionFolder(self._path, {}, {})
@@ -121,6 +139,7 @@ class _Verification:
         self._guarded(self._check_catalogue, CATALOGUE, 10)
         self._guarded(self._check_estimation, RECORD, 11)
         self._guarded(self._check_auditors, RECORD, 12)
+        self._guarded(self._check_status, PROOF, 13)
         manifest, untold = self._manifest, () if self._product is None else self._product.untold
         return VerificationReport(
             checks=tuple(self._checks),
@@ -128,7 +147,7 @@ class _Verification:
             release=None if manifest is None else manifest.release,
             version=None if manifest is None else manifest.version,
             notes=tuple(self._around.notes),
-            cannot_tell=(*CANNOT_TELL, *untold, *self._words.cannot_tell),
+            cannot_tell=(*cannot_tell(asked=self._online is not None), *untold, *self._words.cannot_tell),
             word=self._word(),
         )
 
@@ -308,6 +327,21 @@ class _Verification:
             return
         wrong += check_sealed(sealed, value, public_key=self._key, where=self._sealed.name)
         self._close(wrong, rule=12)
+
+    def _check_status(self) -> None:
+        """Check rule 13 where the public journal is to be asked, once the version's own proof holds."""
+        if self._online is None:
+            return
+        if self._run is None or self._proof is None or not self._checks[3].passed:
+            self._close((), ("the public journal: the version's own proof does not hold",), rule=13)
+            return
+        from tasks.verification.journal_status import ask_journal
+
+        asked = ask_journal(
+            self._online, self._proof, self._run.published, public_key=self._key, now=datetime.now(UTC)
+        )
+        self._around.notes.extend(asked.notes)
+        self._close(asked.findings, rule=13)
 
     def _check_words(self, catalogue: Any, *, whole: bool) -> None:
         """Check what people read; pages and data files are opened only once all before them holds."""

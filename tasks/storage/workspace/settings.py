@@ -60,6 +60,7 @@ class Workspace:
         lineage: where lineage events go.
         spark: where Spark is, for sources with `engine: spark`.
         asks_above: the share of rows that do not fit the contract above which a run asks.
+        journal: the folder of the journal for the public; None where none is published.
     """
 
     root: Path
@@ -72,6 +73,7 @@ class Workspace:
     lineage: LineageTarget = NOBODY
     spark: SparkSettings | None = None
     asks_above: Fraction = Fraction(1, 100)
+    journal: Path | None = None
 
     @property
     def private(self) -> Path:
@@ -210,6 +212,7 @@ class Workspace:
             lineage=lineage_target(root, values, os.environ),
             spark=spark_settings(root, values),
             asks_above=read_share(file, values, "run.asks_above"),
+            journal=root / values["publish.journal"] if values.get("publish.journal") else None,
         )
 
     @classmethod
