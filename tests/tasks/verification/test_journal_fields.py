@@ -20,7 +20,7 @@ WORD = {
     "journal.charge_reserved.snapshot_hash",
     "journal.grant_opened.draws_folder",
 }
-"""The hours and salts; the δ of a pure account; what it took over; what could still be given back; a keyed hash; a name."""
+"""Hours and salts; the δ of a pure account; what it took over; what could be given back; a keyed hash; a name."""
 OTHERWISE = {("version_published", "manifest"), ("version_published", "earlier")}
 """Fields that `forge` sets itself; other tests are about them."""
 
