@@ -24,9 +24,6 @@ from tasks.records.model.version_statements import Proof
 from tasks.records.strict_json import read_json
 from tasks.storage.progress import Bar, step
 from tasks.storage.version_folders import MANIFEST, PROOF
-from tasks.verification.auditor_record import check_sealed
-from tasks.verification.data_files.parquet_footer import check_footers
-from tasks.verification.data_files.part_checks import check_parts
 from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.files.label_checks import check_labels
 from tasks.verification.files.version_folder import (
@@ -286,6 +283,8 @@ class _Verification:
     def _check_outcome(self) -> None:
         """Check rules 8 and 9."""
         from tasks.verification.data_files.file_shapes import check_shapes
+        from tasks.verification.data_files.parquet_footer import check_footers
+        from tasks.verification.data_files.part_checks import check_parts
         from tasks.verification.data_files.rewriting import check_written
 
         made = None
@@ -325,6 +324,8 @@ class _Verification:
         if value is None or sealed is None:
             self._close(findings + wrong, ("the auditors' record: it or record.json cannot be read",), rule=12)
             return
+        from tasks.verification.auditor_record import check_sealed
+
         wrong += check_sealed(sealed, value, public_key=self._key, where=self._sealed.name)
         self._close(wrong, rule=12)
 
