@@ -60,6 +60,7 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
             "gaps": "console.gaps:gaps",
             "catalog": "console.releases_catalog:catalog",
             "diff": "console.releases_diff:diff",
+            "journal": "console.releases:journal",
             "list": "console.releases:list_releases",
             "show": "console.releases:show",
             "withdraw": "console.releases:withdraw",

@@ -40,6 +40,7 @@ from tasks import validate as validating
 from tasks.products.charge_request import run_key
 from tasks.products.product_kind import Making, making_of
 from tasks.products.tables.reference_version import earlier_version
+from tasks.public_journal import show_journal
 from tasks.publish import Publication, published
 from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.ledger_facts import gather
@@ -137,6 +138,7 @@ def _run(run: RunFolder, request: Request, workspace: Workspace, decision: Opera
             found = published(ledger, key, request.store(workspace))
             publication = _make(run, request, workspace, ledger, table, decision, key) if found is None else found
         run.charge = COMPLETE
+        show_journal(workspace, ledger)
         copied = _copy(run, request, workspace, ledger, publication)
         return outcome_of(publication, ledger, workspace, repeated=found is not None, copied=copied)
 

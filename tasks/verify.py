@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,9 +24,6 @@ from tasks.records.model.version_statements import Proof
 from tasks.records.strict_json import read_json
 from tasks.storage.progress import Bar, step
 from tasks.storage.version_folders import MANIFEST, PROOF, may_have_changes
-from tasks.verification.auditor_record import check_sealed
-from tasks.verification.data_files.parquet_footer import check_footers
-from tasks.verification.data_files.part_checks import check_parts
 from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.files.label_checks import check_labels
 from tasks.verification.files.version_folder import (
@@ -48,12 +46,12 @@ from tasks.verification.inclusion import (
 )
 from tasks.verification.outcomes import (
     ALL_RULES,
-    CANNOT_TELL,
     RULES,
     KeyInUse,
     RuleOutcome,
     VerificationReport,
     Words,
+    cannot_tell,
 )
 from tasks.verification.product_checks import ProductChecks
 from tasks.verification.public_keys import check_pinned, read_public_key
@@ -87,6 +85,7 @@ def verify(
     auditor: Path | None = None,
     recovery: str | None = None,
     changes: Sequence[SignedChange] = (),
+    online: str | None = None,
 ) -> VerificationReport:
     """Check a version folder against a pinned key.
 
@@ -97,6 +96,7 @@ def verify(
         auditor: the complete record, for auditors, to be held against the published one (rule 12).
         recovery: the publisher's recovery key, which revokes a signing key.
         changes: changes of the signing key that the checker knows from elsewhere.
+        online: where the publisher's journal is, to be asked what became of the version (rule 13): one request.
     Returns:
         VerificationReport: the outcome of each rule, with findings; nothing that stands in the folder raises.
     Raises:
@@ -112,17 +112,24 @@ def verify(
 
         used = key_in_use(path, pinned=public_key, recovery=recovery, changes=changes)
     with step("verify") as bar:
-        return _Verification((folder, path), used, bar, deep=deep, sealed=sealed).run()
+        return _Verification((folder, path), used, bar, deep=deep, sealed=sealed, online=online).run()
 
 
 class _Verification:
     """One verification: what was read so far, and the checks that are done."""
 
     def __init__(
-        self, paths: tuple[Path, Path], used: KeyInUse, bar: Bar, *, deep: bool, sealed: Sealed | None
+        self,
+        paths: tuple[Path, Path],
+        used: KeyInUse,
+        bar: Bar,
+        *,
+        deep: bool,
+        sealed: Sealed | None,
+        online: str | None,
     ) -> None:
-        self._used, self._key = used, used.key
-        self._bar, self._deep, self._sealed = bar, deep, sealed
+        self._used, self._key, self._bar = used, used.key, bar
+        self._deep, self._sealed, self._online = deep, sealed, online
         (self._named, self._path), self._around = paths, Surroundings()
         self._checks: list[RuleOutcome] = []
         self._folder = VersionFolder(self._path, {}, {})
@@ -151,6 +158,7 @@ class _Verification:
         self._guarded(self._check_catalogue, CATALOGUE, 10)
         self._guarded(self._check_estimation, RECORD, 11)
         self._guarded(self._check_auditors, RECORD, 12)
+        self._guarded(self._check_status, PROOF, 13)
         manifest, untold = self._manifest, () if self._product is None else self._product.untold
         return VerificationReport(
             checks=tuple(self._checks),
@@ -158,7 +166,7 @@ class _Verification:
             release=None if manifest is None else manifest.release,
             version=None if manifest is None else manifest.version,
             notes=(*self._used.notes, *self._around.notes),
-            cannot_tell=(*CANNOT_TELL, *untold, *self._words.cannot_tell),
+            cannot_tell=(*cannot_tell(asked=self._online is not None), *untold, *self._words.cannot_tell),
             word=self._word(),
         )
 
@@ -305,6 +313,8 @@ class _Verification:
     def _check_outcome(self) -> None:
         """Check rules 8 and 9."""
         from tasks.verification.data_files.file_shapes import check_shapes
+        from tasks.verification.data_files.parquet_footer import check_footers
+        from tasks.verification.data_files.part_checks import check_parts
         from tasks.verification.data_files.rewriting import check_written
 
         made = None
@@ -344,8 +354,25 @@ class _Verification:
         if value is None or sealed is None:
             self._close(findings + wrong, ("the auditors' record: it or record.json cannot be read",), rule=12)
             return
+        from tasks.verification.auditor_record import check_sealed
+
         wrong += check_sealed(sealed, value, public_key=self._key, where=self._sealed.name)
         self._close(wrong, rule=12)
+
+    def _check_status(self) -> None:
+        """Check rule 13 where the public journal is to be asked, once the version's own proof holds."""
+        if self._online is None:
+            return
+        if self._run is None or self._proof is None or not self._checks[3].passed:
+            self._close((), ("the public journal: the version's own proof does not hold",), rule=13)
+            return
+        from tasks.verification.journal_status import ask_journal
+
+        asked = ask_journal(
+            self._online, self._proof, self._run.published, public_key=self._key, now=datetime.now(UTC)
+        )
+        self._around.notes.extend(asked.notes)
+        self._close(asked.findings, rule=13)
 
     def _check_words(self, catalogue: Any, *, whole: bool) -> None:
         """Check what people read; pages and data files are opened only once all before them holds."""

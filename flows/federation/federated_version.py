@@ -20,6 +20,7 @@ from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from tasks.products.across.federation import Federation
 from tasks.products.across.results import output_of, write_output
+from tasks.public_journal import show_journal
 from tasks.publish import Publication, publish
 from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.facts import Outputs
@@ -104,7 +105,9 @@ def publish_across(
         )
         report(facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-    return publish(ledger, signer, federation.run_key, workspace.root / spec.publish, write)
+    publication = publish(ledger, signer, federation.run_key, workspace.root / spec.publish, write)
+    show_journal(workspace, ledger)
+    return publication
 
 
 def release_of(spec: FederationSpec) -> ReleaseSpec:

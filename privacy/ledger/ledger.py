@@ -7,7 +7,8 @@ Each reservation is one transaction that holds the write lock, so sums never pas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -26,6 +27,7 @@ from privacy.ledger.draw_files import DrawFiles
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.journal import Clock, Journal
+from privacy.ledger.journal.log import JournalLog
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.replay.fold import SignedCheckpoint, check_ledger
 from privacy.ledger.store import schema
@@ -347,6 +349,12 @@ class Ledger:
         """Return the journal's entries in order; `LedgerCorrupt` when one does not hash to its hash."""
         with self._store.reading() as connection:
             return tuple(self._journal.entries(connection))
+
+    @contextmanager
+    def log(self) -> Iterator[JournalLog]:
+        """Read one state of the journal as what may be published of it."""
+        with self._store.reading() as connection:
+            yield JournalLog(connection)
 
     def entries_of(self, run_key: str) -> tuple[Entry, ...]:
         """Return the journal's entries about one run, in order."""

@@ -49,12 +49,16 @@ _KINDS: Final[dict[str, type[Statement]]] = {
 }
 JOURNAL_WORD: Final = (
     "journal.at",
+    "journal.account_opened.salt",
     "journal.account_opened.spent",
     "journal.charge_reserved.parts.returnable",
+    "journal.charge_reserved.salt",
     "journal.charge_reserved.snapshot_hash",
     "journal.grant_opened.draws_folder",
+    "journal.grant_opened.salt",
+    "journal.noise_drawn.salt",
 )
-"""The entries' hours; what an account took over; what could still be given back; a keyed hash; a folder's name."""
+"""Hours and salts; what an account took over; what could still be given back; a keyed hash; a folder's name."""
 _MOST_KEYS: Final = 20
 REWRITTEN: Final = "the journal was cut, rewritten or swapped since: ask the publisher for the whole journal"
 UNPROVEN: Final = "the journal does not prove this run: take nothing in this version for what was drawn and charged"

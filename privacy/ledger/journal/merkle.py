@@ -53,6 +53,18 @@ def root(frontier: Sequence[str]) -> str:
     return reached
 
 
+def node_over(hashes: Sequence[str]) -> str:
+    """Return the node (hex) above neighbouring nodes of one level: 1, 2, 4, … of them."""
+    while len(hashes) > 1:
+        hashes = [_node(left, right) for left, right in zip(hashes[::2], hashes[1::2], strict=True)]
+    return hashes[0]
+
+
+def tree_root(nodes: Nodes, size: int) -> str:
+    """Return the root (hex) of a tree of at least one entry, from its nodes."""
+    return _range_root(nodes, 0, size)
+
+
 def _range_root(nodes: Nodes, begin: int, end: int) -> str:
     """Return the root of entries begin to end - 1, a range that the tree's own splits lead to."""
     size = end - begin

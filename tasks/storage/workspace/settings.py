@@ -62,6 +62,7 @@ class Workspace:
         spark: where Spark is, for sources with `engine: spark`.
         asks_above: the share of rows that do not fit the contract above which a run asks.
         values: the settings as they are written, by table and key.
+        journal: the folder of the journal for the public; None where none is published.
     """
 
     root: Path
@@ -75,6 +76,7 @@ class Workspace:
     spark: SparkSettings | None = None
     asks_above: Fraction = Fraction(1, 100)
     values: Mapping[str, str] = field(default_factory=dict)
+    journal: Path | None = None
 
     @property
     def private(self) -> Path:
@@ -257,6 +259,7 @@ class Workspace:
             spark=spark_settings(root, values),
             asks_above=read_share(file, values, "run.asks_above"),
             values=values,
+            journal=root / values["publish.journal"] if values.get("publish.journal") else None,
         )
 
     @classmethod

@@ -34,6 +34,7 @@ _KEYS = {
     "ledger.url": "a SQLAlchemy URL; empty for .sudare/ledger.sqlite",
     "ingest.memory_limit": 'a size that DuckDB understands, such as "1GB"',
     "run.asks_above": 'a share of rows, such as "1 %"; a larger one that does not fit the contract makes a run ask',
+    "publish.journal": 'a folder for the public journal, such as "public/journal"; empty to publish none',
     "prefect.api_url": "the URL of a running Prefect server's API; empty to start one with each run",
     **LINEAGE_KEYS,
     **SPARK_KEYS,
@@ -56,6 +57,9 @@ memory_limit = "1GB"     # of DuckDB
 
 [run]
 asks_above = "1 %"       # `sudare run` asks when more rows of a column do not fit the contract, or are clipped
+
+[publish]
+journal = ""             # a folder: the journal for the public, as tiles; empty: none
 
 [prefect]
 api_url = ""             # of a running Prefect server; empty: each run starts its own

@@ -24,7 +24,7 @@ from privacy.ledger.journal.signing import Signer
 from tasks.records.descriptions.croissant import croissant
 from tasks.records.descriptions.description_files import descriptions
 from tasks.records.explanation import explain, published_explanation
-from tasks.records.model.release_statement import manifest_of, stated_predicate, stated_release
+from tasks.records.model.release_statement import ReleasePredicate, manifest_of, stated_predicate, stated_release
 from tasks.records.model.version_statements import Proof
 from tasks.records.page.page import prepare, public_pages
 from tasks.verify import verify
@@ -186,6 +186,7 @@ def _predicate(folder: Path) -> Json:
     digest = hashlib.sha256(content).hexdigest()
     try:
         fitting = stated_predicate(json.loads(content), digest)
+        ReleasePredicate.model_validate(fitting)
     except (AttributeError, LookupError, TypeError, ValueError):
         return {**there, "record": digest}
     return {**fitting, "release": there["release"], "version": there["version"]}
