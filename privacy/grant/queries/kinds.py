@@ -17,6 +17,7 @@ from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.keys import KeyQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.parameters import ParameterQuery
+from privacy.grant.queries.place_counts import PlaceCountQuery
 from privacy.grant.queries.quantile_choice import QuantileChoiceQuery
 from privacy.grant.queries.query import Query
 from privacy.grant.queries.residuals import ResidualQuery
@@ -36,6 +37,7 @@ BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
     QuantileChoiceQuery,
     TrainingQuery,
     ParameterQuery,
+    PlaceCountQuery,
     SiteShare,
     SumOverSites,
 )

@@ -44,6 +44,10 @@ BUILT_IN: Final = {
         form="tasks.records.draws.cell_sums:CellSumForm",
         checks="tasks.verification.draws.cell_sum_draws:CellSumChecks",
     ),
+    "place_counts": DrawParts(
+        form="tasks.records.draws.place_counts:PlaceCountForm",
+        checks="tasks.verification.draws.place_count_draws:PlaceCountChecks",
+    ),
     "keys": DrawParts(
         form="tasks.records.draws.keys:KeyForm",
         checks="tasks.verification.draws.key_draws:KeyChecks",
