@@ -232,20 +232,21 @@ def downwards(estimate: SpineEstimate, level: int, above: Floats, first: int, en
     return low, high, own + spread(shares, lacking[number])
 
 
-def estimate_levels(measured: MeasuredSpine) -> tuple[Floats, ...]:
-    """Return the final estimates of all levels, for trees that memory holds; float64, (places, *shape) [rows].
+def each_level(estimate: SpineEstimate) -> Iterator[Floats]:
+    """Yield the final estimates of each level from the whole down; float64, (places, *shape) [rows].
 
     Privacy: post-processing.
     """
-    estimate = estimate_upwards(measured)
-    found = [estimate.upward[0] if estimate.upward else smallest(measured, 0, measured.sizes[0])]
+    measured = estimate.measured
+    above = estimate.upward[0] if estimate.upward else smallest(measured, 0, measured.sizes[0])
+    yield above
     for level in range(1, len(measured.sizes)):
         values = np.empty((measured.sizes[level], *measured.shape))
         for first, end in pieces(measured.starts(level - 1), prod(measured.shape)):
-            low, high, parts = downwards(estimate, level, found[-1][first:end], first, end)
+            low, high, parts = downwards(estimate, level, above[first:end], first, end)
             values[low:high] = parts
-        found.append(values)
-    return tuple(found)
+        yield values
+        above = values
 
 
 def final_variances(estimate: SpineEstimate) -> tuple[Floats, ...]:

@@ -5,8 +5,8 @@ A function of spec and contract alone. It reads no rows; of the places it needs 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor, prod
 from typing import TYPE_CHECKING
@@ -157,6 +157,12 @@ def plan_spine(
     total = None if contract.total is None else contract.total.value
     cost = loss_up(best_epsilon(tuple(draw.event for draw in draws), Fraction(units, ATTO))[0])
     return SpinePlan(tuple(draws), cost, units, columns, contract.shape(columns), dict(sizes), total, tree)
+
+
+def with_variances(plan: SpinePlan, variances: Sequence[float]) -> SpinePlan:
+    """Return the plan with the variances that its draws really had: calibration may differ between machines."""
+    drawn = zip(plan.draws, variances, strict=True)
+    return replace(plan, draws=tuple(replace(draw, variance=each) for draw, each in drawn))
 
 
 def level_shares(product: SpineProduct) -> dict[str, Fraction]:

@@ -28,8 +28,9 @@ from contracts.release.spine.product import SpineProduct
 from contracts.release.spine.spine_rules import spine_problems, tree_problems
 from privacy.accounting.events import DiscreteGaussian, PrivacyEvent
 from privacy.grant.queries.place_counts import groups_digest
+from privacy.marginals.uncertainty import variance
 from privacy.table_plans.spine_counts import spine_counts
-from privacy.table_plans.spine_plan import SpinePlan, plan_spine
+from privacy.table_plans.spine_plan import SpinePlan, plan_spine, with_variances
 from tasks.records.draws.place_counts import PlaceCountDraw
 from tasks.records.model.version_statements import Manifest
 from tasks.records.spine.spine_files import PLACES_FILE, data_file, read_places_table
@@ -197,6 +198,8 @@ class SpineChecks:
         files.skipped.clear()
         if len(drawn.noisy) < len(replay.draws):
             return measured, ([], ["all tables: not all that was drawn can be read"])
+        spreads = [variance(event) for event in self.events if isinstance(event, DiscreteGaussian)]
+        self._plan = with_variances(self._plan, spreads)
         made = spine_counts(self._plan, self.meaning.tree, self.meaning.contract, drawn.noisy)
         findings: list[Finding] = []
         for draw in self._plan.draws:

@@ -31,11 +31,6 @@ INTERVALS: Final = message(
     "intervals hold in 95 % of releases for a cell, or a sum of cells, that is chosen beforehand. They use all "
     "measurements of all levels; sudare interval gives that of any sum"
 )
-GIVEN_AWAY: Final = message(
-    "totals of level {level} are exact and public ({reference}). A change of one person's row is protected as far as "
-    "it leaves them as they are: with all other people known, the totals tell in which of these places a person is "
-    "counted. That two people change places costs at most twice the stated loss"
-)
 
 
 def _product(run: Run) -> SpineProduct:
@@ -74,7 +69,14 @@ def tables(run: Run) -> list[dict[str, Any]]:
 def given_away(run: Run) -> list[str]:
     """Say what public totals of places give away."""
     return [
-        message(GIVEN_AWAY, level=level, reference=each.reference) for level, each in _product(run).invariants.items()
+        message(
+            "totals of level {level} are exact and public ({reference}). A change of one person's row is protected "
+            "as far as it leaves them as they are: with all other people known, the totals tell in which of these "
+            "places a person is counted. That two people change places costs at most twice the stated loss",
+            level=level,
+            reference=each.reference,
+        )
+        for level, each in _product(run).invariants.items()
     ]
 
 
