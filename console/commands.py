@@ -36,6 +36,7 @@ COMMANDS: Final[Table] = {
     "work": "console.schedule:work",
     "watch": "console.schedule:watch",
     "explain": "console.explain:explain",
+    "interval": "console.interval:interval",
     "verify": "console.verify:verify",
     "serve": "console.serve:serve",
     "studio": "console.studio.command:studio",
@@ -105,7 +106,13 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
     ),
 }
 CHECKER: Final = frozenset(
-    {"console.verify:verify", "console.key:pin", "console.sample:sample", "console.explain:explain"}
+    {
+        "console.verify:verify",
+        "console.key:pin",
+        "console.sample:sample",
+        "console.explain:explain",
+        "console.interval:interval",
+    }
 )
 """The commands that the base dependencies are enough for; `explain` needs more for a spec."""
 IMPORTED: Final = (
