@@ -56,9 +56,9 @@ class SnapshotKeys(SnapshotReader):
         key, unit = identifier(KeyColumn(column).name), self._contract.unit.column
         count = "count(*)"
         if unit is not None:
-            # `codes` has the rows of `raw`, in its order.
-            of_rows = f"codes.{key} AS text, trim(CAST(raw.{identifier(unit)} AS VARCHAR)) AS unit"
-            rows, count = f"(SELECT {of_rows} FROM codes POSITIONAL JOIN raw)", "count(DISTINCT unit)"
+            # `units` has the ids of the rows of `codes`, in their order.
+            rows = f"(SELECT codes.{key} AS text, unit FROM codes POSITIONAL JOIN units)"
+            count = "count(DISTINCT unit)"
         else:
             rows = f"(SELECT {key} AS text FROM codes)"
         query = f"SELECT text, {count}::BIGINT FROM {rows} WHERE text <> {literal(NO_KEY)} GROUP BY 1"
