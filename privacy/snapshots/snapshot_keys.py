@@ -57,7 +57,7 @@ class SnapshotKeys(SnapshotReader):
         count = "count(*)"
         if unit is not None:
             # `units` has the ids of the rows of `codes`, in their order.
-            rows = f"(SELECT codes.{key} AS text, unit FROM codes POSITIONAL JOIN units)"
+            rows = f"(SELECT codes.{key} AS text, units.unit AS unit FROM codes POSITIONAL JOIN units)"
             count = "count(DISTINCT unit)"
         else:
             rows = f"(SELECT {key} AS text FROM codes)"
