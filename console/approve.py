@@ -20,9 +20,11 @@ from contracts.canonical import digest, readable_json
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SpecRefused
 from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.ledger.journal.signed_note import read_verifier_key
 from privacy.ledger.journal.signing import Signer, key_id
 from tasks.records.model.approval_statements import PURPOSE, ApprovedPlan, SignedApproval, plan_digest
 from tasks.storage.workspace.keys import read_key
+from tasks.verification.public_keys import read_public_key
 
 _MOST_BYTES: Final = 1 << 26
 _AGAIN: Final = "ask the publisher for the pack that sudare review wrote"
@@ -47,7 +49,7 @@ def approve(
     """
     files = _read(pack)
     plan = _checked(pack, files)
-    signer = Signer(read_key(key))
+    signer = Signer(read_key(key), _name_of(key))
     content = {
         **plan.model_dump(mode="json", by_alias=True),
         "at": datetime.now(UTC).date().isoformat(),
@@ -68,6 +70,12 @@ def approve(
         "key_id": own,
     }
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
+
+
+def _name_of(key: Path) -> str | None:
+    """Return the name that the public half beside a key has; None where there is none."""
+    public = key.with_name(f"{key.name}.pub")
+    return read_verifier_key(read_public_key(public)).name if public.exists() else None
 
 
 def _read(pack: Path) -> dict[str, bytes]:

@@ -38,6 +38,7 @@ COMMANDS: Final[Table] = {
     "work": "console.schedule:work",
     "watch": "console.schedule:watch",
     "explain": "console.explain:explain",
+    "interval": "console.interval:interval",
     "verify": "console.verify:verify",
     "serve": "console.serve:serve",
     "studio": "console.studio.command:studio",
@@ -62,6 +63,7 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
             "gaps": "console.gaps:gaps",
             "catalog": "console.releases_catalog:catalog",
             "diff": "console.releases_diff:diff",
+            "journal": "console.releases:journal",
             "list": "console.releases:list_releases",
             "show": "console.releases:show",
             "withdraw": "console.releases:withdraw",
@@ -72,6 +74,17 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
         {
             "new": "console.key:new",
             "pin": "console.key:pin",
+        },
+    ),
+    "keys": (
+        "Keys of this workspace: where its signing key lies, and how it is changed.",
+        {
+            "show": "console.keys:show",
+            "encrypt": "console.keys:encrypt",
+            "rotate": "console.keys:rotate",
+            "recovery": "console.keys:recovery",
+            "revoke": "console.keys:revoke",
+            "reprove": "console.keys:reprove",
         },
     ),
     "contract": (
@@ -102,6 +115,7 @@ CHECKER: Final = frozenset(
         "console.key:new",
         "console.sample:sample",
         "console.explain:explain",
+        "console.interval:interval",
     }
 )
 """The commands that the base dependencies are enough for; `explain` needs more for a spec."""

@@ -3,8 +3,8 @@
     approvals:
       needed: 2
       by:
-        - {name: Disclosure board, key: 3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29}
-        - {name: Data protection officer, key: 8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c}
+        - {name: Disclosure board, key: office.example/board+1d2c3b4a+AZ3h...}
+        - {name: Data protection officer, key: office.example/officer+5e6f7a8b+AUkq...}
       folder: approvals          # beside the spec; each file in it is what `sudare approve` wrote
 
 An approver signs release, spec, contract, plan and memo. Another plan, and be it by one digit of epsilon, needs
@@ -13,7 +13,9 @@ another approval. The keys are part of the spec, so that an approver signs who e
 
 from __future__ import annotations
 
+import hashlib
 import re
+from base64 import b64decode
 from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -21,9 +23,10 @@ from pydantic import BeforeValidator, Field, model_validator
 from contracts.domains.domain_terms import Frozen
 from contracts.reading.scalars import Label, Problem, as_tuple, refuse, show
 
-_KEY: Final = re.compile(r"[0-9a-f]{64}")
-_FORM: Final = "64 lower-case hex digits: the public half of an Ed25519 key"
-_REMEDY: Final = "the approver makes one and gives you its public half: sudare key new FILE"
+_KEY: Final = re.compile(r"([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]{44})")
+_FORM: Final = "one line NAME+HASH+BASE64: the public half of an Ed25519 key, as `sudare key new` writes it"
+_REMEDY: Final = "the approver makes one and gives you FILE.pub: sudare key new FILE"
+_ED25519: Final = 1
 
 
 class ApprovingKey(Frozen):
@@ -31,7 +34,7 @@ class ApprovingKey(Frozen):
 
     Args:
         name: who it is, in public words.
-        key: public Ed25519 key (hex).
+        key: public Ed25519 key under its name, the verifier key of a signed note: NAME+HASH+BASE64.
     """
 
     name: Label
@@ -53,7 +56,10 @@ class Approvals(Frozen):
 
     @model_validator(mode="after")
     def _reachable(self) -> Approvals:
-        for what, values in (("name", [each.name for each in self.by]), ("key", [each.key for each in self.by])):
+        for what, values in (
+            ("name", [each.name for each in self.by]),
+            ("key", [public_part(each.key) for each in self.by]),
+        ):
             twice = next((each for each in values if values.count(each) > 1), None)
             if twice is not None:
                 refuse([Problem(f"the {what} {show(twice)} twice", f"each {what} once", "one person signs once")])
@@ -68,6 +74,19 @@ class Approvals(Frozen):
 
 def _public(key: object) -> object:
     """Read a public key."""
-    if not isinstance(key, str) or not _KEY.fullmatch(key):
+    found = _KEY.fullmatch(key) if isinstance(key, str) else None
+    if found is None or not _whole(*found.groups()):
         refuse([Problem(show(key), _FORM, _REMEDY)])
     return key
+
+
+def _whole(name: str, short: str, encoded: str) -> bool:
+    """Say whether a key has the hash that stands in it, so that no letter of it is another."""
+    raw = b64decode(encoded)
+    known = hashlib.sha256(name.encode() + b"\n" + raw).digest()[:4].hex()
+    return raw[0] == _ED25519 and len(raw) == 33 and short == known
+
+
+def public_part(key: str) -> str:
+    """Return a key without its name and hash: what makes it the same key under another name."""
+    return key.split("+", 2)[-1]

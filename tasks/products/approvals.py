@@ -12,7 +12,6 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding, Refused
 from contracts.release.approvals import Approvals
 from contracts.release.spec import ReleaseSpec
-from privacy.ledger.journal.signing import key_id
 from privacy.ledger.ledger import Ledger
 from tasks.products.charge_request import request_for
 from tasks.records.model.approval_statements import (
@@ -105,8 +104,8 @@ def _problem(found: SignedApproval, asked: Approvals, meant: dict[str, str]) -> 
         if getattr(found, name) != meant[name]:
             return f"an approval of {what}"
     if found.key not in [each.key for each in asked.by]:
-        return f"a signature by key {key_id(found.key)}, which is none of `approvals.by`"
-    return None if found.holds else f"a signature that does not hold under key {key_id(found.key)}"
+        return f"a signature by key {found.key.rpartition('+')[0]}, which is none of `approvals.by`"
+    return None if found.holds else f"a signature that does not hold under key {found.key.rpartition('+')[0]}"
 
 
 def _too_few(spec: ReleaseSpec, asked: Approvals, given: dict[str, SignedApproval], folder: Path) -> Finding:

@@ -63,6 +63,7 @@ class Outputs:
         synthesis: what a generator made.
         classifier: what a trainer made.
         statistics: what was drawn for statistics, and their tables.
+        made: what any other kind of product made, with all that was drawn for it.
     """
 
     measurements: tuple[DrawnTables, ...] = ()
@@ -70,6 +71,7 @@ class Outputs:
     synthesis: Synthesis | None = None
     classifier: TrainedClassifier | None = None
     statistics: ReleasedStatistics | None = None
+    made: Fit | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ class RunFacts:
         write: writes the files of a release across sites.
         statistics: what a release of statistics publishes; None for others.
         approvals: who approved the plan before the charge; None where no approval was asked for.
+        made: what a release of any other kind publishes; None for those above.
     """
 
     run_key: str
@@ -141,11 +144,13 @@ class RunFacts:
     write: WriteFiles | None = None
     statistics: ReleasedStatistics | None = None
     approvals: ApprovalsStatement | None = None
+    made: Fit | None = None
 
     @property
     def of_tables(self) -> bool:
         """Whether tables of counts are published that were measured in one place, and not what was fitted."""
-        return all(each is None for each in (self.synthesis, self.classifier, self.statistics, self.execution))
+        others = (self.synthesis, self.classifier, self.statistics, self.made, self.execution)
+        return all(each is None for each in others)
 
     @cached_property
     def distances(self) -> dict[str, Distance]:
@@ -217,6 +222,8 @@ class RunFacts:
         Raises:
             TypeError: the release publishes such tables.
         """
+        if self.made is not None:
+            return self.plan, self.made
         if self.statistics is not None:
             return self.summarized
         return self.trained if self.classifier is not None else self.synthetic

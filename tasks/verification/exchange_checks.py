@@ -13,7 +13,7 @@ from contracts.errors import Finding
 from contracts.release.exchange_forms import EXCHANGE
 from tasks.records.exchange.exchange_files import exchange_files
 from tasks.records.explanation import RecordExplanation
-from tasks.records.model.version_statements import Manifest
+from tasks.records.model.release_statement import Manifest
 from tasks.records.strict_json import printable
 from tasks.verification.files.version_folder import VersionFolder, read_published
 

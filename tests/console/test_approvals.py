@@ -27,7 +27,7 @@ NAMES = ("board", "officer", "stranger")
 @pytest.fixture
 def keys(tmp_path: Path) -> dict[str, str]:
     """Three secret keys below tmp_path, and their public halves."""
-    return {name: create_signing_key(tmp_path / name) for name in NAMES}
+    return {name: create_signing_key(tmp_path / name, f"office.example/{name}") for name in NAMES}
 
 
 def asking(place: Place, name: str, keys: dict[str, str], needed: int = 2, *changes: tuple[str, str]) -> Path:
@@ -206,7 +206,7 @@ def test_a_key_twice_or_of_another_form_is_refused(place: Place, typed: Typed, k
     spec.write_text(text.replace(keys["officer"], keys["board"]))
     assert "twice" in typed("plan", str(spec), at=place.workspace).err
     spec.write_text(text.replace(keys["officer"], "ssh-ed25519 AAAA"))
-    assert "64 lower-case hex digits" in typed("plan", str(spec), at=place.workspace).err
+    assert "NAME+HASH+BASE64" in typed("plan", str(spec), at=place.workspace).err
 
 
 def test_forged_approvals_of_a_version_are_found(

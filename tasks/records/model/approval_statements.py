@@ -12,13 +12,14 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from contracts.canonical import digest
+from contracts.release.approvals import public_part
 from privacy.ledger.journal.signing import signature_holds
 from tasks.records.model.statement import Hash, Signature, StatedText, Statement, Tuple
 
 APPROVAL_SCHEMA: Final = "sudare-approval/1"
 PURPOSE: Final = "approval"
 SignedDay = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
-PublicKey = Hash
+PublicKey = Annotated[str, Field(max_length=512, pattern=r"^[^\s+]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]{44}$")]
 _PLANNED: Final = (
     *("account", "adjacency", "unit", "scope", "rows_per_unit", "events", "epsilon", "delta"),
     *("public_total", "days", "noise_epsilon"),
@@ -116,7 +117,7 @@ def unsound(stated: ApprovalsStatement, meant: Mapping[str, str]) -> Iterator[tu
             yield f"approval {number}, by a key of nobody who may approve", "signatures by the keys of `by`"
         elif not signed.holds:
             yield f"approval {number}, whose signature does not hold", "a signature over this release, spec and plan"
-    if len(set(known)) < len(known) or len(set(given)) < len(given):
+    if any(len({public_part(key) for key in keys}) < len(keys) for keys in (known, given)):
         yield "a key twice", "each key once"
     if len(given) < stated.needed:
         yield f"{len(given)} approvals", f"{stated.needed}, as the record says are needed"
