@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from benchmarks.orchestration import release_plainly
-from privacy.ledger.journal.signing import Signer
 from tasks.products.approvals import ApprovalMissing
 from tasks.records.model.approval_statements import ApprovalsStatement, about, unsound
 from tasks.storage.workspace.keys import create_signing_key
@@ -58,7 +57,7 @@ def made(place: Place, spec: Path) -> Path:
 
 
 def key_of(place: Place) -> str:
-    return Signer(place.workspace.signing_seed()).public_key
+    return place.workspace.signer().public_key
 
 
 def spent(place: Place) -> list[int]:
@@ -218,7 +217,7 @@ def test_forged_approvals_of_a_version_are_found(
     for who in ("board", "officer"):
         sign(typed, pack, who, spec)
     folder = made(place, spec)
-    version = Version(folder, Signer(place.workspace.signing_seed())).copy(tmp_path / "v")
+    version = Version(folder, place.workspace.signer()).copy(tmp_path / "v")
     version = as_forged(version)
     assert verify(version.folder, public_key=version.key).ok
     spoils: tuple[Callable[[Any], Any], ...] = (
