@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -12,7 +13,7 @@ import typer
 from rich.console import Console
 
 from console.options import AsJson, At, Spec
-from console.plan import nearest_workspace, plan_object
+from console.plan import PublicBecause, Surrogate, nearest_workspace, plan_object
 from console.render import answer, print_facts
 from console.review_memo import alternatives, memo
 from contracts.canonical import readable_json
@@ -43,6 +44,8 @@ def review(
     rows: Annotated[
         int | None, typer.Option(min=1, help="About how many rows there are, if that is public: tells what is noise.")
     ] = None,
+    surrogate: Surrogate = None,
+    public_because: PublicBecause = None,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
@@ -59,7 +62,12 @@ def review(
     """
     where = nearest_workspace(workspace)
     request = read_request(spec, where, period)
-    files = pack_files(request, where, rows)
+    further: list[str] = []
+    if surrogate is not None or public_because is not None:
+        from console.surrogate_plan import surrogate_section  # for the few packs that have a stand-in
+
+        further.append(surrogate_section(request, surrogate, public_because, workspace))
+    files = pack_files(request, where, rows, further)
     _write(out, files)
     payload = {
         "pack": str(out),
@@ -70,19 +78,23 @@ def review(
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
 
 
-def pack_files(request: Request, workspace: Workspace | None, rows: int | None) -> dict[str, bytes]:
+def pack_files(
+    request: Request, workspace: Workspace | None, rows: int | None, further: Sequence[str] = ()
+) -> dict[str, bytes]:
     """Return the files of a pack: memo, plan, what is signed, and all that the signed digests are of.
 
     Args:
         request: the release, with its plan.
         workspace: whose ledger knows the accounts; None where there is none.
         rows: about how many rows there are, if that is public.
+        further: sections of the memo, in Markdown.
     Privacy: reads no data.
     """
     charge = request_for(request.spec, request.contract, request.plan).public_json()
     payload = plan_object(request, workspace, rows)
     publisher = Publisher() if workspace is None else workspace.publisher or Publisher()
-    text = memo(request, payload, declared(request.spec.about, publisher), alternatives(request, workspace)).encode()
+    about, tried = declared(request.spec.about, publisher), alternatives(request, workspace)
+    text = memo(request, payload, about, tried, further).encode()
     signed = {**approval_about(request.spec.release, charge), "memo_sha256": hashlib.sha256(text).hexdigest()}
     return {
         MEMO: text,
