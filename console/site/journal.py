@@ -10,9 +10,10 @@ from console.site.journal_story import story
 from console.site.path_tree import path_tree
 from contracts.canonical import canonical_json
 from privacy.ledger.entries import KINDS, SEALED, Entry
+from privacy.ledger.journal.checkpoints import signed_head
 from privacy.ledger.journal.merkle import root_from_proof
 from privacy.ledger.journal.search import EntryFilter, Inclusion, entries, entry_at, prove
-from privacy.ledger.journal.signing import key_id, signature_holds
+from privacy.ledger.journal.signing import key_id
 from privacy.ledger.view import CheckpointLine
 
 _LINE_WORDS = ("release", "number", "name", "account", "key", "reason", "population", "run_key")
@@ -109,12 +110,15 @@ def _about(site: Site, entry: Entry) -> dict[str, Any] | None:
 
 def _proof(site: Site, entry: Entry, proof: Inclusion) -> dict[str, Any]:
     """Return an inclusion proof, worked out again: where the path leads, and whether the signature holds."""
-    line = CheckpointLine(proof.size, proof.root, proof.head, proof.at, proof.key_id, "", proof.signature)
+    line = CheckpointLine(proof.size, proof.root, proof.at, proof.key_id, "", proof.note)
     reached = root_from_proof(entry.hash, entry.sequence, proof.size, proof.path)
     return {**vars(proof), "path": list(proof.path), "leads": reached == proof.root, "holds": _signed(site, line)}
 
 
 def _signed(site: Site, line: CheckpointLine) -> bool:
     """Say whether this ledger's key signed a checkpoint."""
-    signed = {"ledger": site.ledger_id, "size": line.size, "root": line.root, "head": line.head, "at": line.at}
-    return signature_holds(site.public_key, "checkpoint", signed, line.signature)
+    try:
+        head = signed_head(line.note, site.public_key)
+    except ValueError:
+        return False
+    return (head.size, head.root) == (line.size, line.root)
