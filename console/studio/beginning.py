@@ -22,7 +22,7 @@ _NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _SPEC: Final = """\
 release: {release}
 contract: {contract}
-source: {{path: {table}}}
+source: {{path: {table}{delimiter}}}
 charge: {{account: {release}, epsilon: 1, delta: 0}}
 product:
   kind: tables
@@ -92,7 +92,9 @@ def new_release(folder: SpecFolder, wanted: NewRelease) -> Said:
         book = [f"--codebook={wanted.codebook}"] if wanted.codebook else []
         said = say(["contract", "draft", f"--from={wanted.table}", *book, f"--to={contract}"], folder.path)
     if said.done:
+        mark = said.answer.get("delimiter") or ","
         names = {"release": wanted.release, "contract": contract, "table": flow(wanted.table)}
+        names["delimiter"] = "" if mark == "," else f", delimiter: {flow(mark)}"
         folder.write(FileText(folder.file(spec), _SPEC.format(**names)))
         return Said(True, {"spec": spec})
     return said

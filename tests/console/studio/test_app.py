@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from fastapi.testclient import TestClient
 from httpx import Response
 
@@ -91,3 +92,11 @@ def test_a_draft_takes_a_codebook_of_the_folder_and_no_other_file(client: TestCl
     drafted = sent(client, "/studio/new", {**begun, "codebook": "book.csv"})
     assert drafted.json() == {"spec": "visits.yaml"}
     assert "F: female" in (folder / "visits.contract.yaml").read_text()
+
+
+def test_a_spec_names_the_mark_between_fields_that_is_no_comma(client: TestClient, studio: Studio) -> None:
+    """The first line tells it to the draft; a run would else take the whole line for one column."""
+    (studio.folder.path / "visits.csv").write_text("sex;ward\nF;surgery\n")
+    assert sent(client, "/studio/new", {"release": "visits", "table": "visits.csv"}).status_code == 200
+    tree = yaml.safe_load((studio.folder.path / "visits.yaml").read_text())
+    assert tree["source"] == {"path": "visits.csv", "delimiter": ";"}
