@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tasks.storage.workspace.settings import Workspace
 from tests.console.site.test_browser import DESK, PHONE, browser
@@ -34,8 +34,9 @@ def found_on(page: Page, made: Open, language: str) -> list[tuple[str, str, str,
     for path in PAGES:
         base = made.url if path.startswith("/enter") else made.root
         page.goto(f"{base}{path}{'&' if '?' in path else '?'}lang={language}")
-        for part in page.locator("details:not([open]) > summary").all():
-            part.click()
+        page.evaluate("document.querySelectorAll('#form details').forEach((each) => (each.open = true))")
+        parts = page.locator("#form details[data-table]")
+        expect(parts.locator(".pair")).to_have_count(parts.count(), timeout=120_000)
         found += [(path, *finding) for finding in findings(page)]
     return found
 
