@@ -131,7 +131,7 @@ def _slid(spec: str, contract: str, epsilon: float) -> bytes:
 
 @contextmanager
 def _served(folder: Path) -> Iterator[tuple[int, str, str, str]]:
-    """Run `sudare studio` inside the block; yield its process, address, the cookie that it gave, and its secret path."""
+    """Run `sudare studio` inside the block; yield its process, address, cookie and secret path."""
     words = [*SUDARE, "studio", "--port", "0", "--json", "--workspace", str(folder / "w")]
     with subprocess.Popen(words, cwd=folder / "adult", stdout=subprocess.PIPE, text=True) as process:
         told, output = "", process.stdout
