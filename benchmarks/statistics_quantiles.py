@@ -81,7 +81,7 @@ def _misses(rows: list[Row], key: str) -> Row:
     """Count the rows in which the best peer errs less, whatever our intervals cost."""
     larger = [row.what for row in rows if row.settings[key] == "larger"]
     what = f"rows of {len(rows)} in which our error is larger, {PRICES[key]}"
-    return Row(what, float(len(larger)), "rows", 0.0, not larger, settings={"rows": larger})
+    return Row(what, float(len(larger)), "rows", 0.0, not larger, settings={"rows": [*larger]})
 
 
 def ours_repeated(table: Measured, names: tuple[str, ...], epsilon: str, method: str) -> dict[str, Estimates]:
