@@ -61,9 +61,9 @@ class SnapshotKeys(SnapshotReader):
         if groups < self._contract.unit.max_rows_per_unit:
             rows, count = f"({first_keys(column, str(unit), groups)})", "count(DISTINCT unit)"
         elif unit is not None:
-            # `codes` has the rows of `raw`, in its order.
-            of_rows = f"codes.{key} AS text, trim(CAST(raw.{identifier(unit)} AS VARCHAR)) AS unit"
-            rows, count = f"(SELECT {of_rows} FROM codes POSITIONAL JOIN raw)", "count(DISTINCT unit)"
+            # `units` has the ids of the rows of `codes`, in their order.
+            of_rows = f"codes.{key} AS text, units.unit AS unit"
+            rows, count = f"(SELECT {of_rows} FROM codes POSITIONAL JOIN units)", "count(DISTINCT unit)"
         else:
             rows = f"(SELECT {key} AS text FROM codes)"
         query = f"SELECT text, {count}::BIGINT FROM {rows} WHERE text <> {literal(NO_KEY)} GROUP BY 1"

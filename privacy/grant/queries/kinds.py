@@ -18,6 +18,7 @@ from privacy.grant.queries.key_counts import KeyCountQuery
 from privacy.grant.queries.keys import KeyQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.parameters import ParameterQuery
+from privacy.grant.queries.place_counts import PlaceCountQuery
 from privacy.grant.queries.quantile_choice import QuantileChoiceQuery
 from privacy.grant.queries.query import Query
 from privacy.grant.queries.residuals import ResidualQuery
@@ -38,6 +39,7 @@ BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
     QuantileChoiceQuery,
     TrainingQuery,
     ParameterQuery,
+    PlaceCountQuery,
     SiteShare,
     SumOverSites,
 )

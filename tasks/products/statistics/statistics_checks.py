@@ -31,7 +31,8 @@ from tasks.records.draws.cell_sums import CellSumDraw
 from tasks.records.draws.key_counts import KeyCountDraw
 from tasks.records.draws.keys import KeyDraw, with_stated_keys
 from tasks.records.draws.quantile_choices import QuantileDraw
-from tasks.records.model.version_statements import FittedDraw, Manifest
+from tasks.records.model.release_statement import Manifest
+from tasks.records.model.version_statements import FittedDraw
 from tasks.records.statistics_record import StatisticsRecord, StatisticsReplay, values_digest
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar

@@ -48,6 +48,10 @@ BUILT_IN: Final = {
         form="tasks.records.draws.key_counts:KeyCountForm",
         checks="tasks.verification.draws.key_count_draws:KeyCountChecks",
     ),
+    "place_counts": DrawParts(
+        form="tasks.records.draws.place_counts:PlaceCountForm",
+        checks="tasks.verification.draws.place_count_draws:PlaceCountChecks",
+    ),
     "keys": DrawParts(
         form="tasks.records.draws.keys:KeyForm",
         checks="tasks.verification.draws.key_draws:KeyChecks",

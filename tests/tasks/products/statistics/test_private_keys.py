@@ -114,6 +114,7 @@ def test_the_charge_states_both_sums_and_the_record_tells_them(version: Version)
     assert "may fail with 1e-6" in version.words["guarantee.conversion"]
 
 
+@pytest.mark.usefixtures("every_row_kept")
 def test_a_unit_of_several_rows_counts_once_in_a_key(tmp_path: Path) -> None:
     """By its id, without the spaces around it; the codes of selected keys are those of the rows."""
     scenario = gaussian()
