@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from contracts.domains.quantile_choices import QuantileChoices
+from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistics import Statistic, statistics_product
+from privacy.statistics.chosen_quantiles import ChosenQuantiles
+from privacy.statistics.estimates import Estimates
 from privacy.statistics.plan import StatisticsPlan
 from privacy.statistics.quantile_method import MOST_CHOICES, quantile_method
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
@@ -88,3 +94,14 @@ def test_a_share_that_is_none_is_refused(written: dict[str, object], says: str) 
         Statistic.model_validate({"quantiles": [0.5], "of": "age", **written})
     with pytest.raises(ValidationError, match="quantiles: "):
         Statistic.model_validate({"what": "mean", "column": "age", "interval_share": 0.1})
+
+
+def test_an_interval_that_misses_its_value_is_drawn_out_to_it() -> None:
+    """The chosen value stays what it is: a tree with little of the charge may be far off."""
+    lattice = ValueLattice("age", Decimal(0), Decimal(100), Decimal(1), counts_missing=False)
+    chosen = ChosenQuantiles(np.array([[20], [50], [80]]), QuantileChoices(lattice, (Decimal("0.5"),)))
+    tree = Estimates(np.full(3, 55.0), np.full(3, 40.0), np.full(3, 60.0))
+    (found,) = chosen.placed([tree], [Decimal("0.5")])
+    assert found.values.tolist() == [20, 50, 80]
+    assert found.lower.tolist() == [20, 40, 40]
+    assert found.upper.tolist() == [60, 60, 80]
