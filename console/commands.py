@@ -64,6 +64,7 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
             "list": "console.releases:list_releases",
             "show": "console.releases:show",
             "withdraw": "console.releases:withdraw",
+            "refresh": "console.releases:refresh",
         },
     ),
     "key": (

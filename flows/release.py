@@ -45,6 +45,7 @@ from tasks.publish import Publication, published
 from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.ledger_facts import gather
 from tasks.records.software import software
+from tasks.release_freshness import show_latest
 from tasks.storage.object_store import StoreAway
 from tasks.storage.sinks import copies as copying
 from tasks.storage.workspace.run_folder import CHARGE_STATES, COMPLETE, RunFolder, now_to_the_second, sheltered
@@ -139,6 +140,7 @@ def _run(run: RunFolder, request: Request, workspace: Workspace, decision: Opera
             publication = _make(run, request, workspace, ledger, table, decision, key) if found is None else found
         run.charge = COMPLETE
         show_journal(workspace, ledger)
+        show_latest(workspace, ledger, publication.release, request.store(workspace))
         copied = _copy(run, request, workspace, ledger, publication)
         return outcome_of(publication, ledger, workspace, repeated=found is not None, copied=copied)
 

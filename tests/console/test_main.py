@@ -201,6 +201,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "releases diff",
         "releases gaps",
         "releases list",
+        "releases refresh",
         "releases show",
         "releases withdraw",
         "run",
