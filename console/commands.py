@@ -38,6 +38,7 @@ COMMANDS: Final[Table] = {
     "explain": "console.explain:explain",
     "verify": "console.verify:verify",
     "serve": "console.serve:serve",
+    "witness": "console.witness:witness",
     "studio": "console.studio.command:studio",
 }
 GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
@@ -107,6 +108,7 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
 }
 CHECKER: Final = frozenset(
     {"console.verify:verify", "console.key:pin", "console.sample:sample", "console.explain:explain"}
+    | {"console.witness:witness"}
 )
 """The commands that the base dependencies are enough for; `explain` needs more for a spec."""
 IMPORTED: Final = (

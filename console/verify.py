@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,11 +14,14 @@ from console.key import key_to_verify_with
 from console.options import AsJson, At
 from console.progress import shown
 from console.render import answer
-from contracts.errors import Finding
+from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.signing import key_id
 from tasks.storage.workspace.settings import user_folder
 from tasks.verification.outcomes import NOT_COMPARED, NOTE, CheckerTerms, VerificationReport
-from tasks.verification.public_keys import PIN, RECOVERY_PIN, read_public_key
+from tasks.verification.public_keys import PIN, POLICY_PIN, RECOVERY_PIN, read_public_key
+
+if TYPE_CHECKING:
+    from privacy.ledger.journal.witness_policy import WitnessPolicy
 
 VerifiedVersion = Annotated[
     Path, typer.Argument(metavar="VERSION_DIR", help="A version folder, such as releases/NAME/v1.")
@@ -63,6 +66,11 @@ Compare = Annotated[
     ),
 ]
 
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option("--witnesses", metavar="FILE", help="A policy (tlog-policy): whose cosignatures you want to see."),
+]
+
 
 def verify(
     version_dir: VerifiedVersion,
@@ -73,6 +81,7 @@ def verify(
     fresh: Fresh = False,
     at: ClockTime = None,
     compare: Compare = None,
+    witnesses: PolicyFile = None,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
@@ -111,7 +120,8 @@ def verify(
     public_key, second = read_public_key(chosen.file), chosen.file.with_name(RECOVERY_PIN)
     recovery = read_public_key(second) if chosen.file.name == PIN and second.is_file() else None
     now = (at.replace(tzinfo=UTC) if at else datetime.now(UTC)) if fresh or at else None
-    terms = CheckerTerms(recovery, now=now, pins=user_folder() if now else None)
+    pins, policy = user_folder() if now else None, _policy(witnesses, chosen.file)
+    terms = CheckerTerms(recovery, now=now, pins=pins, witnesses=policy)
     with shown():
         report = verification.verify(
             version_dir, public_key=public_key, deep=deep, auditor=auditor, online=online, terms=terms
@@ -124,6 +134,22 @@ def verify(
         raise typer.Exit(kind.exit_code)
     if not report.ok:
         raise kind(failures(report))
+
+
+def _policy(named: Path | None, key: Path) -> WitnessPolicy | None:
+    """Read the policy that was named, else the one that is pinned beside the key."""
+    pinned = key.with_name(POLICY_PIN)
+    file = named or (pinned if key.name == PIN and pinned.is_file() else None)
+    if file is None:
+        return None
+    from tasks.verification.witness_checks import pinned_policy
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        found = getattr(error, "strerror", None) or "bytes that are no text"
+        raise SpecRefused([Finding(str(file), "policy", found, "a policy of witnesses", "name its file")]) from None
+    return pinned_policy(text, str(file))
 
 
 def _compare(first: Path, second: Path, key: Path | None, workspace: Path | None, *, as_json: bool) -> None:

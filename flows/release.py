@@ -165,7 +165,8 @@ def _make(
     key: str,
 ) -> Publication:
     """Validate, look, charge, make the product by the steps of its kind, report and publish."""
-    signer = workspace.signer()  # before the charge: a token that is missing costs nothing
+    # before the charge: a token that is missing, or a policy that nobody can meet, costs nothing
+    signer, witnesses = workspace.signer(), workspace.witnesses()
     request = as_charged(request, ledger.charge(key))
     spec, contract, plan, ids = request.spec, request.contract, request.plan, steps.flow_run_ids()
     check_contract_of(request, workspace, ledger, run_key=key)
@@ -188,4 +189,4 @@ def _make(
         facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier, about, ids, when)
         report(run, facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-    return publish(run, ledger, signer, key, request.store(workspace), write)
+    return publish(run, ledger, signer, key, request.store(workspace), write, witnesses)

@@ -157,6 +157,7 @@ class _Verification:
         self._guarded(self._check_auditors, RECORD, 12)
         self._guarded(self._check_status, PROOF, 13)
         self._guarded(self._check_latest, LATEST_NOTE, 14)
+        self._guarded(self._check_witnesses, PROOF, 15)
         manifest, untold = self._manifest, () if self._product is None else self._product.untold
         return VerificationReport(
             checks=tuple(self._checks),
@@ -385,6 +386,19 @@ class _Verification:
         checked = CheckedVersion(self._path, manifest.release, manifest.version, self._manifest_sha256, size)
         wrong = check_latest(checked, public_key=self._key, now=self._terms.now, pins=self._terms.pins)
         self._close(wrong, rule=14)
+
+    def _check_witnesses(self) -> None:
+        """Check rule 15 where the checker pins a policy."""
+        if self._terms.witnesses is None:
+            return
+        if self._proof is None or not self._checks[3].passed:
+            self._close((), ("the witnesses: this version's own proof does not hold",), rule=15)
+            return
+        from tasks.verification.witness_checks import check_witnesses
+
+        wrong, notes = check_witnesses(self._proof.checkpoint, self._terms.witnesses)
+        self._around.notes.extend(notes)
+        self._close(wrong, rule=15)
 
     def _check_words(self, catalogue: Any, *, whole: bool) -> None:
         """Check what people read; pages and data files are opened only once all before them holds."""

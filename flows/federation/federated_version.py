@@ -106,7 +106,9 @@ def publish_across(
         )
         report(facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-    publication = publish(ledger, signer, federation.run_key, workspace.root / spec.publish, write)
+    publication = publish(
+        ledger, signer, federation.run_key, workspace.root / spec.publish, write, workspace.witnesses()
+    )
     show_journal(workspace, ledger)
     show_latest(workspace, ledger, publication.release, workspace.root / spec.publish)
     return publication

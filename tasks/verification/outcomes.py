@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from privacy.ledger.journal.key_changes import SignedChange
+    from privacy.ledger.journal.witness_policy import WitnessPolicy
 
 RuleFindings = tuple[list[Finding], list[str]]
 """What a part of a rule found wrong, and what it could not check."""
@@ -198,7 +199,7 @@ class CheckerTerms:
     changes: tuple[SignedChange, ...] = ()
     now: datetime | None = None
     pins: Path | None = None
-    witnesses: str | None = None
+    witnesses: WitnessPolicy | None = None
 
 
 @dataclass(frozen=True)

@@ -210,6 +210,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "studio",
         "verify",
         "watch",
+        "witness",
         "work",
     ]
 
