@@ -69,7 +69,8 @@ def ask_journal(
     try:
         content = fetched(where)
     except (OSError, ValueError) as error:
-        found = printable(str(getattr(error, "reason", None) or error) or type(error).__name__)
+        told = error if hasattr(error, "code") else getattr(error, "reason", None) or error  # 404, or no connection
+        found = printable(str(told) or type(error).__name__)
         return JournalStatus((Finding(printable(where), "the journal", found, "an answer", _UNANSWERED),))
     envelope, status, findings = read_status(content, where=printable(where))
     if envelope is not None:

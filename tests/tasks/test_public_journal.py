@@ -11,7 +11,10 @@ from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -250,6 +253,30 @@ def test_a_version_that_stands_passes_and_an_older_one_is_told_what_supersedes_i
         assert report.ok, report.findings
         assert not [line for line in report.cannot_tell if "withdrawn since" in line]
     assert any("v1 was superseded: v2" in note for note in checked(folder, 1, to).notes)
+
+
+def test_an_answer_over_http_takes_one_request(ledger: Ledger, folder: Path, tmp_path: Path) -> None:
+    to, asked = shown(ledger, tmp_path / "public"), list[str]()
+
+    class Served(SimpleHTTPRequestHandler):
+        def log_message(self, form: str, *parts: object) -> None:
+            asked.append(f"{self.command} {self.path}")
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Served, directory=str(to)))
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        report = checked(folder, 1, f"http://127.0.0.1:{server.server_port}/")
+        assert report.ok, report.findings
+        assert asked == ["GET /status/town.json"]
+        field, found = outcome(folder, 1, f"http://127.0.0.1:{server.server_port}/elsewhere")
+        assert (field, "404" in found or "Not Found" in found) == ("the journal", True)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(timeout=10)
+    field, found = outcome(folder, 1, f"http://127.0.0.1:{server.server_port}")
+    assert (field, "refused" in found) == ("the journal", True)
 
 
 def test_a_withdrawn_version_fails_with_its_reason_and_the_other_does_not(
