@@ -36,6 +36,7 @@ COMMANDS: Final[Table] = {
     "work": "console.schedule:work",
     "watch": "console.schedule:watch",
     "explain": "console.explain:explain",
+    "interval": "console.interval:interval",
     "verify": "console.verify:verify",
     "serve": "console.serve:serve",
     "studio": "console.studio.command:studio",
@@ -72,6 +73,17 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
             "pin": "console.key:pin",
         },
     ),
+    "keys": (
+        "Keys of this workspace: where its signing key lies, and how it is changed.",
+        {
+            "show": "console.keys:show",
+            "encrypt": "console.keys:encrypt",
+            "rotate": "console.keys:rotate",
+            "recovery": "console.keys:recovery",
+            "revoke": "console.keys:revoke",
+            "reprove": "console.keys:reprove",
+        },
+    ),
     "contract": (
         "Contracts: what the columns may hold and what is protected.",
         {
@@ -94,7 +106,13 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
     ),
 }
 CHECKER: Final = frozenset(
-    {"console.verify:verify", "console.key:pin", "console.sample:sample", "console.explain:explain"}
+    {
+        "console.verify:verify",
+        "console.key:pin",
+        "console.sample:sample",
+        "console.explain:explain",
+        "console.interval:interval",
+    }
 )
 """The commands that the base dependencies are enough for; `explain` needs more for a spec."""
 IMPORTED: Final = (

@@ -15,7 +15,7 @@ from console.progress import shown
 from console.render import answer
 from contracts.errors import Finding
 from tasks.verification.outcomes import NOT_COMPARED, NOTE, VerificationReport
-from tasks.verification.public_keys import read_public_key
+from tasks.verification.public_keys import PIN, RECOVERY_PIN, read_public_key
 
 VerifiedVersion = Annotated[
     Path, typer.Argument(metavar="VERSION_DIR", help="A version folder, such as releases/NAME/v1.")
@@ -77,9 +77,12 @@ def verify(
 
     open_version(version_dir)  # a path with a typing error is told before a key is asked for
     chosen = key_to_verify_with(key, workspace)
-    public_key = read_public_key(chosen.file)
+    public_key, second = read_public_key(chosen.file), chosen.file.with_name(RECOVERY_PIN)
+    recovery = read_public_key(second) if chosen.file.name == PIN and second.is_file() else None
     with shown():
-        report = verification.verify(version_dir, public_key=public_key, deep=deep, auditor=auditor, online=online)
+        report = verification.verify(
+            version_dir, public_key=public_key, deep=deep, auditor=auditor, recovery=recovery, online=online
+        )
     told = {"file": str(chosen.file), "whose": chosen.whose, "pinned_since": chosen.since}
     payload = report.to_json() | {"key": {**told, "passed_over": chosen.passed_over or None}}
     answer(payload, lambda console: _print(console, payload), as_json=as_json)

@@ -163,6 +163,7 @@ def _make(
     key: str,
 ) -> Publication:
     """Validate, look, charge, make the product by the steps of its kind, report and publish."""
+    signer = workspace.signer()  # before the charge: a token that is missing costs nothing
     request = as_charged(request, ledger.charge(key))
     spec, contract, plan, ids = request.spec, request.contract, request.plan, steps.flow_run_ids()
     check_contract_of(request, workspace, ledger, run_key=key)
@@ -185,5 +186,4 @@ def _make(
         facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier, about, ids, when)
         report(run, facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-    signer = workspace.signer()
     return publish(run, ledger, signer, key, request.store(workspace), write)

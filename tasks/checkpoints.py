@@ -11,6 +11,7 @@ from privacy.ledger.replay.fold import SignedCheckpoint
 from tasks.records.model.statement import read_statement
 from tasks.records.model.version_statements import Proof
 from tasks.verification.inclusion import check_checkpoint
+from tasks.verification.key_succession import key_in_use
 
 
 def published_checkpoints(proofs: Iterable[Path], *, public_key: str) -> tuple[list[SignedCheckpoint], list[Finding]]:
@@ -18,7 +19,7 @@ def published_checkpoints(proofs: Iterable[Path], *, public_key: str) -> tuple[l
 
     Args:
         proofs: the files.
-        public_key: the key that they must be signed with.
+        public_key: the key that they must be signed with, or one that was changed for it.
     Returns:
         tuple: the checkpoints whose signature holds, and a finding for each file without one.
     """
@@ -27,7 +28,8 @@ def published_checkpoints(proofs: Iterable[Path], *, public_key: str) -> tuple[l
     for path in proofs:
         proof, wrong = _read(path)
         if proof is not None:
-            wrong = check_checkpoint(proof.checkpoint, public_key=public_key, where=str(path))
+            used = key_in_use(path.parent, pinned=public_key)
+            wrong = [*used.findings, *check_checkpoint(proof.checkpoint, public_key=used.key, where=str(path))]
         findings += wrong
         if proof is not None and not wrong:
             held = proof.head

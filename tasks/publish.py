@@ -31,6 +31,7 @@ from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from tasks.records.model.release_statement import RECORD, stated_predicate, stated_release
+from tasks.storage.key_list import write_changes
 from tasks.storage.progress import step
 from tasks.storage.version_folders import MANIFEST, PROOF, digests_in, version_folder
 
@@ -166,6 +167,7 @@ def _enter_and_prove(ledger: Ledger, signer: Signer, run_key: str, staging: Path
     proof = ledger.publish(run_key, _sha256(staging / MANIFEST), signer)
     _write_durably(staging / PROOF, readable_json(proof))
     sync_folder(staging)
+    write_changes(staging.parent.parent, proof["keys"])
     return str(proof["entries"][-1]["entry"]["at"])
 
 

@@ -13,17 +13,17 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from contracts.errors import Finding
 from privacy.ledger.journal.signing import key_id
 from tasks.products.record_checks import read_record
-from tasks.records.model.release_statement import Manifest, check_envelope, read_envelope
+from tasks.records.model.release_statement import Manifest, SignedEnvelope, check_envelope, read_envelope
 from tasks.records.model.statement import read_statement
 from tasks.records.model.version_statements import Proof
 from tasks.records.strict_json import read_json
 from tasks.storage.progress import Bar, step
-from tasks.storage.version_folders import MANIFEST, PROOF
+from tasks.storage.version_folders import MANIFEST, PROOF, may_have_changes
 from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.files.label_checks import check_labels
 from tasks.verification.files.version_folder import (
@@ -44,7 +44,15 @@ from tasks.verification.inclusion import (
     check_publication,
     read_run,
 )
-from tasks.verification.outcomes import ALL_RULES, RULES, RuleOutcome, VerificationReport, Words, cannot_tell
+from tasks.verification.outcomes import (
+    ALL_RULES,
+    RULES,
+    KeyInUse,
+    RuleOutcome,
+    VerificationReport,
+    Words,
+    cannot_tell,
+)
 from tasks.verification.product_checks import ProductChecks
 from tasks.verification.public_keys import check_pinned, read_public_key
 from tasks.verification.recompute.effort import MOST_TERMS
@@ -53,6 +61,9 @@ from tasks.verification.succession import Surroundings, check_before, check_name
 from tasks.verification.trial import tried
 
 __all__ = ["read_public_key", "verify"]
+
+if TYPE_CHECKING:
+    from privacy.ledger.journal.key_changes import SignedChange
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +83,8 @@ def verify(
     public_key: str,
     deep: bool = False,
     auditor: Path | None = None,
+    recovery: str | None = None,
+    changes: Sequence[SignedChange] = (),
     online: str | None = None,
 ) -> VerificationReport:
     """Check a version folder against a pinned key.
@@ -81,6 +94,8 @@ def verify(
         public_key: the publisher's Ed25519 public key that the checker pins, NAME+HASH+BASE64.
         deep: also estimate again what was estimated from the measurements (rule 11); takes as long as the fit did.
         auditor: the complete record, for auditors, to be held against the published one (rule 12).
+        recovery: the publisher's recovery key, which revokes a signing key.
+        changes: changes of the signing key that the checker knows from elsewhere.
         online: where the publisher's journal is, to be asked what became of the version (rule 13): one request.
     Returns:
         VerificationReport: the outcome of each rule, with findings; nothing that stands in the folder raises.
@@ -90,8 +105,14 @@ def verify(
     """
     check_pinned(public_key)
     path, sealed = open_version(folder), None if auditor is None else read_auditor_record(auditor)
+    used = KeyInUse(public_key)
+    if changes or recovery is not None or may_have_changes(path):
+        # a key that was never changed needs none of it
+        from tasks.verification.key_succession import key_in_use
+
+        used = key_in_use(path, pinned=public_key, recovery=recovery, changes=changes)
     with step("verify") as bar:
-        return _Verification((folder, path), public_key, bar, deep=deep, sealed=sealed, online=online).run()
+        return _Verification((folder, path), used, bar, deep=deep, sealed=sealed, online=online).run()
 
 
 class _Verification:
@@ -100,14 +121,15 @@ class _Verification:
     def __init__(
         self,
         paths: tuple[Path, Path],
-        key: str,
+        used: KeyInUse,
         bar: Bar,
         *,
         deep: bool,
         sealed: Sealed | None,
         online: str | None,
     ) -> None:
-        self._key, self._bar, self._deep, self._sealed, self._online = key, bar, deep, sealed, online
+        self._used, self._key, self._bar = used, used.key, bar
+        self._deep, self._sealed, self._online = deep, sealed, online
         (self._named, self._path), self._around = paths, Surroundings()
         self._checks: list[RuleOutcome] = []
         self._folder = VersionFolder(self._path, {}, {})
@@ -123,7 +145,7 @@ class _Verification:
 
     def run(self) -> VerificationReport:
         """Check the rules one by one; the manifest is read first, for rule 1 needs its list."""
-        unread: list[Finding] = []
+        unread: list[Finding] = list(self._used.findings)
         stopped = self._tried(lambda: unread.extend(self._read_manifest()), MANIFEST)
         self._guarded(self._check_folder, MANIFEST, 1)
         self._close(unread if stopped is None else [*unread, stopped])
@@ -143,7 +165,7 @@ class _Verification:
             key_id=key_id(self._key),
             release=None if manifest is None else manifest.release,
             version=None if manifest is None else manifest.version,
-            notes=tuple(self._around.notes),
+            notes=(*self._used.notes, *self._around.notes),
             cannot_tell=(*cannot_tell(asked=self._online is not None), *untold, *self._words.cannot_tell),
             word=self._word(),
         )
@@ -194,9 +216,17 @@ class _Verification:
         envelope, self._manifest, wrong = read_envelope(value, where=MANIFEST)
         findings += wrong
         if envelope is not None:
-            findings += check_envelope(envelope, public_key=self._key, where=MANIFEST)
-        self._signed = not findings
+            findings += self._manifest_signature(envelope)
+        self._signed = not findings and not self._used.findings
         return findings
+
+    def _manifest_signature(self, envelope: SignedEnvelope) -> list[Finding]:
+        """Check who signed the manifest: the key of the proof, or one before it; rule 4 holds its digest."""
+        wrong = check_envelope(envelope, public_key=self._key, where=MANIFEST)
+        before = (key for key in self._used.signed_before if key != self._key)
+        return (
+            wrong if wrong and all(check_envelope(envelope, public_key=key, where=MANIFEST) for key in before) else []
+        )
 
     def _check_folder(self) -> None:
         names = () if self._manifest is None else tuple(self._manifest.files)
@@ -204,7 +234,7 @@ class _Verification:
         findings += check_listing(self._folder, self._manifest)
         if self._manifest is None:
             return self._close(findings, ("which files belong here: no readable manifest",))
-        self._around = look_around(self._path, self._manifest, public_key=self._key)
+        self._around = look_around(self._path, self._manifest, public_key=self._key, others=self._used.others)
         return self._close(findings + check_names(self._named, self._path, self._manifest, self._around))
 
     def _check_contents(self) -> None:

@@ -36,13 +36,14 @@ EntryKind = Literal[
     "engine_failed",
     "version_published",
     "version_withdrawn",
+    "key_changed",
 ]
 KINDS: tuple[str, ...] = get_args(EntryKind)
 RUN_KINDS = ("charge_reserved", "charge_returned", "grant_opened", "noise_drawn", "version_published")
 SEALED: Final[tuple[EntryKind, ...]] = ("gate_failed", "engine_failed", "source_bound")
 """Kinds of entries whose text is for auditors: the outcome of a check, and names that may say where data are."""
-OPEN: Final[tuple[EntryKind, ...]] = ("version_published", "version_withdrawn")
-"""Kinds of entries that the public journal shows as they are: which versions there are, and which are withdrawn."""
+OPEN: Final[tuple[EntryKind, ...]] = ("version_published", "version_withdrawn", "key_changed")
+"""Kinds of entries that the public journal shows as they are: versions, withdrawals, changes of the key."""
 SALT_BYTES: Final = 32
 GENESIS = "0" * 64
 CLOCK_SLACK: Final = timedelta(days=1)  # clocks of several machines differ, and public times are cut to the hour

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from contracts.errors import Finding
 from contracts.periods.time_blocks import TimeBlock
@@ -42,6 +42,10 @@ from privacy.ledger.store.ledger_rows import (
     versions_of,
 )
 from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargeRequest, VersionEntry
+
+if TYPE_CHECKING:  # a key is rarely changed, and every plan opens a ledger
+    from privacy.ledger.accounts.key_entries import SignChange
+    from privacy.ledger.journal.key_changes import SignedChange
 
 
 def utc_now() -> str:
@@ -73,7 +77,7 @@ class Ledger:
         public_key: str | None = None,
     ) -> None:
         self._store = Store(url)
-        self._journal = Journal(clock)
+        self._journal, self._clock = Journal(clock), clock
         identity = self._identity()
         self._draws = DrawFiles(draws, identity)
         known = public_key if signer is None else signer.public_key
@@ -322,6 +326,22 @@ class Ledger:
         """Return the versions of one release or of all, oldest first."""
         with self._store.reading() as connection:
             return versions_of(connection, release)
+
+    def change_key(self, kind: str, key: str, successor: str, sign: SignChange) -> SignedChange:
+        """Enter that another key signs from now on; see `key_entries`."""
+        from privacy.ledger.accounts.key_entries import change_key
+
+        with self._store.writing() as transaction:
+            return change_key(
+                transaction, self._journal, self._clock, kind=kind, key=key, successor=successor, sign=sign
+            )
+
+    def key_changes(self) -> tuple[SignedChange, ...]:
+        """Return the changes of the signing key, in their order."""
+        from privacy.ledger.accounts.key_entries import key_changes
+
+        with self._store.reading() as connection:
+            return key_changes(self._journal, connection)
 
     # --- journal ----------------------------------------------------------------------------------------------
 

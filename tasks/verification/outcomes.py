@@ -165,6 +165,25 @@ class RuleOutcome:
 
 
 @dataclass(frozen=True)
+class KeyInUse:
+    """The key that a version is held against.
+
+    Args:
+        key: NAME+HASH+BASE64.
+        others: further keys that count for versions beside it.
+        signed_before: keys that were changed or revoked since, whose manifests a proof by `key` still vouches for.
+        notes: how the pinned key led to it.
+        findings: why no version by it is to be believed.
+    """
+
+    key: str
+    others: tuple[str, ...] = ()
+    signed_before: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
 class VerificationReport:
     """The outcome of all rules.
 

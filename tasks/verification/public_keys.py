@@ -20,6 +20,8 @@ from tasks.storage.version_folders import published_around
 
 OWN: Final = "workspaces"
 PIN: Final = "pinned.pub"
+RECOVERY_PIN: Final = "recovery.pub"
+"""The publisher's recovery key, beside the pin of the signing key."""
 _REMEDY: Final = "get the key from the publisher; `sudare init` wrote it to .sudare/keys/signing.pub"
 _MODE: Final = 0o600
 _SECRET_BYTES: Final = 32
@@ -105,20 +107,21 @@ def is_own(key: str, root: Path, folder: Path) -> bool:
     return f"{key} {json.dumps(str(root.resolve()))}" in noted
 
 
-def pin_key(source: Path, folder: Path, *, replace: bool = False) -> Path:
+def pin_key(source: Path, folder: Path, *, replace: bool = False, name: str = PIN) -> Path:
     """Keep a publisher's public key in a folder, for checks that name none.
 
     Args:
         source: the key file, as the publisher handed it over.
         folder: takes the pin; made (mode 0700) where it is missing.
         replace: whether another key that is pinned already gives way.
+        name: of the pin: that of the signing key, or of the recovery key.
     Returns:
         Path: the pin. Pinning the same key again changes nothing.
     Raises:
         SpecRefused: it is no key, it lies in a version or a release store, another one is pinned, or the folder
             cannot be written.
     """
-    key, pin = read_public_key(source), folder / PIN
+    key, pin = read_public_key(source), folder / name
     around = published_around(source)
     if around is not None:
         found, allowed = f"a file inside {around}", "a key that came another way than the versions that it signs"
@@ -133,7 +136,7 @@ def pin_key(source: Path, folder: Path, *, replace: bool = False) -> Path:
         return pin  # since when it is pinned stays as it is
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh = pin.with_name(f"{PIN}.{os.getpid()}")
+        fresh = pin.with_name(f"{name}.{os.getpid()}")
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(f"{key}\n")

@@ -75,13 +75,14 @@ class Surroundings:
     notes: list[str] = field(default_factory=list)
 
 
-def look_around(path: Path, manifest: Manifest, *, public_key: str) -> Surroundings:
+def look_around(path: Path, manifest: Manifest, *, public_key: str, others: Sequence[str] = ()) -> Surroundings:
     """Read the proofs of the versions that lie beside one.
 
     Args:
         path: the version's folder, links resolved.
         manifest: its manifest; its own number and release.
-        public_key: the pinned key.
+        public_key: the key of the version.
+        others: further keys that count for the versions beside it: the one before or after a change.
     """
     found = Surroundings()
     numbers = sorted((int(name[1]), each) for each in _siblings(path) if (name := _VERSION.fullmatch(each.name)))
@@ -91,6 +92,8 @@ def look_around(path: Path, manifest: Manifest, *, public_key: str) -> Surroundi
     for pairs, witnesses in ((older, found.older), (newer, found.newer)):
         for number, folder in pairs[:_MOST_BESIDE]:
             seen = _witness(folder, number, manifest.release, public_key)
+            for key in others:
+                seen = seen if isinstance(seen, Witness) else _witness(folder, number, manifest.release, key)
             if isinstance(seen, Witness):
                 witnesses.append(seen)
             else:

@@ -12,7 +12,7 @@ One key signs for several purposes; no bytes signed for one can be taken for ano
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Protocol
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -21,17 +21,48 @@ from contracts.canonical import canonical_json
 from privacy.ledger.journal.signed_note import SignedNote, VerifierKey, read_verifier_key, sign_note
 
 
+class SecretKey(Protocol):
+    """A private Ed25519 key, wherever it lies."""
+
+    @property
+    def public(self) -> bytes:
+        """The public key, 32 bytes."""
+
+    def sign(self, message: bytes) -> bytes:
+        """Return the signature, 64 bytes."""
+
+
+class SeedKey:
+    """A key whose bytes are at hand.
+
+    Args:
+        seed: the 32 bytes of the private key.
+    """
+
+    def __init__(self, seed: bytes) -> None:
+        self._key = Ed25519PrivateKey.from_private_bytes(seed)
+
+    @property
+    def public(self) -> bytes:
+        """The public key, 32 bytes."""
+        return self._key.public_key().public_bytes_raw()
+
+    def sign(self, message: bytes) -> bytes:
+        """Return the signature, 64 bytes."""
+        return self._key.sign(message)
+
+
 class Signer:
     """Signs with one Ed25519 key; its repr shows the public half only.
 
     Args:
-        seed: the 32 bytes of the private key.
+        key: the 32 bytes of the private key, or a key that lies elsewhere.
         name: whose key it is, and of which journal; made of the key's short name where none is given.
     """
 
-    def __init__(self, seed: bytes, name: str | None = None) -> None:
-        self._key = Ed25519PrivateKey.from_private_bytes(seed)
-        public = self._key.public_key().public_bytes_raw()
+    def __init__(self, key: bytes | SecretKey, name: str | None = None) -> None:
+        self._key = SeedKey(key) if isinstance(key, bytes) else key
+        public = self._key.public
         self.verifier = VerifierKey(default_name(public) if name is None else name, public)
 
     def __repr__(self) -> str:

@@ -57,6 +57,21 @@ def _checkpoint(note: str) -> str:
     return note
 
 
+def _key_change(note: str) -> str:
+    """Refuse a text that is no change of a signing key.
+
+    Raises:
+        ValueError: names the line and the rule that it breaks.
+    """
+    from privacy.ledger.journal.key_changes import read_change  # most journals have none
+
+    read_change(note)
+    return note
+
+
+_FEW: Final = Field(max_length=100)
+
+
 class EarlierCheckpoint(Statement):
     """A checkpoint before this one, with the proof that the journal still begins with what it held."""
 
@@ -66,12 +81,16 @@ class EarlierCheckpoint(Statement):
 
 
 class Proof(Statement):
-    """PROOF.json: the run's entries and its accounts' openings, each proven under one checkpoint, a signed note."""
+    """PROOF.json: the run's entries and its accounts' openings, each proven under one checkpoint, a signed note.
+
+    `keys` has the changes of the signing key until then.
+    """
 
     schema_: Literal["sudare-proof/1"] = Field(alias="schema")
     entries: Tuple[ProvenEntry]
     checkpoint: Annotated[str, Field(max_length=MOST_NOTE_BYTES), AfterValidator(_checkpoint)]
     earlier: Tuple[EarlierCheckpoint]
+    keys: Annotated[Tuple[Annotated[str, Field(max_length=MOST_NOTE_BYTES), AfterValidator(_key_change)]], _FEW]
 
     @property
     def head(self) -> TreeHead:

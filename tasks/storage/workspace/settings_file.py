@@ -19,6 +19,16 @@ from tasks.storage.workspace.spark_settings import SPARK_KEYS
 if TYPE_CHECKING:
     from contracts.release.about import Publisher
 
+_SIGNER_KEYS = {
+    "kind": "where the signing key lies: file, encrypted_file, pkcs11, securesystemslib",
+    "file": "of a key in a file, relative to .sudare/keys",
+    "library": "the PKCS#11 library of a token",
+    "token": "the label of a token",
+    "key": "the label of a key in a token",
+    "uri": "of a key that securesystemslib signs with",
+    "public": "the public key of such a key, a PEM file",
+    "secret_env": "the environment variable that holds the passphrase or PIN",
+}
 _KEYS = {
     "store.releases": 'a folder, such as "releases"',
     "ledger.url": "a SQLAlchemy URL; empty for .sudare/ledger.sqlite",
@@ -28,6 +38,7 @@ _KEYS = {
     "prefect.api_url": "the URL of a running Prefect server's API; empty to start one with each run",
     **LINEAGE_KEYS,
     **SPARK_KEYS,
+    **{f"{table}.{key}": what for table in ("signer", "next_signer") for key, what in _SIGNER_KEYS.items()},
 }
 _SCHEDULE = "schedule."
 _PUBLISHER = "publisher"
@@ -63,6 +74,9 @@ api_url = ""             # of a running Prefect server; empty: each run starts i
 [publisher]              # public declarations, the same in all records; `about:` of a spec wins
 # curator = "Office of Statistics"
 # contact = "privacy@example.org"
+
+[signer]                 # where the signing key lies; file: .sudare/keys/signing.key
+kind = "file"            # or encrypted_file, pkcs11, securesystemslib: see the manual on keys
 
 [schedule]               # spec = "cron": what `sudare budget show` reckons with
 # "specs/adult.yaml" = "0 6 1 * *"

@@ -150,6 +150,7 @@ def prove(entries: list[Json], signer: Signer) -> Json:
     return {
         "schema": "sudare-proof/1",
         "earlier": [],
+        "keys": [],
         "entries": [{"entry": e.to_json(), "path": list(inclusion_proof(node, e.sequence, size))} for e in chained],
         "checkpoint": signer.note(head.text).to_bytes().decode(),
     }
