@@ -22,6 +22,7 @@ from contracts.errors import StoreUnwritable
 from contracts.periods.time_blocks import time_block
 from privacy.ledger.entries import OPEN
 from privacy.ledger.journal.checkpoints import signed_head
+from privacy.ledger.journal.key_changes import signed_change
 from privacy.ledger.journal.signing import Signer, key_id
 from privacy.ledger.journal.tiles import TilePlace, read_bundle
 from privacy.ledger.ledger import Ledger
@@ -220,7 +221,7 @@ def test_a_cut_tile_is_written_again_and_an_interrupted_publication_is_finished(
 def test_a_folder_of_another_journal_is_refused_and_left_as_it_is(ledger: Ledger, tmp_path: Path) -> None:
     to = shown(ledger, tmp_path / "public", signer=Signer(bytes(32)))
     files = {path: path.read_bytes() for path in to.rglob("*") if path.is_file()}
-    with pytest.raises(JournalFolderRefused, match="the pinned key"):
+    with pytest.raises(JournalFolderRefused, match=r"found: +a checkpoint of sudare/"):
         shown(ledger, to)
     assert {path: path.read_bytes() for path in to.rglob("*") if path.is_file()} == files
 
@@ -333,6 +334,33 @@ def test_a_clock_that_is_an_hour_off_does_no_harm_and_one_of_days_is_told(
     assert outcome(folder, 1, shown(ledger, tmp_path / "far", now=ahead))[0] == "at"
     old = shown(ledger, tmp_path / "old", now="2020-01-01T00:00:00Z")
     assert any("more than a week old" in note for note in checked(folder, 1, old).notes)
+
+
+NEXT = Signer(bytes(range(7, 39)), SIGNER.verifier.name)
+
+
+def changed(ledger: Ledger, kind: str, *signers: Signer) -> None:
+    ledger.change_key(kind, SIGNER.public_key, NEXT.public_key, lambda change: signed_change(change, signers))
+
+
+def test_a_rotated_key_s_answer_is_believed_by_whoever_pinned_the_one_before(
+    ledger: Ledger, folder: Path, tmp_path: Path
+) -> None:
+    """The answer brings the signed change along; the folder goes on under the next key."""
+    to = shown(ledger, tmp_path / "public")
+    changed(ledger, "rotated", SIGNER, NEXT)
+    shown(ledger, to, signer=NEXT)
+    assert checked(folder, 2, to).ok
+    unknown = Signer(bytes(range(9, 41)), SIGNER.verifier.name)
+    assert outcome(folder, 2, shown(ledger, to, signer=unknown))[0] == "signatures, keyid"
+
+
+def test_a_key_that_was_revoked_since_is_told_to_whoever_asks(ledger: Ledger, folder: Path, tmp_path: Path) -> None:
+    changed(ledger, "revoked", SIGNER, NEXT)
+    fields = {
+        finding.field for finding in checked(folder, 2, shown(ledger, tmp_path / "public", signer=NEXT)).findings
+    }
+    assert f"key {key_id(SIGNER.public_key)}" in fields
 
 
 # --- the monitor of the examples ------------------------------------------------------------------------------
