@@ -36,6 +36,7 @@ COMMANDS: Final[Table] = {
     "work": "console.schedule:work",
     "watch": "console.schedule:watch",
     "explain": "console.explain:explain",
+    "interval": "console.interval:interval",
     "verify": "console.verify:verify",
     "serve": "console.serve:serve",
     "witness": "console.witness:witness",
@@ -107,8 +108,14 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
     ),
 }
 CHECKER: Final = frozenset(
-    {"console.verify:verify", "console.key:pin", "console.sample:sample", "console.explain:explain"}
-    | {"console.witness:witness"}
+    {
+        "console.verify:verify",
+        "console.key:pin",
+        "console.sample:sample",
+        "console.explain:explain",
+        "console.interval:interval",
+        "console.witness:witness",
+    }
 )
 """The commands that the base dependencies are enough for; `explain` needs more for a spec."""
 IMPORTED: Final = (

@@ -173,7 +173,9 @@ def _ledger(workspace: Workspace, now: datetime) -> Iterator[Observation]:
     try:
         ledger = workspace.open_ledger()
     except SudareError as error:
-        yield Observation("ledger", "wrong", str(error), "restore it: sudare budget restore --help")
+        stuck = not os.access(workspace.private, os.W_OK)
+        remedy = "give write access first" if stuck else "restore it: sudare budget restore --help"
+        yield Observation("ledger", "wrong", str(error), remedy)
         return
     try:
         key = read_public_key(workspace.public_key_file)

@@ -367,9 +367,9 @@ class _Verification:
             return
         from tasks.verification.journal_status import ask_journal
 
-        asked = ask_journal(
-            self._online, self._proof, self._run.published, public_key=self._key, now=datetime.now(UTC)
-        )
+        run, used = self._run.published, self._used
+        now = datetime.now(UTC)
+        asked = ask_journal(self._online, self._proof, run, public_key=self._key, others=used.others, now=now)
         self._around.notes.extend(asked.notes)
         self._close(asked.findings, rule=13)
 

@@ -187,6 +187,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "federation run",
         "federation site",
         "init",
+        "interval",
         "key pin",
         "keys encrypt",
         "keys recovery",

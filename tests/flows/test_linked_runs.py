@@ -167,6 +167,7 @@ def _of_work(household: dict[str, Any]) -> None:
         made.update({"sum": "person.work"} if "sum" in made else {})
 
 
+@pytest.mark.usefixtures("every_row_kept")
 def test_the_rows_are_those_that_the_contract_keeps(town: Town) -> None:
     """Counted by hand from the files: at most 8 people of a household, nobody without one, no household twice."""
     with (town.example / "data" / "person.csv").open() as file:
@@ -275,6 +276,7 @@ def test_files_that_are_not_there_or_lie_elsewhere_are_refused(town: Town, tmp_p
     assert town.left() == CAP
 
 
+@pytest.mark.usefixtures("every_row_kept")
 def test_a_join_of_nobody_is_no_refusal(town: Town) -> None:
     """That all people lead nowhere may be a matter of one of them: the release is made of noise."""
     (town.example / "data" / "person.csv").write_text("household_id,age,work,income\n-5,30,employed,2000\n")

@@ -245,7 +245,9 @@ class Workspace:
             (root / FILE).write_text(TEMPLATE, encoding="utf-8")
         except OSError as error:
             found = error.strerror or type(error).__name__
-            raise refusal(str(root), "folder", found, "a folder that can be written") from error
+            raise refusal(
+                str(root), "folder", found, "a folder that can be written", "name one: sudare init DIR"
+            ) from error
         return cls.open(root)
 
     @classmethod
