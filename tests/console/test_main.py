@@ -188,6 +188,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "federation site",
         "init",
         "key pin",
+        "metrics",
         "new",
         "plan",
         "publish",
