@@ -37,8 +37,10 @@ COMMANDS: Final[Table] = {
     "work": "console.schedule:work",
     "watch": "console.schedule:watch",
     "explain": "console.explain:explain",
+    "interval": "console.interval:interval",
     "verify": "console.verify:verify",
     "serve": "console.serve:serve",
+    "witness": "console.witness:witness",
     "studio": "console.studio.command:studio",
 }
 GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
@@ -61,15 +63,28 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
             "gaps": "console.gaps:gaps",
             "catalog": "console.releases_catalog:catalog",
             "diff": "console.releases_diff:diff",
+            "journal": "console.releases:journal",
             "list": "console.releases:list_releases",
             "show": "console.releases:show",
             "withdraw": "console.releases:withdraw",
+            "refresh": "console.releases:refresh",
         },
     ),
     "key": (
         "Keys: whose versions you verify.",
         {
             "pin": "console.key:pin",
+        },
+    ),
+    "keys": (
+        "Keys of this workspace: where its signing key lies, and how it is changed.",
+        {
+            "show": "console.keys:show",
+            "encrypt": "console.keys:encrypt",
+            "rotate": "console.keys:rotate",
+            "recovery": "console.keys:recovery",
+            "revoke": "console.keys:revoke",
+            "reprove": "console.keys:reprove",
         },
     ),
     "contract": (
@@ -94,7 +109,14 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
     ),
 }
 CHECKER: Final = frozenset(
-    {"console.verify:verify", "console.key:pin", "console.sample:sample", "console.explain:explain"}
+    {
+        "console.verify:verify",
+        "console.key:pin",
+        "console.sample:sample",
+        "console.explain:explain",
+        "console.interval:interval",
+        "console.witness:witness",
+    }
 )
 """The commands that the base dependencies are enough for; `explain` needs more for a spec."""
 IMPORTED: Final = (

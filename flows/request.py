@@ -18,8 +18,6 @@ from contracts.release.linked_source import contract_of
 from contracts.release.product_kinds import BUILT_IN
 from contracts.release.spec import ReleaseSpec, load_spec
 from contracts.release.spec_checks import check_spec
-from privacy.grant.queries.kinds import BUILT_IN as BUILT_IN_QUERIES
-from privacy.grant.queries.kinds import query_kinds
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.terms import AccountState, Charge
 from tasks.products.charge_request import request_for
@@ -106,6 +104,10 @@ def check_recorded(request: Request) -> None:
         SpecRefused: the kind of product is a package's; those can be planned alone.
         PlugInAway: a package brings a kind of draw without the form in which it is published.
     """
+    # A plan asks no kind of draw; only a run, whose charge is at stake, loads them.
+    from privacy.grant.queries.kinds import BUILT_IN as BUILT_IN_QUERIES
+    from privacy.grant.queries.kinds import query_kinds
+
     kind = request.spec.product.kind
     if kind not in BUILT_IN:
         problem = Problem(f"kind {kind}, which has no audit record", word_list(tuple(BUILT_IN)), "plan it only")

@@ -22,19 +22,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from contracts.canonical import readable_json
 from contracts.errors import StoreUnwritable
 from privacy.ledger.draw_files import sync_folder
-from privacy.ledger.journal.signing import Signer, key_id
+from privacy.ledger.journal.envelope import enveloped
+from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
+from tasks.records.model.release_statement import RECORD, stated_predicate, stated_release
+from tasks.storage.key_list import write_changes
 from tasks.storage.progress import step
-from tasks.storage.version_folders import MANIFEST, PROOF, version_folder
+from tasks.storage.version_folders import MANIFEST, PROOF, digests_in, version_folder
+
+if TYPE_CHECKING:  # most workspaces ask nobody
+    from tasks.storage.witnesses import Witnesses
 
 logger = logging.getLogger(__name__)
-
-MANIFEST_SCHEMA = "sudare-manifest/1"
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,12 @@ def _entered(ledger: Ledger, run_key: str) -> VersionEntry | None:
 
 
 def publish(
-    ledger: Ledger, signer: Signer, run_key: str, store: Path, write: Callable[[Path, VersionEntry], None]
+    ledger: Ledger,
+    signer: Signer,
+    run_key: str,
+    store: Path,
+    write: Callable[[Path, VersionEntry], None],
+    witnesses: Witnesses | None = None,
 ) -> Publication:
     """Publish a run's version.
 
@@ -108,10 +118,12 @@ def publish(
         run_key: the run; its grant must have drawn from the CSPRNG.
         store: the release store.
         write: writes the version's files into a folder (called only when they are not staged already).
+        witnesses: who has to cosign the checkpoint before readers see the version.
     Returns:
         Publication: what readers now see.
     Raises:
         StoreUnwritable: the store cannot be written; the charge stays, nothing is visible, a second run resumes.
+        TooFewWitnesses: the same, but the staged files wait.
         LedgerRefusal: seeded noise is never published.
     Privacy: publishes released values only; the charge was paid before they were drawn.
     """
@@ -126,7 +138,7 @@ def publish(
                 if not _staged(ledger, staging, version):
                     _write_staging(staging, version, signer, write)
                 bar.advance(0.6)
-                at = _enter_and_prove(ledger, signer, run_key, staging)
+                at = _enter_and_prove(ledger, signer, run_key, staging, witnesses)
                 _cut_times(staging, at)
                 staging.rename(final)
                 sync_folder(final.parent)
@@ -153,26 +165,24 @@ def _write_staging(
         if path.is_file():
             files[path.relative_to(staging).as_posix()] = {"sha256": _sha256(path), "bytes": path.stat().st_size}
             _make_durable(path)
-    manifest = {
-        "schema": MANIFEST_SCHEMA,
-        "release": version.release,
-        "version": version.number,
-        "files": files,
-        "key_id": key_id(signer.public_key),
-    }
-    signed = {**manifest, "signature": signer.sign("manifest", manifest)}
-    _write_durably(staging / MANIFEST, readable_json(signed))
+    record = (staging / RECORD).read_bytes()
+    predicate = stated_predicate(json.loads(record), hashlib.sha256(record).hexdigest())
+    _write_durably(staging / MANIFEST, readable_json(enveloped(stated_release(files, predicate), signer)))
     for folder in [path for path in staging.rglob("*") if path.is_dir()]:
         sync_folder(folder)
     sync_folder(staging)
 
 
-def _enter_and_prove(ledger: Ledger, signer: Signer, run_key: str, staging: Path) -> str:
-    """Enter and prove the publication; return its hour, as the checkpoint has it."""
-    proof = ledger.publish(run_key, _sha256(staging / MANIFEST), signer)
+def _enter_and_prove(ledger: Ledger, signer: Signer, run_key: str, staging: Path, witnesses: Witnesses | None) -> str:
+    """Enter and prove the publication, and have it cosigned; return its hour, as its entry has it."""
+    manifest = _sha256(staging / MANIFEST)
+    proof = ledger.publish(run_key, manifest, signer)
+    if witnesses is not None:
+        proof = witnesses.cosigned(ledger, lambda: ledger.publish(run_key, manifest, signer))
     _write_durably(staging / PROOF, readable_json(proof))
     sync_folder(staging)
-    return str(proof["checkpoint"]["at"])
+    write_changes(staging.parent.parent, proof["keys"])
+    return str(proof["entries"][-1]["entry"]["at"])
 
 
 def _cut_times(staging: Path, at: str) -> None:
@@ -203,10 +213,8 @@ def _staged(ledger: Ledger, staging: Path, version: VersionEntry) -> bool:
     entered = _entered_manifest(ledger, version.run_key)
     if entered is None or _manifest_digest(staging) != entered:
         return False
-    files = json.loads((staging / MANIFEST).read_bytes())["files"]
-    return all(
-        (staging / name).is_file() and _sha256(staging / name) == entry["sha256"] for name, entry in files.items()
-    )
+    files = digests_in((staging / MANIFEST).read_bytes())
+    return all((staging / name).is_file() and _sha256(staging / name) == digest for name, digest in files.items())
 
 
 def _entered_manifest(ledger: Ledger, run_key: str) -> str | None:

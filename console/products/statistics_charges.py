@@ -36,8 +36,8 @@ def clip_words(draw: dict[str, Any]) -> str:
 
 def selection_object(selection: PlannedSelection) -> dict[str, Any]:
     """Return a selection of keys: what it costs, and from how many units on a key is published."""
-    event = selection.event
-    chances = keep_chances(event.epsilon, event.delta)
+    event, law = selection.event, selection.law
+    chances = keep_chances(event.epsilon, event.delta) if law is None else (0, *law.chances)
     half, sure = (next(n for n, chance in enumerate(chances) if chance >= part * ONE) for part in (0.5, 0.99))
     return {
         "key": selection.key,
@@ -45,6 +45,7 @@ def selection_object(selection: PlannedSelection) -> dict[str, Any]:
         "share": float(selection.share),
         "may_fail_with": atto_to_text(failures([event])),
         "event": event.to_json(),
+        "counts": "units" if law is None else "rows",
         "units_for_half": half,
         "units_for_99_percent": sure,
     }
@@ -52,10 +53,11 @@ def selection_object(selection: PlannedSelection) -> dict[str, Any]:
 
 def selection_words(selection: dict[str, Any]) -> str:
     """Say from how many units on a key is published."""
+    counted = "" if selection["counts"] == "units" else ", with the counts of its rows"
     return (
-        f"of {selection['column']}: one of {selection['units_for_half']:,} units is published in half of releases, "
-        f"one of {selection['units_for_99_percent']:,} in 99 %; for {selection['share']:.1%} of ε, and "
-        f"δ = {selection['may_fail_with']}"
+        f"of {selection['column']}{counted}: one of {selection['units_for_half']:,} {selection['counts']} is "
+        f"published in half of releases, one of {selection['units_for_99_percent']:,} in 99 %; for "
+        f"{selection['share']:.1%} of ε, and δ = {selection['may_fail_with']}"
     )
 
 
@@ -73,6 +75,7 @@ def megabytes_of_keys(plan: StatisticsPlan) -> dict[str, Any]:
 
 def _shapes_of_a_key(plan: StatisticsPlan, tables: Mapping[str, str]) -> Iterator[tuple[int, ...]]:
     """Yield the shape of what is drawn of one key, for each draw of these tables."""
+    yield from ((1,) for each in plan.selections if each.counted_rows is not None)
     for draw in plan.draws:
         if draw.table in tables:
             place = draw.clique.index(tables[draw.table])
@@ -87,9 +90,10 @@ def key_memory(payload: dict[str, Any]) -> list[tuple[str, str]]:
 
 def weights_object(draws: Sequence[StatisticsDraw]) -> dict[str, Any]:
     """Return how wide the interval of a weighted count is at lower clips of the weight; nothing without a weight."""
-    costs, weight = clip_costs(draws), draws[0].weight
+    weight = draws[0].weight if draws else None
     if weight is None:
         return {}
+    costs = clip_costs(draws)
     told = [{"clip": plain_text(clip), "half_width_95": width} for clip, width in costs]
     return {"survey_weight": {"column": weight.column, "counts": told}}
 

@@ -4,7 +4,8 @@
 |---|---|
 | `release`, `source`, `account`, `epsilon`, `delta`, `mechanism`, `method` | a value of the spec |
 | `table.add`, `table.drop`, `table.column`, `table.weight` | the list of tables |
-| `unit.KEY`, `adjacency`, `nulls`, `provenance` | a value of the contract |
+| `unit.KEY`, `adjacency`, `nulls`, `provenance`, `reference` | a value of the contract |
+| those of `product_choices` | kind of the product, statistics, synthetic rows |
 | `column.kind`, `column.range`, `column.listed`, `column.left_out`, `column.taken_in` | a column of the contract |
 """
 
@@ -15,7 +16,8 @@ from typing import Any, Final
 
 import yaml
 
-from console.studio.form import ColumnForm, column_of, columns_of_table
+from console.studio.form import ColumnForm, column_of, columns_of_table, provenance_of
+from console.studio.product_choices import OF_PRODUCTS
 from console.studio.yaml_text import YamlStep, YamlTree, tree_of, with_value, without
 from contracts.reading.placeholders import PLACEHOLDER
 
@@ -36,7 +38,6 @@ _CONTRACT: Final[dict[str, tuple[YamlStep, ...]]] = {
     "unit.max_rows_per_unit": ("unit", "max_rows_per_unit"),
     "adjacency": ("adjacency",),
     "nulls": ("defaults", "nulls"),
-    "provenance": ("defaults", "provenance"),
 }
 _TABLES: Final[tuple[YamlStep, ...]] = ("product", "tables")
 _LONGEST: Final = 100_000
@@ -67,7 +68,7 @@ def chosen(spec: str, contract: str, name: str, at: str, value: str) -> tuple[st
     if len(value) > _LONGEST:
         raise NoChoice(name)
     try:
-        if not isinstance(tree_of(contract if name in _CONTRACT or name in _OF_COLUMNS else spec), dict):
+        if not isinstance(tree_of(contract if name in _CONTRACT or name in _OF_CONTRACT else spec), dict):
             raise NoChoice(name)
         if name in _SPEC:
             return with_value(spec, _SPEC[name], value.strip()), contract
@@ -75,8 +76,10 @@ def chosen(spec: str, contract: str, name: str, at: str, value: str) -> tuple[st
             return spec, _term(contract, _CONTRACT[name], value.strip())
         if name in _OF_TABLES:
             return _OF_TABLES[name](spec, at, value), contract
-        if name in _OF_COLUMNS:
-            return spec, _OF_COLUMNS[name](contract, at, value)
+        if name in OF_PRODUCTS:
+            return OF_PRODUCTS[name](spec, contract, at, value), contract
+        if name in _OF_CONTRACT:
+            return spec, _OF_CONTRACT[name](contract, at, value)
     except (yaml.YAMLError, ValueError, LookupError, TypeError):  # whatever tree a person has typed
         raise NoChoice(name) from None
     raise NoChoice(name)
@@ -103,6 +106,10 @@ def _add_table(spec: str, at: str, value: str) -> str:
     """Add a table by columns (a line each), or `all 2-way`."""
     names: YamlTree = value if value.startswith("all ") else [each for each in value.split("\n") if each]
     tables = _tables(spec)
+    if _is_of_statistics(spec):
+        if not isinstance(names, list):
+            raise NoChoice("table.add")
+        names = {"by": names, "of": ["count"]}  # without columns it is about all rows together
     if not names or names in tables:
         raise NoChoice("table.add")
     if isinstance(tree_of(spec), dict) and len(tables) and not _is_list(spec):
@@ -115,6 +122,12 @@ def _is_list(spec: str) -> bool:
     return isinstance(tree["product"]["tables"], list)
 
 
+def _is_of_statistics(spec: str) -> bool:
+    tree: Any = tree_of(spec)
+    product = tree.get("product")
+    return isinstance(product, dict) and product.get("kind") == "statistics"
+
+
 def _drop_table(spec: str, at: str, value: str) -> str:
     return without(spec, (*_TABLES, int(at))) if _is_list(spec) else with_value(spec, _TABLES, [])
 
@@ -122,11 +135,11 @@ def _drop_table(spec: str, at: str, value: str) -> str:
 def _table_column(spec: str, at: str, value: str) -> str:
     """Count a table by a column too, or no longer."""
     entry = _tables(spec)[int(at)]
-    columns = columns_of_table(entry)
-    if columns is None or (columns == [value]):
+    columns, of_statistics = columns_of_table(entry), isinstance(entry, dict) and "of" in entry
+    if columns is None or (columns == [value] and not of_statistics):
         raise NoChoice("table.column")
     columns = [each for each in columns if each != value] if value in columns else [*columns, value]
-    inner = ("columns",) if isinstance(entry, dict) else ()
+    inner = ("by" if of_statistics else "columns",) if isinstance(entry, dict) else ()
     return with_value(spec, (*_TABLES, int(at), *inner), list(columns))
 
 
@@ -188,6 +201,18 @@ def _left_out(contract: str, at: str, value: str) -> str:
     return without(text, ("columns", at))
 
 
+def _provenance(contract: str, at: str, value: str) -> str:
+    """Say where domains come from; a public document that is named already stays named."""
+    tree: Any = tree_of(contract)
+    _, reference = provenance_of((tree.get("defaults") or {}).get("provenance"))
+    new: YamlTree = {"public": reference or PLACEHOLDER} if value == "public" else value
+    return with_value(contract, ("defaults", "provenance"), new)
+
+
+def _reference(contract: str, at: str, value: str) -> str:
+    return with_value(contract, ("defaults", "provenance"), {"public": value.strip() or PLACEHOLDER})
+
+
 def _taken_in(contract: str, at: str, value: str) -> str:
     """Take a column in that was left out; its domain is open."""
     tree: Any = tree_of(contract)
@@ -206,7 +231,9 @@ _OF_TABLES: Final[dict[str, _Act]] = {
     "table.column": _table_column,
     "table.weight": _table_weight,
 }
-_OF_COLUMNS: Final[dict[str, _Act]] = {
+_OF_CONTRACT: Final[dict[str, _Act]] = {
+    "provenance": _provenance,
+    "reference": _reference,
     "column.kind": _column_kind,
     "column.range": _column_range,
     "column.listed": _column_listed,

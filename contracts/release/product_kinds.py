@@ -92,6 +92,15 @@ BUILT_IN: Final = {
         evaluation="flows.evaluation.product_evaluations:evaluate_statistics_version",
         view="console.products.statistics:StatisticsProductView",
     ),
+    "spine": ProductParts(
+        spec="contracts.release.spine.product:SpineProduct",
+        check="contracts.release.spine.spine_rules:spine_findings",
+        planning="tasks.products.spine.planning:SpinePlanning",
+        making="tasks.products.spine.making:SpineMaking",
+        record="tasks.records.spine.spine_record:SpineRecordPart",
+        checks="tasks.products.spine.spine_checks:SpineChecks",
+        view="console.products.spine:SpineProductView",
+    ),
 }
 
 

@@ -16,11 +16,11 @@ from flows.outcome import Outcome, outcome_of
 from flows.steps import flow_run_ids
 from privacy.federation.rounds import RoundSum
 from privacy.grant.draw_replay import LOST
-from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from tasks.products.across.federation import Federation
 from tasks.products.across.results import output_of, write_output
+from tasks.public_journal import show_journal
 from tasks.publish import Publication, publish
 from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.facts import Outputs
@@ -28,6 +28,7 @@ from tasks.records.ledger_facts import gather
 from tasks.records.model.across_statements import ExecutionStatement, SumStatement
 from tasks.records.outputs import AcrossPlan
 from tasks.records.software import software
+from tasks.release_freshness import show_latest
 from tasks.report import report
 from tasks.storage.workspace.run_folder import now_to_the_second
 from tasks.storage.workspace.settings import Workspace
@@ -70,7 +71,7 @@ def publish_across(
         began: when this attempt began.
     Privacy: released values only; they were paid for before round 1.
     """
-    made, signer = output_of(federation, rounds), Signer(workspace.signing_seed())
+    made, signer = output_of(federation, rounds), workspace.signer()
     execution = ExecutionStatement(
         kind="across_sites",
         spec=federation.spec.statement,
@@ -105,7 +106,12 @@ def publish_across(
         )
         report(facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-    return publish(ledger, signer, federation.run_key, workspace.root / spec.publish, write)
+    publication = publish(
+        ledger, signer, federation.run_key, workspace.root / spec.publish, write, workspace.witnesses()
+    )
+    show_journal(workspace, ledger)
+    show_latest(workspace, ledger, publication.release, workspace.root / spec.publish)
+    return publication
 
 
 def release_of(spec: FederationSpec) -> ReleaseSpec:

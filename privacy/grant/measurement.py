@@ -108,6 +108,34 @@ class Measurement:
 
 
 @dataclass(frozen=True)
+class PlaceMeasurement:
+    """Noisy counts of the places of a level with what they cost; released, no longer private.
+
+    Args:
+        key: name of the draw inside its run.
+        clique: the column of places, then the columns that are counted by.
+        level: which level of the tree.
+        groups: SHA-256 (hex) of which place each smallest place lies in.
+        values: noisy counts, int64, shape (places, cells of the columns ...) [rows].
+        event: the event, with the scale of the noise and the sensitivity.
+        variance: variance of each cell's noise [rows²].
+        number: order of the draw inside its run.
+        sha256: digest of the values.
+    """
+
+    key: str
+    clique: Clique
+    level: str
+    groups: str
+    values: NDArray[np.int64]
+    event: CountNoise
+    variance: float
+    number: int
+    sha256: str
+    kind: ClassVar[str] = "place_counts"
+
+
+@dataclass(frozen=True)
 class Selection:
     """A private choice with what it cost; released, no longer private.
 
@@ -258,7 +286,21 @@ class KeyMeasurement:
 
 def selected_texts(drawn: Iterable[object]) -> dict[str, tuple[str, ...]]:
     """Return the selected keys of each column, among all that was drawn."""
-    return {each.clique[0]: tuple(key[0] for key in each.keys) for each in drawn if isinstance(each, KeyMeasurement)}
+    selected = [each for each in drawn if isinstance(each, KeyMeasurement)]
+    return {each.clique[0]: tuple(key[0] for key in each.keys) for each in selected}
+
+
+@dataclass(frozen=True)
+class KeyCountMeasurement(KeyMeasurement):
+    """Keys that were selected with their noisy counts, from one draw; released, no longer private.
+
+    Args:
+        values: the noisy counts: of each key in its place, of the rows that have another one, and of those that have
+            none; int64, shape (keys + 2,) [rows].
+    """
+
+    values: NDArray[np.int64]
+    kind: ClassVar[str] = "key_counts"
 
 
 @dataclass(frozen=True)

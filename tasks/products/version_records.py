@@ -37,7 +37,7 @@ def published_record(path: Path) -> tuple[SyntheticRecord, SyntheticMeaning]:
         found, allowed = f"a release of kind {printable(str(kind))}", "a release of kind synthetic"
         raise SpecRefused([Finding(printable(str(path)), "version", found, allowed, "name another version")])
     remedy = "name the folder of a release of kind synthetic; sudare verify says what is wrong with it"
-    return _understood(
+    return understood(
         path,
         SyntheticRecord,
         lambda record: read_synthetic(record.replay, where=RECORD),
@@ -52,7 +52,7 @@ def published_tables_record(path: Path) -> tuple[Record, Meaning]:
     Raises:
         SpecRefused: this is no version of tables, or its record cannot be read.
     """
-    return _understood(
+    return understood(
         path,
         Record,
         lambda record: read_meaning(record.replay, where=RECORD),
@@ -80,7 +80,7 @@ def published_classifier_record(path: Path) -> tuple[ClassifierRecord, Classifie
     Raises:
         SpecRefused: this is no version of a classifier, or its record cannot be read.
     """
-    return _understood(
+    return understood(
         path,
         ClassifierRecord,
         lambda record: read_classifier_meaning(record.replay, where=RECORD),
@@ -95,7 +95,7 @@ def published_statistics_record(path: Path) -> tuple[StatisticsRecord, Statistic
     Raises:
         SpecRefused: this is no version of statistics, or its record cannot be read.
     """
-    return _understood(
+    return understood(
         path,
         StatisticsRecord,
         lambda record: read_statistics(record.replay, where=RECORD),
@@ -118,7 +118,7 @@ def kind_of(path: Path) -> str | None:
     return kind if isinstance(kind, str) else None
 
 
-def _understood(
+def understood(
     path: Path,
     form: type[_Terms],
     meaning_of: Callable[[_Terms], tuple[_Meaning | None, list[Finding]]],

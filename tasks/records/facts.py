@@ -62,6 +62,7 @@ class Outputs:
         synthesis: what a generator made.
         classifier: what a trainer made.
         statistics: what was drawn for statistics, and their tables.
+        made: what any other kind of product made, with all that was drawn for it.
     """
 
     measurements: tuple[DrawnTables, ...] = ()
@@ -69,6 +70,7 @@ class Outputs:
     synthesis: Synthesis | None = None
     classifier: TrainedClassifier | None = None
     statistics: ReleasedStatistics | None = None
+    made: Fit | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ class RunFacts:
         execution: how it was made across sites; None where it was made in one place.
         write: writes the files of a release across sites.
         statistics: what a release of statistics publishes; None for others.
+        made: what a release of any other kind publishes; None for those above.
     """
 
     run_key: str
@@ -138,11 +141,13 @@ class RunFacts:
     execution: ExecutionStatement | None = None
     write: WriteFiles | None = None
     statistics: ReleasedStatistics | None = None
+    made: Fit | None = None
 
     @property
     def of_tables(self) -> bool:
         """Whether tables of counts are published that were measured in one place, and not what was fitted."""
-        return all(each is None for each in (self.synthesis, self.classifier, self.statistics, self.execution))
+        others = (self.synthesis, self.classifier, self.statistics, self.made, self.execution)
+        return all(each is None for each in others)
 
     @cached_property
     def distances(self) -> dict[str, Distance]:
@@ -214,6 +219,8 @@ class RunFacts:
         Raises:
             TypeError: the release publishes such tables.
         """
+        if self.made is not None:
+            return self.plan, self.made
         if self.statistics is not None:
             return self.summarized
         return self.trained if self.classifier is not None else self.synthetic

@@ -86,6 +86,7 @@ def gather(
         flow_run=flow_run,
         classifier=outputs.classifier,
         statistics=outputs.statistics,
+        made=outputs.made,
         attempt=attempt,
         execution=execution,
         write=write,

@@ -14,6 +14,7 @@ from privacy.accounting.events import PrivacyEvent
 from privacy.grant.measurement import Measurement, ResidualMeasurement, SparseMeasurement
 
 if TYPE_CHECKING:
+    from contracts.release.spine.places import PlaceTree
     from contracts.release.tables.levels import Level
     from privacy.accounting.events import PrivacyEvent
     from privacy.classifiers.classifier_model import ClassifierModel
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from privacy.refine.sparse_tables import RefinedCells
     from privacy.refine.tables import Refined
     from privacy.statistics.private_clips import FoundClip
+    from privacy.table_plans.spine_counts import SpineCounts
 
 WriteFiles = Callable[[Path, Mapping[str, str]], Any]
 """Writes the data files of a version into a folder, with marks of where they come from; returns what it wrote."""
@@ -228,3 +230,29 @@ class ReleasedStatistics(Fit):
     fitted: Fitted[None]
     tables: tuple[StatisticsTableValues, ...]
     clips: Mapping[str, FoundClip] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ReleasedSpine(Fit):
+    """What was drawn by place, and the counts that follow from it; there is no model.
+
+    Args:
+        fitted: all draws.
+        tree: the places.
+        counts: of all levels.
+    """
+
+    fitted: Fitted[None]
+    tree: PlaceTree
+    counts: SpineCounts
+
+
+def released_of(made: Fit) -> ReleasedSpine:
+    """Return what was made, where it is counts by place.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if not isinstance(made, ReleasedSpine):
+        raise TypeError("the release publishes no counts by place")
+    return made

@@ -22,7 +22,6 @@ from flows.request import read_request
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.ledger.errors import LedgerRefusal
-from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from privacy.private_table import PrivateTable
@@ -84,7 +83,7 @@ def town(tmp_path: Path) -> Town:
 
 def test_all_bases_are_charged_to_one_account_and_verified(town: Town) -> None:
     """Households with their people counted, people, and what households have: each version holds."""
-    key = Signer(town.workspace.signing_seed()).public_key
+    key = town.workspace.signer().public_key
     for number, spec in enumerate(("size", "people", "income"), start=1):
         folder = town.run(spec)
         report = verify(folder, public_key=key)
@@ -96,7 +95,7 @@ def test_a_household_adds_at_most_its_quota(town: Town) -> None:
     """Eight people of up to 99 years each; the sum of the ages hides 120 of them."""
     town.change("people", ("of: [count, {mean: age}]", "of: [count, {sum: age, per_unit: 120}]"))
     folder = town.run("people")
-    report = verify(folder, public_key=Signer(town.workspace.signing_seed()).public_key)
+    report = verify(folder, public_key=town.workspace.signer().public_key)
     assert report.ok, report.findings
     draws = json.loads((folder / "record.json").read_text())["replay"]["draws"]
     assert [draw["event"]["moves"] for draw in draws] == [[8], [120], [8]]
@@ -120,7 +119,7 @@ def test_the_record_lists_links_truncation_and_policy(town: Town) -> None:
         changed = json.loads((forged / "record.json").read_text())
         forge(changed["replay"])
         (forged / "record.json").write_text(json.dumps(changed))
-        report = verify(forged, public_key=Signer(town.workspace.signing_seed()).public_key)
+        report = verify(forged, public_key=town.workspace.signer().public_key)
         assert any("replay" in finding.field or "contract" in finding.field for finding in report.findings)
 
 
@@ -152,7 +151,7 @@ def test_the_record_says_what_a_derived_value_is_made_of(town: Town) -> None:
         changed = json.loads((forged / "record.json").read_text())
         forge(changed["replay"]["contract"]["linked"]["tables"][0])
         (forged / "record.json").write_text(json.dumps(changed))
-        report = verify(forged, public_key=Signer(town.workspace.signing_seed()).public_key)
+        report = verify(forged, public_key=town.workspace.signer().public_key)
         assert any("contract" in finding.field for finding in report.findings)
 
 

@@ -124,6 +124,6 @@ def test_a_run_refuses_a_kind_of_draw_without_a_published_form_before_it_charges
     request = Request(*prepared[:3])
     check_recorded(request)
     lone = type("Lone", (), {"kind": "lone"})
-    monkeypatch.setattr("flows.request.query_kinds", lambda: (*BUILT_IN, lone))
+    monkeypatch.setattr("privacy.grant.queries.kinds.query_kinds", lambda: (*BUILT_IN, lone))
     with pytest.raises(PlugInAway, match=r"kind of draw 'lone' .*allowed: a form and checks .* sudare.draws"):
         check_recorded(request)

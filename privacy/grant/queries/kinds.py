@@ -14,9 +14,11 @@ from contracts.plug_ins import registered
 from privacy.grant.queries.across_sites import SiteShare, SumOverSites
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.choice import ChoiceQuery
+from privacy.grant.queries.key_counts import KeyCountQuery
 from privacy.grant.queries.keys import KeyQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.parameters import ParameterQuery
+from privacy.grant.queries.place_counts import PlaceCountQuery
 from privacy.grant.queries.quantile_choice import QuantileChoiceQuery
 from privacy.grant.queries.query import Query
 from privacy.grant.queries.residuals import ResidualQuery
@@ -32,10 +34,12 @@ BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
     SumQuery,
     CellSumQuery,
     KeyQuery,
+    KeyCountQuery,
     ChoiceQuery,
     QuantileChoiceQuery,
     TrainingQuery,
     ParameterQuery,
+    PlaceCountQuery,
     SiteShare,
     SumOverSites,
 )

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from contracts.message import joined, message
-from privacy.accounting.amounts import ATTO, PICO
+from privacy.accounting.amounts import ATTO, PICO, percent_text
 from privacy.accounting.calculus import calculus_from_json
 from privacy.accounting.posterior import largest_posterior, odds_bound, right_of_100, smallest_posterior
 from privacy.accounting.scale import further_epsilons
@@ -174,8 +174,8 @@ def further(values: Values) -> dict[str, str | None]:
 
 
 def share(part: str, percent: str, *, up: bool) -> str:
-    """Write an amount as a share of another, rounded like `brief`; of nothing, nothing."""
-    return "0 %" if Decimal(percent) == 0 else f"{brief(str(100 * Decimal(part) / Decimal(percent)), up=up)} %"
+    """Write an amount as a share of another, as `percent_text`; arguments as the record writes amounts."""
+    return percent_text(Decimal(part), Decimal(percent), up=up)
 
 
 def relative_error(half_width: int, size: float) -> str:

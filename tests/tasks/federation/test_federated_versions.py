@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 
 from contracts.canonical import readable_json
 from flows.federation.federated_run import SiteNetwork, coordinate
+from privacy.ledger.journal.signing import Signer
 from tasks.federation.flower_processes import EngineMissing
 from tasks.products.across.across_checks import UNTOLD, draw_sha256
 from tasks.products.across.results import file_names
@@ -24,6 +25,7 @@ from tasks.records.files.classifier_files import WEIGHTS
 from tasks.records.files.synthetic_files import MODEL_VALUES
 from tasks.records.model.schemas import version_schemas
 from tasks.records.strict_json import printable
+from tasks.storage.version_folders import digests_in
 from tasks.verification.files.array_reader import read_arrays
 from tasks.verify import verify
 from tests.tasks.verification.forgery import as_forged, edit, forge, load, told
@@ -77,14 +79,14 @@ def test_every_kind_is_published_as_an_ordinary_version(kept: Kept, kind: str) -
     assert report.ok, [*report.findings, *(check.skipped for check in report.checks)]
     assert UNTOLD in report.cannot_tell
     assert not {each for each in report.word if each.startswith("declarations.fields.")}
-    data = {name for name in load(run.folder / "MANIFEST.json")["files"] if "/" in name}
+    data = {name for name in digests_in((run.folder / "MANIFEST.json").read_bytes()) if "/" in name}
     assert data == file_names(run.known)
     Draft202012Validator(version_schemas()["record"]).validate(load(run.folder / "record.json"))
     record = (run.folder / "record.json").read_text()
     assert str(run.workspace.root) not in record
     assert float(run.outcome.version.epsilon) <= float(run.known.spec.charge.epsilon)
     assert [each for each in run.told if each.startswith(f"round {run.known.plan.rounds} of")]
-    other = verify(run.folder, public_key="0" * 64)
+    other = verify(run.folder, public_key=Signer(bytes(32), "elsewhere.example").public_key)
     assert not other.ok
 
 

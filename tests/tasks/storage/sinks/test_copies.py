@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from contracts.release.postgres_address import PostgresAddress
 from contracts.release.s3_address import S3Address
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
+from tasks.records.model.release_statement import manifest_of
 from tasks.storage import object_store
 from tasks.storage.object_store import StoreAway, StoreRefuses
 from tasks.storage.sinks.copies import copy_published, copy_version
@@ -60,7 +62,7 @@ def credentials(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) ->
 def whole(version: Version, number: int = 1) -> WholeVersion:
     """The version as the journal knows it."""
     manifest = (version.folder / "MANIFEST.json").read_bytes()
-    release = json.loads(manifest)["release"]
+    release = manifest_of(json.loads(manifest)).release
     return whole_version(version.folder, release, number, hashlib.sha256(manifest).hexdigest())
 
 
@@ -144,6 +146,12 @@ def test_one_request_that_fails_is_asked_again(versions: dict[str, Version], obj
         copy_version(version, f"{bucket}/{how}", None, newest=True)
 
 
+def leading_out() -> bytes:
+    """A manifest with a file that lies outside the version's folder."""
+    payload = b'{"subject": [{"name": "../../up", "digest": {"sha256": ""}}]}'
+    return json.dumps({"payload": b64encode(payload).decode()}).encode()
+
+
 def test_readers_of_a_version_that_was_changed_get_nothing(
     tmp_path: Path, versions: dict[str, Version], object_server: ObjectServer
 ):
@@ -151,7 +159,7 @@ def test_readers_of_a_version_that_was_changed_get_nothing(
     copy_version(version, bucket, None, newest=True)
     for name, content in (
         ("data/age.parquet", b"other"),
-        ("MANIFEST.json", b'{"files": {"../../up": {"sha256": ""}}}'),
+        ("MANIFEST.json", leading_out()),
     ):
         object_server.put(f"{bucket}/town/v1/{name}", content)
         with pytest.raises(StoreRefuses, match=r"not those of the manifest|cannot be followed"):

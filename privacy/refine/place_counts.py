@@ -1,0 +1,227 @@
+"""Whole, non-negative counts down a tree of places, from the estimates of all levels.
+
+From the whole down, the parts of each place are moved to the nearest non-negative counts that add up to the place,
+cell by cell, and rounded by largest remainders. Where each part has a public total as well, the counts of a family
+are a table with two margins: they are moved to either margin in turns, and then rounded part after part, each within
+what the parts before it have left.
+
+Estimates are first rounded to multiples of `GRID`, so that all sums that follow are exact in doubles: last bits of
+the passes before cannot change a count, but where an estimate lies at the edge between two multiples.
+Source: rounding from the top down as in `privacy.refine.hierarchy`; two margins by Dykstra 1983 (alternating
+projections), rounding by parts is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.arrays import Floats
+from privacy.refine.place_estimates import (
+    MeasuredSpine,
+    SpineEstimate,
+    downwards,
+    estimate_upwards,
+    pieces,
+    smallest,
+)
+
+GRID: Final = 2.0**-10
+"""Estimates are multiples of it [rows]."""
+_TURNS: Final = 60
+_MOST_ROUNDS: Final = 4096
+WholeCounts = NDArray[np.int64]
+
+
+def whole_counts(
+    estimate: SpineEstimate, *, total: int | None, impossible: NDArray[np.bool_]
+) -> Iterator[tuple[int, WholeCounts, Floats]]:
+    """Yield the counts of each level from the whole down, with the estimates that they are of.
+
+    Args:
+        estimate: the upward pass.
+        total: the public number of rows; None to round the estimate of the whole [rows].
+        impossible: the cells that cannot hold anybody, in the shape of a place.
+    Yields:
+        tuple: the number of the level; counts, int64, (places, cells), not negative, each the sum of its parts, and
+            with the public totals of its level; the estimates of the same cells [rows].
+    Privacy: post-processing; deterministic.
+    """
+    measured = estimate.measured
+    cells, possible = prod(measured.shape), ~impossible.reshape(-1)
+    top = estimate.upward[0] if estimate.upward else smallest(measured, 0, 1)
+    values = top.reshape(1, cells)
+    reached = measured.totals[0][0] if 0 in measured.totals else total
+    whole = max(0, round(float(values[:, possible].sum()))) if reached is None else int(reached)
+    counts = np.zeros((1, cells), dtype=np.int64)
+    counts[0, possible] = _family(_on_grid(values[:, possible]).T, np.array([0]), np.array([[whole]]))[:, 0]
+    yield 0, counts, values
+    for level in range(1, len(measured.sizes)):
+        counts, values = _level(estimate, level, counts, values)
+        yield level, counts, values
+
+
+def _level(estimate: SpineEstimate, level: int, above: WholeCounts, values: Floats) -> tuple[WholeCounts, Floats]:
+    """Return the counts and the estimates of a level, piece by piece."""
+    measured = estimate.measured
+    cells, starts = prod(measured.shape), measured.starts(level - 1)
+    counts = np.empty((measured.sizes[level], cells), dtype=np.int64)
+    found = np.empty((measured.sizes[level], cells))
+    for first, end in pieces(starts, cells):
+        shaped = values[first:end].reshape(-1, *measured.shape)
+        low, high, parts = downwards(estimate, level, shaped, first, end)
+        found[low:high] = parts.reshape(-1, cells)
+        own, begins = _on_grid(found[low:high]), starts[first:end] - low
+        if level in measured.totals:
+            totals = measured.totals[level][low:high]
+            counts[low:high] = _two_margins(own, begins, above[first:end], totals)
+        else:
+            counts[low:high] = _family(own, begins, above[first:end])
+    return counts, found
+
+
+def _on_grid(values: Floats) -> Floats:
+    return np.asarray(np.rint(values / GRID) * GRID)
+
+
+def _numbers(starts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Return the number of the family of each part."""
+    return np.repeat(np.arange(starts.size), np.diff(starts, append=size))
+
+
+def project_families(values: Floats, starts: NDArray[np.int64], sums: NDArray[np.int64] | Floats) -> Floats:
+    """Return the nearest non-negative values, of which those of each family add up to given sums.
+
+    Formula: max(0, value - threshold), the threshold of a family such that its sum is right; found by leaving out
+        what falls below it until nothing more does (Michelot 1986).
+
+    Args:
+        values: shape (parts, cells).
+        starts: where each family begins.
+        sums: at least 0, shape (families, cells).
+    """
+    number = _numbers(starts, values.shape[0])
+    inside = np.ones(values.shape, dtype=np.bool_)
+    for _ in range(_MOST_ROUNDS):
+        share = np.add.reduceat(np.where(inside, values, 0.0), starts, axis=0) - sums
+        share /= np.maximum(np.add.reduceat(inside, starts, axis=0, dtype=np.int64), 1)
+        threshold = share[number]
+        kept = inside & (values > threshold)
+        if (kept == inside).all():
+            break
+        inside = kept
+    return np.where(inside, values - threshold, 0.0)
+
+
+def _family(values: Floats, starts: NDArray[np.int64], sums: WholeCounts) -> WholeCounts:
+    """Return whole counts of each family that add up to `sums`, cell by cell."""
+    projected = project_families(values, starts, sums)
+    counts = np.floor(projected + GRID * GRID).astype(np.int64)
+    lacking = sums - np.add.reduceat(counts, starts, axis=0)
+    counts += _largest(projected - counts, starts, lacking)
+    return counts
+
+
+def _largest(rest: Floats, starts: NDArray[np.int64], lacking: WholeCounts) -> NDArray[np.bool_]:
+    """Mark the largest remainders of each family and cell, as many as it lacks; the first of equal ones."""
+    ends = np.append(starts[1:], rest.shape[0])
+    lengths = ends - starts
+    marked = np.zeros(rest.shape, dtype=np.bool_)
+    for length in np.unique(lengths):
+        alike = np.flatnonzero(lengths == length)
+        rows = starts[alike][:, None] + np.arange(length)
+        if length == 1:
+            marked[rows[:, 0]] = lacking[alike] > 0
+            continue
+        order = np.argsort(-rest[rows], axis=1, kind="stable")
+        ranks = np.empty_like(order)
+        places = np.broadcast_to(np.arange(length)[None, :, None], order.shape)
+        np.put_along_axis(ranks, order, places, axis=1)
+        marked[rows] = ranks < lacking[alike][:, None, :]
+    return marked
+
+
+def _two_margins(
+    values: Floats, starts: NDArray[np.int64], sums: WholeCounts, totals: NDArray[np.int64]
+) -> WholeCounts:
+    """Return whole counts whose families add up to `sums` by cell, and whose parts have their totals."""
+    nearest = _between_margins(values, starts, sums, totals)
+    ends = np.append(starts[1:], values.shape[0])
+    counts = np.empty(values.shape, dtype=np.int64)
+    left, owed = sums.copy(), np.zeros(sums.shape)
+    for place in range(int((ends - starts).max())):
+        here = np.flatnonzero(ends - starts > place)
+        rows = starts[here] + place
+        # What rounding took from the parts before this one is owed to it.
+        wanted = np.clip(nearest[rows] + owed[here], 0, left[here])
+        counts[rows] = _within(_on_grid(wanted), left[here], totals[rows])
+        owed[here] += nearest[rows] - counts[rows]
+        left[here] -= counts[rows]
+    return counts
+
+
+def _between_margins(
+    values: Floats, starts: NDArray[np.int64], sums: WholeCounts, totals: NDArray[np.int64]
+) -> Floats:
+    """Move values to non-negative ones with both margins: to either in turns, each time from where the last left."""
+    found, moved_first, moved_second = values, np.zeros_like(values), np.zeros_like(values)
+    for _ in range(_TURNS):
+        first = project_families(found + moved_first, starts, sums)
+        moved_first = found + moved_first - first
+        second = _project_rows(first + moved_second, totals)
+        moved_second = first + moved_second - second
+        if np.abs(second - found).max(initial=0.0) < GRID:
+            return second
+        found = second
+    return found
+
+
+def _project_rows(values: Floats, totals: NDArray[np.int64]) -> Floats:
+    """Return the nearest non-negative values of which each row adds up to its total."""
+    ordered = -np.sort(-values, axis=1)
+    over = (np.cumsum(ordered, axis=1) - totals[:, None]) / np.arange(1, values.shape[1] + 1)
+    last = np.maximum((ordered > over).sum(axis=1) - 1, 0)
+    return np.asarray(np.maximum(values - over[np.arange(values.shape[0]), last][:, None], 0.0))
+
+
+def _within(wanted: Floats, most: WholeCounts, totals: NDArray[np.int64]) -> WholeCounts:
+    """Return whole counts from 0 to `most` near what is wanted, of which each row adds up to its total."""
+    counts = np.floor(wanted).astype(np.int64)
+    for _ in range(_MOST_ROUNDS):
+        lacking = totals - counts.sum(axis=1)
+        if not lacking.any():
+            return counts
+        rest = wanted - counts
+        counts += _raised(rest, most - counts, np.maximum(lacking, 0))
+        counts -= _raised(-rest, counts, np.maximum(-lacking, 0))
+    raise ArithmeticError("counts within the margins of a family were not found")
+
+
+def _raised(rest: Floats, room: WholeCounts, lacking: NDArray[np.int64]) -> WholeCounts:
+    """Give one more to the cells with the largest remainders that have room, as many as a row lacks."""
+    open_cells = room > 0
+    number = open_cells.sum(axis=1)
+    # Rows that lack more than they have cells get several at once, so that the number of rounds stays small.
+    each = np.where(lacking > number, np.minimum(lacking // np.maximum(number, 1), _least_room(room)), 1)
+    order = np.argsort(np.where(open_cells, -rest, np.inf), axis=1, kind="stable")
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.broadcast_to(np.arange(rest.shape[1]), order.shape), axis=1)
+    chosen = open_cells & (ranks < np.minimum(lacking, number)[:, None])
+    return np.where(chosen, np.maximum(each, 1)[:, None], 0)
+
+
+def _least_room(room: WholeCounts) -> NDArray[np.int64]:
+    """Return the smallest room above 0 of each row."""
+    return np.asarray(np.where(room > 0, room, np.iinfo(np.int64).max).min(axis=1))
+
+
+def refine_spine(
+    measured: MeasuredSpine, *, total: int | None, impossible: NDArray[np.bool_]
+) -> tuple[tuple[WholeCounts, ...], SpineEstimate]:
+    """Return the counts of all levels, (places, cells), and the upward pass that they came of."""
+    estimate = estimate_upwards(measured)
+    return tuple(counts for _, counts, _ in whole_counts(estimate, total=total, impossible=impossible)), estimate

@@ -1,0 +1,293 @@
+"""Generalised least squares over a tree of places, in two passes: all measurements of all levels, and invariants.
+
+Upwards each place combines what was measured of it with the sum of its parts; downwards what the parts lack of their
+place is shared out in proportion to their variances. The variances are one number for each place and each set S of
+columns (`margin_spaces`), so that both passes take time linear in the number of cells. The largest level is never
+held but for its estimates: it is worked on family by family, in pieces.
+
+Public totals of a level fix the part S = {} of each of its places: variance 0.
+Source: Hay, Rastogi, Miklau and Suciu 2010, section 4; generalised to several tables a place (`margin_spaces`), to
+unequal families and to exact totals. On a tree the passes are weighted least squares exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.arrays import Floats
+from privacy.refine.margin_spaces import precisions, spread
+
+PIECE_CELLS: Final = 1 << 22
+"""Cells that are worked on at a time."""
+
+
+@dataclass(frozen=True)
+class LevelTable:
+    """A table as it was measured at one level.
+
+    Args:
+        noisy: noisy counts, shape (places, cells of its columns ...), int64 [rows].
+        kept: which of all columns it has.
+        variance: of the noise [rows^2].
+    """
+
+    noisy: NDArray[np.int64]
+    kept: tuple[bool, ...]
+    variance: float
+
+
+@dataclass(frozen=True)
+class MeasuredSpine:
+    """All that was measured down a tree of places.
+
+    Args:
+        shape: cells of all columns of a place.
+        parents: for each level but the first, the number of the place above each place; never falls.
+        sizes: places of each level.
+        tables: what was measured at each level.
+        totals: public totals of the places of some levels, by number of the level; those of a level make the sums
+            over all larger places public too (`implied_totals`) [rows].
+    """
+
+    shape: tuple[int, ...]
+    parents: tuple[NDArray[np.int64], ...]
+    sizes: tuple[int, ...]
+    tables: tuple[tuple[LevelTable, ...], ...]
+    totals: Mapping[int, NDArray[np.int64]]
+
+    def starts(self, level: int) -> NDArray[np.int64]:
+        """Return where the family of each place of a level begins in the level below, and the end of the last."""
+        return np.searchsorted(self.parents[level], np.arange(self.sizes[level] + 1))
+
+
+def implied_totals(
+    totals: Mapping[int, NDArray[np.int64]], parents: Sequence[NDArray[np.int64]]
+) -> dict[int, NDArray[np.int64]]:
+    """Return public totals with those that follow from them: of all places above the smallest level that has any.
+
+    Args:
+        totals: by number of the level, agreeing with each other [rows].
+        parents: as of `MeasuredSpine`.
+    """
+    found = dict(totals)
+    for level in range(max(totals, default=0), 0, -1):
+        starts = np.flatnonzero(np.diff(parents[level - 1], prepend=-1))
+        found[level - 1] = np.add.reduceat(found[level], starts)
+    return found
+
+
+@dataclass(frozen=True)
+class SpineEstimate:
+    """What the upward pass leaves: the estimates downwards are asked of it piece by piece (`downwards`).
+
+    Args:
+        measured: what was measured.
+        upward: of each level but the last, estimates from the place and all below it, shape (places, *shape) [rows].
+        variances: of each level, their variances by place and S, shape (places, 2^d) [rows^2].
+    """
+
+    measured: MeasuredSpine
+    upward: tuple[Floats, ...]
+    variances: tuple[Floats, ...]
+
+
+def estimate_upwards(measured: MeasuredSpine) -> SpineEstimate:
+    """Combine each place with its parts, from the smallest places to the whole.
+
+    Privacy: post-processing.
+    """
+    last = len(measured.sizes) - 1
+    upward: list[Floats] = []
+    variances: list[Floats] = []
+    for level in range(last, -1, -1):
+        if level == last:
+            variances.append(_smallest_variances(measured))
+            continue
+        sums = np.empty((measured.sizes[level], *measured.shape))
+        family = np.empty((measured.sizes[level], 1 << len(measured.shape)))
+        starts = measured.starts(level)
+        for first, end in pieces(starts, prod(measured.shape)):
+            low, high = int(starts[first]), int(starts[end])
+            parts = smallest(measured, low, high) if level + 1 == last else upward[0][low:high]
+            sums[first:end] = np.add.reduceat(parts, starts[first:end] - low, axis=0)
+            family[first:end] = np.add.reduceat(variances[0][low:high], starts[first:end] - low, axis=0)
+        spreads = _combined_variances(measured, level, family)
+        variances.insert(0, spreads)
+        upward.insert(0, _combined(measured, level, sums, family, spreads))
+    return SpineEstimate(measured, tuple(upward), tuple(variances))
+
+
+def pieces(starts: NDArray[np.int64], cells: int) -> Iterator[tuple[int, int]]:
+    """Yield runs of families, each run with about `PIECE_CELLS` cells of the level below, or one family."""
+    first, places = 0, max(1, PIECE_CELLS // cells)
+    while first < starts.size - 1:
+        end = int(np.searchsorted(starts, starts[first] + places, side="right")) - 1
+        end = min(max(end, first + 1), starts.size - 1)
+        yield first, end
+        first = end
+
+
+def _own_precisions(measured: MeasuredSpine, level: int) -> Floats:
+    """Return l_S of what was measured at a level, shape (2^d,)."""
+    found = np.zeros(1 << len(measured.shape))
+    for table in measured.tables[level]:
+        bits = sum(1 << place for place, own in enumerate(table.kept) if own)
+        found += precisions(measured.shape, {bits: table.variance})
+    return found
+
+
+def _told(measured: MeasuredSpine, level: int, low: int, high: int) -> Floats:
+    """Return sum over tables of M' y / v for some places of a level: what their noisy counts say of each cell."""
+    found = np.zeros((high - low, *measured.shape))
+    for table in measured.tables[level]:
+        axes = [size if own else 1 for size, own in zip(measured.shape, table.kept, strict=True)]
+        found += (table.noisy[low:high] / table.variance).reshape(high - low, *axes)
+    return found
+
+
+def _smallest_variances(measured: MeasuredSpine) -> Floats:
+    last = len(measured.sizes) - 1
+    found = np.broadcast_to(1 / _own_precisions(measured, last), (measured.sizes[last], 1 << len(measured.shape)))
+    if last in measured.totals:
+        found = found.copy()
+        found[:, 0] = 0
+    return found
+
+
+def smallest(measured: MeasuredSpine, low: int, high: int) -> Floats:
+    """Return the estimates of some smallest places from their own measurements alone."""
+    last = len(measured.sizes) - 1
+    found = spread(1 / _own_precisions(measured, last), _told(measured, last, low, high))
+    return _with_totals(found, measured, last, low, high)
+
+
+def _with_totals(values: Floats, measured: MeasuredSpine, level: int, low: int, high: int) -> Floats:
+    """Shift the counts of each place alike, so that they add up to its public total where it has one."""
+    if level not in measured.totals:
+        return values
+    flat = values.reshape(high - low, -1)
+    flat += ((measured.totals[level][low:high] - flat.sum(axis=1)) / flat.shape[1])[:, None]
+    return flat.reshape(values.shape)
+
+
+def _combined_variances(measured: MeasuredSpine, level: int, family: Floats) -> Floats:
+    """Return v / (1 + l v): precisions of independent estimates add; a place without own measurement has l = 0."""
+    found: Floats = family / (1 + _own_precisions(measured, level) * family)
+    if level in measured.totals:
+        found[:, 0] = 0
+    return found
+
+
+def _combined(measured: MeasuredSpine, level: int, sums: Floats, family: Floats, spreads: Floats) -> Floats:
+    """Weigh what was measured of each place and the sum of its parts by their precisions."""
+    own = 1 / (1 + _own_precisions(measured, level) * family)
+    for low, high in _runs(measured.sizes[level], prod(measured.shape)):
+        told = spread(spreads[low:high], _told(measured, level, low, high))
+        sums[low:high] = told + spread(own[low:high], sums[low:high])
+        sums[low:high] = _with_totals(sums[low:high], measured, level, low, high)
+    return sums
+
+
+def _runs(places: int, cells: int) -> Iterator[tuple[int, int]]:
+    step = max(1, PIECE_CELLS // cells)
+    for low in range(0, places, step):
+        yield low, min(low + step, places)
+
+
+def down_shares(estimate: SpineEstimate, level: int, low: int, high: int) -> Floats:
+    """Return which share of what a family lacks each part takes, for some places of a level below the first.
+
+    Formula: share_S = v_S of the part / sum of v_S over its family; 0 where nothing of the family may move.
+    """
+    own, parent = estimate.variances[level][low:high], estimate.measured.parents[level - 1][low:high]
+    starts = np.flatnonzero(np.diff(parent, prepend=parent[0] - 1))
+    family = np.add.reduceat(own, starts, axis=0)[np.cumsum(np.diff(parent, prepend=parent[0]) > 0)]
+    return np.divide(own, family, out=np.zeros_like(own), where=family > 0)
+
+
+def downwards(estimate: SpineEstimate, level: int, above: Floats, first: int, end: int) -> tuple[int, int, Floats]:
+    """Return the final estimates of the parts of some places.
+
+    Args:
+        estimate: the upward pass.
+        level: of the parts, below the first.
+        above: final estimates of the places first to end of the level above, shape (end - first, *shape) [rows].
+        first, end: which places.
+    Returns:
+        tuple: the first part, the end of the parts, their final estimates.
+    """
+    measured, starts = estimate.measured, estimate.measured.starts(level - 1)
+    low, high = int(starts[first]), int(starts[end])
+    parts = estimate.upward[level] if level < len(estimate.upward) else None
+    own = smallest(measured, low, high) if parts is None else parts[low:high]
+    lacking = above - np.add.reduceat(own, starts[first:end] - low, axis=0)
+    shares = down_shares(estimate, level, low, high)
+    number = measured.parents[level - 1][low:high] - first
+    return low, high, own + spread(shares, lacking[number])
+
+
+def each_level(estimate: SpineEstimate) -> Iterator[Floats]:
+    """Yield the final estimates of each level from the whole down; float64, (places, *shape) [rows].
+
+    Privacy: post-processing.
+    """
+    measured = estimate.measured
+    above = estimate.upward[0] if estimate.upward else smallest(measured, 0, measured.sizes[0])
+    yield above
+    for level in range(1, len(measured.sizes)):
+        values = np.empty((measured.sizes[level], *measured.shape))
+        for first, end in pieces(measured.starts(level - 1), prod(measured.shape)):
+            low, high, parts = downwards(estimate, level, above[first:end], first, end)
+            values[low:high] = parts
+        yield values
+        above = values
+
+
+def final_variances(estimate: SpineEstimate) -> tuple[Floats, ...]:
+    """Return the variances of the final estimates, by level, place and S, shape (places, 2^d) [rows^2].
+
+    Formula: w of a part = u - u^2 / U + (u / U)^2 w of its place, with u its upward variance and U its family's sum.
+    """
+    found = [estimate.variances[0]]
+    for level in range(1, len(estimate.variances)):
+        own, parent = estimate.variances[level], estimate.measured.parents[level - 1]
+        share = down_shares(estimate, level, 0, own.shape[0])
+        found.append(own * (1 - share) + share**2 * found[-1][parent])
+    return tuple(found)
+
+
+def sum_variances(estimate: SpineEstimate, weights: Mapping[int, Floats]) -> Floats:
+    """Return the variance by S of a weighted sum over places of any levels.
+
+    Args:
+        estimate: the upward pass.
+        weights: of the places of a level, by its number, shape (places,).
+    Returns:
+        Shape (2^d,); the sum's variance is this times `cell_shares`, added up [rows^2].
+    Source: a part is z + (u / U) (x of its place - sum of z); what does not move with the place adds its variance,
+        and the rest is a weight on the place. So one pass upwards gives the exact variance.
+    """
+    last = len(estimate.variances) - 1
+    own: Sequence[Floats] = estimate.variances
+    found = np.zeros(own[0].shape[1])
+    here = np.zeros((own[last].shape[0], found.size)) + _weight_of(weights, last)
+    for level in range(last, 0, -1):
+        places = own[level - 1].shape[0]
+        share = down_shares(estimate, level, 0, own[level].shape[0])
+        starts = estimate.measured.starts(level - 1)[:-1]
+        found += (here**2 * own[level]).sum(axis=0)
+        moved = np.add.reduceat(here * share, starts, axis=0)
+        family = np.add.reduceat(own[level], starts, axis=0)
+        found -= (moved**2 * family).sum(axis=0)
+        here = np.zeros((places, found.size)) + _weight_of(weights, level - 1) + moved
+    return np.asarray(found + (here**2 * own[0]).sum(axis=0))
+
+
+def _weight_of(weights: Mapping[int, Floats], level: int) -> Floats:
+    return weights[level][:, None] if level in weights else np.zeros((1, 1))

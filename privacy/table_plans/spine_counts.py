@@ -1,0 +1,98 @@
+"""The tables that follow from what was measured down a tree of places: counts and their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract.contract import Contract
+from contracts.release.spine.places import PlaceTree
+from privacy.arrays import Floats
+from privacy.refine.place_counts import whole_counts
+from privacy.refine.place_estimates import (
+    LevelTable,
+    MeasuredSpine,
+    SpineEstimate,
+    estimate_upwards,
+    final_variances,
+    implied_totals,
+)
+from privacy.refine.place_intervals import interval_ends, margin_deviations
+from privacy.table_plans.spine_plan import PlaceDraw, SpinePlan
+
+PlaceColumns = Mapping[str, NDArray[np.int64]]
+
+
+def measured_spine(plan: SpinePlan, tree: PlaceTree, noisy: Mapping[str, NDArray[np.int64]]) -> MeasuredSpine:
+    """Put together what was measured.
+
+    Args:
+        plan: gives the noise of each draw.
+        tree: the places.
+        noisy: noisy counts by key of the draw, shape (places, cells ...).
+    """
+    at = {level: number for number, level in enumerate(tree.levels)}
+    tables: list[list[LevelTable]] = [[] for _ in tree.levels]
+    for draw in plan.draws:
+        tables[at[draw.level]].append(LevelTable(noisy[draw.key], kept_columns(plan, draw), draw.variance))
+    known = {at[level]: totals for level, totals in tree.totals.items()}
+    if plan.public_total is not None and not known:
+        known[0] = np.array([plan.public_total], dtype=np.int64)
+    totals = implied_totals(known, tree.parents)
+    return MeasuredSpine(plan.shape, tree.parents, tree.sizes, tuple(map(tuple, tables)), totals)
+
+
+def kept_columns(plan: SpinePlan, draw: PlaceDraw) -> tuple[bool, ...]:
+    """Return which of all columns a draw has."""
+    return tuple(name in draw.clique[1:] for name in plan.columns)
+
+
+@dataclass(frozen=True)
+class SpineCounts:
+    """Counts and estimates of all levels.
+
+    Args:
+        plan: what was drawn.
+        contract: gives the cells that cannot hold anybody.
+        estimate: the upward pass.
+        counts: by level, whole, shape (places, cells) [rows].
+        values: by level, the estimates before they were made whole [rows].
+    """
+
+    plan: SpinePlan
+    contract: Contract
+    estimate: SpineEstimate
+    counts: tuple[NDArray[np.int64], ...]
+    values: tuple[Floats, ...]
+
+    @cached_property
+    def variances(self) -> tuple[Floats, ...]:
+        """Variances of the estimates, by level, place and set of columns [rows²]."""
+        return final_variances(self.estimate)
+
+    def table(self, draw: PlaceDraw, level: int) -> PlaceColumns:
+        """Return the published columns of a table at a level: counts and the ends of their intervals."""
+        kept, shape = kept_columns(self.plan, draw), self.plan.shape
+        left_out = tuple(axis for axis, own in enumerate(kept, start=1) if not own)
+        counts = self.counts[level].reshape(-1, *shape).sum(axis=left_out)
+        values = self.values[level].reshape(-1, *shape).sum(axis=left_out)
+        deviations = margin_deviations(self.variances[level], shape, kept)
+        lower, upper = interval_ends(values, deviations.reshape(-1, *[1] * (values.ndim - 1)), counts)
+        empty = self.contract.impossible(draw.clique[1:])
+        lower[:, empty], upper[:, empty] = 0, 0
+        return {"count": counts, "lower": lower, "upper": upper}
+
+
+def spine_counts(
+    plan: SpinePlan, tree: PlaceTree, contract: Contract, noisy: Mapping[str, NDArray[np.int64]]
+) -> SpineCounts:
+    """Estimate all levels, and make whole counts of them. Post-processing; arguments as for `measured_spine`."""
+    estimate = estimate_upwards(measured_spine(plan, tree, noisy))
+    impossible = contract.impossible(plan.columns)
+    levels = list(whole_counts(estimate, total=plan.public_total, impossible=impossible))
+    counts, values = tuple(each for _, each, _ in levels), tuple(each for _, _, each in levels)
+    return SpineCounts(plan, contract, estimate, counts, values)

@@ -1,0 +1,1 @@
+"""Counts by place: how they are planned, drawn, written and checked."""

@@ -1,0 +1,192 @@
+"""The interval of any sum of cells of a version of counts by place, from what it publishes alone.
+
+    1. the record, the places and the noisy counts are read; their digests must be those of the record
+    2. the upward pass is made, and the downward pass as far as the places that are asked for
+    3. the sum of the estimates, its exact variance over the tree, and the published count
+
+The version is not verified here: `sudare verify` does that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from contracts.contract.contract import Contract
+from contracts.errors import Finding, SpecRefused
+from contracts.release.spine.place_selection import PlaceSelection, SelectionRefused, parse_selection
+from contracts.release.spine.places import PlaceTree
+from contracts.release.spine.product import SpineProduct
+from privacy.accounting.events import event_from_json
+from privacy.marginals.uncertainty import variance
+from privacy.refine.margin_spaces import cell_shares
+from privacy.refine.place_estimates import SpineEstimate, each_level, estimate_upwards, sum_variances
+from privacy.refine.place_intervals import interval_ends
+from privacy.table_plans.spine_counts import measured_spine
+from privacy.table_plans.spine_plan import SpinePlan, place_file, plan_spine, with_variances
+from tasks.products.spine.spine_checks import read_spine
+from tasks.products.version_records import understood
+from tasks.records.draws.place_counts import NOISY
+from tasks.records.files.tidy_tables import DATA
+from tasks.records.spine.spine_files import PLACES_FILE, read_places_table
+from tasks.records.spine.spine_statement import SpineRecord
+
+RECORD = "record.json"
+
+
+@dataclass(frozen=True)
+class SumInterval:
+    """A sum of cells with its 95 % interval.
+
+    Args:
+        places: how many places are added up.
+        cells: how many cells of each.
+        count: the published count [rows].
+        lower, upper: the ends [rows].
+        deviation: of the estimate [rows].
+    """
+
+    places: int
+    cells: int
+    count: int
+    lower: int
+    upper: int
+    deviation: float
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedSpine:
+    """A version of counts by place, ready for sums.
+
+    Args:
+        folder: the version's folder.
+        contract, product, plan, tree: of the version.
+        estimate: the upward pass of what it publishes.
+    """
+
+    folder: Path
+    contract: Contract
+    product: SpineProduct
+    plan: SpinePlan
+    tree: PlaceTree
+    estimate: SpineEstimate
+
+    def interval(self, where: str) -> SumInterval:
+        """Return the interval of a sum of cells.
+
+        Args:
+            where: conditions (`contracts.release.spine.place_selection`).
+        Raises:
+            SpecRefused: it is no sum of cells of the version.
+        Privacy: post-processing of published values.
+        """
+        try:
+            chosen = parse_selection(where, self.product, self.contract, self.tree)
+        except SelectionRefused as error:
+            problem = error.problem
+            finding = Finding("--where", show_text(where), problem.found, problem.allowed, problem.remedy)
+            raise SpecRefused([finding]) from None
+        weights = {level: mask.astype(np.float64) for level, mask in chosen.places.items()}
+        shares = cell_shares(self.plan.shape, chosen.cells)
+        spread = float(sum_variances(self.estimate, weights) @ shares)
+        deviation, count = max(spread, 0.0) ** 0.5, self._published(chosen)
+        middle = np.array([self._estimated(chosen)])
+        lower, upper = interval_ends(middle, np.array([deviation]), np.array([count], dtype=np.int64))
+        places = int(sum(mask.sum() for mask in chosen.places.values()))
+        cells = prod(int(mask.sum()) for mask in chosen.cells)
+        return SumInterval(places, cells, count, int(lower[0]), int(upper[0]), deviation)
+
+    def _estimated(self, chosen: PlaceSelection) -> float:
+        """Add up the estimates, level by level as far as places are asked for."""
+        total, mark = 0.0, cell_mark(chosen)
+        for level, values in enumerate(islice(each_level(self.estimate), max(chosen.places) + 1)):
+            if level in chosen.places:
+                inside = values[chosen.places[level]].reshape(-1, mark.size)
+                total += float((inside @ mark).sum())
+        return total
+
+    def _published(self, chosen: PlaceSelection) -> int:
+        """Add up the published counts, of the level itself where it is published, else of its smallest places."""
+        table, last, total = self.product.detail, len(self.tree.levels) - 1, 0
+        mark = cell_mark(chosen).astype(np.bool_)
+        for level, mask in chosen.places.items():
+            at, inside = level, mask
+            if self.tree.levels[level] not in self.product.levels_of(table):
+                for parent in self.tree.parents[level:last]:
+                    inside = inside[parent]
+                at = last
+            file = f"{DATA}/{place_file(table.name, self.tree.levels[at])}.parquet"
+            total += _added(self.folder / file, inside, mark)
+        return total
+
+
+def cell_mark(chosen: PlaceSelection) -> NDArray[np.float64]:
+    """Mark the cells of a place that are added up, shape (cells,)."""
+    mark = np.ones(1)
+    for labels in chosen.cells:
+        mark = np.multiply.outer(mark, labels.astype(np.float64)).reshape(-1)
+    return mark
+
+
+def show_text(where: str) -> str:
+    """Show the conditions that were asked, short."""
+    return where[:80] or "all rows"
+
+
+def _added(path: Path, places: NDArray[np.bool_], mark: NDArray[np.bool_]) -> int:
+    """Add up the counts of some places and cells of a file, one row group after the other."""
+    total, start, cells = 0, 0, mark.size
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            counts = file.read_row_group(group, columns=["count"]).column(0).to_numpy()
+            numbers = np.arange(start, start + counts.size)
+            total += int(counts[places[numbers // cells] & mark[numbers % cells]].sum())
+            start += counts.size
+    return total
+
+
+def published_spine(folder: Path) -> PublishedSpine:
+    """Read a version of counts by place, and estimate its places upwards.
+
+    Args:
+        folder: the version's folder, links resolved.
+    Raises:
+        SpecRefused: it is no such version, or its files are not those of its record.
+    """
+    record, meaning = understood(
+        folder,
+        SpineRecord,
+        lambda found: read_spine(found.replay, where=RECORD),
+        found="no record of counts by place that can be read",
+        remedy="name the folder of a version of kind spine; sudare verify says what is wrong with it",
+    )
+    replay, product, contract = record.replay, meaning.product, meaning.contract
+    labels = contract.column(product.spine.column).labels
+    try:
+        tree = read_places_table(pq.read_table(folder / PLACES_FILE), product, labels)
+        if tree.sha256 != product.spine.sha256:
+            raise ValueError("other places than those of the record")
+        charge = {"epsilon": Decimal(replay.charge.epsilon), "delta": Decimal(replay.charge.delta)}
+        plan = plan_spine(product, contract, sizes=replay.sizes, tree=tree, **charge)
+        spreads = [variance(event_from_json(draw.event)) for draw in replay.draws]  # type: ignore[arg-type]
+        plan = with_variances(plan, spreads)
+        noisy = {draw.key: _noisy(folder / (draw.measurements or ""), draw.shape) for draw in replay.draws}
+    except (OSError, ValueError, LookupError, pa.ArrowException) as error:
+        remedy = "sudare verify says what is wrong with this version"
+        finding = Finding(str(folder), "version", str(error).splitlines()[0][:200], "files as published", remedy)
+        raise SpecRefused([finding]) from None
+    return PublishedSpine(folder, contract, product, plan, tree, estimate_upwards(measured_spine(plan, tree, noisy)))
+
+
+def _noisy(path: Path, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    column = pq.read_table(path, columns=[NOISY]).column(0)
+    return np.asarray(pc.cast(column, pa.int64()).to_numpy()).reshape(shape)

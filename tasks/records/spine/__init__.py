@@ -1,0 +1,1 @@
+"""What a record says of counts by place, and their files."""

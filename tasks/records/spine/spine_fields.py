@@ -1,0 +1,153 @@
+"""What a record says of counts by place to people: levels, what was measured, what public totals give away."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from contracts.message import SEMICOLON, joined, message
+from contracts.release.spine.product import SpineProduct, spine_product
+from privacy.table_plans.spine_plan import SpinePlan
+from tasks.records.draws.drawn import measured as measured_draws
+from tasks.records.fitted_groups.synthetic_groups import draws, mechanism, samplers, sensitivities, with_fills
+from tasks.records.groups.account import LEDGER
+from tasks.records.groups.contract_terms import UNIT
+from tasks.records.groups.evidence import OUTPUT, in_parts
+from tasks.records.groups.field import NONE, FieldGroup, Run, public
+from tasks.records.groups.noise import NOISE
+from tasks.records.groups.reproducibility import BYTEWISE, REPRODUCIBILITY, line, loss
+from tasks.records.groups.unprotected import UNPROTECTED
+from tasks.records.groups.unprotected import quantities as all_quantities
+from tasks.records.groups.utility import UTILITY
+
+STEPS: Final = (
+    message("all measurements of all levels combined by generalised least squares over the tree of places"),
+    message("made whole and not negative from the whole down, so that the parts of each place add up to it"),
+)
+BIAS: Final = message(
+    "counts of small places and cells lie a little high on average, since none is negative; what one cell gains "
+    "others of the same larger place lose. Intervals are of the estimates before that"
+)
+INTERVALS: Final = message(
+    "intervals hold in 95 % of releases for a cell, or a sum of cells, that is chosen beforehand. They use all "
+    "measurements of all levels; sudare interval gives that of any sum"
+)
+
+
+def _product(run: Run) -> SpineProduct:
+    return spine_product(run.facts.spec.product)
+
+
+def _plan(run: Run) -> SpinePlan:
+    plan: SpinePlan = run.facts.fit[0]
+    return plan
+
+
+def levels(run: Run) -> list[dict[str, Any]]:
+    """Describe each level of the tree."""
+    invariants = _product(run).invariants
+    return [
+        {"level": name, "places": size, "invariant": invariants[name].reference if name in invariants else NONE}
+        for name, size in _plan(run).sizes.items()
+    ]
+
+
+def tables(run: Run) -> list[dict[str, Any]]:
+    """Describe each table: its columns, its levels, how it is made."""
+    product = _product(run)
+    return [
+        {
+            "table": table.name,
+            "columns": [product.spine.column, *table.columns],
+            "levels": list(product.levels_of(table)),
+            "method": message("generalised least squares"),
+            "steps": [*STEPS],
+        }
+        for table in product.tables
+    ]
+
+
+def given_away(run: Run) -> list[str]:
+    """Say what public totals of places give away."""
+    return [
+        message(
+            "totals of level {level} are exact and public ({reference}). A change of one person's row is protected "
+            "as far as it leaves them as they are: with all other people known, the totals tell in which of these "
+            "places a person is counted. That two people change places costs at most twice the stated loss",
+            level=level,
+            reference=each.reference,
+        )
+        for level, each in _product(run).invariants.items()
+    ]
+
+
+def quantities(run: Run) -> list[str]:
+    """List what is visible without noise: what every release lists, and public totals of places."""
+    return [*given_away(run), *all_quantities(run)]
+
+
+def mechanism_choice(run: Run) -> dict[str, Any]:
+    """Say who chose the noise."""
+    return {"by": message("the spec: {mechanism}", mechanism=_product(run).mechanism)}
+
+
+def row_count_origin(run: Run) -> str:
+    """Say where the number of rows comes from."""
+    return message("the declared domains: one row for each place of the level and cell of the columns")
+
+
+def partitioning(run: Run) -> str:
+    """Say how the files are split."""
+    whole = message("none: {draws} tables at their levels, each in a file of its own", draws=len(_plan(run).draws))
+    parts = sum(file.role == "part" for file in run.files)
+    return joined([whole, in_parts(parts)], SEMICOLON) if parts else whole
+
+
+def reproducible(run: Run) -> list[dict[str, str]]:
+    """List what a stranger makes again, from what, and how exactly."""
+    return [
+        line(message("all tables"), message("the noisy counts of all levels, and the public totals"), BYTEWISE),
+        line(*loss(run)),
+    ]
+
+
+def expected_error(run: Run) -> list[dict[str, Any]]:
+    """Give for each draw the half width of its own interval; those of all measurements together are shorter."""
+    return [
+        {"table": draw.table, "level": draw.level, "half_width_95": f"{draw.half_width}"} for draw in _plan(run).draws
+    ]
+
+
+def computed_on(run: Run) -> list[dict[str, str]]:
+    """Say of each metric what it was computed on, and what it cost."""
+    told = message("the declared noise of {n} draws; no data", n=len(_plan(run).draws))
+    return [{"metric": "expected_error", "computed_on": told, "cost": "none"}]
+
+
+def exact_total(run: Run) -> dict[str, Any] | str:
+    """Give the total that the counts add up to, where one is declared public."""
+    declared = run.facts.contract.total
+    return NONE if declared is None else {"value": declared.value, "declared_public_in": declared.reference}
+
+
+SPINE: Final = FieldGroup(
+    "product",
+    "Counts by place",
+    (
+        public("levels", "The levels of the tree of places, and which have public totals.", levels),
+        public("tables", "What is counted at which levels.", tables),
+        public("measured", "What was drawn, with its noise.", lambda run: measured_draws(run.facts)),
+        public("invariants", "What public totals of places give away.", lambda run: given_away(run) or NONE),
+        public("known_bias", "What numbers are known to get wrong.", lambda run: [BIAS]),
+        public("intervals", "What the intervals say.", lambda run: INTERVALS),
+    ),
+)
+CHANGED: Final = (
+    SPINE,
+    with_fills(UNIT, sensitivity=sensitivities),
+    with_fills(LEDGER, draws=draws),
+    with_fills(UNPROTECTED, quantities=quantities, exact_total=exact_total),
+    with_fills(NOISE, mechanism=mechanism, mechanism_choice=mechanism_choice, samplers=samplers),
+    with_fills(OUTPUT, row_count_origin=row_count_origin, partitioning=partitioning),
+    with_fills(UTILITY, expected_error=expected_error, error_against_noisy=lambda run: NONE, computed_on=computed_on),
+    with_fills(REPRODUCIBILITY, reproducible=reproducible),
+)

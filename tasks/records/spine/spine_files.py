@@ -1,0 +1,118 @@
+"""The files of counts by place: the tree of places, and each table at each of its levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from contracts.contract.contract import Contract
+from contracts.release.spine.place_cells import place_cells
+from contracts.release.spine.place_faults import NEEDED
+from contracts.release.spine.places import PlaceTree
+from contracts.release.spine.product import PLACES, SpineProduct
+from privacy.table_plans.spine_counts import SpineCounts
+from privacy.table_plans.spine_plan import PlaceDraw, place_file
+from tasks.records.files.tidy_tables import DATA, Tidy, WrittenFile, written
+
+PLACES_FILE: Final = f"{DATA}/{PLACES}.parquet"
+TOTAL: Final = "total"
+"""The column of public totals of the file of places; empty where a place has none."""
+WRITTEN: Final = (*NEEDED, TOTAL)
+
+
+def data_file(draw: PlaceDraw) -> str:
+    """Name the file of a table at a level."""
+    return f"{DATA}/{place_file(draw.table, draw.level)}.parquet"
+
+
+def write_table(
+    counts: SpineCounts,
+    tree: PlaceTree,
+    draw: PlaceDraw,
+    contract: Contract,
+    folder: Path,
+    *,
+    marks: Mapping[str, str],
+) -> WrittenFile:
+    """Write a table at a level: counts with their intervals. Privacy: released values only."""
+    cells = place_cells(contract, draw.clique[0], tree, draw.level)
+    tidy = Tidy(cells, draw.clique, counts.table(draw, tree.levels.index(draw.level)))
+    return tidy.write(folder, data_file(draw), draw=draw.key, marks=marks)
+
+
+def places_table(tree: PlaceTree) -> pa.Table:
+    """Return the places, from the whole down: a row a place and level, its parent, its public total."""
+    columns: dict[str, list[Any]] = {name: [] for name in WRITTEN}
+    for number, level in enumerate(tree.levels):
+        size = tree.sizes[number]
+        above = pa.array([""]) if number == 0 else tree.names[number - 1].take(pa.array(tree.parents[number - 1]))
+        totals = tree.totals.get(level)
+        texts = pa.array([""] * size) if totals is None else pc.cast(pa.array(totals), pa.string())
+        own = (tree.names[number], above, pa.array(np.repeat(level, size).astype(object), pa.string()), texts)
+        for name, array in zip(columns, own, strict=True):
+            columns[name].append(array)
+    return pa.table({name: pa.concat_arrays(arrays) for name, arrays in columns.items()})
+
+
+def write_places(tree: PlaceTree, folder: Path, *, marks: Mapping[str, str]) -> WrittenFile:
+    """Write the public tree of places."""
+    table, target = places_table(tree).replace_schema_metadata(dict(marks)), folder / PLACES_FILE
+    target.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, target, compression="zstd", row_group_size=table.num_rows)
+    columns = tuple((name, "string") for name in table.column_names)
+    return written(folder, PLACES_FILE, "", "data", table.num_rows, columns)
+
+
+def read_places_table(table: pa.Table, product: SpineProduct, labels: Sequence[str]) -> PlaceTree:
+    """Read the tree of a version again.
+
+    Args:
+        table: as `places_table` makes it.
+        product: gives the levels, and which have public totals.
+        labels: of the contract's column of places.
+    Raises:
+        ValueError: the lines are no tree over the labels, or not as they are written.
+    """
+    names: list[Any] = []
+    parents: list[NDArray[np.int64]] = []
+    totals = {}
+    for level in product.spine.levels:
+        lines = table.filter(pc.equal(table.column("level"), level)).combine_chunks()
+        own = [lines.column(name).chunk(0) if lines.num_rows else pa.array([], pa.string()) for name in WRITTEN]
+        if names:
+            parents.append(_numbers(own[1], names[-1], f"a parent of level {level}"))
+        names.append(own[0])
+        if len(pc.unique(own[0])) < len(own[0]):
+            raise ValueError(f"level {level} has a place twice")
+        if level in product.invariants:
+            totals[level] = own[3].cast(pa.int64()).to_numpy(zero_copy_only=False)
+    codes = _numbers(names[-1], pa.array(labels, pa.string()), "a smallest place")
+    tree = PlaceTree(product.spine.levels, tuple(names), tuple(parents), codes, totals)
+    _check_tree(tree, len(labels))
+    if places_table(tree) != table.replace_schema_metadata(None):
+        raise ValueError("the lines of the places are not as they are written")
+    return tree
+
+
+def _numbers(texts: Any, among: Any, what: str) -> NDArray[np.int64]:
+    found = pc.index_in(texts, value_set=among)
+    if found.null_count:
+        raise ValueError(f"{what} is not among those above it")
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _check_tree(tree: PlaceTree, labels: int) -> None:
+    """Check that each level partitions the one above, families side by side, and each label is one smallest place."""
+    if tree.sizes[0] != 1 or np.unique(tree.codes).size != labels or tree.sizes[-1] != labels:
+        raise ValueError("the places are not one whole over all labels of the column")
+    for number, parent in enumerate(tree.parents):
+        steps = np.diff(parent, prepend=-1, append=tree.sizes[number])
+        if ((steps < 0) | (steps > 1)).any() or (parent.size and steps[-1] != 1):
+            raise ValueError(f"level {tree.levels[number + 1]} does not partition the level above")

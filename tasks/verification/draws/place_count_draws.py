@@ -1,0 +1,84 @@
+"""Noisy counts by place: the level's places, the worst neighbour's moves, and the values that were entered."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract.column import Cells
+from contracts.errors import Finding
+from privacy.accounting.events import CountNoise, DiscreteGaussian
+from privacy.grant.queries.place_counts import PlaceCountQuery
+from tasks.records.draws.place_counts import NOISY, PlaceCountDraw
+from tasks.records.strict_json import printable, shown
+from tasks.verification.draws.charged_noise import MOST_MOVES, worst_moves
+from tasks.verification.draws.draw_checks import (
+    UNDERSTATED,
+    FileForm,
+    FittedMeaning,
+    OtherDraw,
+    PublishedValues,
+    SeparateDrawChecks,
+    is_own_file,
+)
+from tasks.verification.files.table_files import OTHER_NOISE, read_parquet
+from tasks.verification.record_identity import differences
+from tasks.verification.refinement_replay import values_sha256
+
+
+class PlacesMeaning(FittedMeaning, Protocol):
+    """What the replay block of counts by place is about."""
+
+    def cells_at(self, level: str) -> Cells:
+        """Return the cells of a level; known once the places were read."""
+        ...
+
+
+class PlaceCountChecks(SeparateDrawChecks[PlaceCountDraw, PlaceCountQuery]):
+    """The checks of noisy counts by place."""
+
+    events = (DiscreteGaussian,)
+    most_moves = MOST_MOVES
+
+    def check_draw(self, draw: PlaceCountDraw, meaning: FittedMeaning, *, at: str, where: str) -> list[Finding]:
+        """Check the sensitivity and the file; columns, shape and level are those of the product, as it says."""
+        name, worst, own = draw.measurements or "", worst_moves(meaning.contract), is_own_file(draw.measurements)
+        pairs: list[tuple[str, object, object]] = [
+            (f"{at}.coarsening", draw.coarsening, None),
+            (f"{at}.listed", draw.listed, None),
+            (f"{at}.measurements", name if own else shown(name), name if own else "a Parquet file in measurements/"),
+        ]
+        findings = list(differences(pairs, where=where, allowed="every place and cell, in a file of its own"))
+        if draw.event.get("moves") != worst:
+            terms = f"{meaning.contract.adjacency} with {meaning.contract.unit.max_rows_per_unit} rows a unit"
+            found = str(draw.event.get("moves"))[:60]
+            findings.append(Finding(where, f"{at}.event.moves", found, f"{worst}, under {terms}", UNDERSTATED))
+        return findings
+
+    def form(self, draw: PlaceCountDraw, meaning: Any) -> FileForm:
+        """Cells have the labels of the level's places, and of their columns."""
+        cells = meaning.cells_at(draw.level)
+        return FileForm({name: cells.column(name).labels for name in draw.clique})
+
+    def read(
+        self, data: bytes, draw: PlaceCountDraw, event: CountNoise, meaning: Any, rebuilt: Any
+    ) -> tuple[NDArray[np.int64] | None, list[Finding]]:
+        """Check a file of noisy counts."""
+        where, cells = printable(draw.measurements or ""), meaning.cells_at(draw.level)
+        types = {NOISY: "int64"}
+        columns, wrong = read_parquet(data, where=where, cells=cells, clique=draw.clique, values=types)
+        if columns is None:
+            return None, wrong
+        found = values_sha256(columns[NOISY])
+        if found != draw.sha256:
+            allowed = f"{draw.sha256}, as it was entered when it was drawn"
+            wrong.append(Finding(where, f"SHA-256 of column {NOISY}", found, allowed, OTHER_NOISE))
+        return columns[NOISY].reshape(draw.shape), wrong
+
+    def matching(self, query: PlaceCountQuery, draw: PlaceCountDraw, values: PublishedValues) -> PlaceCountQuery:
+        """Compare columns and level."""
+        if (draw.clique, draw.level) != (query.clique, query.level):
+            raise OtherDraw(f"draw {draw.key!r}: other counts were asked for than those that are there")
+        return query

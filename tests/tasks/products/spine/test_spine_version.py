@@ -1,0 +1,197 @@
+"""Versions of counts by place: all levels add up, public totals are exact, and a stranger makes them again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from contracts.errors import SpecRefused
+from flows.request import read_request
+from tasks.verify import verify
+from tests.tasks.verification.forgery import edit_table, forge, load, set_cell
+from tests.worlds.spines import WARDS, SpineScenario, with_totals, without_totals
+from tests.worlds.versions import Version, Worlds
+
+
+@pytest.fixture(scope="module")
+def version(worlds: Worlds) -> Version:
+    return worlds.published(without_totals(), here=True)
+
+
+@pytest.fixture(scope="module")
+def wings(worlds: Worlds) -> Version:
+    return worlds.published(with_totals(), here=True)
+
+
+def table(version: Version, name: str, of: str = "data") -> pl.DataFrame:
+    return pl.read_parquet(version.folder / of / f"{name}.parquet").with_columns(
+        pl.col(pl.Categorical).cast(pl.String)
+    )
+
+
+@pytest.mark.parametrize("name", ["version", "wings"])
+def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: str) -> None:
+    """Both relations, with and without public totals; deep has nothing more to estimate."""
+    made: Version = request.getfixturevalue(name)
+    for deep in (False, True):
+        report = verify(made.folder, public_key=made.key, deep=deep)
+        assert report.ok, report.findings
+        assert [check.rule for check in report.checks][:10] == list(range(1, 11))
+
+
+@pytest.mark.parametrize("name", ["version", "wings"])
+def test_all_levels_and_tables_add_up(request: pytest.FixtureRequest, name: str) -> None:
+    """Whole, not negative; wards to wings, wings to the hospital, floors by insured to floors, floors to rows."""
+    made: Version = request.getfixturevalue(name)
+    every = "floor_x_insured"
+    wards = table(made, f"{every}.ward").with_columns(wing=pl.col("ward").replace_strict(WARDS))
+    assert wards.get_column("count").dtype == pl.Int64
+    assert wards.get_column("count").min() >= 0  # type: ignore[operator]
+    by = wards.group_by("wing", "floor", "insured").agg(pl.col("count").sum()).sort(pl.all())
+    wings = table(made, f"{every}.wing").select(pl.col("ward").alias("wing"), "floor", "insured", "count")
+    assert by.equals(wings.sort(pl.all()))
+    for level in ("hospital", "wing", "ward"):
+        detail = table(made, f"{every}.{level}")
+        floors = detail.group_by("ward", "floor").agg(pl.col("count").sum()).sort(pl.all())
+        assert floors.equals(table(made, f"floor.{level}").select("ward", "floor", "count").sort(pl.all()))
+        rows = detail.group_by("ward").agg(pl.col("count").sum()).sort(pl.all())
+        assert rows.equals(table(made, f"rows.{level}").select("ward", "count").sort(pl.all()))
+    for of in detail.iter_rows(named=True):
+        assert of["lower"] <= of["count"] <= of["upper"]
+
+
+def test_public_totals_are_exact_and_the_record_says_what_they_give_away(wings: Version) -> None:
+    """The rows of each wing are those of the file of places; nothing is left to their intervals."""
+    rows = {each["ward"]: each for each in table(wings, "rows.wing").iter_rows(named=True)}
+    for wing, count in with_totals().wing_counts().items():
+        assert (rows[wing]["lower"], rows[wing]["count"], rows[wing]["upper"]) == (count, count, count)
+    [given] = wings.words["product.invariants"]
+    assert str(given).startswith("totals of level wing are exact and public (yearbook)")
+    assert "change places costs at most twice" in str(given)
+    assert str(wings.words["unprotected.quantities"][0]) == str(given)
+    assert (
+        "whether totals of places that are published exactly are public elsewhere"
+        in verify(wings.folder, public_key=wings.key).cannot_tell
+    )
+
+
+def test_intervals_use_all_measurements(version: Version) -> None:
+    """Shorter than those of each draw alone, at every level of every table."""
+    draws = {each["key"]: each for each in load(version.folder / "record.json")["replay"]["draws"]}
+    for each in version.words["unprotected.quantities"], draws:
+        assert each
+    widths = {
+        (each["table"], each["level"]): int(each["half_width_95"]) for each in version.words["utility.expected_error"]
+    }
+    for (name, level), width in widths.items():
+        frame = table(version, f"{name}.{level}").filter(pl.col("lower") > 0)
+        lengths = (frame.get_column("upper") - frame.get_column("lower")).to_numpy()
+        assert (lengths <= 2 * width + 1).all(), (name, level)
+
+
+@pytest.mark.parametrize(
+    ("file", "column", "rule"),
+    [
+        ("data/floor.wing.parquet", "count", 9),
+        ("data/rows.hospital.parquet", "upper", 9),
+        ("data/floor_x_insured.ward.parquet", "lower", 9),
+        ("measurements/floor.wing.parquet", "noisy", 8),
+    ],
+)
+def test_another_number_is_found(wings: Version, tmp_path: Path, file: str, column: str, rule: int) -> None:
+    """A cell that was changed and signed again is a finding of its rule."""
+    forged = wings.copy(tmp_path / "forged")
+    set_cell(forged.folder / file, column, 0, 12345)
+    forge(forged)
+    report = verify(forged.folder, public_key=forged.key)
+    assert rule in {check.rule for check in report.checks if check.findings}, report.checks
+
+
+def test_another_tree_is_found(wings: Version, tmp_path: Path) -> None:
+    """A ward that is moved to the other wing: the places are no longer those of the product and the draws."""
+    forged = wings.copy(tmp_path / "forged")
+
+    def moved(places: object) -> object:
+        frame = pl.from_arrow(places).with_columns(  # type: ignore[arg-type]
+            parent=pl.when(pl.col("place") == "children").then(pl.lit("south")).otherwise(pl.col("parent"))
+        )
+        order = np.argsort(frame.get_column("parent").to_list()[3:], kind="stable") + 3
+        return pl.concat([frame[:3], frame[order.tolist()]]).to_arrow()
+
+    edit_table(forged.folder / "data/places.parquet", moved)  # type: ignore[arg-type]
+    forge(forged)
+    report = verify(forged.folder, public_key=forged.key)
+    assert not report.ok
+    assert any(finding.where == "data/places.parquet" for finding in report.findings), report.findings
+
+
+REFUSED = {
+    "no total in the contract": (
+        {"privacy": "{unit: {kind: row, scope: block}, adjacency: replace_one}"},
+        "invariants without a total that the contract declares public",
+    ),
+    "added and removed": (
+        {"privacy": "{unit: {kind: row, scope: block}, adjacency: add_remove}"},
+        "invariants with adjacency add_remove",
+    ),
+    "another total": (
+        {"privacy": with_totals().privacy.replace("2000", "2001")},
+        "totals that add up to 2,000",
+    ),
+    "a column that joins places": (
+        {
+            "privacy": with_totals().privacy.replace(
+                "adjacency", "structural_zeros: [{ward: [children], floor: ['1']}], adjacency"
+            )
+        },
+        "structural zeros or constraints on ward, floor",
+    ),
+    "a place where nobody can be": (
+        {
+            "privacy": with_totals().privacy.replace(
+                "adjacency", "structural_zeros: [{ward: [surgery, children]}], adjacency"
+            )
+        },
+        "the place 'north' with a total of",
+    ),
+    "another file": ({"product": without_totals().product.replace("places.csv", "other.csv")}, "other.csv"),
+    "an unknown level": (
+        {"invariants": ", invariants: {street: {column: beds, reference: yearbook}}"},
+        "the level 'street'",
+    ),
+    "no column of totals": (
+        {"invariants": ", invariants: {wing: {column: rooms, reference: yearbook}}"},
+        "no column 'rooms'",
+    ),
+    "no smallest places": (
+        {"product": without_totals().product.replace(", ward: 3", "")},
+        "no measurement of 'floor_x_insured' at ward",
+    ),
+    "no delta": ({"delta": "0"}, "delta 0"),
+    "csv": ({"formats": "[parquet, csv]"}, "csv"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_fit_is_refused_before_a_charge(tmp_path: Path, name: str) -> None:
+    """Invariants need a public total and replace_one, and contradict neither each other nor a structural zero."""
+    changed, found = REFUSED[name]
+    scenario: SpineScenario = replace(with_totals(), **changed)
+    with pytest.raises(SpecRefused, match=found):
+        scenario.prepared_of(tmp_path, object)
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_a_plan_pins_the_places(tmp_path: Path) -> None:
+    """The digest of the tree stands in the planned spec, and another tree is another spec."""
+    without_totals().prepared_of(tmp_path, object)
+    one = read_request(tmp_path / "spec.yaml").spec
+    text = (tmp_path / "places.csv").read_text().replace("children,north", "children,south")
+    (tmp_path / "places.csv").write_text(text)
+    other = read_request(tmp_path / "spec.yaml").spec
+    assert one.product.spine.sha256 != other.product.spine.sha256  # type: ignore[attr-defined]
+    assert one.digest != other.digest

@@ -1,0 +1,103 @@
+"""Finished runs of counts by place, for the tests: wards of wings of a hospital, with and without public totals."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+
+import polars as pl
+
+from contracts.contract.check_terms import checks
+from contracts.contract.contract import Contract
+from contracts.release.spec import ReleaseSpec
+from privacy.accounting.amounts import ATTO, PICO
+from privacy.accounting.calculus import Calculus, RenyiCalculus
+from privacy.grant.grant import open_grant
+from privacy.ledger.ledger import Ledger
+from privacy.noise.random_bytes import SeededBytes
+from privacy.private_table import snapshot_mark
+from privacy.table_plans.spine_plan import SpinePlan
+from tasks.products.charge_request import request_for
+from tasks.products.product_kind import Making, making_of
+from tasks.records.facts import CheckOutcome, RunFacts
+from tasks.records.ledger_facts import gather
+from tests.worlds.statistics import StatisticsScenario
+from tests.worlds.tables import first
+
+WARDS = {"surgery": "north", "children": "north", 'x, "y"': "south", "(null)": "south"}
+TABLES = "[{columns: [floor, insured], levels: {hospital: 1, wing: 2, ward: 3}}, {columns: [floor]}, []]"
+
+
+@dataclass
+class SpineScenario(StatisticsScenario):
+    """What a finished run of counts by place is made from."""
+
+    product: str = (
+        "{kind: spine, spine: {column: ward, file: places.csv, levels: [hospital, wing, ward]}, "
+        f"tables: {TABLES}INVARIANTS}}"
+    )
+    invariants: str = ""
+    delta: str = "1e-9"
+    calculus: Calculus = field(default_factory=lambda: RenyiCalculus(Fraction(12)))
+    cap: tuple[int, int] = (20 * PICO, ATTO // 10**9)
+    formats: str = "[parquet]"
+    release: str = "wards"
+
+    def run(self, folder: Path) -> RunFacts:
+        """Make the run for real: plan, ingest, reserve, open, draw, refine, number the version, gather."""
+        spec, contract, plan, ledger = self.prepared_of(folder, SpinePlan)
+        table = self.taken(folder, spec, contract)
+        key = self.run_key(spec)
+        ledger.reserve(
+            request_for(spec, contract, plan, run_key=key, snapshot_hash=snapshot_mark(table.keyed_hash, spec.digest))
+        )
+        grant = open_grant(ledger, key, seeded=SeededBytes(7) if self.seeded else None)
+        making, made = Making(grant, spec, plan, table, contract, folder / "private", key), None
+        for step in making_of("spine").steps:
+            made = step.make(making, made)
+        assert made is not None
+        version = ledger.allocate_version(key)
+        outcomes = tuple(CheckOutcome(check.name, True, check.gate) for check in checks(contract))
+        facts = gather(ledger, spec, contract, plan, version, made, outcomes, first().software)
+        ledger.close()
+        return facts
+
+    def prepared_of(self, folder: Path, kind: type) -> tuple[ReleaseSpec, Contract, SpinePlan, Ledger]:  # type: ignore[override]
+        """Write the places beside contract and spec."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.write_places(folder / "places.csv")
+        self.product = self.product.replace("INVARIANTS", self.invariants)
+        return super().prepared_of(folder, kind)
+
+    def write_places(self, path: Path) -> None:
+        """Write the tree with the exact numbers of rows of each wing."""
+        inside = self.wing_counts()
+        lines = [("hospital", "", "hospital", self.rows), *((w, "hospital", "wing", n) for w, n in inside.items())]
+        lines += [(ward, wing, "ward", "") for ward, wing in WARDS.items()]
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([("place", "parent", "level", "beds"), *lines])
+
+    def wing_counts(self) -> dict[str, int]:
+        """Rows of each wing; what is no ward is counted as missing."""
+        wards = self.frame().get_column("ward").replace_strict(WARDS, default="south", return_dtype=pl.String)
+        return {wing: int((wards == wing).sum()) for wing in ("north", "south")}
+
+
+def without_totals() -> SpineScenario:
+    """Add and remove; nothing but noisy counts."""
+    return SpineScenario()
+
+
+def with_totals() -> SpineScenario:
+    """Replace one, with the totals of the wings public; Parquet in parts."""
+    return replace(
+        without_totals(),
+        privacy="{unit: {kind: row, scope: block}, adjacency: replace_one, "
+        'invariants: [{kind: total, value: 2000, reference: "yearbook"}]}',
+        invariants=", invariants: {wing: {column: beds, reference: yearbook}}",
+        formats="[parquet, parts]",
+        release="wings",
+        epsilon="8",
+    )
