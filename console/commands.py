@@ -26,6 +26,7 @@ COMMANDS: Final[Table] = {
     "init": "console.init:init",
     "new": "console.new:new",
     "doctor": "console.doctor:doctor",
+    "metrics": "console.metrics:metrics",
     "plan": "console.plan:plan",
     "check": "console.check:check",
     "review": "console.review:review",

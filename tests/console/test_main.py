@@ -195,6 +195,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "keys revoke",
         "keys rotate",
         "keys show",
+        "metrics",
         "new",
         "plan",
         "publish",
