@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 WORKSPACE ?= build/demo
+DIST ?= dist
 # Where CPU builds of torch are to be had; an extra index, and for the step that installs torch only.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
@@ -21,7 +22,7 @@ FEDERATION := $(FEDERATION_ENV)/.installed
 PINS := pyproject.toml deploy/constraints.txt
 BENCHMARKS := $(filter-out _% spark_kills measured results,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-.PHONY: help docs gallery measured demo demo-synthetic install install-dev neural federation check check-python lint test test-long test-spark bench bench-spark catalogues clean
+.PHONY: help dist image docs gallery measured demo demo-synthetic install install-dev neural federation check check-python lint test test-long test-spark bench bench-spark catalogues clean
 .DEFAULT_GOAL := help
 
 help:
@@ -37,6 +38,8 @@ help:
 	@echo "make neural   add torch, for neural generators, as a CPU build (TORCH_INDEX=URL chooses where from)"
 	@echo "make federation  install Flower, for federations, in $(FEDERATION_ENV)"
 	@echo "make catalogues  bring the catalogues of messages up to date with the source, and compile them"
+	@echo "make dist     build wheel, source archive, bill of materials, provenance and checksums of the commit, in dist/"
+	@echo "make image    build the container image with its bill of materials and provenance (needs docker buildx)"
 	@echo "make docs     build the manual as a searchable site in build/site"
 	@echo "make gallery  publish seven examples in build/gallery, verify them, and write docs/gallery.md with their pictures"
 	@echo "make bench    run every benchmark and write benchmarks/results/"
@@ -97,6 +100,16 @@ federation: $(FEDERATION)
 
 catalogues: $(DEV)
 	$(BIN)/python -m tests.catalogues
+
+# Of the commit that is checked out; the same commit gives the same bytes.
+dist: $(DEV)
+	$(BIN)/python -m deploy.dist $(DIST)
+
+# BuildKit writes both attestations; they lie beside the image in the archive (OCI layout).
+image:
+	mkdir -p $(DIST)
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) docker buildx build -f deploy/Dockerfile -t sudare \
+	    --provenance=mode=max --sbom=true --output type=oci,dest=$(DIST)/sudare-image.tar,rewrite-timestamp=true .
 
 # A dead link, or a page that the menu leaves out, fails it.
 docs: $(DOCS)

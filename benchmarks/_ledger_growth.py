@@ -30,6 +30,7 @@ from privacy.ledger.books import Books
 from privacy.ledger.errors import BudgetExceeded
 from privacy.ledger.journal.journal import Journal
 from privacy.ledger.journal.merkle import root
+from privacy.ledger.journal.signed_note import TreeHead
 from privacy.ledger.journal.signing import key_id
 from privacy.ledger.ledger import Ledger, utc_now
 from privacy.ledger.store import schema
@@ -86,18 +87,18 @@ def grow(url: str, folder: Path, *, until: int) -> float:
                 writing = replace(transaction, connection=collected)  # type: ignore[arg-type]
                 for number in batch:
                     account = enter(writing, collected, journal, _grown(number), account)
-                    _sign(writing, collected, _grown(number).key, first)
+                    _sign(writing, collected, _grown(number).key)
                 collected.send(transaction.connection)
         with store.writing() as transaction:
             _state(store, transaction, account, first, folder)
     return perf_counter() - began
 
 
-def _sign(writing: Transaction, collected: Collected, run_key: str, ledger: str) -> None:
+def _sign(writing: Transaction, collected: Collected, run_key: str) -> None:
     """Sign the checkpoint of a version, as each publication does."""
-    told = {"size": writing.size, "root": root(writing.frontier), "head": writing.last, "at": utc_now()}
-    signed = {"key_id": key_id(SIGNER.public_key), "signature": SIGNER.sign("checkpoint", {"ledger": ledger, **told})}
-    collected.execute(schema.checkpoints.insert(), {"run_key": run_key, **told, **signed})
+    head = TreeHead(SIGNER.verifier.name, writing.size, root(writing.frontier))
+    told = {"size": head.size, "root": head.root, "at": utc_now(), "note": SIGNER.note(head.text).to_bytes().decode()}
+    collected.execute(schema.checkpoints.insert(), {"run_key": run_key, "key_id": key_id(SIGNER.public_key), **told})
 
 
 def _state(store: Store, transaction: Transaction, account: AccountState, ledger: str, folder: Path) -> None:

@@ -20,11 +20,14 @@ from typing import Final
 from benchmarks._ledger_growth import Collected, GrownRun, enter
 from benchmarks._ledger_places import ACCOUNT, make_ledger
 from contracts.canonical import readable_json
+from privacy.ledger.journal.envelope import enveloped
 from privacy.ledger.journal.journal import Journal
 from privacy.ledger.journal.merkle import root
+from privacy.ledger.journal.signed_note import TreeHead
 from privacy.ledger.journal.signing import Signer, key_id
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Store, Transaction
+from tasks.records.model.release_statement import Manifest, manifest_of, stated_release
 from tasks.storage.workspace.settings import Workspace
 
 VERSIONS: Final = 10_000
@@ -51,12 +54,11 @@ def grow(workspace: Workspace, model: Path, *, versions: int = VERSIONS) -> None
         versions: how many.
     """
     make_ledger(workspace.ledger_url, workspace.private, epsilon=1_000)
-    signer, ticks = Signer(workspace.signing_seed()), count()
+    signer, ticks = workspace.signer(), count()
     journal = Journal(lambda: f"{_BEGINS + timedelta(minutes=5 * next(ticks)):%Y-%m-%dT%H:%M:%SZ}")
     with closing(workspace.open_ledger()) as ledger:
         account = ledger.account(ACCOUNT)
-        first = next(iter(ledger.journal())).hash
-    shared = json.loads((model / "MANIFEST.json").read_bytes())["files"]
+    stated = manifest_of(json.loads((model / "MANIFEST.json").read_bytes()))
     with closing(Store(workspace.ledger_url)) as store:
         for begin in range(0, versions, _TOGETHER):
             with store.writing() as transaction:
@@ -64,29 +66,29 @@ def grow(workspace: Workspace, model: Path, *, versions: int = VERSIONS) -> None
                 writing = replace(transaction, connection=collected)  # type: ignore[arg-type]
                 for number in range(begin, min(begin + _TOGETHER, versions)):
                     release, version = named(number, versions)
-                    manifest = _publish(workspace.releases / release / f"v{version}", model, shared, signer)
+                    manifest = _publish(workspace.releases / release / f"v{version}", model, stated, signer)
                     newest = named(number + 1, versions)[0] != release
                     run = GrownRun(f"grown-{number}", release, version, manifest, newest, _DRAWS)
                     account = enter(writing, collected, journal, run, account)
-                    _checkpoint(writing, collected, signer, first, f"grown-{number}")
+                    _checkpoint(writing, collected, signer, f"grown-{number}")
                 collected.send(transaction.connection)
 
 
-def _checkpoint(writing: Transaction, collected: Collected, signer: Signer, first: str, run_key: str) -> None:
+def _checkpoint(writing: Transaction, collected: Collected, signer: Signer, run_key: str) -> None:
     at = f"{_BEGINS + timedelta(minutes=5 * writing.size):%Y-%m-%dT%H:%M:%SZ}"
-    signed = {"ledger": first, "size": writing.size, "root": root(writing.frontier), "head": writing.last, "at": at}
-    kept = {name: signed[name] for name in ("size", "root", "head", "at")}
-    kept |= {"run_key": run_key, "key_id": key_id(signer.public_key), "signature": signer.sign("checkpoint", signed)}
+    head = TreeHead(signer.verifier.name, writing.size, root(writing.frontier))
+    kept = {"size": head.size, "root": head.root, "at": at, "note": signer.note(head.text).to_bytes().decode()}
+    kept |= {"run_key": run_key, "key_id": key_id(signer.public_key)}
     collected.execute(schema.checkpoints.insert(), kept)
 
 
-def _publish(folder: Path, model: Path, files: dict[str, dict[str, str]], signer: Signer) -> str:
+def _publish(folder: Path, model: Path, stated: Manifest, signer: Signer) -> str:
     """Make a version's folder; return the SHA-256 of its manifest."""
+    files = {name: each.model_dump() for name, each in stated.files.items()}
     for name in (*files, "PROOF.json"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         os.link(model / name, folder / name)
-    told = {"release": folder.parent.name, "version": int(folder.name[1:]), "files": files}
-    manifest = {"schema": "sudare-manifest/1", **told, "key_id": key_id(signer.public_key)}
-    content = readable_json({**manifest, "signature": signer.sign("manifest", manifest)})
+    told = {"release": folder.parent.name, "version": int(folder.name[1:])}
+    content = readable_json(enveloped(stated_release(files, {**stated.predicate.model_dump(), **told}), signer))
     (folder / "MANIFEST.json").write_bytes(content)
     return hashlib.sha256(content).hexdigest()

@@ -7,76 +7,37 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from hashlib import sha256
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from benchmarks._mutation import MANIFEST, PROOF, RECORD, Mutation, Pristine, proof_with, written
+from benchmarks._statement_mutations import forks, from_versions, rewrites, sign_manifest, sign_proof
 from contracts.canonical import readable_json
-from privacy.ledger.journal.signing import Signer, key_id
+from privacy.ledger.journal.checkpoints import read_checkpoint
+from privacy.ledger.journal.signing import Signer
 
-MANIFEST, PROOF, RECORD = "MANIFEST.json", "PROOF.json", "record.json"
 OTHER_KEY = Signer(bytes(range(100, 132)))
 
 
-@dataclass(frozen=True)
-class Mutation:
-    """One change of a version folder.
-
-    Args:
-        kind: what sort of change it is.
-        told: the change in words.
-        apply: makes it in the folder.
-        names: files of which a finding must name at least one.
-    """
-
-    kind: str
-    told: str
-    apply: Callable[[Path], object]
-    names: frozenset[str]
-
-
-class Pristine:
-    """A version folder that can be put back after each mutation.
-
-    Args:
-        folder: the version, which is made writable.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        for path in (folder, *folder.rglob("*")):
-            path.chmod(0o755 if path.is_dir() else 0o644)
-        self.files = {
-            path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-        }
-
-    def restore(self) -> None:
-        """Put every file back, and take away what was added."""
-        for path in sorted(self.folder.rglob("*"), reverse=True):
-            name = path.relative_to(self.folder).as_posix()
-            if path.is_symlink() or (path.is_file() and name not in self.files):
-                path.unlink()
-            elif path.is_dir() and not any(each.startswith(f"{name}/") for each in self.files):
-                shutil.rmtree(path)
-        for name, content in self.files.items():
-            path = self.folder / name
-            if not path.is_file() or path.read_bytes() != content:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-
-
-def mutations(version: Pristine, *, flips: int, edits: int, seed: int) -> Iterator[Mutation]:
+def mutations(
+    version: Pristine,
+    *,
+    flips: int,
+    edits: int,
+    seed: int,
+    others: Mapping[str, Mapping[str, bytes]] = MappingProxyType({}),
+) -> Iterator[Mutation]:
     """Yield mutations of every kind.
 
     Args:
         version: the version.
         flips: how many single bytes are flipped; half drawn over all bytes, half over files first.
-        edits: how many numbers of the record are changed.
+        edits: how many numbers of the record, and as many values of any JSON, are changed.
         seed: of what is drawn.
+        others: files of other versions of the publisher, by what these are called.
     """
     rng = random.Random(seed)
     yield from _flips(version, flips, rng)
@@ -87,6 +48,9 @@ def mutations(version: Pristine, *, flips: int, edits: int, seed: int) -> Iterat
     yield from _edits(version, edits, rng)
     yield from _keys(version)
     yield from _truncations(version)
+    yield from rewrites(version, edits, rng)
+    yield from from_versions(version, others)
+    yield from forks(version)
 
 
 def _flips(version: Pristine, number: int, rng: random.Random) -> Iterator[Mutation]:
@@ -97,7 +61,7 @@ def _flips(version: Pristine, number: int, rng: random.Random) -> Iterator[Mutat
         place, mask = rng.randrange(len(version.files[name])), rng.randrange(1, 256)
         changed = bytearray(version.files[name])
         changed[place] ^= mask
-        yield _written("flip a byte", f"byte {place} of {name} xor {mask}", name, bytes(changed))
+        yield written("flip a byte", f"byte {place} of {name} xor {mask}", name, bytes(changed))
 
 
 def _drops(version: Pristine) -> Iterator[Mutation]:
@@ -128,13 +92,13 @@ def _cuts(version: Pristine, rng: random.Random) -> Iterator[Mutation]:
         forms |= {"without its last byte": content[:-1], "a byte more": content + b"\n", "twice": content * 2}
         for how, changed in forms.items():
             if changed != content:
-                yield _written("cut or lengthen a file", f"{name}, {how}", name, changed)
+                yield written("cut or lengthen a file", f"{name}, {how}", name, changed)
 
 
 def _additions(version: Pristine) -> Iterator[Mutation]:
     """Add a file, a folder, a link in the place of a file."""
     for name in ("extra.txt", "data/extra.parquet", "record.fr.html", "SIGNED.json"):
-        yield _written("add a file", name, name, b"more\n")
+        yield written("add a file", name, name, b"more\n")
     for name in sorted(version.files):
         if "/" in name:
 
@@ -152,7 +116,7 @@ def _edits(version: Pristine, number: int, rng: random.Random) -> Iterator[Mutat
     for path in rng.sample(places, min(number, len(places))):
         told = ".".join(map(str, path))
         changed = readable_json(_edited(record, path, rng))
-        yield _written("edit a number in the record", told, RECORD, changed)
+        yield written("edit a number in the record", told, RECORD, changed)
 
         def signed(folder: Path, changed: bytes = changed) -> None:
             (folder / RECORD).write_bytes(changed)
@@ -199,7 +163,7 @@ def _edited(record: Any, path: tuple[str | int, ...], rng: random.Random) -> Any
 
 def _keys(version: Pristine) -> Iterator[Mutation]:
     """Sign with another key: the manifest, the proof, both; change a file and sign; claim the publisher's key id."""
-    own = json.loads(version.files[MANIFEST])["key_id"]
+    own = json.loads(version.files[MANIFEST])["signatures"][0]["keyid"]
 
     def both(folder: Path) -> None:
         sign_manifest(folder, OTHER_KEY)
@@ -227,44 +191,18 @@ def _truncations(version: Pristine) -> Iterator[Mutation]:
     proof = json.loads(version.files[PROOF])
     entries = proof["entries"]
     for number in range(len(entries)):
-        yield _proof("truncate the journal", f"the first {number} entries only", proof, entries=entries[:number])
+        yield proof_with("truncate the journal", f"the first {number} entries only", proof, entries=entries[:number])
         others = entries[:number] + entries[number + 1 :]
-        yield _proof("truncate the journal", f"without entry {number}", proof, entries=others)
+        yield proof_with("truncate the journal", f"without entry {number}", proof, entries=others)
         for length in range(len(entries[number]["path"])):
             shorter = [dict(each) for each in entries]
             shorter[number]["path"] = shorter[number]["path"][:length]
-            yield _proof("truncate the journal", f"path {number} cut to {length}", proof, entries=shorter)
+            yield proof_with("truncate the journal", f"path {number} cut to {length}", proof, entries=shorter)
     for one, other in combinations(range(len(entries)), 2):
         turned = list(entries)
         turned[one], turned[other] = turned[other], turned[one]
-        yield _proof("truncate the journal", f"entries {one} and {other} exchanged", proof, entries=turned)
-    for by in (1, 2, proof["checkpoint"]["size"] - 1):
-        smaller = {**proof["checkpoint"], "size": proof["checkpoint"]["size"] - by}
-        yield _proof("truncate the journal", f"a checkpoint {by} smaller", proof, checkpoint=smaller)
-
-
-def _proof(kind: str, told: str, proof: dict[str, Any], **changed: Any) -> Mutation:
-    return _written(kind, told, PROOF, readable_json({**proof, **changed}))
-
-
-def _written(kind: str, told: str, name: str, content: bytes) -> Mutation:
-    return Mutation(kind, told, lambda folder: (folder / name).write_bytes(content), frozenset({name}))
-
-
-def sign_manifest(folder: Path, signer: Signer, *, name: str | None = None) -> None:
-    """State the files as they stand, and sign, under the signer's key id or another name."""
-    stated = json.loads((folder / MANIFEST).read_bytes())
-    del stated["signature"]
-    stated["key_id"] = name or key_id(signer.public_key)
-    for path, statement in stated["files"].items():
-        content = (folder / path).read_bytes()
-        statement.update(sha256=sha256(content).hexdigest(), bytes=len(content))
-    (folder / MANIFEST).write_bytes(readable_json({**stated, "signature": signer.sign("manifest", stated)}))
-
-
-def sign_proof(folder: Path, signer: Signer) -> None:
-    """Sign the checkpoint as it stands."""
-    proof = json.loads((folder / PROOF).read_bytes())
-    signature = signer.sign("checkpoint", proof["checkpoint"])
-    stated = {**proof, "key_id": key_id(signer.public_key), "signature": signature}
-    (folder / PROOF).write_bytes(readable_json(stated))
+        yield proof_with("truncate the journal", f"entries {one} and {other} exchanged", proof, entries=turned)
+    size = read_checkpoint(proof["checkpoint"])[1].size
+    for by in (1, 2, size - 1):
+        smaller = proof["checkpoint"].replace(f"\n{size}\n", f"\n{size - by}\n", 1)
+        yield proof_with("truncate the journal", f"a checkpoint {by} smaller", proof, checkpoint=smaller)

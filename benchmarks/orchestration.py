@@ -61,7 +61,6 @@ def release_plainly(
     """Make one release with the functions that the flow's tasks wrap, in the flow's order, without Prefect."""
     from flows.prepare import intake
     from flows.request import as_charged, read_request
-    from privacy.ledger.journal.signing import Signer
     from privacy.ledger.terms import VersionEntry
     from tasks.charge import charge
     from tasks.products.charge_request import run_key
@@ -92,7 +91,7 @@ def release_plainly(
             for step in making_of(spec_.product.kind).steps:
                 made = step.make(making, made)
 
-            signer = Signer(workspace.signing_seed())
+            signer = workspace.signer()
 
             def write_files(folder: Path, version: VersionEntry) -> None:
                 facts = gather(ledger, spec_, contract, plan, version, made, outcomes, software())

@@ -56,7 +56,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "quotas": ("quota", "quota_replace_one"),
     "private_clips": ("clip_histogram", "private_clip"),
-    "keys": ("keys", "keys_one"),
+    "keys": ("keys", "keys_one", "keys_counted"),
     "quantiles": ("quantile_median", "quantile_replace_one", "quantile_tree"),
     "noise": (
         *("choice", "sparse", "several_tables", "laplace", "laplace_replace_one", "laplace_three_rows"),

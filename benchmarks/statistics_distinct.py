@@ -6,7 +6,8 @@
    delta 1e-8: how many keys our rule publishes, on average over many coins, beside the best peer's, and beside the
    optimum, which is computed here from the source's theorem in rational numbers, without our code. OpenDP and
    SmartNoise publish a key where its noisy count passes a threshold, so each of their keys has a count. So a second
-   row compares our keys that have counts: selection and count have half of epsilon each.
+   row compares our keys that have counts, of one draw. A third one gives the least chance, over all numbers of
+   people, that the interval of such a count holds given that its key is published; it is computed, not simulated.
 2. **People and different values by cell** at epsilon 1: 12,000 people with three rows each in six cells, each counted
    alone with all of epsilon. The error is the root mean square over cells and repeats, and the one that follows from
    the noise: discrete Laplace of inverse scale epsilon / 3. PipelineDP counts people alone; SmartNoise counts no
@@ -33,12 +34,15 @@ from numpy.typing import NDArray
 from benchmarks._distinct_peers import Answers, Floats, People, Question, answers
 from benchmarks.results import Row, Setting, machine, write
 from contracts.domains.distinct_counts import DistinctCount
+from privacy.accounting.key_count_law import KeyCountLaw, key_count_law
 from privacy.accounting.key_selection import key_selection
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.noise.key_coins import selected
+from privacy.noise.key_counts import noisy_key_counts
 from privacy.noise.random_bytes import SecureBytes
+from privacy.statistics.key_counts import key_interval
 
 EPSILON: Final = "1"
 DELTA: Final = Fraction(1, 10**8)
@@ -120,6 +124,34 @@ def published_keys(units: NDArray[np.int64], epsilon: Fraction) -> Floats:
     return np.array([int(selected(units, **coin).sum()) for _ in range(COINS)], dtype=np.float64)
 
 
+def counted_keys(units: NDArray[np.int64], epsilon: Fraction) -> Floats:
+    """Return how many keys each of many draws publishes that count keys too, as a run draws; shape (COINS,)."""
+    law, source = key_count_law(epsilon, DELTA, rows_per_unit=1), SecureBytes()
+    found = [int(noisy_key_counts(units, law=law, source=source)[0].sum()) for _ in range(COINS)]
+    return np.array(found, dtype=np.float64)
+
+
+def least_coverage(law: KeyCountLaw) -> tuple[int, float]:
+    """Return the number of people whose interval holds least often given publication, and how often that is."""
+    chances, found = (0, *law.chances), []
+    for n in range(1, 3 * len(chances)):
+        held = 0
+        for index in range(1, min(n, len(law.chances)) + 1):
+            _, lower, upper = key_interval(law, n - index + law.least)
+            held += (lower <= n <= upper) * (chances[index] - chances[index - 1])
+        found.append((held / chances[min(n, len(law.chances))], n))
+    share, people = min(found)
+    return people, share
+
+
+def _coverage_row(title: str) -> Row:
+    """Say how often intervals hold, in the worst size."""
+    people, share = least_coverage(key_count_law(Fraction(EPSILON), DELTA, rows_per_unit=1))
+    settings: dict[str, Setting] = machine("numpy") | {"worst_people": people, "computed": "in whole numbers"}
+    what = f"{title}: 95 % intervals of their counts, given publication, in the worst size"
+    return Row(what, share, "coverage", ">= 0.95", share >= 0.95, settings=settings)
+
+
 def _key_rows(units: NDArray[np.int64], found: Sequence[Answers]) -> list[Row]:
     """Compare our keys with the peers' and with the optimum: all of epsilon, then beside counts.
 
@@ -127,7 +159,7 @@ def _key_rows(units: NDArray[np.int64], found: Sequence[Answers]) -> list[Row]:
         units: how many people have each key, shape (keys,).
         found: what the peers said.
     """
-    ours, halved = (published_keys(units, Fraction(EPSILON) / share) for share in (1, 2))
+    ours, counted = published_keys(units, Fraction(EPSILON)), counted_keys(units, Fraction(EPSILON))
     chances = np.array(optimal_chances(Fraction(EPSILON), DELTA, int(units.max())))
     optimum = float(chances[np.minimum(units, len(chances) - 1)].sum())
     mean, sure = float(ours.mean()), _standard_error(ours)
@@ -138,7 +170,8 @@ def _key_rows(units: NDArray[np.int64], found: Sequence[Answers]) -> list[Row]:
     title = "Zipf table of a million people, epsilon 1, delta 1e-8: keys published"
     rows = [
         _keys_row(title, ours, found, settings),
-        _keys_row(f"{title}, each with a count", halved, [e for e in found if e.question.mode != "keys"], settings),
+        _keys_row(f"{title}, each with a count", counted, [e for e in found if e.question.mode != "keys"], settings),
+        _coverage_row(title),
     ]
     what = f"{title}, distance to the optimum of any rule"
     near = abs(mean - optimum) <= STANDARD_ERRORS * sure

@@ -23,6 +23,10 @@ from tasks.validation.misfits_page import page_file, percent
 GATE_BREAKS, WOULD_ASK = 3, 1
 MOST_COLUMNS = 30
 _ACCEPTED = "rows that fit up to the workspace's share ([run] asks_above), or the operator's word"
+_REMEDY = (
+    "declare what the code book says of them, such as `missing: [N]` or `other:`, never what you see in the rows; "
+    "or accept it: sudare run SPEC --accept-misfits"
+)
 
 
 class OperatorDecides(Refused):
@@ -169,4 +173,5 @@ def print_misfits(console: Console, found: Misfits, share: Fraction, page: Path)
     if above := found.above(share):
         named = ", ".join(each.column for each in above[:MOST_COLUMNS])
         console.print(f"! more than {percent(share)} of the rows are counted as what they do not say: {named}")
+        console.print(f"  do: {_REMEDY}", markup=False)
     console.print(f"page: {page}")

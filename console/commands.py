@@ -61,6 +61,7 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
             "gaps": "console.gaps:gaps",
             "catalog": "console.releases_catalog:catalog",
             "diff": "console.releases_diff:diff",
+            "journal": "console.releases:journal",
             "list": "console.releases:list_releases",
             "show": "console.releases:show",
             "withdraw": "console.releases:withdraw",
@@ -70,6 +71,17 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
         "Keys: whose versions you verify.",
         {
             "pin": "console.key:pin",
+        },
+    ),
+    "keys": (
+        "Keys of this workspace: where its signing key lies, and how it is changed.",
+        {
+            "show": "console.keys:show",
+            "encrypt": "console.keys:encrypt",
+            "rotate": "console.keys:rotate",
+            "recovery": "console.keys:recovery",
+            "revoke": "console.keys:revoke",
+            "reprove": "console.keys:reprove",
         },
     ),
     "contract": (

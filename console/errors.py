@@ -55,6 +55,12 @@ class VerificationFailed(Refused):
     exit_code = 5
 
 
+class VersionTakenBack(VerificationFailed):
+    """A published version holds, and its publisher withdrew it since."""
+
+    exit_code = 6
+
+
 def present(error: SudareError, *, as_json: bool) -> int:
     """Show an error (JSON on standard output, words on standard error) and return its exit code."""
     if as_json:

@@ -23,7 +23,7 @@ from flows.capacity import free_megabytes, memory_megabytes
 from flows.prefect_runs.prefect_database import DATABASE
 from privacy.ledger.ledger import Ledger
 from tasks.checkpoints import proofs_in, published_checkpoints
-from tasks.storage.workspace.keys import public_half, read_key
+from tasks.storage.workspace.keys import read_key
 from tasks.storage.workspace.settings import Workspace
 from tasks.verification.public_keys import read_public_key
 
@@ -147,8 +147,13 @@ def _keys(workspace: Workspace) -> Observation:
     """Look whether the keys are there, belong together, and are nobody else's to read."""
     try:
         public = read_public_key(workspace.public_key_file)
-        matches = public_half(workspace.signing_seed()) == public
         read_key(workspace.keys / "snapshot.key")
+        if not workspace.key_is_at_hand and not workspace.signing_place().has_secret:
+            kind = workspace.signing_place().kind
+            return Observation(
+                "keys", "notable", f"the signing key ({kind}) was not opened", "try it: sudare keys show"
+            )
+        matches = workspace.signer().public_key == public
     except SudareError as error:
         return Observation("keys", "wrong", str(error), "restore .sudare/keys from a backup")
     if not matches:
@@ -160,7 +165,7 @@ def _keys(workspace: Workspace) -> Observation:
         return Observation(
             "keys", "wrong", found, f"chmod 600 {workspace.keys}/*.key, and think whether they were read"
         )
-    return Observation("keys", "good", f"they sign as {public[:16]}…")
+    return Observation("keys", "good", f"they sign as {public.partition('+')[0]}")
 
 
 def _ledger(workspace: Workspace, now: datetime) -> Iterator[Observation]:
@@ -168,7 +173,9 @@ def _ledger(workspace: Workspace, now: datetime) -> Iterator[Observation]:
     try:
         ledger = workspace.open_ledger()
     except SudareError as error:
-        yield Observation("ledger", "wrong", str(error), "restore it: sudare budget restore --help")
+        stuck = not os.access(workspace.private, os.W_OK)
+        remedy = "give write access first" if stuck else "restore it: sudare budget restore --help"
+        yield Observation("ledger", "wrong", str(error), remedy)
         return
     try:
         key = read_public_key(workspace.public_key_file)

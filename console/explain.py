@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +20,7 @@ from privacy.accounting.posterior import PRIORS, largest_posterior, odds_bound
 from tasks.records.explanation import RecordExplanation, published_explanation
 from tasks.records.groups.field import NOT_AVAILABLE
 from tasks.records.model.record_kinds import record_part, stated_kind
+from tasks.storage.version_folders import digests_in
 
 if TYPE_CHECKING:
     from flows.request import Request
@@ -130,7 +130,7 @@ def _price(values: Any) -> str:
 
 def _check_digest(folder: Path) -> None:
     """Refuse a record that was edited, as far as the manifest tells; signatures and the journal are for `verify`."""
-    stated = json.loads((folder / "MANIFEST.json").read_bytes())["files"]["record.json"]["sha256"]
+    stated = digests_in((folder / "MANIFEST.json").read_bytes())["record.json"]
     if stated != hashlib.sha256((folder / "record.json").read_bytes()).hexdigest():
         found = "another file than the manifest of the version names"
         remedy = "fetch the version again; sudare verify says what is wrong with this one"

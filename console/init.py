@@ -17,17 +17,21 @@ from tasks.verification.public_keys import remember_own
 
 NewFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Where to make it; this folder without it.")]
 
+KeyName = Annotated[
+    str | None, typer.Option("--name", help="Name of the key and its journal, such as statistics.example/journal.")
+]
 
-def init(directory: NewFolder = Path(), as_json: AsJson = False) -> None:
+
+def init(directory: NewFolder = Path(), name: KeyName = None, as_json: AsJson = False) -> None:
     """Make a workspace: settings, ledger, keys and release store.
 
     Examples:
 
         sudare init
 
-        sudare init /srv/releases --json
+        sudare init /srv/releases --name statistics.example/journal
     """
-    workspace, public_key, noted = make_workspace(directory)
+    workspace, public_key, noted = make_workspace(directory, name=name)
     payload = {
         "workspace": str(workspace.root),
         "releases": str(workspace.releases),
@@ -53,17 +57,17 @@ def init(directory: NewFolder = Path(), as_json: AsJson = False) -> None:
     answer(payload, people, as_json=as_json)
 
 
-def make_workspace(directory: Path) -> tuple[Workspace, str, bool]:
+def make_workspace(directory: Path, *, name: str | None = None) -> tuple[Workspace, str, bool]:
     """Make a workspace with an empty ledger; return it, its public key, and whether the key was noted as one's own.
 
     Raises:
         WorkspaceRefused: there is one already, or the folder cannot be written.
     """
-    workspace = Workspace.create(directory)
+    workspace = Workspace.create(directory, name=name)
     workspace.open_ledger().close()
     if workspace.prefect_api_url is None:
         begin_database(workspace.prefect_home)
-    public_key = workspace.public_key_file.read_text(encoding="ascii").strip()
+    public_key = workspace.public_key_file.read_text(encoding="utf-8").strip()
     try:
         remember_own(public_key, workspace.root, user_folder())
     except OSError:

@@ -15,15 +15,24 @@ from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.signing import key_id
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace, is_workspace_configured, user_folder
-from tasks.verification.public_keys import PIN, is_own, pin_key, read_public_key
+from tasks.verification.public_keys import PIN, RECOVERY_PIN, is_own, pin_key, read_public_key
 
 KeyFile = Annotated[Path, typer.Argument(metavar="FILE", help="The publisher's public key, got another way.")]
 Replace = Annotated[bool, typer.Option("--replace", help="Put it in the place of another key that is pinned.")]
+Recovery = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The publisher's recovery key: only it leads on from a key that was stolen."),
+]
 User = Annotated[bool, typer.Option("--user", help="Pin it for all folders outside workspaces, even inside one.")]
 
 
 def pin(
-    file: KeyFile, replace: Replace = False, user: User = False, workspace: At = None, as_json: AsJson = False
+    file: KeyFile,
+    replace: Replace = False,
+    user: User = False,
+    recovery: Recovery = None,
+    workspace: At = None,
+    as_json: AsJson = False,
 ) -> None:
     """Keep a publisher's key, so that `sudare verify` needs no --key.
 
@@ -32,9 +41,14 @@ def pin(
     Examples:
 
         sudare key pin publisher.pub
+
+        sudare key pin publisher.pub --recovery recovery.pub
     """
     around = None if user else workspace_or_none(workspace)
-    pinned = pin_key(file, user_folder() if around is None else around.keys, replace=replace)
+    folder = user_folder() if around is None else around.keys
+    pinned = pin_key(file, folder, replace=replace)
+    if recovery is not None:
+        pin_key(recovery, folder, replace=replace, name=RECOVERY_PIN)
     payload = {
         "key_id": key_id(read_public_key(pinned)),
         "pinned": str(pinned),

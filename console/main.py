@@ -1,7 +1,7 @@
 """The `sudare` command: what there is, and the one place where errors become words and exit codes.
 
 Exit codes: 0 done · 2 bad spec or contract · 3 the data breaks a declared gate · 4 the ledger refuses ·
-5 verification failed · 130 interrupted · 1 anything else.
+5 verification failed · 6 a version that holds was withdrawn · 130 interrupted · 1 anything else.
 """
 
 from __future__ import annotations

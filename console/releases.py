@@ -14,6 +14,7 @@ from console.products.product_view import product_view
 from console.render import answer, print_facts, table
 from contracts.errors import Finding, Refused
 from contracts.reading.scalars import nearest
+from tasks.public_journal import show_journal
 from tasks.records.explanation import RecordExplanation, published_explanation
 from tasks.storage.version_folders import version_folder
 from tasks.storage.workspace.settings import Workspace
@@ -103,6 +104,7 @@ def withdraw(
     place = workspace_at(workspace)
     with ledger_at(workspace) as ledger:
         withdrawn = withdraw_version(ledger, place.releases, release, version, reason=reason)
+        show_journal(place, ledger)
     payload = {"release": release, "version": version, "status": withdrawn.status, "reason": reason}
 
     def people(console: Console) -> None:
@@ -110,6 +112,30 @@ def withdraw(
         console.print("`latest` points nowhere if it pointed there, until the next version is published.")
 
     answer(payload, people, as_json=as_json)
+
+
+def journal(
+    to: Annotated[Path | None, typer.Option("--to", help="Another folder than `publish.journal` names.")] = None,
+    workspace: At = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the journal for the public: tiles, checkpoint, and what became of each version.
+
+    Every run and every withdrawal writes it too, where sudare.toml names a folder.
+
+    Examples:
+
+        sudare releases journal --to /srv/www/journal
+    """
+    place = workspace_at(workspace)
+    with ledger_at(workspace) as ledger:
+        written = show_journal(place, ledger, to)
+    if written is None:
+        found, allowed = "no folder", 'a folder, such as journal = "public/journal" under [publish]'
+        raise Refused([Finding("sudare.toml", "publish.journal", found, allowed, "or name one: --to DIR")])
+    payload = {"journal": str(written.folder), "entries": written.size, "files_written": written.files}
+    said = f"The journal for the public has {written.size} entries: {written.folder}"
+    answer(payload, lambda console: console.print(said), as_json=as_json)
 
 
 def _versions(workspace: Workspace) -> list[dict[str, Any]]:

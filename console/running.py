@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from console.errors import Interrupted
+from console.keys import opened_signer
 from console.progress import paused, shown
 from contracts.errors import GateBroken, SudareError
 from flows.order import OperatorDecision, ReleaseOrder
@@ -67,7 +68,11 @@ class RunOptions(ReleaseOrder):
 
 @contextmanager
 def running(where: Workspace) -> Iterator[tuple[PrefectServer, Stop]]:
-    """Have a Prefect server inside the block, show progress, and hear when somebody stops the command."""
+    """Have a Prefect server inside the block, show progress, and hear when somebody stops the command.
+
+    The signing key is opened first: a passphrase is asked for before anything begins.
+    """
+    opened_signer(where)
     try:
         with Stop() as stop, shown(), prefect_server(where) as prefect:
             yield prefect, stop

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from console.errors import VerificationFailed
+from console.errors import VerificationFailed, VersionTakenBack
 from console.key import key_to_verify_with
 from console.options import AsJson, At
 from console.progress import shown
 from console.render import answer
 from contracts.errors import Finding
 from tasks.verification.outcomes import NOT_COMPARED, NOTE, VerificationReport
-from tasks.verification.public_keys import read_public_key
+from tasks.verification.public_keys import PIN, RECOVERY_PIN, read_public_key
 
 VerifiedVersion = Annotated[
     Path, typer.Argument(metavar="VERSION_DIR", help="A version folder, such as releases/NAME/v1.")
@@ -35,6 +35,12 @@ Auditor = Annotated[
     Path | None,
     typer.Option("--auditor", metavar="FILE", help="The version's complete record, for auditors; held against it."),
 ]
+Online = Annotated[
+    str | None,
+    typer.Option(
+        "--online", metavar="URL", help="The publisher's journal: was the version withdrawn or superseded since?"
+    ),
+]
 
 
 def verify(
@@ -42,6 +48,7 @@ def verify(
     key: Key = None,
     deep: Deep = False,
     auditor: Auditor = None,
+    online: Online = None,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
@@ -49,7 +56,9 @@ def verify(
 
     A key inside the folder is never trusted. It needs no workspace: pin the publisher's
     key once (sudare key pin FILE), or name it with --key. Exit 5 if anything does not
-    hold or could not be checked, 2 if there is no version or no key to begin with.
+    hold or could not be checked, 2 if there is no version or no key to begin with. With
+    --online the publisher's journal is asked in one request; exit 6 if all of it holds
+    but the version was withdrawn.
 
     Examples:
 
@@ -59,6 +68,8 @@ def verify(
 
         sudare verify releases/adult-synthetic/v1 --deep --key publisher.pub
 
+        sudare verify adult-tables/v1 --online https://statistics.example/journal --key publisher.pub
+
         sudare verify releases/adult-tables/v1 --auditor .sudare/records/adult-tables/v1/record.auditor.json
     """
     from tasks import verify as verification  # arrays and files of tables, which help does without
@@ -66,16 +77,20 @@ def verify(
 
     open_version(version_dir)  # a path with a typing error is told before a key is asked for
     chosen = key_to_verify_with(key, workspace)
-    public_key = read_public_key(chosen.file)
+    public_key, second = read_public_key(chosen.file), chosen.file.with_name(RECOVERY_PIN)
+    recovery = read_public_key(second) if chosen.file.name == PIN and second.is_file() else None
     with shown():
-        report = verification.verify(version_dir, public_key=public_key, deep=deep, auditor=auditor)
+        report = verification.verify(
+            version_dir, public_key=public_key, deep=deep, auditor=auditor, recovery=recovery, online=online
+        )
     told = {"file": str(chosen.file), "whose": chosen.whose, "pinned_since": chosen.since}
     payload = report.to_json() | {"key": {**told, "passed_over": chosen.passed_over or None}}
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
+    kind = VersionTakenBack if report.only_withdrawn else VerificationFailed
     if not report.ok and as_json:
-        raise typer.Exit(VerificationFailed.exit_code)
+        raise typer.Exit(kind.exit_code)
     if not report.ok:
-        raise VerificationFailed(failures(report))
+        raise kind(failures(report))
 
 
 def failures(report: VerificationReport) -> list[Finding]:

@@ -30,7 +30,6 @@ from flows.periods.publications import is_withdrawn
 from flows.prepare import check_contract_of, engine_failures_entered, gates_entered, source_rows
 from flows.request import Request, as_charged
 from privacy.ledger.errors import LedgerConflict
-from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from privacy.private_table import PrivateTable
@@ -41,6 +40,7 @@ from tasks import validate as validating
 from tasks.products.charge_request import run_key
 from tasks.products.product_kind import Making, making_of
 from tasks.products.tables.reference_version import earlier_version
+from tasks.public_journal import show_journal
 from tasks.publish import Publication, published
 from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.ledger_facts import gather
@@ -138,6 +138,7 @@ def _run(run: RunFolder, request: Request, workspace: Workspace, decision: Opera
             found = published(ledger, key, request.store(workspace))
             publication = _make(run, request, workspace, ledger, table, decision, key) if found is None else found
         run.charge = COMPLETE
+        show_journal(workspace, ledger)
         copied = _copy(run, request, workspace, ledger, publication)
         return outcome_of(publication, ledger, workspace, repeated=found is not None, copied=copied)
 
@@ -162,6 +163,7 @@ def _make(
     key: str,
 ) -> Publication:
     """Validate, look, charge, make the product by the steps of its kind, report and publish."""
+    signer = workspace.signer()  # before the charge: a token that is missing costs nothing
     request = as_charged(request, ledger.charge(key))
     spec, contract, plan, ids = request.spec, request.contract, request.plan, steps.flow_run_ids()
     check_contract_of(request, workspace, ledger, run_key=key)
@@ -184,5 +186,4 @@ def _make(
         facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier, about, ids, when)
         report(run, facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-    signer = Signer(workspace.signing_seed())
     return publish(run, ledger, signer, key, request.store(workspace), write)

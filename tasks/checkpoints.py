@@ -10,7 +10,8 @@ from contracts.errors import Finding
 from privacy.ledger.replay.fold import SignedCheckpoint
 from tasks.records.model.statement import read_statement
 from tasks.records.model.version_statements import Proof
-from tasks.verification.inclusion import check_signature
+from tasks.verification.inclusion import check_checkpoint
+from tasks.verification.key_succession import key_in_use
 
 
 def published_checkpoints(proofs: Iterable[Path], *, public_key: str) -> tuple[list[SignedCheckpoint], list[Finding]]:
@@ -18,7 +19,7 @@ def published_checkpoints(proofs: Iterable[Path], *, public_key: str) -> tuple[l
 
     Args:
         proofs: the files.
-        public_key: the key that they must be signed with.
+        public_key: the key that they must be signed with, or one that was changed for it.
     Returns:
         tuple: the checkpoints whose signature holds, and a finding for each file without one.
     """
@@ -27,14 +28,12 @@ def published_checkpoints(proofs: Iterable[Path], *, public_key: str) -> tuple[l
     for path in proofs:
         proof, wrong = _read(path)
         if proof is not None:
-            signed = proof.checkpoint.model_dump()
-            wrong = check_signature(
-                "checkpoint", signed, proof.key_id, proof.signature, public_key=public_key, where=str(path)
-            )
+            used = key_in_use(path.parent, pinned=public_key)
+            wrong = [*used.findings, *check_checkpoint(proof.checkpoint, public_key=used.key, where=str(path))]
         findings += wrong
         if proof is not None and not wrong:
-            held = proof.checkpoint
-            checkpoints.append(SignedCheckpoint(str(path), held.ledger, held.size, held.root, held.head))
+            held = proof.head
+            checkpoints.append(SignedCheckpoint(str(path), held.origin, held.size, held.root))
     return checkpoints, findings
 
 

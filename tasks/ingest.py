@@ -1,12 +1,12 @@
 """Ingest: a source becomes the run's private snapshot, encoded by the contract.
 
-check the select → look at the source → read it whole → bound contributions → encode → hash → give it its name
+check the select → look at the source → read and encode it whole → bound contributions → hash → give it its name
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -14,18 +14,17 @@ from pathlib import Path
 import duckdb
 
 from contracts.contract.contract import Contract
-from contracts.domains.text import KeyColumn, UnitOrder
+from contracts.domains.text import KeyColumn
 from contracts.domains.value_lattices import ValueLattice
 from contracts.errors import Finding, GateBroken, SourceUnreadable, SpecRefused
 from contracts.release.spec import Source
-from contracts.sql.encoding import encode_select
 from contracts.sql.selection import check_select
 from contracts.sql.value_types import ValueType
 from privacy.private_table import PrivateTable
 from tasks.storage.duckdb_session import Explanation, connect, run
 from tasks.storage.progress import Bar, step
-from tasks.storage.snapshot.bounding import bound_contributions, order_units
 from tasks.storage.snapshot.fingerprint import fingerprint
+from tasks.storage.snapshot.intake import INTAKE, encoded, lay_apart
 from tasks.storage.snapshot.linked_origin import keep_losses, open_linked
 from tasks.storage.snapshot.snapshot import (
     PARTIAL,
@@ -47,7 +46,7 @@ from tasks.storage.workspace.run_folder import SPILL
 
 logger = logging.getLogger(__name__)
 
-FETCHED, READ, ENCODED = 0.3, 0.7, 0.9
+FETCHED, ENCODED = 0.3, 0.9
 
 
 def ingest(
@@ -74,7 +73,7 @@ def ingest(
         days: whose rows alone are taken; None for all.
         lattices: what is added up, encoded beside the codes.
     Returns:
-        The snapshot: `raw` and `codes` in the order of the source, at most k rows a unit.
+        The snapshot: `codes` in the order of the source, at most k rows a unit, and what they do not tell in `raw`.
     Raises:
         SpecRefused: the `select:` is not row-wise, or names what the source lacks.
         SourceUnreadable: the source is not where or what the spec says, or changed while it was read.
@@ -132,21 +131,26 @@ def _make(
         explain = explanation(reading, source.select, folder)
         with connect(folder / PARTIAL, memory_limit=memory_limit, spill=folder / SPILL) as connection:
             (folder / PARTIAL).chmod(0o600)
+
+            def shape(columns: Mapping[str, str], rows: str) -> str:
+                check_pictures(columns, contract, where=reading.where, parquet=origin.fixed_lists)
+                return encoded(contract, lattices, columns=list(columns), query=rows)
+
             deliver(
                 connection,
                 reading,
+                into=INTAKE,
+                shape=shape,
                 select=source.select,
                 types=types,
                 expected=contract.source_columns,
                 left_out=contract.left_out,
                 explain=explain,
-                advance=_part(bar, FETCHED if origin.fetches else 0.0, READ),
+                advance=_part(bar, FETCHED if origin.fetches else 0.0, ENCODED),
                 days=None if days is None else days.read_by(contract),
             )
             keep_losses(connection, contract, explain)
-            check_pictures(connection, contract, where=reading.where, parquet=origin.fixed_lists)
-            _bound(connection, contract, key, reading.where, explain)
-            _encode(connection, contract, lattices, key, explain, _part(bar, READ, ENCODED))
+            lay_apart(connection, contract, lattices, key=key, where=reading.where, explain=explain)
             hashed = _hash(connection, contract, key, explain, _part(bar, ENCODED, 1.0))
             _still(reading, source, origin, key, lattices, made_from)
             finish(connection, folder, made_from=made_from, contract_digest=contract.digest, hashed=hashed)
@@ -158,35 +162,6 @@ def _make(
     if reading is not None:  # a source that went, or was written to, explains what the reading stumbled over
         _still(reading, source, origin, key, lattices, made_from)
     raise broken
-
-
-def _bound(
-    connection: duckdb.DuckDBPyConnection, contract: Contract, key: bytes, where: str, explain: Explanation
-) -> None:
-    """Bound the rows a unit, where units may have several."""
-    unit = contract.unit
-    if unit.column is not None:
-        limit = unit.max_rows_per_unit
-        bound_contributions(
-            connection, unit=unit.column, max_rows_per_unit=limit, key=key, where=where, explain=explain
-        )
-
-
-def _encode(
-    connection: duckdb.DuckDBPyConnection,
-    contract: Contract,
-    lattices: tuple[ValueLattice | KeyColumn, ...],
-    key: bytes,
-    explain: Explanation,
-    advance: Advance,
-) -> None:
-    """Make `codes` from `raw`, row by row in the same order; with the places of a unit's rows, where they matter."""
-    delivered = [row[0] for row in connection.execute("DESCRIBE raw").fetchall()]
-    ordered = next((each.column for each in lattices if isinstance(each, UnitOrder)), None)
-    rows = "raw" if ordered is None else order_units(connection, unit=ordered, key=key, explain=explain)
-    select = encode_select(contract, columns_present=delivered, relation=rows, lattices=lattices)
-    statement = f"CREATE TABLE codes AS {select}"
-    run(connection, lambda: connection.execute(statement), explain=explain, advance=advance)
 
 
 def _hash(

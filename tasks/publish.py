@@ -26,15 +26,16 @@ from pathlib import Path
 from contracts.canonical import readable_json
 from contracts.errors import StoreUnwritable
 from privacy.ledger.draw_files import sync_folder
-from privacy.ledger.journal.signing import Signer, key_id
+from privacy.ledger.journal.envelope import enveloped
+from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
+from tasks.records.model.release_statement import RECORD, stated_predicate, stated_release
+from tasks.storage.key_list import write_changes
 from tasks.storage.progress import step
-from tasks.storage.version_folders import MANIFEST, PROOF, version_folder
+from tasks.storage.version_folders import MANIFEST, PROOF, digests_in, version_folder
 
 logger = logging.getLogger(__name__)
-
-MANIFEST_SCHEMA = "sudare-manifest/1"
 
 
 @dataclass(frozen=True)
@@ -153,26 +154,21 @@ def _write_staging(
         if path.is_file():
             files[path.relative_to(staging).as_posix()] = {"sha256": _sha256(path), "bytes": path.stat().st_size}
             _make_durable(path)
-    manifest = {
-        "schema": MANIFEST_SCHEMA,
-        "release": version.release,
-        "version": version.number,
-        "files": files,
-        "key_id": key_id(signer.public_key),
-    }
-    signed = {**manifest, "signature": signer.sign("manifest", manifest)}
-    _write_durably(staging / MANIFEST, readable_json(signed))
+    record = (staging / RECORD).read_bytes()
+    predicate = stated_predicate(json.loads(record), hashlib.sha256(record).hexdigest())
+    _write_durably(staging / MANIFEST, readable_json(enveloped(stated_release(files, predicate), signer)))
     for folder in [path for path in staging.rglob("*") if path.is_dir()]:
         sync_folder(folder)
     sync_folder(staging)
 
 
 def _enter_and_prove(ledger: Ledger, signer: Signer, run_key: str, staging: Path) -> str:
-    """Enter and prove the publication; return its hour, as the checkpoint has it."""
+    """Enter and prove the publication; return its hour, as its entry has it."""
     proof = ledger.publish(run_key, _sha256(staging / MANIFEST), signer)
     _write_durably(staging / PROOF, readable_json(proof))
     sync_folder(staging)
-    return str(proof["checkpoint"]["at"])
+    write_changes(staging.parent.parent, proof["keys"])
+    return str(proof["entries"][-1]["entry"]["at"])
 
 
 def _cut_times(staging: Path, at: str) -> None:
@@ -203,10 +199,8 @@ def _staged(ledger: Ledger, staging: Path, version: VersionEntry) -> bool:
     entered = _entered_manifest(ledger, version.run_key)
     if entered is None or _manifest_digest(staging) != entered:
         return False
-    files = json.loads((staging / MANIFEST).read_bytes())["files"]
-    return all(
-        (staging / name).is_file() and _sha256(staging / name) == entry["sha256"] for name, entry in files.items()
-    )
+    files = digests_in((staging / MANIFEST).read_bytes())
+    return all((staging / name).is_file() and _sha256(staging / name) == digest for name, digest in files.items())
 
 
 def _entered_manifest(ledger: Ledger, run_key: str) -> str | None:

@@ -11,20 +11,19 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from contracts.errors import Finding, SpecRefused
+from contracts.errors import Finding
 from privacy.ledger.journal.signing import key_id
 from tasks.products.record_checks import read_record
+from tasks.records.model.release_statement import Manifest, SignedEnvelope, check_envelope, read_envelope
 from tasks.records.model.statement import read_statement
-from tasks.records.model.version_statements import Manifest, Proof
-from tasks.records.strict_json import printable, read_json
+from tasks.records.model.version_statements import Proof
+from tasks.records.strict_json import read_json
 from tasks.storage.progress import Bar, step
-from tasks.storage.version_folders import MANIFEST, PROOF
-from tasks.verification.auditor_record import check_sealed
-from tasks.verification.data_files.parquet_footer import check_footers
-from tasks.verification.data_files.part_checks import check_parts
+from tasks.storage.version_folders import MANIFEST, PROOF, may_have_changes
 from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.files.label_checks import check_labels
 from tasks.verification.files.version_folder import (
@@ -43,19 +42,28 @@ from tasks.verification.inclusion import (
     JournalledRun,
     check_inclusion,
     check_publication,
-    check_same_publisher,
-    check_signature,
     read_run,
 )
-from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES, RuleOutcome, VerificationReport, Words
+from tasks.verification.outcomes import (
+    ALL_RULES,
+    RULES,
+    KeyInUse,
+    RuleOutcome,
+    VerificationReport,
+    Words,
+    cannot_tell,
+)
 from tasks.verification.product_checks import ProductChecks
-from tasks.verification.public_keys import KEY, read_public_key
+from tasks.verification.public_keys import check_pinned, read_public_key
 from tasks.verification.recompute.effort import MOST_TERMS
 from tasks.verification.record_identity import check_charge, check_form, check_formulas, check_identity
 from tasks.verification.succession import Surroundings, check_before, check_names, look_around
 from tasks.verification.trial import tried
 
 __all__ = ["read_public_key", "verify"]
+
+if TYPE_CHECKING:
+    from privacy.ledger.journal.key_changes import SignedChange
 
 logger = logging.getLogger(__name__)
 
@@ -69,35 +77,59 @@ CATALOGUE: Final = "croissant.json"
 _STOPPED: Final = "the rest of this rule: its check stopped"
 
 
-def verify(folder: Path, *, public_key: str, deep: bool = False, auditor: Path | None = None) -> VerificationReport:
+def verify(
+    folder: Path,
+    *,
+    public_key: str,
+    deep: bool = False,
+    auditor: Path | None = None,
+    recovery: str | None = None,
+    changes: Sequence[SignedChange] = (),
+    online: str | None = None,
+) -> VerificationReport:
     """Check a version folder against a pinned key.
 
     Args:
         folder: a version folder.
-        public_key: the publisher's Ed25519 public key that the checker pins, 64 lowercase hex digits.
+        public_key: the publisher's Ed25519 public key that the checker pins, NAME+HASH+BASE64.
         deep: also estimate again what was estimated from the measurements (rule 11); takes as long as the fit did.
         auditor: the complete record, for auditors, to be held against the published one (rule 12).
+        recovery: the publisher's recovery key, which revokes a signing key.
+        changes: changes of the signing key that the checker knows from elsewhere.
+        online: where the publisher's journal is, to be asked what became of the version (rule 13): one request.
     Returns:
         VerificationReport: the outcome of each rule, with findings; nothing that stands in the folder raises.
     Raises:
         SpecRefused: no version folder there, no such key can be, or the auditors' record cannot be read.
     Privacy: reads published files only, and the auditors' record where it is named.
     """
-    if not KEY.fullmatch(public_key):
-        allowed = "64 lowercase hex digits"
-        raise SpecRefused(
-            [Finding("the pinned key", "form", printable(public_key), allowed, "pin the publisher's key")]
-        )
+    check_pinned(public_key)
     path, sealed = open_version(folder), None if auditor is None else read_auditor_record(auditor)
+    used = KeyInUse(public_key)
+    if changes or recovery is not None or may_have_changes(path):
+        # a key that was never changed needs none of it
+        from tasks.verification.key_succession import key_in_use
+
+        used = key_in_use(path, pinned=public_key, recovery=recovery, changes=changes)
     with step("verify") as bar:
-        return _Verification((folder, path), public_key, bar, deep=deep, sealed=sealed).run()
+        return _Verification((folder, path), used, bar, deep=deep, sealed=sealed, online=online).run()
 
 
 class _Verification:
     """One verification: what was read so far, and the checks that are done."""
 
-    def __init__(self, paths: tuple[Path, Path], key: str, bar: Bar, *, deep: bool, sealed: Sealed | None) -> None:
-        self._key, self._bar, self._deep, self._sealed = key, bar, deep, sealed
+    def __init__(
+        self,
+        paths: tuple[Path, Path],
+        used: KeyInUse,
+        bar: Bar,
+        *,
+        deep: bool,
+        sealed: Sealed | None,
+        online: str | None,
+    ) -> None:
+        self._used, self._key, self._bar = used, used.key, bar
+        self._deep, self._sealed, self._online = deep, sealed, online
         (self._named, self._path), self._around = paths, Surroundings()
         self._checks: list[RuleOutcome] = []
         self._folder = VersionFolder(self._path, {}, {})
@@ -113,7 +145,7 @@ class _Verification:
 
     def run(self) -> VerificationReport:
         """Check the rules one by one; the manifest is read first, for rule 1 needs its list."""
-        unread: list[Finding] = []
+        unread: list[Finding] = list(self._used.findings)
         stopped = self._tried(lambda: unread.extend(self._read_manifest()), MANIFEST)
         self._guarded(self._check_folder, MANIFEST, 1)
         self._close(unread if stopped is None else [*unread, stopped])
@@ -126,14 +158,15 @@ class _Verification:
         self._guarded(self._check_catalogue, CATALOGUE, 10)
         self._guarded(self._check_estimation, RECORD, 11)
         self._guarded(self._check_auditors, RECORD, 12)
+        self._guarded(self._check_status, PROOF, 13)
         manifest, untold = self._manifest, () if self._product is None else self._product.untold
         return VerificationReport(
             checks=tuple(self._checks),
             key_id=key_id(self._key),
             release=None if manifest is None else manifest.release,
             version=None if manifest is None else manifest.version,
-            notes=tuple(self._around.notes),
-            cannot_tell=(*CANNOT_TELL, *untold, *self._words.cannot_tell),
+            notes=(*self._used.notes, *self._around.notes),
+            cannot_tell=(*cannot_tell(asked=self._online is not None), *untold, *self._words.cannot_tell),
             word=self._word(),
         )
 
@@ -180,14 +213,20 @@ class _Verification:
         if value is None:
             return findings
         self._manifest_sha256 = hashlib.sha256(data).hexdigest()
-        self._manifest, wrong = read_statement(Manifest, value, where=MANIFEST)
-        if self._manifest is None:
-            return findings + wrong
-        signed = {key: part for key, part in value.items() if key != "signature"}
-        by, signature = self._manifest.key_id, self._manifest.signature
-        findings += check_signature("manifest", signed, by, signature, public_key=self._key, where=MANIFEST)
-        self._signed = not findings
+        envelope, self._manifest, wrong = read_envelope(value, where=MANIFEST)
+        findings += wrong
+        if envelope is not None:
+            findings += self._manifest_signature(envelope)
+        self._signed = not findings and not self._used.findings
         return findings
+
+    def _manifest_signature(self, envelope: SignedEnvelope) -> list[Finding]:
+        """Check who signed the manifest: the key of the proof, or one before it; rule 4 holds its digest."""
+        wrong = check_envelope(envelope, public_key=self._key, where=MANIFEST)
+        before = (key for key in self._used.signed_before if key != self._key)
+        return (
+            wrong if wrong and all(check_envelope(envelope, public_key=key, where=MANIFEST) for key in before) else []
+        )
 
     def _check_folder(self) -> None:
         names = () if self._manifest is None else tuple(self._manifest.files)
@@ -195,7 +234,7 @@ class _Verification:
         findings += check_listing(self._folder, self._manifest)
         if self._manifest is None:
             return self._close(findings, ("which files belong here: no readable manifest",))
-        self._around = look_around(self._path, self._manifest, public_key=self._key)
+        self._around = look_around(self._path, self._manifest, public_key=self._key, others=self._used.others)
         return self._close(findings + check_names(self._named, self._path, self._manifest, self._around))
 
     def _check_contents(self) -> None:
@@ -216,7 +255,6 @@ class _Verification:
         if self._run is None or self._manifest is None:
             return self._close(findings, ("the publication: no readable run or manifest",))
         published, manifest = self._run.published, self._manifest
-        findings += check_same_publisher(proof, manifest, where=PROOF)
         findings += check_publication(published, manifest, self._manifest_sha256, where=PROOF)
         findings += check_before(proof, self._run, self._around, where=PROOF)
         return self._close(findings)
@@ -234,7 +272,7 @@ class _Verification:
         if self._manifest is None:
             skipped.append("the record against the manifest: no readable manifest")
         else:
-            findings += check_identity(record, self._manifest, where=RECORD)
+            findings += check_identity(record, self._manifest, value, where=RECORD)
             findings += product.check_files(self._manifest)
         if product.contract is None:
             skipped.append("the record against contract and charge: no valid contract or product")
@@ -275,6 +313,8 @@ class _Verification:
     def _check_outcome(self) -> None:
         """Check rules 8 and 9."""
         from tasks.verification.data_files.file_shapes import check_shapes
+        from tasks.verification.data_files.parquet_footer import check_footers
+        from tasks.verification.data_files.part_checks import check_parts
         from tasks.verification.data_files.rewriting import check_written
 
         made = None
@@ -314,8 +354,25 @@ class _Verification:
         if value is None or sealed is None:
             self._close(findings + wrong, ("the auditors' record: it or record.json cannot be read",), rule=12)
             return
+        from tasks.verification.auditor_record import check_sealed
+
         wrong += check_sealed(sealed, value, public_key=self._key, where=self._sealed.name)
         self._close(wrong, rule=12)
+
+    def _check_status(self) -> None:
+        """Check rule 13 where the public journal is to be asked, once the version's own proof holds."""
+        if self._online is None:
+            return
+        if self._run is None or self._proof is None or not self._checks[3].passed:
+            self._close((), ("the public journal: the version's own proof does not hold",), rule=13)
+            return
+        from tasks.verification.journal_status import ask_journal
+
+        asked = ask_journal(
+            self._online, self._proof, self._run.published, public_key=self._key, now=datetime.now(UTC)
+        )
+        self._around.notes.extend(asked.notes)
+        self._close(asked.findings, rule=13)
 
     def _check_words(self, catalogue: Any, *, whole: bool) -> None:
         """Check what people read; pages and data files are opened only once all before them holds."""

@@ -46,6 +46,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place.get(item.path.name, len(LONGEST)))
 
 
+@pytest.fixture
+def every_row_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let snapshots keep every row as delivered, for tests of what is read; otherwise only rows that do not fit."""
+    monkeypatch.setattr("contracts.sql.encoding.kept_sql", lambda contract: "TRUE")
+
+
 @pytest.fixture(scope="session")
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worlds]:
     """Published versions of every kind of product, to be read, or copied and spoilt."""

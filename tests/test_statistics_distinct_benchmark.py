@@ -56,7 +56,8 @@ def test_keys_reach_the_optimum_and_a_peer_that_publishes_more_is_a_miss() -> No
     """
     asked = Question("PipelineDP", "keys", 2)
     more = Answers(asked, {"seconds": 1.0, "versions": {}}, np.array([[9000.0], [9001.0]]))
-    alone, _, near = _key_rows(UNITS, [more])
+    alone, _, coverage, near = _key_rows(UNITS, [more])
+    assert coverage.holds is True
     assert alone.holds is False
     assert near.measured is not None
     assert near.measured <= 6 * float(str(near.settings["standard_error"]))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from benchmarks.games.game import Game
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.keep_chances import ONE, keep_chances
+from privacy.accounting.key_count_law import KeyCountLaw, key_count_law
 from privacy.accounting.key_selection import KeySelection, key_selection
 from privacy.arrays import Floats
 from privacy.grant.sampled_noise import SampledNoise
@@ -102,4 +103,39 @@ def whole_epsilon() -> Game:
     )
 
 
-GAMES: Final = {"keys": two_keys, "keys_one": whole_epsilon}
+def counted(there: bool, trials: int, *, others: int, law: KeyCountLaw, threshold: bool) -> Floats:
+    """Play the count of one key that others have, or that it is missing; weighed by the shipped law.
+
+    The twin has no threshold: every key that somebody has is published with its count.
+    """
+    rows = others + there
+    kept, noisy = SampledNoise(SecureBytes()).noisy_key_counts(np.full(trials, rows), law=law)
+    kept = kept if threshold else np.full(trials, rows > 0)
+    chances = np.array([0, *law.chances]) / ONE
+    parts = np.concatenate([[0.0], np.diff(chances), [0.0]])
+    known = [chances[min(number, chances.size - 1)] for number in (others + 1, others)]
+    index = np.clip(others + law.least - noisy, 0, parts.size - 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shown = np.log(parts[index + 1]) - np.log(np.where(noisy >= law.least, parts[index], 0.0))
+        hidden = np.log(1 - known[0]) - np.log(1 - known[1])
+    odds = np.nan_to_num(np.where(kept, shown, hidden), posinf=_CERTAIN, neginf=-_CERTAIN)
+    return np.asarray(np.clip(odds, -_CERTAIN, _CERTAIN))
+
+
+def key_and_count() -> Game:
+    """A row joins those of one key, whose count is published with it; all of epsilon is seen."""
+    law = key_count_law(Fraction(1), Fraction(round(DELTA * 100), 100), rows_per_unit=1)
+    threat = "one unit more, in one key; the published keys and their counts are seen"
+    return Game(
+        "selection of keys with their counts",
+        threat,
+        1.0,
+        DELTA,
+        TRIALS,
+        partial(counted, others=3 * len(law.chances), law=law, threshold=True),
+        partial(counted, others=0, law=law, threshold=False),
+        "keys are published with their counts, without a threshold",
+    )
+
+
+GAMES: Final = {"keys": two_keys, "keys_one": whole_epsilon, "keys_counted": key_and_count}

@@ -32,9 +32,11 @@ from contracts.domains.value_trees import ValueTree
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistic_forms import DISTINCT, EFFECTIVE_SIZE, SPREADS
 from contracts.release.statistics import StatisticsProduct, StatisticsTable, statistics_product
+from privacy.grant.queries.key_counts import BESIDE_KEYS
 from privacy.statistics.expected_errors import ExpectedError, expected_errors, rows_error
 from privacy.statistics.found_clips import narrower_plans
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
+from privacy.statistics.selections import PlannedSelection
 
 _SECONDS_PER_NUMBER: Final = 2e-6
 _NUMBERS: Final = ("cells", "share", "95 % within")
@@ -57,8 +59,8 @@ class StatisticsProductView:
                 {
                     "table": each.name,
                     "columns": list(each.by),
-                    "cells": _cells(plan.of_table(each.name)[0]),
-                    "share": float(sum(draw.share for draw in plan.of_table(each.name))),
+                    "cells": _table_cells(plan, each.name),
+                    "share": float(sum(draw.share for draw in _drawn_for(plan, each.name))),
                     "expected": _expected(each, plan),
                     "rows_95": rows_error(plan.of_table(each.name)),
                     **weights_object(plan.of_table(each.name)),
@@ -128,10 +130,11 @@ class StatisticsProductView:
 
 def _expected(table: StatisticsTable, plan: StatisticsPlan) -> list[dict[str, Any]]:
     """Foretell each statistic, over the whole of the bounds where its clip is private, then with narrower clips."""
-    own = expected_errors(table, plan.of_table(table.name))
+    counted = plan.counted_with_keys(table.name)
+    own = expected_errors(table, plan.of_table(table.name), counted)
     found = [_error_object(error) for error in own]
     for words, narrower in narrower_plans(plan).items():
-        errors = expected_errors(table, narrower.of_table(table.name))
+        errors = expected_errors(table, narrower.of_table(table.name), counted)
         found += [{**_error_object(a), "if": words} for a, b in zip(errors, own, strict=True) if a != b]
     return found
 
@@ -163,6 +166,18 @@ def _draw_object(draw: StatisticsDraw) -> dict[str, Any]:
         "sparse": None,
         **({} if draw.clip is None else {"clip_found_by": draw.clip}),
     }
+
+
+def _drawn_for(plan: StatisticsPlan, table: str) -> list[StatisticsDraw | PlannedSelection]:
+    """Return the draws that the numbers of a table come of."""
+    counted = plan.counted_with_keys(table)
+    return [*([] if counted is None else [counted]), *plan.of_table(table)]
+
+
+def _table_cells(plan: StatisticsPlan, table: str) -> int:
+    """Return the cells that a table has before keys are selected: other texts and none, where no more are drawn."""
+    draws = plan.of_table(table)
+    return _cells(draws[0]) if draws else BESIDE_KEYS
 
 
 def _cells(draw: StatisticsDraw) -> int:

@@ -36,8 +36,8 @@ def clip_words(draw: dict[str, Any]) -> str:
 
 def selection_object(selection: PlannedSelection) -> dict[str, Any]:
     """Return a selection of keys: what it costs, and from how many units on a key is published."""
-    event = selection.event
-    chances = keep_chances(event.epsilon, event.delta)
+    event, law = selection.event, selection.law
+    chances = keep_chances(event.epsilon, event.delta) if law is None else (0, *law.chances)
     half, sure = (next(n for n, chance in enumerate(chances) if chance >= part * ONE) for part in (0.5, 0.99))
     return {
         "key": selection.key,
@@ -45,6 +45,7 @@ def selection_object(selection: PlannedSelection) -> dict[str, Any]:
         "share": float(selection.share),
         "may_fail_with": atto_to_text(failures([event])),
         "event": event.to_json(),
+        "counts": "units" if law is None else "rows",
         "units_for_half": half,
         "units_for_99_percent": sure,
     }
@@ -52,10 +53,11 @@ def selection_object(selection: PlannedSelection) -> dict[str, Any]:
 
 def selection_words(selection: dict[str, Any]) -> str:
     """Say from how many units on a key is published."""
+    counted = "" if selection["counts"] == "units" else ", with the counts of its rows"
     return (
-        f"of {selection['column']}: one of {selection['units_for_half']:,} units is published in half of releases, "
-        f"one of {selection['units_for_99_percent']:,} in 99 %; for {selection['share']:.1%} of ε, and "
-        f"δ = {selection['may_fail_with']}"
+        f"of {selection['column']}{counted}: one of {selection['units_for_half']:,} {selection['counts']} is "
+        f"published in half of releases, one of {selection['units_for_99_percent']:,} in 99 %; for "
+        f"{selection['share']:.1%} of ε, and δ = {selection['may_fail_with']}"
     )
 
 

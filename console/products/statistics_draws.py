@@ -44,7 +44,8 @@ def print_shares(console: Console, payload: dict[str, Any]) -> None:
 def _lines(payload: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """Yield the name of each draw, what is drawn, its clip, and its share."""
     for each in payload["selections"]:
-        yield each["key"].removeprefix("table:"), "keys, by coins", "", f"{each['share']:.1%}"
+        how = "keys, by coins" if each["counts"] == "units" else "keys with their counts"
+        yield each["key"].removeprefix("table:"), how, "", f"{each['share']:.1%}"
     for draw in (*payload["draws"], *payload["choices"]):
         own = draw["of"]
         form = next((words for key, words in _FORMS if own and own.get(key)), "sums" if own else "count")

@@ -30,6 +30,7 @@ _KINDS: Final = {
 }
 PageMaker = Callable[[Viewer], Page]
 Opened = Callable[[Viewer], tuple[int, str, str | None]]
+Archived = Callable[[Viewer], tuple[str, str, Iterator[bytes]]]
 
 
 class PageRoutes:
@@ -67,6 +68,30 @@ class PageRoutes:
         """
         viewer = self.viewer(request)
         return self._sheltered(request, lambda: _file(request, *opened(viewer), private=viewer.auditor is not None))
+
+    def archive(self, request: Request, archived: Archived) -> Response:
+        """Answer with what is put together while it is sent.
+
+        Args:
+            request: what is asked for.
+            archived: gives the name to save it under, its mark for caches, and its bytes.
+        """
+        viewer = self.viewer(request)
+
+        def answer() -> Response:
+            name, mark, pieces = archived(viewer)
+            headers = {"Content-Disposition": f'attachment; filename="{_safe(name)}"', "ETag": f'"{mark}"'}
+            if request.headers.get("if-none-match") == f'"{mark}"':
+                return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+            if request.method == "HEAD":
+                return Response(headers=headers, media_type="application/zip")
+            return StreamingResponse(pieces, headers=headers, media_type="application/zip")
+
+        return self._sheltered(request, answer)
+
+    def picture(self, request: Request, drawn: Callable[[], bytes]) -> Response:
+        """Answer with a picture of published figures."""
+        return self._sheltered(request, lambda: Response(drawn(), media_type="image/svg+xml"))
 
     def trouble(self, request: Request, status: int) -> Response:
         """Answer that a page is not to be had."""
@@ -125,10 +150,7 @@ def _file(request: Request, descriptor: int, name: str, digest: str | None, *, p
     if kind is not None and kind.startswith("text/html"):
         headers |= {"Content-Security-Policy": SANDBOXED, "X-Frame-Options": "SAMEORIGIN"}
     if kind is None:
-        safe = "".join(
-            letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "_" for letter in last
-        )
-        headers["Content-Disposition"] = f'attachment; filename="{safe}"'
+        headers["Content-Disposition"] = f'attachment; filename="{_safe(last)}"'
     if digest is not None:
         headers["ETag"] = f'"{digest}"'
         if request.headers.get("if-none-match") == f'"{digest}"':
@@ -139,6 +161,11 @@ def _file(request: Request, descriptor: int, name: str, digest: str | None, *, p
         os.close(descriptor)
         return Response(headers=headers, media_type=kind or "application/octet-stream")
     return StreamingResponse(_pieces(descriptor), headers=headers, media_type=kind or "application/octet-stream")
+
+
+def _safe(name: str) -> str:
+    """Return a name that every system can save a file under."""
+    return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "_" for letter in name)
 
 
 def _pieces(descriptor: int) -> Iterator[bytes]:

@@ -26,6 +26,7 @@ from console.site.asking import NotThere, Page, Site, Viewer
 from console.site.auditor_routes import PlaceInPath, ReleaseInPath
 from console.site.guard import Guard
 from console.site.public_address import is_our_host
+from console.site.whole_version import whole_version
 from tasks.records.page.language import language
 from tasks.records.page.style import PALETTE
 
@@ -139,6 +140,14 @@ def _add_version(app: FastAPI, site: Site, answering: PageRoutes) -> None:
     def verify(request: Request, release: ReleaseInPath, number: PlaceInPath) -> Response:
         return answering.page(request, lambda viewer: version.verify_page(site, viewer, release, number))
 
+    @app.get(f"{_VERSION}/thumbnail.svg")
+    def thumbnail(request: Request, release: ReleaseInPath, number: PlaceInPath) -> Response:
+        return answering.picture(request, lambda: releases.thumbnail_of(site, release, number))
+
+    @app.api_route(f"{_VERSION}/whole.zip", methods=["GET", "HEAD"])
+    def whole(request: Request, release: ReleaseInPath, number: PlaceInPath) -> Response:
+        return answering.archive(request, lambda _: whole_version(site, release, number))
+
     @app.api_route(f"{_VERSION}/files/{{name:path}}", methods=["GET", "HEAD"])
     def file(request: Request, release: ReleaseInPath, number: PlaceInPath, name: str) -> Response:
         def opened(_: Viewer) -> tuple[int, str, str | None]:
@@ -192,7 +201,10 @@ def _add_journal(app: FastAPI, site: Site, answering: PageRoutes) -> None:
     @app.get("/journal/{sequence}")
     @app.get("/api/journal/{sequence}")
     def entry(request: Request, sequence: PlaceInPath) -> Response:
-        return answering.page(request, lambda viewer: journal.entry_page(site, viewer, sequence))
+        def make(viewer: Viewer) -> Page:
+            return journal.entry_page(site, viewer, sequence, says=language(viewer.language).text)
+
+        return answering.page(request, make)
 
     @app.get("/checkpoints")
     @app.get("/api/checkpoints")

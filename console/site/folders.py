@@ -20,6 +20,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from contracts.errors import SudareError
 from privacy.ledger.terms import VersionEntry
 from tasks.records.explanation import published_explanation
+from tasks.records.model.release_statement import files_of_manifest
 from tasks.records.values import Values
 from tasks.storage.version_folders import MANIFEST, PROOF, version_folder
 
@@ -214,8 +215,8 @@ class Kept(Generic[KeptT]):
 
 
 def _files(manifest: bytes, digest: str) -> dict[str, ReleaseListing]:
-    listed = json.loads(manifest)["files"]
-    files = {name: ReleaseListing(name, each["bytes"], each["sha256"]) for name, each in sorted(listed.items())}
+    listed = files_of_manifest(manifest)
+    files = {name: ReleaseListing(name, each.bytes, each.sha256) for name, each in sorted(listed.items())}
     return {**files, MANIFEST: ReleaseListing(MANIFEST, len(manifest), digest)}
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+from console.site.accounts import Says
 from console.site.asking import PAGE, NotThere, Page, Site, Viewer
+from console.site.journal_story import story
+from console.site.path_tree import path_tree
 from contracts.canonical import canonical_json
-from privacy.ledger.entries import KINDS, RUN_KINDS, SEALED, Entry
+from privacy.ledger.entries import KINDS, SEALED, Entry
+from privacy.ledger.journal.checkpoints import signed_head
 from privacy.ledger.journal.merkle import root_from_proof
 from privacy.ledger.journal.search import EntryFilter, Inclusion, entries, entry_at, prove
-from privacy.ledger.journal.signing import key_id, signature_holds
+from privacy.ledger.journal.signing import key_id
 from privacy.ledger.view import CheckpointLine
 
 _LINE_WORDS = ("release", "number", "name", "account", "key", "reason", "population", "run_key")
@@ -33,7 +36,7 @@ def journal_page(site: Site, viewer: Viewer, *, filters: dict[str, str | None], 
             found = entries(connection, search, before=before, limit=PAGE + 1)
     told = {
         "entries": [_line(entry, sealed) for entry in found[:PAGE]],
-        "runs": _runs(found[:PAGE]) if asked["run"] is None and asked["kind"] is None else {},
+        "story": story(site, found[:PAGE], sealed=sealed, by_run=asked["run"] is None and asked["kind"] is None),
         "filter": asked,
         "kinds": [kind for kind in KINDS if kind not in sealed],
         "next": found[PAGE - 1].sequence if len(found) > PAGE else None,
@@ -43,7 +46,7 @@ def journal_page(site: Site, viewer: Viewer, *, filters: dict[str, str | None], 
     return Page("journal", told)
 
 
-def entry_page(site: Site, viewer: Viewer, sequence: int) -> Page:
+def entry_page(site: Site, viewer: Viewer, sequence: int, *, says: Says) -> Page:
     """Show one entry, and the proof that it is under the last checkpoint."""
     with site.view.reading() as connection:
         entry = entry_at(connection, sequence)
@@ -63,7 +66,8 @@ def entry_page(site: Site, viewer: Viewer, sequence: int) -> Page:
     }
     if not sealed:
         told["about"] = _about(site, entry)
-    return Page("entry", told)
+    tree = None if proof is None else path_tree(entry.hash, entry.sequence, proof.size, proof.path, says)
+    return Page("entry", told, drawn={"tree": tree})
 
 
 def checkpoints_page(site: Site, *, before: int | None) -> Page:
@@ -93,15 +97,6 @@ def _line(entry: Entry, sealed: tuple[str, ...]) -> dict[str, Any]:
     return {**told, "kind": entry.kind, "at": entry.at, "says": says}
 
 
-def _runs(found: Sequence[Entry]) -> dict[str, list[int]]:
-    """Return the entries of each run on a page, by the newest of them: a run is one line, which opens."""
-    runs: dict[str, list[int]] = {}
-    for entry in found:
-        if entry.kind in RUN_KINDS:
-            runs.setdefault(str(entry.body["run_key"]), []).append(entry.sequence)
-    return {str(sequences[0]): sequences for sequences in runs.values() if len(sequences) > 1}
-
-
 def _about(site: Site, entry: Entry) -> dict[str, Any] | None:
     """Return the version that an entry's run was published as, where it was."""
     run_key = entry.body.get("run_key")
@@ -115,12 +110,15 @@ def _about(site: Site, entry: Entry) -> dict[str, Any] | None:
 
 def _proof(site: Site, entry: Entry, proof: Inclusion) -> dict[str, Any]:
     """Return an inclusion proof, worked out again: where the path leads, and whether the signature holds."""
-    line = CheckpointLine(proof.size, proof.root, proof.head, proof.at, proof.key_id, "", proof.signature)
+    line = CheckpointLine(proof.size, proof.root, proof.at, proof.key_id, "", proof.note)
     reached = root_from_proof(entry.hash, entry.sequence, proof.size, proof.path)
     return {**vars(proof), "path": list(proof.path), "leads": reached == proof.root, "holds": _signed(site, line)}
 
 
 def _signed(site: Site, line: CheckpointLine) -> bool:
     """Say whether this ledger's key signed a checkpoint."""
-    signed = {"ledger": site.ledger_id, "size": line.size, "root": line.root, "head": line.head, "at": line.at}
-    return signature_holds(site.public_key, "checkpoint", signed, line.signature)
+    try:
+        head = signed_head(line.note, site.public_key)
+    except ValueError:
+        return False
+    return (head.size, head.root) == (line.size, line.root)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from console.site.asking import PAGE, NotThere, Page, Site
+from console.site.thumbnails import thumbnail
 from privacy.ledger.accounts.version_entries import VISIBLE
 from privacy.ledger.terms import VersionEntry
 from privacy.ledger.view import published_at
 from tasks.records.public_text import SILENT
 from tasks.records.values import Values
 
+_LONGEST: Final = 300
+
 
 def releases_page(site: Site, *, containing: str, status: str | None, after: str) -> Page:
-    """List releases by name; a release's line shows its newest version that is there to be read."""
+    """List releases by name; a release's card shows its newest version that is there to be read."""
     found = site.view.releases(containing=containing, status=status, after=after, limit=PAGE + 1)
     lines = found[:PAGE]
     newest = [_seen(site, line.newest) for line in lines]
@@ -25,6 +28,7 @@ def releases_page(site: Site, *, containing: str, status: str | None, after: str
                 "release": line.release,
                 "versions": line.versions if version == line.newest else line.versions - 1,
                 "newest": {**version_object(version), "at": times.get(version.run_key)},
+                **_card(site, version),
             }
             for line, version in shown
         ],
@@ -75,6 +79,47 @@ def value_of(values: Values, name: str) -> Any:
     """Return what a field of a record tells everybody; None where it was not available."""
     value = values.get(name)
     return None if isinstance(value, str) and value in SILENT else value
+
+
+def thumbnail_of(site: Site, release: str, number: int) -> bytes:
+    """Return the small picture of a version, as SVG.
+
+    Raises:
+        NotThere: there is no such version to be read.
+    """
+    entry = site.view.version(release, number)
+    folder = None if entry is None else site.folders.of(entry)
+    if folder is None or not folder.is_readable:
+        raise NotThere
+    drawn = site.thumbnails.get(folder.entry.manifest)
+    if drawn is None:
+        drawn = thumbnail(folder, site.folders.record(folder))
+        site.thumbnails.keep(folder.entry.manifest, drawn)
+    return drawn
+
+
+def _card(site: Site, version: VersionEntry) -> dict[str, Any]:
+    """Return what a release's card says of a version: title, people, ε, and whether there is a picture.
+
+    It is read from the record as it stands, since to explain fifty records would take seconds.
+    """
+    folder = site.folders.of(version)
+    record = site.folders.record(folder) if folder.is_readable else None
+    replay = record.get("replay") if record is not None else None
+    parts = {
+        name: replay.get(name) if isinstance(replay, dict) else None for name in ("contract", "charge", "product")
+    }
+    contract, charge, product = (part if isinstance(part, dict) else {} for part in parts.values())
+    account = site.view.account(str(charge.get("account", "")))
+    return {
+        "title": str(contract.get("name") or version.release)[:_LONGEST],
+        "kind": str(product.get("kind") or "")[:_LONGEST],
+        "epsilon": str(charge.get("epsilon") or "")[:_LONGEST],
+        "delta": str(charge.get("delta") or "")[:_LONGEST],
+        "people": None if account is None else account.terms.population,
+        "block": None if account is None else account.terms.block,
+        "picture": record is not None,
+    }
 
 
 def _seen(site: Site, newest: VersionEntry) -> VersionEntry | None:

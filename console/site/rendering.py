@@ -23,6 +23,7 @@ from tasks.records.page.language import language
 
 LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "ja": "日本語"}
 _NAV: Final = (("releases", "/"), ("accounts", "/accounts"), ("journal", "/journal"), ("checkpoints", "/checkpoints"))
+_PRODUCTS: Final = ("tables", "statistics", "synthetic", "classifier")
 _STUDIO: Final = ("studio", "/studio")
 _SECTIONS: Final = {"accounts": "accounts", "account": "accounts", "journal": "journal", "entry": "journal"} | {
     "checkpoints": "checkpoints",
@@ -49,6 +50,7 @@ def render(site: Site, viewer: Viewer, page: Page, *, path: str, query: Mapping[
             drawn=page.drawn,
             page=page,
             t=lang.text,
+            tn=lang.texts,
             say=lang.say,
             lang=viewer.language,
             languages=LANGUAGES.items(),
@@ -96,7 +98,7 @@ def _environment() -> Environment:
         "amount": _amount,
         "json": lambda value: json.dumps(value, ensure_ascii=False),
     }
-    environment.globals |= {"known_kind": lambda kind: kind in KINDS}
+    environment.globals |= {"known_kind": lambda kind: kind in KINDS, "known_product": lambda kind: kind in _PRODUCTS}
     return environment
 
 

@@ -13,6 +13,7 @@ from console.site.releases import value_of, version_object
 from console.site.tables import preview
 from privacy.ledger.journal.signing import key_id
 from privacy.ledger.view import published_at
+from tasks.records.page.words import share
 from tasks.records.sentences import PRESENCE
 from tasks.records.values import Values
 from tasks.storage.workspace.settings import Workspace
@@ -60,6 +61,7 @@ def version_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
         "verification": _verification(verified(site, folder)) if folder.is_readable else None,
     }
     told["journal"] = _published(site, folder)
+    told |= {"key_id": key_id(site.public_key), "cap_share": _cap_share(values)}
     return Page("version", told)
 
 
@@ -152,6 +154,14 @@ def facts_of(values: Values) -> dict[str, str]:
     found = {name: value_of(values, field) for name, field in _FACTS}
     facts = {name: _short(value) or "" for name, value in found.items() if isinstance(value, str | int | float)}
     return facts | _learned(values)
+
+
+def _cap_share(values: Values) -> str | None:
+    """Return what the version took of its account, as a share of the cap."""
+    try:
+        return share(str(value_of(values, "ledger.charged")), str(value_of(values, "ledger.cap")), up=True)
+    except ArithmeticError:  # a record whose amounts are no numbers
+        return None
 
 
 def _learned(values: Values) -> dict[str, str]:

@@ -7,6 +7,7 @@ unsaved is gone, and two tabs meet at the files.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -16,7 +17,6 @@ from typing import Annotated, Any, Final
 from fastapi import Body, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from pydantic import Field
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from console.site.asking import Site
@@ -30,6 +30,8 @@ from console.studio.outlook import Outlook, look
 from console.studio.pages import language_of, page, path_below, piece, root_of
 from console.studio.processes import Said
 from console.studio.runs import Runs
+from console.studio.sent_bodies import EditorText, Looked, Order, Picture
+from console.studio.stand_in import stand_in
 from contracts.errors import Finding, Refused, SudareError
 from tasks.records.page.style import PALETTE
 from tasks.storage.workspace.keys import WorkspaceRefused
@@ -38,39 +40,6 @@ from tasks.storage.workspace.settings import Workspace
 
 _STATIC: Final = Path(__file__).parent / "static"
 _SITE_SHEET: Final = Path(__file__).parents[1] / "site" / "static" / "site.css"
-
-
-class EditorText(beginning.SentBody):
-    """A text as an editor holds it."""
-
-    name: str = Field(max_length=200)
-    text: str = Field(max_length=1_000_000)
-    digest: str = Field(default="", max_length=64)
-
-
-class FormChoice(beginning.SentBody):
-    """What was chosen on the form."""
-
-    name: str = Field(max_length=40)
-    at: str = Field(default="", max_length=2_000)
-    value: str = Field(default="", max_length=100_000)
-
-
-class Looked(beginning.SentBody):
-    """Both texts, and a choice to be made in them."""
-
-    spec: EditorText
-    contract: EditorText | None = None
-    rows: int | None = Field(default=None, ge=1, le=10**12)
-    choice: FormChoice | None = None
-
-
-class Order(beginning.SentBody):
-    """A run that is wanted."""
-
-    spec: str = Field(max_length=200)
-    supersede: bool = False
-    accept_misfits: bool = False
 
 
 class Studio:
@@ -215,7 +184,7 @@ def _start(studio: Studio, request: Request, name: str) -> Response:
         contract = None  # it lies elsewhere: it is read by the plan, and edited where it lies
     opened = {"spec": (name, spec), "contract": None if contract is None else (named, contract)}
     outlook = look(studio.workspace, spec, contract, None)
-    pieces = _pieces(studio, request, spec.text, None if contract is None else contract.text, outlook)
+    pieces = _pieces(studio, request, spec.text, None if contract is None else contract.text, outlook, Picture())
     return page(request, "studio", **{**begun, "opened": opened, "pieces": pieces, "lines": _marks(outlook)})
 
 
@@ -236,7 +205,7 @@ def _looked(studio: Studio, request: Request, sent: Looked) -> Response:
     told = {
         "spec": spec,
         "contract": contract,
-        "pieces": _pieces(studio, request, spec, contract, outlook),
+        "pieces": _pieces(studio, request, spec, contract, outlook, sent.picture),
         "lines": _marks(outlook),
         "ready": outlook.plan is not None,
         "refused": refused,
@@ -244,12 +213,18 @@ def _looked(studio: Studio, request: Request, sent: Looked) -> Response:
     return JSONResponse(told)
 
 
-def _pieces(studio: Studio, request: Request, spec: str, contract: str | None, outlook: Outlook) -> dict[str, str]:
+def _pieces(
+    studio: Studio, request: Request, spec: str, contract: str | None, outlook: Outlook, picture: Picture
+) -> dict[str, str]:
     """Draw what the plan foretells, the form, and what is wrong."""
     code = language_of(request)
     form = form_of(spec, contract)
-    within = {frozenset(each["columns"]): each for each in outlook.lines}
+    within = outlook.of_tables([each.columns for each in form["spec"]["tables"]] if form["spec"] else [])
+    pictures = {
+        place: stand_in(within[place], outlook.contract, picture.size) for place in picture.open if place in within
+    }
     parts = {"outlook": outlook, "form": form, "within": within, "workspace": studio.workspace}
+    parts |= {"picture": picture, "pictures": pictures}
     drawn = {name: piece(name, code, **parts) for name in ("form", "outlook", "account", "terms")}
     for name in ("spec", "contract"):
         found = [each for each in outlook.findings if each["file"] == name or (name == "spec" and not each["file"])]
@@ -275,7 +250,8 @@ def _add_runs(app: FastAPI, studio: Studio) -> None:
                 raise WorkspaceRefused(
                     [Finding("the page", "workspace", "none yet", "a workspace", "make one above")]
                 )
-            runs.start(studio.folder.file(sent.spec), options)
+            plan = look(studio.workspace, studio.folder.read(sent.spec), None, None).plan
+            runs.start(studio.folder.file(sent.spec), options, 0.0 if plan is None else plan["seconds"])
             return _state(studio, request)
 
         return _sheltered(studio, request, started)
@@ -288,7 +264,7 @@ def _add_runs(app: FastAPI, studio: Studio) -> None:
 def _state(studio: Studio, request: Request) -> Response:
     runs = studio.runs
     state = None if runs is None else runs.state()
-    drawn = piece("run", language_of(request), state=state, root=root_of(request))
+    drawn = piece("run", language_of(request), state=state, root=root_of(request), now=time.time())
     return JSONResponse({"running": state is not None and state.running, "piece": drawn})
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from console.studio.files import FileRefused, FileText, SpecFolder
 from console.studio.processes import Said, say
+from console.studio.sent_bodies import SentBody
 from console.studio.yaml_text import flow
 from contracts.errors import Finding
 from tasks.storage.workspace.settings import Workspace
@@ -30,12 +31,6 @@ product:
   refine: {{method: simplex}}
 publish: {{to: releases/, formats: [parquet, csv]}}
 """
-
-
-class SentBody(BaseModel):
-    """What the page sends: these fields and no others."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class NewRelease(SentBody):

@@ -5,6 +5,7 @@
 | `release`, `source`, `account`, `epsilon`, `delta`, `mechanism`, `method` | a value of the spec |
 | `table.add`, `table.drop`, `table.column`, `table.weight` | the list of tables |
 | `unit.KEY`, `adjacency`, `nulls`, `provenance` | a value of the contract |
+| those of `product_choices` | kind of the product, statistics, synthetic rows |
 | `column.kind`, `column.range`, `column.listed`, `column.left_out`, `column.taken_in` | a column of the contract |
 """
 
@@ -16,6 +17,7 @@ from typing import Any, Final
 import yaml
 
 from console.studio.form import ColumnForm, column_of, columns_of_table
+from console.studio.product_choices import OF_PRODUCTS
 from console.studio.yaml_text import YamlStep, YamlTree, tree_of, with_value, without
 from contracts.reading.placeholders import PLACEHOLDER
 
@@ -75,6 +77,8 @@ def chosen(spec: str, contract: str, name: str, at: str, value: str) -> tuple[st
             return spec, _term(contract, _CONTRACT[name], value.strip())
         if name in _OF_TABLES:
             return _OF_TABLES[name](spec, at, value), contract
+        if name in OF_PRODUCTS:
+            return OF_PRODUCTS[name](spec, contract, at, value), contract
         if name in _OF_COLUMNS:
             return spec, _OF_COLUMNS[name](contract, at, value)
     except (yaml.YAMLError, ValueError, LookupError, TypeError):  # whatever tree a person has typed
@@ -103,6 +107,10 @@ def _add_table(spec: str, at: str, value: str) -> str:
     """Add a table by columns (a line each), or `all 2-way`."""
     names: YamlTree = value if value.startswith("all ") else [each for each in value.split("\n") if each]
     tables = _tables(spec)
+    if _is_of_statistics(spec):
+        if not isinstance(names, list):
+            raise NoChoice("table.add")
+        names = {"by": names, "of": ["count"]}  # without columns it is about all rows together
     if not names or names in tables:
         raise NoChoice("table.add")
     if isinstance(tree_of(spec), dict) and len(tables) and not _is_list(spec):
@@ -115,6 +123,12 @@ def _is_list(spec: str) -> bool:
     return isinstance(tree["product"]["tables"], list)
 
 
+def _is_of_statistics(spec: str) -> bool:
+    tree: Any = tree_of(spec)
+    product = tree.get("product")
+    return isinstance(product, dict) and product.get("kind") == "statistics"
+
+
 def _drop_table(spec: str, at: str, value: str) -> str:
     return without(spec, (*_TABLES, int(at))) if _is_list(spec) else with_value(spec, _TABLES, [])
 
@@ -122,11 +136,11 @@ def _drop_table(spec: str, at: str, value: str) -> str:
 def _table_column(spec: str, at: str, value: str) -> str:
     """Count a table by a column too, or no longer."""
     entry = _tables(spec)[int(at)]
-    columns = columns_of_table(entry)
-    if columns is None or (columns == [value]):
+    columns, of_statistics = columns_of_table(entry), isinstance(entry, dict) and "of" in entry
+    if columns is None or (columns == [value] and not of_statistics):
         raise NoChoice("table.column")
     columns = [each for each in columns if each != value] if value in columns else [*columns, value]
-    inner = ("columns",) if isinstance(entry, dict) else ()
+    inner = ("by" if of_statistics else "columns",) if isinstance(entry, dict) else ()
     return with_value(spec, (*_TABLES, int(at), *inner), list(columns))
 
 

@@ -11,12 +11,14 @@ from typing import Any, Final
 
 import yaml
 
+from console.studio.product_form import GENERATORS, WHATS, StatisticChoice, statistics_of, synthetic_form
 from console.studio.yaml_text import flow, tree_of
 from contracts.reading.placeholders import PLACEHOLDER
 
 RANGE: Final = re.compile(r"(?:(integer|number|date)\s+)?(\S+?)\s*\.\.\s*([^\s,]+)(?:\s+(by|at)\s+(.+))?")
 KINDS: Final = ("open", "whole", "number", "date", "values", "labels", "other")
 MECHANISMS: Final = ("laplace", "gaussian", "auto")
+PRODUCTS: Final = ("tables", "statistics", "synthetic")
 METHODS: Final = ("none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy", "auto")
 _SHORT: Final = ("range", "values", "labels")
 
@@ -54,6 +56,7 @@ class TableChoice:
         weight: of its share.
         written: its YAML.
         chosen: whether it can be chosen on the form.
+        statistics: of a table of statistics, what it tells of each cell.
     """
 
     place: int
@@ -61,6 +64,7 @@ class TableChoice:
     weight: str
     written: str
     chosen: bool
+    statistics: tuple[StatisticChoice, ...] = ()
 
 
 def form_of(spec: str, contract: str | None) -> dict[str, Any]:
@@ -79,6 +83,10 @@ def form_of(spec: str, contract: str | None) -> dict[str, Any]:
         "kinds": KINDS,
         "mechanisms": MECHANISMS,
         "methods": METHODS,
+        "products": PRODUCTS,
+        "numbers": [] if declared is None else numeric_columns(declared),
+        "whats": WHATS,
+        "generators": GENERATORS,
     }
 
 
@@ -110,9 +118,17 @@ def column_names(contract: dict[str, Any]) -> list[str]:
     ]
 
 
+def numeric_columns(contract: dict[str, Any]) -> list[str]:
+    """Name the columns that may be summed: of a short contract those of ranges of numbers, of a long one all."""
+    columns = contract.get("columns")
+    if not isinstance(columns, dict):
+        return column_names(contract)
+    return [name for name, node in columns.items() if column_of(name, node).kind in ("whole", "number", "other")]
+
+
 def columns_of_table(entry: Any) -> list[str] | None:
     """Return the columns of an entry of `tables:`; None for one that stands for many tables."""
-    listed = entry.get("columns") if isinstance(entry, dict) else entry
+    listed = entry.get("columns", entry.get("by")) if isinstance(entry, dict) else entry
     plain = isinstance(listed, list) and all(isinstance(each, str) for each in listed)
     return list(listed) if isinstance(listed, list) and plain else None
 
@@ -142,6 +158,7 @@ def _spec(tree: dict[str, Any] | None) -> dict[str, Any] | None:
         "method": text_at(product, "refine", "method") or "none",
         "tables": [_table(place, each) for place, each in enumerate(listed if isinstance(listed, list) else [])],
         "all": listed if isinstance(listed, str) else "",
+        "synthetic": synthetic_form(product),
     }
 
 
@@ -149,7 +166,7 @@ def _table(place: int, entry: Any) -> TableChoice:
     columns = columns_of_table(entry)
     written = entry if isinstance(entry, str) else flow(entry)
     weight = text_at(entry, "weight") or "1"
-    return TableChoice(place, tuple(columns or ()), weight, written, columns is not None)
+    return TableChoice(place, tuple(columns or ()), weight, written, columns is not None, statistics_of(entry))
 
 
 def _contract(tree: dict[str, Any]) -> dict[str, Any]:

@@ -14,12 +14,15 @@ from typing import Any, Final
 from console.accounts import fitting
 from console.plan import plan_object
 from console.studio.files import FileText
+from console.studio.outlook_lines import lines_of
+from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import Finding, Refused, SudareError
 from contracts.reading.yaml_lines import shown, unsaved
 from contracts.release.spec import load_spec
 from flows.request import read_request
-from privacy.accounting.amounts import pico_to_text
+from privacy.accounting.amounts import ATTO, PICO, pico_to_text
+from privacy.accounting.posterior import right_of_100
 from privacy.ledger.terms import AccountState
 from tasks.storage.workspace.settings import Workspace
 
@@ -60,17 +63,39 @@ class Outlook:
         plan: the plan as `sudare plan --json` has it; None where something is wrong.
         bar: what would be left of the account; None where no account of that name is open.
         accounts: the open accounts: name, people, block and what they can still give.
+        contract: whose labels name the cells; None where something is wrong.
     """
 
     findings: list[dict[str, Any]]
     plan: dict[str, Any] | None = None
     bar: AccountBar | None = None
     accounts: list[dict[str, Any]] = field(default_factory=list)
+    contract: Contract | None = None
 
     @property
     def lines(self) -> list[dict[str, Any]]:
         """Of each table its name, cells, share and expected 95 % intervals."""
-        return [] if self.plan is None else _lines(self.plan)
+        return [] if self.plan is None else lines_of(self.plan)
+
+    def of_tables(self, tables: Sequence[tuple[str, ...]]) -> dict[int, dict[str, Any]]:
+        """Return the line of each table of the form, by its place.
+
+        Args:
+            tables: by which columns each counts, in the order of the spec.
+        """
+        lines = self.lines
+        if self.plan is not None and "statistics" in self.plan and len(lines) == len(tables):
+            return dict(enumerate(lines))  # two tables of statistics may have the same columns
+        known = {frozenset(each["columns"]): each for each in lines}
+        return {place: known[frozenset(each)] for place, each in enumerate(tables) if frozenset(each) in known}
+
+    @property
+    def right_of_100(self) -> int:
+        """How many of 100 guesses at even odds about one person are right at most; 0 without a plan."""
+        if self.plan is None:
+            return 0
+        epsilon, delta = Decimal(self.plan["epsilon"]), Decimal(self.plan["delta"])
+        return right_of_100(int(epsilon * PICO), int(delta * ATTO))
 
 
 def look(workspace: Workspace | None, spec: FileText, contract: FileText | None, rows: int | None) -> Outlook:
@@ -88,19 +113,21 @@ def look(workspace: Workspace | None, spec: FileText, contract: FileText | None,
     names = {SPEC: spec} | ({} if contract is None else {CONTRACT: contract})
     accounts: Sequence[AccountState] = ()
     findings: list[Finding] = []
-    plan = None
+    plan, request = None, None
     with unsaved({text.path: text.text for text in texts}):
         try:
             accounts = _accounts(workspace)
         except SudareError as error:
             findings += _of(error)
         try:
-            plan = plan_object(read_request(spec.path, workspace), workspace, rows)
+            request = read_request(spec.path, workspace)
+            plan = plan_object(request, workspace, rows)
         except SudareError as error:  # both texts are looked at, since the plan stops at the first that is wrong
             reads = [lambda: load_spec(spec.path), *([] if contract is None else [_reading(contract)])]
             findings += [each for read in reads for each in _refused(read)] or _of(error)
     bar = None if plan is None else _bar(plan["account"], accounts)
-    return Outlook([_placed(each, names) for each in findings[:_MOST_FINDINGS]], plan, bar, _told(accounts))
+    placed = [_placed(each, names) for each in findings[:_MOST_FINDINGS]]
+    return Outlook(placed, plan, bar, _told(accounts), None if request is None else request.contract)
 
 
 def _reading(contract: FileText) -> Callable[[], object]:
@@ -167,33 +194,3 @@ def _bar(account: dict[str, Any], accounts: Sequence[AccountState]) -> AccountBa
         runs_left=account["runs_left"],
         also=tuple(each["name"] for each in account["also_charged"]),
     )
-
-
-def _lines(plan: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a line for each table, statistic or step."""
-    if "statistics" in plan:
-        return [
-            {
-                "columns": each["columns"],
-                "cells": each["cells"],
-                "share": each["share"],
-                "within": [(f"{one['statistic']} ", f"{one['half_width_95']:,.4g}") for one in each["expected"]],
-                "below": None,
-            }
-            for each in plan["statistics"]
-        ]
-    if "steps" in plan:
-        return [
-            {"columns": [each["what"]], "cells": None, "share": each["share"], "within": [], "below": None}
-            for each in plan["steps"]
-        ]
-    return [
-        {
-            "columns": each["columns"],
-            "cells": each["cells"],
-            "share": each["share"],
-            "within": [("", f"{each['interval_95']:,}")],
-            "below": each["noise_below_rows"] if each["columns"] else None,
-        }
-        for each in plan.get("draws", ())
-    ]

@@ -25,6 +25,7 @@ from tasks.storage.workspace.settings import Workspace
 _FOLDER: Final = "studio"
 _LINE: Final = re.compile(r"^([✓✗·!]) (.+) ([0-9.]+) s$", re.MULTILINE)
 _LONGEST: Final = 1_000_000
+_MOST_KNOWN: Final = 50
 
 
 class RunRefused(Refused):
@@ -42,6 +43,7 @@ class RunState:
         began: when it was started [seconds since 1970].
         steps: the steps that have ended: name, seconds, and ✓, ✗, or · where a terminal alone is told.
         answer: what it answered at its end; empty before.
+        expected: how long it should take [seconds]; 0 where nobody knows.
     """
 
     spec: str
@@ -50,6 +52,16 @@ class RunState:
     began: float
     steps: tuple[tuple[str, str, str], ...]
     answer: dict[str, Any]
+    expected: float = 0.0
+
+    def since(self, now: float) -> int:
+        """Return how long it has been running [whole seconds], by the clock of this machine."""
+        return max(0, round(now - self.began))
+
+    def left(self, now: float) -> int | None:
+        """Return about how long it still takes [whole seconds]; None where nobody knows, or it took longer."""
+        rest = self.began + self.expected - now
+        return round(rest) if self.expected and rest >= 0 else None
 
     @property
     def version(self) -> tuple[str, int] | None:
@@ -77,12 +89,13 @@ class Runs:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
-    def start(self, spec: Path, options: tuple[str, ...]) -> None:
+    def start(self, spec: Path, options: tuple[str, ...], seconds: float = 0.0) -> None:
         """Start `sudare run` on a spec.
 
         Args:
             spec: its file.
             options: further options of the command.
+            seconds: that it takes by its plan; the time of its last run here is known better.
         Raises:
             RunRefused: a run is going on, or the workspace cannot be written.
         """
@@ -94,7 +107,7 @@ class Runs:
                 raise _unwritable(self._here, error) from None
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self._started(spec, options, lock)
+                self._started(spec, options, lock, seconds)
             except BlockingIOError:
                 found, remedy = "a run that goes on", "wait until it has ended"
                 raise RunRefused([Finding("studio", "run", found, "one run at a time", remedy)]) from None
@@ -109,18 +122,44 @@ class Runs:
             self._process.poll()
         with self._lock:  # a look at the lock takes it for a moment, which a start would take for a run
             running = is_locked(self._here.parent, self._here.name)
+        return self._read(running=running)
+
+    def _read(self, *, running: bool) -> RunState | None:
         try:
             about = json.loads((self._here / "run.json").read_text(encoding="utf-8"))
             spec, command, began = str(about["spec"]), str(about["command"]), float(about["began"])
-        except (OSError, ValueError, KeyError):
+            expected = float(about.get("expected", 0))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
         out, err, see = _said(self._here / "run.out"), _said(self._here / "run.err"), f"see {self._here / 'run.err'}"
         steps = tuple((name, seconds, mark) for mark, name, seconds in _LINE.findall(err))
-        return RunState(spec, command, running, began, steps, {} if running else answer_in(out, see=see))
+        return RunState(spec, command, running, began, steps, {} if running else answer_in(out, see=see), expected)
 
-    def _started(self, spec: Path, options: tuple[str, ...], lock: int) -> None:
+    def _durations(self) -> dict[str, float]:
+        """Return how long the last whole run of each spec took; a run is over when it has written its answer."""
+        before = self._read(running=False)
+        if before is None:
+            return {}
+        try:
+            about = json.loads((self._here / "run.json").read_text(encoding="utf-8"))
+            known = {str(name): float(took) for name, took in about.get("durations", {}).items()}
+            ended = (self._here / "run.out").stat().st_mtime
+        except (OSError, ValueError, TypeError, AttributeError):
+            return {}
+        if before.version is not None and not before.answer.get("repeated") and ended > before.began:
+            known = {**known, before.spec: round(ended - before.began, 1)}
+        return dict(list(known.items())[-_MOST_KNOWN:])
+
+    def _started(self, spec: Path, options: tuple[str, ...], lock: int, seconds: float) -> None:
         words = ["run", str(spec), "--workspace", str(self._workspace.root), *options]
-        about = {"spec": str(spec), "command": " ".join(["sudare", *words]), "began": time.time()}
+        known = self._durations()
+        about = {
+            "spec": str(spec),
+            "command": " ".join(["sudare", *words]),
+            "began": time.time(),
+            "expected": known.get(str(spec), seconds),
+            "durations": known,
+        }
         with _private(self._here / "run.json") as file:
             file.write(json.dumps(about).encode())
         with _private(self._here / "run.out") as out, _private(self._here / "run.err") as err:

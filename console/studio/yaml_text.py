@@ -18,6 +18,7 @@ YamlTree = str | list["YamlTree"] | dict[str, "YamlTree"] | None
 YamlStep = str | int
 _FAST: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """For trees; the marks of the other one count characters."""
+_LONGEST_LINE: Final = 100
 _PLAIN: Final = re.compile(r"[A-Za-z0-9<./_][A-Za-z0-9<>./_ -]*|-[0-9.]+(?:\.\.[0-9. a-z]+)?")
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
@@ -167,7 +168,7 @@ def _cut_in(text: str, node: Any, at: tuple[YamlStep, ...], value: YamlTree) -> 
     holder = _node(node, at[:-1])
     pair = _child(holder, at[-1])
     if pair is None:
-        return _append(text, holder, at[-1], flow(value))
+        return _append(text, holder, at[-1], value)
     key, old = pair
     if key is None:
         return text[: old.start_mark.index] + flow(value) + text[_end(text, old) :]
@@ -175,7 +176,8 @@ def _cut_in(text: str, node: Any, at: tuple[YamlStep, ...], value: YamlTree) -> 
     return f"{text[:colon]} {flow(value)}{text[max(colon, _end(text, old)) :]}"
 
 
-def _append(text: str, holder: Any, step: YamlStep, written: str) -> str:
+def _append(text: str, holder: Any, step: YamlStep, value: YamlTree) -> str:
+    written = flow(value)
     entry = written if isinstance(holder, yaml.SequenceNode) else f"{_scalar(str(step))}: {written}"
     children = _children(holder)
     if holder.flow_style:
@@ -183,8 +185,18 @@ def _append(text: str, holder: Any, step: YamlStep, written: str) -> str:
         return text[:end] + (", " if children else "") + entry + text[end:]
     end = text.find("\n", _end(text, children[-1]))
     end = len(text) if end < 0 else end
-    dash = "- " if isinstance(holder, yaml.SequenceNode) else ""
-    return f"{text[:end]}\n{' ' * holder.start_mark.column}{dash}{entry}{text[end:]}"
+    indent = " " * holder.start_mark.column
+    if isinstance(holder, yaml.SequenceNode):
+        return f"{text[:end]}\n{indent}- {entry}{text[end:]}"
+    return f"{text[:end]}\n{indent}{_folded(entry, step, value, indent)}{text[end:]}"
+
+
+def _folded(entry: str, step: YamlStep, value: YamlTree, indent: str) -> str:
+    """Write a list that is too long for one line with an item a line."""
+    if not isinstance(value, list) or len(indent) + len(entry) <= _LONGEST_LINE:
+        return entry
+    items = "".join(f"\n{indent}  - {flow(each)}" for each in value)
+    return f"{_scalar(str(step))}:{items}"
 
 
 def _cut_out(text: str, root: Any, at: tuple[YamlStep, ...]) -> str | None:

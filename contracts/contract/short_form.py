@@ -189,7 +189,8 @@ class _Expansion:
                 column.domain[key] = (column.domain[key][0], _policy(key, column.domain[key][1]))
             elif key in defaults:
                 column.domain[key] = defaults[key]
-                self._names[(*inside, key)] = ("defaults", key)
+                # a text that means null by default can be a value of one column: that one is named
+                self._names[(*inside, key)] = ("columns", name, key) if key == "missing" else ("defaults", key)
         domain = YamlNode(line, entries=column.domain)
         parts = {"name": scalar(line, name), "logicalType": column.logical_type or scalar(line, None)}
         if column.description is not None:

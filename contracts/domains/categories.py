@@ -150,12 +150,23 @@ class ListedDomain(DeclaredDomain):
 
     def violation_sql(self, check: CheckKind, raw: str) -> str:
         """True where a value is absent, or is there and no known text."""
-        reasons, value = [absent_sql(raw)], self.value_sql(raw)
+        value = self.value_sql(raw)
+        absent = self._nothing_sql(value, raw)
+        return absent if check == "not_null" else f"NOT {absent} AND {value} IS NULL"
+
+    def _nothing_sql(self, value: str, raw: str) -> str:
+        """True where a value is absent or one of the missing texts, and never NULL."""
+        reasons = [absent_sql(raw)]
         if self.missing:
             tokens = ", ".join(literal(token) for token in self.missing)
             reasons.append(f"COALESCE(CAST({value} AS VARCHAR) IN ({tokens}), FALSE)")
-        absent = "(" + " OR ".join(reasons) + ")"
-        return absent if check == "not_null" else f"NOT {absent} AND {value} IS NULL"
+        return "(" + " OR ".join(reasons) + ")"
+
+    def stray_sql(self, value: str, raw: str) -> str:
+        """True where a value is no known text, and where nulls are mapped also where it is missing."""
+        if self.nulls.to is not None:
+            return f"{value} IS NULL OR {self._nothing_sql(value, raw)}"
+        return f"{raw} IS NOT NULL AND ({value} IS NULL OR {absent_sql(raw)})"
 
     @property
     def value_kinds(self) -> tuple[ValueKind, ...]:

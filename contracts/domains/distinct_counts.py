@@ -35,11 +35,13 @@ class DistinctCount:
         values: how many different values a cell can have at most; None of texts, and of units.
         declared_cells: whether all cells are declared; then the rows of one unit lie in no more cells than there are.
             False where keys are selected: how many cells there will be, nobody knows before.
+        most_cells: in how many cells the rows of one unit lie at most, where its keys are bounded; None elsewhere.
     """
 
     column: str | None
     values: int | None
     declared_cells: bool
+    most_cells: int | None = None
 
     @property
     def counts(self) -> Literal["values", "units"]:
@@ -80,7 +82,8 @@ class DistinctCount:
         """Write it as JSON values; what is None is left out."""
         told = {"column": self.column, "values": self.values}
         known = {key: value for key, value in told.items() if value is not None}
-        return {"counts": self.counts, **known, "declared_cells": self.declared_cells}
+        bound = {} if self.most_cells is None else {"most_cells": self.most_cells}
+        return {"counts": self.counts, **known, "declared_cells": self.declared_cells, **bound}
 
 
 def distinct_key(column: str | None) -> str:
@@ -88,13 +91,15 @@ def distinct_key(column: str | None) -> str:
     return f"{UNITS}\x1f" if column is None else f"{DISTINCT}\x1f{column}"
 
 
-def distinct_count(column: str, domain: DeclaredDomain, *, declared_cells: bool) -> DistinctCount:
+def distinct_count(
+    column: str, domain: DeclaredDomain, *, declared_cells: bool, most_cells: int | None = None
+) -> DistinctCount:
     """Return the distinct count of a column: of at most as many values as its domain declares."""
     if isinstance(domain, TextDomain):
-        return DistinctCount(column, None, declared_cells)
+        return DistinctCount(column, None, declared_cells, most_cells)
     if domain.value_bounds is not None:
-        return DistinctCount(column, number_lattice(column, domain).width + 1, declared_cells)
-    return DistinctCount(column, len(domain.labels) - (domain.nulls.policy == "category"), declared_cells)
+        return DistinctCount(column, number_lattice(column, domain).width + 1, declared_cells, most_cells)
+    return DistinctCount(column, len(domain.labels) - (domain.nulls.policy == "category"), declared_cells, most_cells)
 
 
 def number_lattice(column: str, domain: DeclaredDomain) -> ValueLattice:

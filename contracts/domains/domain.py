@@ -218,6 +218,14 @@ class DeclaredDomain(Frozen):
     def violation_sql(self, check: CheckKind, raw: str) -> str:
         """Return SQL that is true where a value breaks a check, and never NULL."""
 
+    def stray_sql(self, value: str, raw: str) -> str:
+        """Return SQL that is false only where the code of a value tells which checks it breaks; TRUE will always do.
+
+        That is so where it breaks none, and where nothing but `not_null` is broken and the code is that of nulls
+        alone. All other values are kept as they were delivered. Whoever replaces `violation_sql` replaces this too.
+        """
+        return "TRUE"
+
     # Other engines; `contracts.domains.portable_cell` has the vocabulary. A kind may leave them out.
 
     @property

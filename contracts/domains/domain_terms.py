@@ -76,7 +76,7 @@ def target_value(text: str, parse: Callable[[object], ValueT], bounds: tuple[Val
 def clashes(tokens: tuple[str, ...], values: set[str]) -> list[Problem]:
     """Name the texts that are declared both as missing and as a value."""
     allowed = "a text that means either null or a value"
-    remedy = "take it out of `missing` or out of the values"
+    remedy = "take it out of `missing` or out of the values; where `missing` is a default, write missing: [] here"
     return [
         Problem(f"{token!r} is also a value", allowed, remedy, ("missing",)) for token in tokens if token in values
     ]

@@ -123,6 +123,10 @@ class NumberDomain(OrderedDomain):
         number = None if self.notation is None else self.notation.read(token)
         return f"TRY_CAST({literal(token if self.notation is None else repr(number))} AS DOUBLE)"
 
+    def _odd_tokens_sql(self, raw: str) -> list[str]:
+        """Of a text the reading decides: one that is declared missing reads as the missing number, or as none."""
+        return [f"typeof({raw}) <> 'VARCHAR' AND {each}" for each in self._tokens_sql(raw)]
+
     def _nans_sql(self, value: str) -> list[str]:
         return [f"isnan({value})"]
 

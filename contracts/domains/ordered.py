@@ -94,20 +94,38 @@ class OrderedDomain(DeclaredDomain):
         """True where a value is absent; is there and cannot be read; or lies outside the bounds."""
         value = self.value_sql(raw)
         if check == "between":
-            low, high = (f"CAST({literal(str(bound))} AS {self.sql_type})" for bound in self.bounds)
-            return f"NOT {self.null_sql(value)} AND NOT {value} BETWEEN {low} AND {high}"
+            return f"NOT {self.null_sql(value)} AND NOT {self._within_sql(value)}"
         absent = "(" + " OR ".join(self._absent_sql(raw, value)) + ")"
         misfits = " OR ".join([f"{value} IS NULL", *self._misfits_sql(value)])
         return absent if check == "not_null" else f"NOT {absent} AND ({misfits})"
 
+    def _within_sql(self, value: str) -> str:
+        low, high = (f"CAST({literal(str(bound))} AS {self.sql_type})" for bound in self.bounds)
+        return f"{value} BETWEEN {low} AND {high}"
+
+    def stray_sql(self, value: str, raw: str) -> str:
+        """True where a value cannot be read or lies outside the bounds; of mapped nulls also where it is missing."""
+        null, beyond = self.null_sql(value), [f"NOT {self._within_sql(value)}", *self._odd_tokens_sql(raw)]
+        if self.nulls.to is not None:
+            return " OR ".join([null, *beyond])
+        absent = " OR ".join(self._absent_sql(raw, value))
+        return f"CASE WHEN {null} THEN NOT ({absent}) ELSE {' OR '.join(beyond)} END"
+
     def _absent_sql(self, raw: str, value: str) -> list[str]:
         """True for NULL, NaN and the texts that are declared missing; never NULL itself."""
-        reasons = [absent_sql(raw)]
-        if self.missing:
-            tokens = ", ".join(literal(token) for token in self.missing)
-            reasons.append(f"COALESCE(trim(TRY(CAST({raw} AS VARCHAR))) IN ({tokens}), FALSE)")
         nans = [f"COALESCE({reason}, FALSE)" for reason in self._nans_sql(value)]
-        return [*reasons, *nans, *self._missing_sql(value)]
+        return [absent_sql(raw), *self._tokens_sql(raw), *nans, *self._missing_sql(value)]
+
+    def _odd_tokens_sql(self, raw: str) -> list[str]:
+        """True of missing texts that are read as another value than the missing one, if there can be any."""
+        return self._tokens_sql(raw)
+
+    def _tokens_sql(self, raw: str) -> list[str]:
+        """True of the texts that are declared missing, as they are delivered."""
+        if not self.missing:
+            return []
+        tokens = ", ".join(literal(token) for token in self.missing)
+        return [f"COALESCE(trim(TRY(CAST({raw} AS VARCHAR))) IN ({tokens}), FALSE)"]
 
     @property
     def value_kinds(self) -> tuple[ValueKind, ...]:

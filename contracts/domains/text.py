@@ -151,6 +151,10 @@ class TextDomain(DeclaredDomain):
         """True where a text is absent."""
         return f"(({self.value_sql(raw)}) IS NULL)"
 
+    def stray_sql(self, value: str, raw: str) -> str:
+        """Never true where nulls have a cell: a text is there, or it is missing."""
+        return "FALSE" if self.nulls.to is None else f"{value} IS NULL"
+
     @property
     def extent(self) -> str:
         """How long a key may be."""

@@ -76,7 +76,11 @@ def spelled_sql(raw: str) -> str:
     return f"CASE WHEN {is_number} THEN {spelled} ELSE {text_sql(raw)} END"
 
 
-def number_sql(raw: str, read: str = "TRY_CAST({} AS DOUBLE)") -> str:
+_READ = "TRY_CAST({} AS DOUBLE)"
+"""How a text is read as a number where nothing else is declared."""
+
+
+def number_sql(raw: str, read: str = _READ) -> str:
     """Return SQL for a value as a double, null where it is no number; flags are 1 and 0.
 
     A decimal goes by its text: DuckDB divides it by a power of ten, which can round twice, by its scale. `typeof` is
@@ -87,8 +91,11 @@ def number_sql(raw: str, read: str = "TRY_CAST({} AS DOUBLE)") -> str:
         read: how a text is read, with {} for the text.
     """
     native = f"typeof({raw}) IN ({', '.join(map(literal, NATIVE))})"
-    text = f"trim({text_sql(raw)})"
-    return f"CASE WHEN {native} THEN TRY_CAST({raw} AS DOUBLE) ELSE {_spelled_number(text, read)} END"
+    spelled = _spelled_number(f"trim({text_sql(raw)})", read)
+    number = f"TRY_CAST({raw} AS DOUBLE)"
+    if read == _READ:  # the cast forgives spaces itself: only what it refuses is trimmed, which takes longer
+        spelled = f"CASE WHEN typeof({raw}) = 'VARCHAR' THEN COALESCE({number}, {spelled}) ELSE {spelled} END"
+    return f"CASE WHEN {native} THEN {number} ELSE {spelled} END"
 
 
 def _spelled_number(text: str, read: str) -> str:

@@ -10,6 +10,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     GetJsonSchemaHandler,
+    PrivateAttr,
     SerializerFunctionWrapHandler,
     field_validator,
     model_serializer,
@@ -32,11 +33,13 @@ from contracts.reading.scalars import (
     FieldPath,
     Label,
     Problem,
+    Whole,
     as_tuple,
     refuse,
     show,
 )
 from contracts.release.file_names import unfit_name
+from contracts.release.key_bounds import bounded_groups, most_cells
 from contracts.release.private_clips import PrivateClip
 from contracts.release.product_spec import LabelledTable, ProductSpec
 from contracts.release.statistic import Statistic, column_lattice
@@ -76,6 +79,9 @@ class StatisticsTable(Frozen):
     survey_weight: SurveyWeight | None = None
     key_choice: Literal["declared", "private"] = Field(default="declared", alias="keys")
     # Not named `keys`: whoever asks an object for its keys takes it for a mapping.
+    at_most_groups: Whole | None = None
+    _whole_counts: bool = PrivateAttr(default=False)
+    """Whether something else is made of its counts, so that each must have the same noise."""
 
     @model_validator(mode="before")
     @classmethod
@@ -176,11 +182,12 @@ class StatisticsTable(Frozen):
 
     @model_serializer(mode="wrap")
     def _without_declared_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write `keys` only where they are private, and a weight only where there is one."""
+        """Write `keys` only where they are private, and a weight or a bound of keys only where there is one."""
         written: dict[str, Any] = handler(self)
         choice = written.pop("key_choice", None) or written.pop("keys", None)
-        if self.survey_weight is None:
-            written.pop("survey_weight", None)
+        for name in ("survey_weight", "at_most_groups"):
+            if getattr(self, name) is None:
+                written.pop(name, None)
         return written if choice in (None, "declared") else {**written, "keys": choice}
 
     @property
@@ -199,7 +206,27 @@ class StatisticsTable(Frozen):
         return (*base, *(f"table:{self.name}/{each}" for each in counted))
 
     @property
+    def number_keys(self) -> tuple[str, ...]:
+        """The names of the draws that its numbers come of: those, and a selection that counts its keys."""
+        return (*([self.selection_key] if self.selection_key and self.counts_with_keys else []), *self.draw_keys)
+
+    @property
+    def counts_with_keys(self) -> bool:
+        """Whether the draw that selects its keys counts their rows too: they alone make its cells, and count once.
+
+        Counts of which something else is made, by refinement or a minimum frequency, are drawn apart. So are those of
+        keys of which a unit has fewer than rows: a selection by units then needs fewer of them.
+        """
+        alone = self.key_choice == "private" and len(self.by) == 1 and self.survey_weight is None
+        alone = alone and self.at_most_groups is None
+        return alone and self._needs_counts and not self._whole_counts
+
+    @property
     def _counts_alone(self) -> bool:
+        return self._needs_counts and not self.counts_with_keys
+
+    @property
+    def _needs_counts(self) -> bool:
         """Whether it needs a draw of its counts: it publishes them, and no other draw of it tells how many rows are.
 
         A sum with a quota of each unit does not: its noise hides less than a row's whole part of a count.
@@ -223,11 +250,12 @@ class StatisticsTable(Frozen):
 
     def distinct_counts(self, contract: Contract) -> tuple[DistinctCount, ...]:
         """Return what is counted of units and of different values, in their order."""
-        declared = self.key_choice == "declared"
+        terms: dict[str, Any] = {"declared_cells": self.key_choice == "declared"}
+        terms["most_cells"] = most_cells(self.by, self.at_most_groups, contract)
         return tuple(
-            DistinctCount(None, None, declared)
+            DistinctCount(None, None, **terms)
             if each.what == UNITS
-            else distinct_count(str(each.column), contract.column(str(each.column)).domain, declared_cells=declared)
+            else distinct_count(str(each.column), contract.column(str(each.column)).domain, **terms)
             for each in self.of
             if each.what in DISTINCTS
         )
@@ -279,6 +307,13 @@ class StatisticsProduct(ProductSpec):
         return {key: each for key, each in written.items() if key not in usual}
 
     @model_validator(mode="after")
+    def _counts_as_it_needs(self) -> StatisticsProduct:
+        """Tell each table whether counts are what something else is made of."""
+        for table in self.tables:
+            table._whole_counts = self.refine is not None or self.minimum_frequency is not None
+        return self
+
+    @model_validator(mode="after")
     def _refines_what_it_can(self) -> StatisticsProduct:
         """Refuse methods that need one noise in every cell, and a refinement of no counts, or of suppressed ones."""
         terms = self.refine
@@ -318,6 +353,10 @@ class StatisticsProduct(ProductSpec):
         drawn = next((table.draw_keys for table in self.tables if key in table.draw_keys), ())
         return self.minimum_frequency.shared_by(len(drawn)) if self.minimum_frequency and drawn else None
 
+    def bounded_groups(self, contract: Contract) -> dict[str, int]:
+        """Return by column of texts how many keys one unit has at most, where that is fewer than rows."""
+        return bounded_groups([(table.by, table.at_most_groups) for table in self.tables], contract)
+
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are grouped by, added up, told apart or weights, in the contract's order."""
         used = {name for table in self.tables for name in (*table.by, *table.columns, *table.told_apart)}
@@ -340,7 +379,8 @@ class StatisticsProduct(ProductSpec):
         keys = [KeyColumn(name) for by in selected for name in contract.texts(by)]
         apart = (name for table in self.tables for name in table.told_apart)
         beside = [encoded_beside(name, contract.column(name).domain) for name in apart]
-        bounded = contract.unit.max_rows_per_unit > 1 and any(table.quotas for table in self.tables)
+        bounded = any(table.quotas or table.at_most_groups is not None for table in self.tables)
+        bounded = bounded and contract.unit.max_rows_per_unit > 1
         units = bounded or any(each.what == UNITS for table in self.tables for each in table.of)
         unit = contract.unit.column if units else None
         ids = [] if unit is None else [KeyColumn(unit), *([UnitOrder(unit)] if bounded else [])]

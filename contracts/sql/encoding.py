@@ -8,13 +8,19 @@ says how a value is read.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
+from contracts.contract.column import Column
 from contracts.contract.contract import Contract
 from contracts.domains.text import KeyColumn, UnitOrder
 from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_sql import identifier
+from contracts.domains.value_sql import identifier, literal
 from contracts.errors import ContractRefused, Finding
 from contracts.reading.scalars import nearest
+
+UNIT: Final = "\x05unit"
+STRAY: Final = "\x05stray"
+"""Columns beside the codes while a source is read; no column of a contract has such a name."""
 
 
 def encode_select(
@@ -41,8 +47,66 @@ def encode_select(
         ContractRefused: a column of the contract is not present.
     Privacy: the result is private, a function of each row alone.
     """
-    present = set(columns_present)
     wanted = [column for column in contract.columns if names is None or column.name in names]
+    values, codes = _encoded(contract, wanted, columns_present, lattices)
+    return (
+        "SELECT\n  " + ",\n  ".join(codes) + "\nFROM (\n  SELECT " + ",\n  ".join(values) + f"\n  FROM {relation}\n)"
+    )
+
+
+def intake_select(
+    contract: Contract,
+    *,
+    columns_present: Sequence[str],
+    relation: str,
+    lattices: Sequence[ValueLattice | KeyColumn] = (),
+) -> str:
+    """Write the SELECT that encodes a relation while it is read, and keeps of it what the codes do not tell.
+
+    A value that breaks no check says no more than its code; a missing one neither, where missing values have a cell
+    of their own. A row with any other value is kept whole, in the types of the relation.
+
+    Args:
+        contract: the contract.
+        columns_present: the names of the relation's columns; all of the contract's source and no other.
+        relation: SQL for the relation.
+        lattices: as for `encode_select`.
+    Returns:
+        SQL; its columns are those of `encode_select`, then `UNIT`, the id of the row's unit as text, where units have
+        one, then `STRAY`: a list of one record, the row as delivered, or null.
+    Privacy: the result is private, a function of each row alone.
+    """
+    values, codes = _encoded(contract, contract.columns, columns_present, lattices)
+    places = {column.name: place for place, column in enumerate(contract.columns)}
+    unit = contract.unit.column
+    beside = []
+    if unit is not None:
+        values += [f"{identifier(unit)} AS unit_as_delivered", f"{unit_sql(unit)} AS unit_as_text"]
+        beside.append(f"unit_as_text AS {identifier(UNIT)}")
+    row = ", ".join(f"{literal(name)}: {_delivered(places.get(name))}" for name in columns_present)
+    beside.append(f"CASE WHEN {kept_sql(contract)} THEN [{{{row}}}] END AS {identifier(STRAY)}")
+    return f"SELECT {', '.join([*codes, *beside])} FROM (SELECT {', '.join(values)} FROM {relation})"
+
+
+def kept_sql(contract: Contract) -> str:
+    """Write the condition under which a row is kept whole: a value of it is astray (`DeclaredDomain.stray_sql`)."""
+    strays = [column.domain.stray_sql(f"v{place}", f"r{place}") for place, column in enumerate(contract.columns)]
+    # TRY: what DuckDB cannot write as a text breaks a check there too, and stops nothing here.
+    return f"COALESCE(TRY({' OR '.join(f'({each})' for each in strays)}), TRUE)"
+
+
+def _delivered(place: int | None) -> str:
+    return "unit_as_delivered" if place is None else f"r{place}"
+
+
+def _encoded(
+    contract: Contract,
+    wanted: Sequence[Column],
+    columns_present: Sequence[str],
+    lattices: Sequence[ValueLattice | KeyColumn],
+) -> tuple[list[str], list[str]]:
+    """Write what is read of a row (`v`) beside what was delivered (`r`), and the codes and offsets of these."""
+    present = set(columns_present)
     missing = [column.name for column in wanted if column.name not in present]
     if missing:
         raise ContractRefused([_absent(contract, name, columns_present) for name in missing])
@@ -63,9 +127,7 @@ def encode_select(
             continue
         domain = contract.column(each.column).domain
         codes.append(f"{domain.offset_sql(each, f'v{places[each.column]}')} AS {identifier(each.name)}")
-    return (
-        "SELECT\n  " + ",\n  ".join(codes) + "\nFROM (\n  SELECT " + ",\n  ".join(values) + f"\n  FROM {relation}\n)"
-    )
+    return values, codes
 
 
 def unit_sql(column: str) -> str:

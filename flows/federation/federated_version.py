@@ -16,11 +16,11 @@ from flows.outcome import Outcome, outcome_of
 from flows.steps import flow_run_ids
 from privacy.federation.rounds import RoundSum
 from privacy.grant.draw_replay import LOST
-from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from tasks.products.across.federation import Federation
 from tasks.products.across.results import output_of, write_output
+from tasks.public_journal import show_journal
 from tasks.publish import Publication, publish
 from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.facts import Outputs
@@ -70,7 +70,7 @@ def publish_across(
         began: when this attempt began.
     Privacy: released values only; they were paid for before round 1.
     """
-    made, signer = output_of(federation, rounds), Signer(workspace.signing_seed())
+    made, signer = output_of(federation, rounds), workspace.signer()
     execution = ExecutionStatement(
         kind="across_sites",
         spec=federation.spec.statement,
@@ -105,7 +105,9 @@ def publish_across(
         )
         report(facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-    return publish(ledger, signer, federation.run_key, workspace.root / spec.publish, write)
+    publication = publish(ledger, signer, federation.run_key, workspace.root / spec.publish, write)
+    show_journal(workspace, ledger)
+    return publication
 
 
 def release_of(spec: FederationSpec) -> ReleaseSpec:

@@ -27,6 +27,7 @@ from flows.prefect_runs.prefect_database import DATABASE
 from flows.prefect_runs.prefect_internals import send_the_rest
 from tasks.storage.progress import step
 from tasks.storage.workspace import settings
+from tasks.storage.workspace.run_folder import require_writable
 from tasks.storage.workspace.settings import Workspace
 
 START_SECONDS = 180.0
@@ -153,6 +154,7 @@ def prefect_server(workspace: Workspace) -> Iterator[PrefectServer]:
         PrefectServer: at once; `wait()` before the first flow.
     Raises:
         PrefectServerFailed: nobody answers at the configured address, or our own server cannot be started.
+        WorkspaceRefused: our own server could not write into the workspace.
     """
     if workspace.prefect_api_url is not None:
         _check_answers(workspace.prefect_api_url)
@@ -160,6 +162,7 @@ def prefect_server(workspace: Workspace) -> Iterator[PrefectServer]:
         with settings.exported(_CLIENT_SETTINGS | running.client_settings):
             yield running
         return
+    require_writable(workspace.private)
     own = _start(workspace.prefect_home)
     try:
         with settings.exported(_environment(workspace, own)):

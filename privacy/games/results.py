@@ -16,6 +16,7 @@ FILE: Final = Path(__file__).with_name("results.json")
 SOURCES: Final = (
     "noise/*.py",
     "accounting/keep_chances.py",
+    "accounting/key_count_law.py",
     "accounting/key_selection.py",
     "grant/**/*.py",
     "federation/*.py",

@@ -26,10 +26,19 @@ from privacy.learning.rows import PrivateRows
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.cell_values import PrivateCellValues
 from privacy.marginals.counts import PrivateCounts, SparseCounts
-from privacy.marginals.key_units import PrivateKeys
+from privacy.marginals.key_units import PrivateKeyRows, PrivateKeys
 
 HANDLES: Final = frozenset(
-    {PrivateCounts, SparseCounts, PrivateCellSums, PrivateCellValues, PrivateKeys, PrivateRows, SiteAnswers}
+    {
+        PrivateCounts,
+        SparseCounts,
+        PrivateCellSums,
+        PrivateCellValues,
+        PrivateKeys,
+        PrivateKeyRows,
+        PrivateRows,
+        SiteAnswers,
+    }
 )
 """Only their functions, which a grant alone calls, are taken as they are."""
 SCALARS: Final = frozenset({Fraction, Decimal, int, float, str, bool, NoneType})

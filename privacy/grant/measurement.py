@@ -286,7 +286,21 @@ class KeyMeasurement:
 
 def selected_texts(drawn: Iterable[object]) -> dict[str, tuple[str, ...]]:
     """Return the selected keys of each column, among all that was drawn."""
-    return {each.clique[0]: tuple(key[0] for key in each.keys) for each in drawn if isinstance(each, KeyMeasurement)}
+    selected = [each for each in drawn if isinstance(each, KeyMeasurement)]
+    return {each.clique[0]: tuple(key[0] for key in each.keys) for each in selected}
+
+
+@dataclass(frozen=True)
+class KeyCountMeasurement(KeyMeasurement):
+    """Keys that were selected with their noisy counts, from one draw; released, no longer private.
+
+    Args:
+        values: the noisy counts: of each key in its place, of the rows that have another one, and of those that have
+            none; int64, shape (keys + 2,) [rows].
+    """
+
+    values: NDArray[np.int64]
+    kind: ClassVar[str] = "key_counts"
 
 
 @dataclass(frozen=True)

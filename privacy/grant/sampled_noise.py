@@ -10,13 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, DiscreteLaplaceVector
+from privacy.accounting.key_count_law import KeyCountLaw
 from privacy.accounting.key_selection import KeySelection
 from privacy.federation.plan import RoundedNoise, ShareNoise, WholeNoise
 from privacy.grant.queries.query import IntegerNoise
 from privacy.noise import discrete_gaussian as gaussian
 from privacy.noise import discrete_laplace as laplace
 from privacy.noise import exponential_mechanism as exponential
-from privacy.noise import key_coins, lattice_gaussian, lattice_shares, poisson_sample, row_normals, weighted_choice
+from privacy.noise import (
+    key_coins,
+    key_counts,
+    lattice_gaussian,
+    lattice_shares,
+    poisson_sample,
+    row_normals,
+    weighted_choice,
+)
 from privacy.noise.random_bytes import RandomBytes
 from privacy.noise.sparse_laplace import SparseLaplace
 
@@ -96,3 +105,9 @@ class SampledNoise:
     def key_coins(self, units: NDArray[np.int64], *, event: KeySelection) -> NDArray[np.bool_]:
         """Toss the coin of every key, by how many units have it."""
         return key_coins.selected(units, epsilon=event.epsilon, delta=event.delta, source=self._source)
+
+    def noisy_key_counts(
+        self, rows: NDArray[np.int64], *, law: KeyCountLaw
+    ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Draw the noisy count of every key, and whether it is published."""
+        return key_counts.noisy_key_counts(rows, law=law, source=self._source)

@@ -1,9 +1,12 @@
 """The journal's entries: frozen, canonical, each naming the hash of the one before.
 
-    hash(entry) = SHA-256(canonical JSON of sequence, previous, kind, at, body)
+    logged(entry) = canonical JSON of the entry, of an open kind
+                    {"commitment": SHA-256(canonical JSON of the entry)}, of any other kind
+    hash(entry)   = SHA-256(0x00 || logged(entry)), the leaf hash of RFC 6962
 
-The body of a sealed entry, which only auditors may read, holds 32 random bytes (`salt`, hex). Whoever has its hash
-and can guess the rest, which gate and when, cannot hold guesses against the hash.
+What is logged may be published: the journal for the public holds nothing else. The body of an entry that is not
+open holds 32 random bytes (`salt`, hex). Whoever has its commitment and can guess the rest, which gate or account and
+when, cannot hold guesses against it.
 
 Entries are what is true; accounts, charges and versions are a fold over them (see `fold`).
 """
@@ -33,11 +36,14 @@ EntryKind = Literal[
     "engine_failed",
     "version_published",
     "version_withdrawn",
+    "key_changed",
 ]
 KINDS: tuple[str, ...] = get_args(EntryKind)
 RUN_KINDS = ("charge_reserved", "charge_returned", "grant_opened", "noise_drawn", "version_published")
 SEALED: Final[tuple[EntryKind, ...]] = ("gate_failed", "engine_failed", "source_bound")
 """Kinds of entries whose text is for auditors: the outcome of a check, and names that may say where data are."""
+OPEN: Final[tuple[EntryKind, ...]] = ("version_published", "version_withdrawn", "key_changed")
+"""Kinds of entries that the public journal shows as they are: versions, withdrawals, changes of the key."""
 SALT_BYTES: Final = 32
 GENESIS = "0" * 64
 CLOCK_SLACK: Final = timedelta(days=1)  # clocks of several machines differ, and public times are cut to the hour
@@ -63,8 +69,14 @@ class Entry:
 
     @property
     def hash(self) -> str:
-        """SHA-256 (hex) of the entry's canonical JSON."""
-        return hashlib.sha256(canonical_json(self.to_json())).hexdigest()
+        """The entry's leaf hash (hex) in the journal's Merkle tree."""
+        return hashlib.sha256(b"\x00" + self.logged).hexdigest()
+
+    @property
+    def logged(self) -> bytes:
+        """What the public journal shows of the entry: the entry of an open kind, and a commitment to any other."""
+        whole = canonical_json(self.to_json())
+        return whole if self.kind in OPEN else canonical_json({"commitment": hashlib.sha256(whole).hexdigest()})
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry as a JSON object, without its hash."""
@@ -108,5 +120,5 @@ def in_order(at: str, last: str | None) -> str:
 
 
 def salted(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the body of a sealed entry with a salt of its own from the CSPRNG, so that its hash tells nothing."""
+    """Return the body of an entry with a salt of its own from the CSPRNG, so that its commitment tells nothing."""
     return {**body, "salt": token_hex(SALT_BYTES)}

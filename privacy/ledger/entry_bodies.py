@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from privacy.ledger.entries import SEALED, Entry
+from privacy.ledger.entries import OPEN, Entry
 from privacy.ledger.errors import TAMPERED, LedgerCorrupt
 from privacy.ledger.terms import TERMS, ChargeRequest
 
@@ -30,9 +30,10 @@ _PLAIN: Final[Mapping[str, tuple[str, ...]]] = {
     "engine_failed": ("run_key", *_RELEASE),
     "version_published": ("run_key", "release", "number", "manifest", "supersedes", "earlier"),
     "version_withdrawn": ("run_key", "release", "number", "reason"),
+    "key_changed": ("note",),
 }
 BODY_KEYS: Final[Mapping[str, frozenset[str]]] = {
-    kind: frozenset((*keys, "salt") if kind in SEALED else keys) for kind, keys in _PLAIN.items()
+    kind: frozenset(keys if kind in OPEN else (*keys, "salt")) for kind, keys in _PLAIN.items()
 }
 """The keys of each kind's body."""
 _LISTS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {

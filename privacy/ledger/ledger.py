@@ -7,11 +7,12 @@ Each reservation is one transaction that holds the write lock, so sums never pas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from contracts.errors import Finding
 from contracts.periods.time_blocks import TimeBlock
@@ -26,6 +27,7 @@ from privacy.ledger.draw_files import DrawFiles
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.journal import Clock, Journal
+from privacy.ledger.journal.log import JournalLog
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.replay.fold import SignedCheckpoint, check_ledger
 from privacy.ledger.store import schema
@@ -40,6 +42,10 @@ from privacy.ledger.store.ledger_rows import (
     versions_of,
 )
 from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargeRequest, VersionEntry
+
+if TYPE_CHECKING:  # a key is rarely changed, and every plan opens a ledger
+    from privacy.ledger.accounts.key_entries import SignChange
+    from privacy.ledger.journal.key_changes import SignedChange
 
 
 def utc_now() -> str:
@@ -71,7 +77,7 @@ class Ledger:
         public_key: str | None = None,
     ) -> None:
         self._store = Store(url)
-        self._journal = Journal(clock)
+        self._journal, self._clock = Journal(clock), clock
         identity = self._identity()
         self._draws = DrawFiles(draws, identity)
         known = public_key if signer is None else signer.public_key
@@ -321,12 +327,34 @@ class Ledger:
         with self._store.reading() as connection:
             return versions_of(connection, release)
 
+    def change_key(self, kind: str, key: str, successor: str, sign: SignChange) -> SignedChange:
+        """Enter that another key signs from now on; see `key_entries`."""
+        from privacy.ledger.accounts.key_entries import change_key
+
+        with self._store.writing() as transaction:
+            return change_key(
+                transaction, self._journal, self._clock, kind=kind, key=key, successor=successor, sign=sign
+            )
+
+    def key_changes(self) -> tuple[SignedChange, ...]:
+        """Return the changes of the signing key, in their order."""
+        from privacy.ledger.accounts.key_entries import key_changes
+
+        with self._store.reading() as connection:
+            return key_changes(self._journal, connection)
+
     # --- journal ----------------------------------------------------------------------------------------------
 
     def journal(self) -> tuple[Entry, ...]:
         """Return the journal's entries in order; `LedgerCorrupt` when one does not hash to its hash."""
         with self._store.reading() as connection:
             return tuple(self._journal.entries(connection))
+
+    @contextmanager
+    def log(self) -> Iterator[JournalLog]:
+        """Read one state of the journal as what may be published of it."""
+        with self._store.reading() as connection:
+            yield JournalLog(connection)
 
     def entries_of(self, run_key: str) -> tuple[Entry, ...]:
         """Return the journal's entries about one run, in order."""

@@ -105,20 +105,18 @@ class CheckpointLine:
     Args:
         size: number of entries that it covers.
         root: their Merkle root.
-        head: hash of the last of them.
         at: when it was signed (ISO 8601, UTC).
         key_id: short name of the key that signed it.
         run_key: the run that it was made for.
-        signature: hex.
+        note: the signed note.
     """
 
     size: int
     root: str
-    head: str
     at: str
     key_id: str
     run_key: str
-    signature: str
+    note: str
 
 
 class LedgerView:
@@ -326,4 +324,4 @@ def _version(row: Row[Any]) -> VersionEntry:
 
 
 def _checkpoint(row: Row[Any]) -> CheckpointLine:
-    return CheckpointLine(row.size, row.root, row.head, row.at, row.key_id, row.run_key, row.signature)
+    return CheckpointLine(row.size, row.root, row.at, row.key_id, row.run_key, row.note)

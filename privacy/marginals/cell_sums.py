@@ -86,10 +86,14 @@ def cell_sum_event(
     cells are the bins.
 
     Of a distinct count, `cells` of the handle bound in how many of them the rows of one unit lie, where all of them
-    are declared. Without `cells` every row may lie in another one, which is the worse case.
+    are declared; where a unit's keys are bounded, it says itself. Else every row may lie in another one, which is the
+    worse case.
     """
     if isinstance(addends, DistinctCount):
-        bound = {"most_per_cell": addends.most_per_unit, "cells": cells if addends.declared_cells else None}
+        bound = {
+            "most_per_cell": addends.most_per_unit,
+            "cells": cells if addends.declared_cells else addends.most_cells,
+        }
         return moved_noise(noise, distinct_moves(adjacency, rows_per_unit, **bound))
     if isinstance(addends, LoneSum):
         most = addends.reach * rows_per_unit if addends.quota is None else addends.quota

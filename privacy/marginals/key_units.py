@@ -1,4 +1,4 @@
-"""How many units have each key, as an opaque handle: a grant alone opens it. The keys themselves are private too."""
+"""How many units, or rows, have each key, as opaque handles: a grant alone opens them. Keys are private too."""
 
 from __future__ import annotations
 
@@ -43,3 +43,31 @@ class PrivateKeys:
     def __reduce__(self) -> NoReturn:
         """Refuse pickling: keys and units stay in this process."""
         raise TypeError("PrivateKeys cannot be pickled: keys and units stay in this process")
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class PrivateKeyRows:
+    """The keys that some row has, how many rows have each, and how many have none; not to be seen.
+
+    Args:
+        clique: the columns whose labels make a key; at least one.
+        keyed_hash: private hash of the snapshot that is read.
+        contract_digest: digest of the contract that encoded it.
+    """
+
+    clique: Clique
+    keyed_hash: str
+    contract_digest: str
+    _rows: Callable[[Clique], tuple[tuple[KeyLabels, ...], NDArray[np.int64], int, int]]
+
+    def _read(self) -> tuple[tuple[KeyLabels, ...], NDArray[np.int64], int, int]:
+        """Return keys, their rows, and the rows of texts that are no keys, and of none; a grant alone calls this."""
+        return self._rows(self.clique)
+
+    def __repr__(self) -> str:
+        """Show the columns only."""
+        return f"PrivateKeyRows({'×'.join(self.clique)})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse pickling: keys and rows stay in this process."""
+        raise TypeError("PrivateKeyRows cannot be pickled: keys and rows stay in this process")

@@ -140,7 +140,9 @@ def telling_column(counted: DistinctCount, contract: Contract) -> tuple[str, str
     if counted.column is None:
         return KeyColumn(str(contract.unit.column)).name, None
     domain = contract.column(counted.column).domain
-    if counted != distinct_count(counted.column, domain, declared_cells=counted.declared_cells):
+    if counted != distinct_count(
+        counted.column, domain, declared_cells=counted.declared_cells, most_cells=counted.most_cells
+    ):
         raise ValueError(f"a distinct count of {counted.column} has the values that the contract declares")
     beside = encoded_beside(counted.column, domain)
     if beside is None:

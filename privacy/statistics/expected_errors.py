@@ -20,9 +20,11 @@ from contracts.release.statistics import StatisticsTable
 from privacy.marginals.sensitivity import moved_noise
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.statistics.effective_sizes import usual_margin
+from privacy.statistics.key_counts import expected_half_width
 from privacy.statistics.noise_quantiles import even_quantile, mixed_quantile, quantile
 from privacy.statistics.plan import StatisticsDraw
 from privacy.statistics.quantiles import rank_bounds, tree_count_error
+from privacy.statistics.selections import PlannedSelection
 from privacy.statistics.table_values import CONFIDENCE, MOST_AVERAGED, count_terms
 from privacy.statistics.variances import LARGEST
 
@@ -59,14 +61,19 @@ class ExpectedError:
     widest: float | None = None
 
 
-def expected_errors(table: StatisticsTable, draws: Sequence[StatisticsDraw]) -> tuple[ExpectedError, ...]:
+def expected_errors(
+    table: StatisticsTable, draws: Sequence[StatisticsDraw], counted: PlannedSelection | None = None
+) -> tuple[ExpectedError, ...]:
     """Foretell the interval of each statistic of a table. Reads public parameters only.
+
+    `counted` is the draw that selects its keys and counts them. Its counts are foretold for keys that are sure to be
+    published; of others an interval reaches down to 1.
 
     With a survey weight, noise is in steps of the weight. Means are foretold for cells of `SIZES` times the power of
     ten that the largest weight reaches.
     """
-    found = _errors_in_steps(table, draws)
-    weight = draws[0].weight
+    found = _errors_in_steps(table, draws, counted)
+    weight = draws[0].weight if draws else None
     if weight is None:
         return found
     step, scale = float(weight.step), 10 ** max(0, floor(log10(weight.high)))
@@ -93,7 +100,7 @@ def clip_costs(draws: Sequence[StatisticsDraw]) -> tuple[tuple[Decimal, float], 
         The upper end of each clip, and the half width of a count's interval under it; nothing without a weight.
     Privacy: reads public parameters only.
     """
-    weight = draws[0].weight
+    weight = draws[0].weight if draws else None
     if weight is None:
         return ()
     found, draws = [], [draw for draw in draws if not isinstance(draw.addends, DistinctCount)]
@@ -117,7 +124,9 @@ def _with_weight(draw: StatisticsDraw, weight: ValueLattice, share: Fraction) ->
     return replace(draw, addends=changed, event=event, variance=variance(event))
 
 
-def _errors_in_steps(table: StatisticsTable, draws: Sequence[StatisticsDraw]) -> tuple[ExpectedError, ...]:
+def _errors_in_steps(
+    table: StatisticsTable, draws: Sequence[StatisticsDraw], counted: PlannedSelection | None
+) -> tuple[ExpectedError, ...]:
     """Foretell the interval of each statistic, of rows that count once or once for each step of their weight.
 
     Formula: with A the noise above and B the noise below, a count errs by (A + B + M) / width, a sum by
@@ -129,7 +138,9 @@ def _errors_in_steps(table: StatisticsTable, draws: Sequence[StatisticsDraw]) ->
     by_key = {draw.addends.key: draw for draw in draws if draw.addends is not None}
     for each in table.of:
         if each.what == COUNT:
-            found.append(ExpectedError(each.name, None, count_error(draws)))
+            law = None if counted is None else counted.law
+            width = count_error(draws) if law is None else expected_half_width(law)
+            found.append(ExpectedError(each.name, None, width))
             continue
         draw = by_key[str(each.key)]
         if isinstance(draw.addends, ValueTree):

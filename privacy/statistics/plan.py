@@ -37,6 +37,7 @@ from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_eve
 from privacy.marginals.uncertainty import variance
 from privacy.statistics.choices import PlannedChoices, plan_choices, wanted_choices
 from privacy.statistics.chosen_quantiles import ChosenQuantiles
+from privacy.statistics.key_counts import KeyCountNumbers
 from privacy.statistics.quantile_method import CHOICE_SHARE, table_choices
 from privacy.statistics.refined_counts import refine_counts
 from privacy.statistics.selections import PlannedSelection, plan_selections, selection_shares
@@ -141,6 +142,10 @@ class StatisticsPlan:
         """Return the draws of a table, in their order."""
         return tuple(draw for draw in self.draws if draw.table == name)
 
+    def counted_with_keys(self, name: str) -> PlannedSelection | None:
+        """Return the draw that selects the keys of a table and counts their rows; None where no draw does."""
+        return next((each for each in self.selections if each.table == name and each.counted_rows is not None), None)
+
     def choices_of(self, name: str) -> tuple[PlannedChoices, ...]:
         """Return the quantiles of a table that are chosen."""
         return tuple(each for each in self.choices if each.table == name)
@@ -163,13 +168,16 @@ def rehearse(product: StatisticsProduct, plan: StatisticsPlan) -> None:
             values = np.zeros(2 if addends is None else (2, addends.parts), dtype=np.int64)
             values[1] = min(round(4 * sqrt(draw.variance)), _LARGEST)
             drawn[None if addends is None else addends.key] = NoisyNumbers(values, draw.event, addends)
+        counts, counted_so = None, plan.counted_with_keys(table.name)
+        if counted_so is not None and counted_so.counted_rows is not None:
+            counts = KeyCountNumbers(np.zeros(2, dtype=np.int64), counted_so.event, counted_so.counted_rows)
         chosen = {
             each.choices.column: ChosenQuantiles(np.zeros((2, each.choices.parts), dtype=np.int64), each.choices)
             for each in plan.choices_of(table.name)
         }
         rule = product.minimum_frequency
-        table_values(table, drawn, possible, chosen=chosen, minimum_frequency=rule)
-        if any(each.what == COUNT for each in table.of):
+        table_values(table, drawn, possible, chosen=chosen, minimum_frequency=rule, counted=counts)
+        if product.refine is not None and any(each.what == COUNT for each in table.of):
             counted[table.name] = noisy_counts(list(drawn.values()), possible)
     if product.refine is not None:
         refine_counts(counted, product.refine, public_total=None)

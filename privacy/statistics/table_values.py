@@ -53,6 +53,7 @@ from privacy.statistics.estimates import (
     estimate_means,
     estimate_sums,
 )
+from privacy.statistics.key_counts import KeyCountNumbers
 from privacy.statistics.moments import NoisyMoments
 from privacy.statistics.noise_quantiles import even_quantile, six_digits_up
 from privacy.statistics.quantiles import estimate_quantiles, tree_count_error, tree_counts
@@ -172,6 +173,7 @@ def table_values(
     chosen: Mapping[str, ChosenQuantiles] | None = None,
     minimum_frequency: MinimumFrequency | None = None,
     refined: NDArray[Any] | None = None,
+    counted: KeyCountNumbers | None = None,
 ) -> Columns:
     """Return the columns of a table's published file after those that rows are grouped by.
 
@@ -182,17 +184,19 @@ def table_values(
         chosen: the quantiles that were chosen by the exponential mechanism, by column.
         minimum_frequency: the rule under which numbers of small cells were drawn as zeros.
         refined: refined counts of the table, published beside the others.
+        counted: the counts that were drawn with its keys; then `drawn` has none.
     Returns:
         Columns: for each statistic its estimates and the ends of its intervals; then `near_zero`, but where nothing
         tells how many rows a cell has. Under a rule also which cells are suppressed, whose other columns hold 0 and
         are published as missing. Shape of the cells.
     Privacy: post-processing.
     """
-    counts = _counts(list(drawn.values()))
+    counts = _counts(list(drawn.values())) if counted is None else counted.counts
+    weight = next((each.addends.weight for each in drawn.values() if each.addends is not None), None)
     columns: Columns = {}
     for each in table.of:
         if each.what == COUNT and counts is not None:
-            values: tuple[NDArray[Any], ...] = _whole(counts, next(iter(drawn.values())))
+            values: tuple[NDArray[Any], ...] = _whole(counts, weight)
         else:
             values = _of_columns(each, drawn, chosen or {})
         empty = _of_nobody(each, drawn.get(each.key))
@@ -285,13 +289,13 @@ def _counts(drawn: Sequence[NoisyNumbers]) -> Estimates | None:
     return bounded_estimates(values, margin, least=0.0, most=np.inf)
 
 
-def _whole(counts: Estimates, drawn: NoisyNumbers) -> tuple[NDArray[Any], ...]:
+def _whole(counts: Estimates, weight: ValueLattice | None) -> tuple[NDArray[Any], ...]:
     """Round counts, the ends of an interval inwards: a true count is whole, or of whole steps of the weight."""
     value = np.rint(np.maximum(counts.values, 0.0))
     lower, upper = np.minimum(np.ceil(counts.lower), value), np.maximum(np.floor(counts.upper), value)
-    if drawn.addends is None or drawn.addends.weight is None:
+    if weight is None:
         return tuple(array.astype(np.int64) for array in (value, lower, upper))
-    step = float(drawn.addends.weight.step)
+    step = float(weight.step)
     return value * step, lower * step, upper * step
 
 

@@ -40,6 +40,9 @@ from tasks.storage.duckdb_session import attempt, connect, trouble
 from tasks.storage.progress import Bar, quietly, step
 
 LEAST_RELEASES: Final = 4
+_FIRST_OF_UNIT: Final = (
+    "SEMI JOIN (SELECT min(rowid) AS place FROM units GROUP BY unit) firsts ON codes.rowid = firsts.place"
+)
 RowNumbers = NDArray[np.int64]
 OnProgress = Callable[[float, str], None]
 LookAtProduct = Callable[[ReleaseSpec, Contract, Any, Grant, PrivateTable, OnProgress], Seen]
@@ -195,7 +198,7 @@ def public_codes(
         memory_limit: DuckDB's limit.
     """
     chosen = ", ".join(f"codes.{identifier(name)}" for name in names)
-    kept = "" if contract.unit.column is None else _first_of_unit(contract.unit.column)
+    kept = "" if contract.unit.column is None else _FIRST_OF_UNIT
     query = f"SELECT codes.rowid AS {identifier(' place')}, {chosen} FROM codes {kept} ORDER BY codes.rowid"
     with connect(
         table.path, memory_limit=memory_limit, spill=table.path.parent / "spill", read_only=True
@@ -205,8 +208,3 @@ def public_codes(
         )
     codes = np.stack([np.asarray(found[name], dtype=np.int64) for name in names], axis=1)
     return codes, np.asarray(found[" place"], dtype=np.int64)
-
-
-def _first_of_unit(unit: str) -> str:
-    first = f"SELECT min(rowid) AS place FROM raw GROUP BY {identifier(unit)}"
-    return f"SEMI JOIN ({first}) firsts ON codes.rowid = firsts.place"

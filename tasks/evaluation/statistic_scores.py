@@ -80,7 +80,9 @@ def evaluate_statistics(
     keys = {name: contract.column(name).labels[:-2] for name in _texts(product, contract)}
     if keys:
         apart = tuple(name for each in product.tables for name in each.told_apart)
-        table, _ = SnapshotKeys(table, before_keys(contract, product)).recoded(keys, apart)
+        table, _ = SnapshotKeys(table, before_keys(contract, product)).recoded(
+            keys, apart, product.bounded_groups(contract)
+        )
     errors: dict[str, dict[str, StatisticErrors]] = {}
     with step("evaluate") as bar:
         for number, (each, stated) in enumerate(zip(product.tables, record.replay.tables, strict=True), 1):

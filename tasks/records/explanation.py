@@ -16,7 +16,8 @@ from contracts.message import messages_from_json
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.groups.field import NOT_AVAILABLE, WITHHELD, Field, FieldGroup
 from tasks.records.model.record_kinds import record_model, record_part, stated_kind
-from tasks.records.model.version_statements import Manifest, Proof, RecordTerms
+from tasks.records.model.release_statement import Manifest, manifest_of
+from tasks.records.model.version_statements import Proof, RecordTerms
 from tasks.records.published_run import RunEvidence, Unpublished, evidence, published_run
 from tasks.records.record import GROUPS, RecordJson, named_fields
 from tasks.records.values import Values
@@ -102,7 +103,7 @@ def published_explanation(read: Callable[[str], bytes]) -> RecordExplanation:
         OSError, SudareError, ValueError, LookupError: a file is not there, or not what it should be.
     """
     record, proof, manifest = (json.loads(read(name)) for name in ("record.json", PROOF, MANIFEST))
-    return explain(record, Proof.model_validate(proof), Manifest.model_validate(manifest))
+    return explain(record, Proof.model_validate(proof), manifest_of(manifest))
 
 
 def stated_field(field: Field, value: Any) -> dict[str, Any]:

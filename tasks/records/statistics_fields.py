@@ -114,6 +114,7 @@ def tables(run: Run) -> list[dict[str, Any]]:
                 for lattice in _lattices(run, table)
             ]
             or NONE,
+            **({} if table.at_most_groups is None else {"at_most_groups": table.at_most_groups}),
             **_weighed_by(table, contract),
             **_rule_on(run, table),
         }
@@ -222,7 +223,7 @@ def expected_error(run: Run) -> list[dict[str, Any]]:
             "half_width_95": f"{each.half_width:.6g}",
         }
         for table in statistics_product(run.facts.spec.product).tables
-        for each in expected_errors(table, plan.of_table(table.name))
+        for each in expected_errors(table, plan.of_table(table.name), plan.counted_with_keys(table.name))
     ]
 
 

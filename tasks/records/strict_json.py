@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from itertools import chain
 from typing import Any, Final, NoReturn
 
@@ -34,12 +35,15 @@ def printable(text: str) -> str:
     return safe if len(safe) <= _SHOWN else f"{safe[: _SHOWN - 1]}…"
 
 
-def read_json(data: bytes, *, where: str) -> tuple[Any, list[Finding]]:
-    """Read JSON and check that it stands in its canonical readable form, byte for byte.
+def read_json(
+    data: bytes, *, where: str, written: Callable[[Any], bytes] = readable_json
+) -> tuple[Any, list[Finding]]:
+    """Read JSON and check that it stands in its one written form, byte for byte.
 
     Args:
         data: the file's bytes.
         where: the file's name, for the findings.
+        written: writes a value in the form that is allowed; the canonical readable one without it.
     Returns:
         tuple: the value (None where there is none to read), and what is wrong.
     """
@@ -61,7 +65,7 @@ def read_json(data: bytes, *, where: str) -> tuple[Any, list[Finding]]:
         allowed = f"an object of a few levels, with at most {MOST_VALUES:,} values"
         return None, [Finding(where, "the file", wrong, allowed, CHANGED)]
     try:
-        expected = readable_json(value)
+        expected = written(value)
     except ValueError as error:
         return None, [Finding(where, "the file", printable(str(error)), "values that JSON can hold", CHANGED)]
     if data != expected:

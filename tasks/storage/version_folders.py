@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Final
 
+from privacy.ledger.journal.envelope import plain_base64
+
 MANIFEST = "MANIFEST.json"
 PROOF = "PROOF.json"
+KEYS = "KEYS.json"
+"""Of a store, not of a version: the changes of the signing key."""
+_CHANGE: Final = b"sudare-key-change/"
+_LARGEST: Final = 2**26
 _SIGNS: Final = (MANIFEST, "record.json", "latest")
 
 
 def version_folder(store: Path, release: str, number: int) -> Path:
     """Return where a version is published."""
     return store / release / f"v{number}"
+
+
+def digests_in(manifest: bytes) -> dict[str, str]:
+    """Return the SHA-256 (hex) of each file that a manifest states, by name; its signature is not checked.
+
+    Raises:
+        ValueError: it is no manifest.
+    """
+    try:
+        statement = json.loads(plain_base64(json.loads(manifest)["payload"]))
+        return {str(each["name"]): str(each["digest"]["sha256"]) for each in statement["subject"]}
+    except (AttributeError, LookupError, TypeError, RecursionError) as error:
+        raise ValueError("no statement about files in an envelope") from error
 
 
 def published_around(path: Path) -> Path | None:
@@ -29,3 +49,17 @@ def published_around(path: Path) -> Path | None:
 
 def _published(folder: Path) -> bool:
     return folder.name.startswith(".staging-") or any((folder / sign).exists() for sign in _SIGNS)
+
+
+def may_have_changes(folder: Path) -> bool:
+    """Say whether changes of the signing key lie in a version, beside it or in its store: those are to be read."""
+    if (folder.parent.parent / KEYS).is_file():
+        return True
+    for proof in (folder / PROOF, folder.parent / "latest" / PROOF):
+        try:
+            with proof.open("rb") as file:
+                if _CHANGE in file.read(_LARGEST):
+                    return True
+        except OSError:
+            continue
+    return False

@@ -25,7 +25,7 @@ from tasks.storage.duckdb_session import connect, run, trouble
 from tasks.storage.progress import step
 from tasks.storage.snapshot.linked_rows import reduced_name
 from tasks.storage.workspace.run_folder import SPILL
-from tasks.validation.distinct_values import ROWS
+from tasks.validation.distinct_values import CODES, STRAYS, values_of
 from tasks.validation.link_losses import link_losses
 from tasks.validation.notation_hints import hint_of
 
@@ -196,7 +196,7 @@ def _counted(
 
     def count() -> tuple[int, Counted, Notations]:
         connection.execute(f"ATTACH {literal(str(table.path))} AS snapshot (READ_ONLY)")
-        [rows] = connection.execute(f"SELECT count(*) FROM {ROWS}").fetchone() or (0,)
+        [rows] = connection.execute(f"SELECT count(*) FROM {CODES}").fetchone() or (0,)
         counted: dict[str, int] = {}
         notations = {}
         for name in dict.fromkeys(str(check.column) for check in checks):
@@ -205,7 +205,7 @@ def _counted(
             counted |= dict(zip((check.name for check in own), map(int, found), strict=True))
             for check in own:
                 if check.kind == "castable":
-                    notations[name] = hint_of(connection, ROWS, check, contract, counted[check.name])
+                    notations[name] = hint_of(connection, STRAYS, check, contract, counted[check.name])
         return int(rows), counted, notations
 
     with connect(None, memory_limit=memory_limit, spill=folder / SPILL) as connection:
@@ -220,8 +220,10 @@ def _count_sql(name: str, own: Sequence[Check], contract: Contract) -> str:
     )
     value = identifier(name)
     if name in contract.pictures():  # hardly two pictures are the same
-        return f"SELECT {broken} FROM (SELECT {value}, 1 AS n FROM {ROWS})"
-    return f"SELECT {broken} FROM (SELECT {value}, count(*) AS n FROM {ROWS} GROUP BY {value})"
+        return f"SELECT {broken} FROM (SELECT {value}, 1 AS n FROM {STRAYS})"
+    # A row without an id of its unit has stopped the reading.
+    values = STRAYS if name == contract.unit.column else values_of(contract.column(name))
+    return f"SELECT {broken} FROM (SELECT {value}, count(*) AS n FROM {values} GROUP BY {value})"
 
 
 def to_json(found: Misfits, share: Fraction) -> dict[str, Any]:

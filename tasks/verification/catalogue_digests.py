@@ -9,7 +9,7 @@ from typing import Any, Final
 from contracts.errors import Finding
 from tasks.records.descriptions.croissant import croissant
 from tasks.records.explanation import RecordExplanation
-from tasks.records.model.version_statements import Manifest
+from tasks.records.model.release_statement import Manifest
 from tasks.records.strict_json import printable, shown
 from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.domains.value_lattices import ValueLattice
 from contracts.errors import Finding
-from contracts.release.statistics import StatisticsProduct
+from contracts.release.key_bounds import groups_of
+from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from privacy.accounting.events import PrivacyEvent
 from privacy.statistics.choices import wanted_choices
 from privacy.statistics.found_clips import find_clips, narrowed_plan
@@ -21,6 +22,14 @@ from tasks.records.draws.cell_sums import CellSumDraw, DistinctStatement
 from tasks.records.model.version_statements import FittedDraw
 from tasks.records.statistics_record import StatisticsReplay
 from tasks.verification.record_identity import differences
+
+COUNTED: Final = {"counts": "rows"}
+"""What is compared, beside its columns, of a selection of keys that counts them."""
+
+
+def selection_terms(table: StatisticsTable, contract: Contract) -> dict[str, Any]:
+    """Return what is compared of a selection of keys: that it counts them, or how many of them a unit may have."""
+    return COUNTED if table.counts_with_keys else {"groups": groups_of(table.at_most_groups, contract)}
 
 
 class ProductMeaning(Protocol):
@@ -47,7 +56,7 @@ def wanted_of(
     by_key, (histograms, draws) = {draw.key: draw for draw in stated}, wanted_draws(meaning.product, meaning.contract)
     contract, product = meaning.contract, meaning.product
     expected: list[tuple[str, list[str], dict[str, Any] | None]] = [
-        (table.selection_key, list(contract.texts(table.by)), None)
+        (table.selection_key, list(contract.texts(table.by)), selection_terms(table, contract))
         for table in product.tables
         if table.selection_key is not None
     ]

@@ -1,8 +1,8 @@
 """Is the run in the signed journal? The checks of a version's proof, in this order.
 
-1. the checkpoint is signed under the pinned key
+1. the checkpoint is a note that the pinned key signed, about the journal of that name
 2. every entry's audit path leads from its hash to the checkpoint's root at its place
-3. neighbouring entries name each other's hash, and the journal's last one is the checkpoint's head
+3. neighbouring entries name each other's hash
 4. times are hours, in the order of the entries
 5. the journal still begins with what the earlier checkpoints held, which the proof names
 6. the entries are the openings of the accounts that were charged, and those of one run: charge_reserved, grant_opened
@@ -21,7 +21,9 @@ from typing import Final
 from contracts.errors import Finding
 from privacy.ledger.entries import Entry, is_to_the_hour
 from privacy.ledger.entry_bodies import wrong_keys
+from privacy.ledger.journal.checkpoints import UnsignedCheckpoint, signed_head
 from privacy.ledger.journal.merkle import root_from_proof, roots_from_consistency
+from privacy.ledger.journal.signed_note import FalseSignature, MalformedNote
 from privacy.ledger.journal.signing import key_id, signature_holds
 from tasks.records.model.journal_statements import (
     AccountBody,
@@ -32,8 +34,9 @@ from tasks.records.model.journal_statements import (
     PublishedBody,
     ReturnedBody,
 )
+from tasks.records.model.release_statement import Manifest
 from tasks.records.model.statement import Statement, read_statement
-from tasks.records.model.version_statements import EntryStatement, Manifest, Proof, ProvenEntry
+from tasks.records.model.version_statements import EntryStatement, Proof, ProvenEntry
 from tasks.records.strict_json import printable, shown
 
 _KINDS: Final[dict[str, type[Statement]]] = {
@@ -46,12 +49,16 @@ _KINDS: Final[dict[str, type[Statement]]] = {
 }
 JOURNAL_WORD: Final = (
     "journal.at",
+    "journal.account_opened.salt",
     "journal.account_opened.spent",
     "journal.charge_reserved.parts.returnable",
+    "journal.charge_reserved.salt",
     "journal.charge_reserved.snapshot_hash",
     "journal.grant_opened.draws_folder",
+    "journal.grant_opened.salt",
+    "journal.noise_drawn.salt",
 )
-"""The entries' hours; what an account took over; what could still be given back; a keyed hash; a folder's name."""
+"""Hours and salts; what an account took over; what could still be given back; a keyed hash; a folder's name."""
 _MOST_KEYS: Final = 20
 REWRITTEN: Final = "the journal was cut, rewritten or swapped since: ask the publisher for the whole journal"
 UNPROVEN: Final = "the journal does not prove this run: take nothing in this version for what was drawn and charged"
@@ -89,16 +96,14 @@ def check_inclusion(proof: Proof, *, public_key: str, where: str) -> list[Findin
 
     Args:
         proof: the proof.
-        public_key: the pinned key, lowercase hex.
+        public_key: the pinned key, NAME+HASH+BASE64.
         where: the proof's file name.
     Returns:
         list[Finding]: empty when all of it holds.
     Source: RFC 6962, section 2.1.1 (audit paths).
     """
-    findings = check_signature(
-        "checkpoint", proof.checkpoint.model_dump(), proof.key_id, proof.signature, public_key=public_key, where=where
-    )
-    size, root, head = proof.checkpoint.size, proof.checkpoint.root, proof.checkpoint.head
+    findings = check_checkpoint(proof.checkpoint, public_key=public_key, where=where)
+    size, root = proof.head.size, proof.head.root
     entries = [Entry(**proven.entry.model_dump()) for proven in proof.entries]
     for place, (proven, entry) in enumerate(zip(proof.entries, entries, strict=True)):
         field = f"entries[{place}], sequence {entry.sequence}"
@@ -109,27 +114,25 @@ def check_inclusion(proof: Proof, *, public_key: str, where: str) -> list[Findin
             continue
         if reached != root:
             findings.append(Finding(where, field, f"a path to {reached}", f"to {root}, the checkpoint's", UNPROVEN))
-        if entry.sequence == size - 1 and entry.hash != head:
-            findings.append(Finding(where, "checkpoint.head", head, f"{entry.hash}, its last entry's hash", UNPROVEN))
     return [*findings, *_chain(entries, where), *_check_times(proof, where), *_check_earlier(proof, where)]
 
 
 def _check_times(proof: Proof, where: str) -> list[Finding]:
     """Check that all times of the proof are hours in their one form, none before that of an entry before."""
-    times = [*(proven.entry.at for proven in proof.entries), proof.checkpoint.at]
+    times = [proven.entry.at for proven in proof.entries]
     finer = [shown(at) for at in times if not is_to_the_hour(at)]
     back = [f"{after} after {before}" for before, after in pairwise(times) if after < before]
     found, allowed, remedy = back[:1], "times in the order of the entries", UNPROVEN
     if finer:
         found, allowed = [f"{len(finer)} time(s) such as {finer[0]}"], "times cut to the hour"
         remedy = "how long a step took may tell of the rows: tell the publisher, and do not pass the file on"
-    return [Finding(where, "times of entries and checkpoint", each, allowed, remedy) for each in found]
+    return [Finding(where, "times of entries", each, allowed, remedy) for each in found]
 
 
 def _check_earlier(proof: Proof, where: str) -> list[Finding]:
     """Check that the journal begins with what each earlier checkpoint held, and is listed once."""
     findings = []
-    size, root = proof.checkpoint.size, proof.checkpoint.root
+    size, root = proof.head.size, proof.head.root
     listed = [(earlier.size, earlier.root) for earlier in proof.earlier]
     if listed != sorted(set(listed)) or (listed and listed[-1][0] >= size):
         allowed = f"checkpoints of fewer than {size} entries, in order, each once"
@@ -166,7 +169,7 @@ def _named(checkpoint: CheckpointBody) -> str:
 
 
 def check_succession(proof: Proof, before: Proof, *, where: str, earlier: str) -> list[Finding]:
-    """Check that a proof builds on that of the version before, of the same ledger.
+    """Check that a proof builds on that of the version before.
 
     Args:
         proof: the proof of the version that is checked.
@@ -174,14 +177,27 @@ def check_succession(proof: Proof, before: Proof, *, where: str, earlier: str) -
         where: the proof's file name.
         earlier: what the version before is called.
     """
-    last, held = before.checkpoint, [(known.size, known.root) for known in proof.earlier]
-    if proof.checkpoint.ledger != last.ledger:
-        found, allowed = proof.checkpoint.ledger, f"{last.ledger}, as in the proof of {earlier}"
-        return [Finding(where, "checkpoint.ledger", found, allowed, REWRITTEN)]
+    last, held = before.head, [(known.size, known.root) for known in proof.earlier]
     if (last.size, last.root) not in held:
         found = ", ".join(f"{size} entries with root {root[:16]}…" for size, root in held) or "no earlier checkpoint"
         allowed = f"{last.size} entries with root {last.root[:16]}…, the checkpoint of {earlier}"
         return [Finding(where, "earlier", found, allowed, REWRITTEN)]
+    return []
+
+
+def check_checkpoint(note: str, *, public_key: str, where: str) -> list[Finding]:
+    """Check that a checkpoint is signed under the pinned key; lines of other keys are left aside."""
+    try:
+        signed_head(note, public_key)
+    except UnsignedCheckpoint as error:
+        remedy = "another key signed it: ask the publisher, over another channel, which key is theirs"
+        return [Finding(where, f"checkpoint, {error.field}", error.found, error.allowed, remedy)]
+    except FalseSignature as error:
+        remedy = "the owner of the pinned key did not sign this: do not trust what it says"
+        allowed = "the pinned key's signature over the text of the note"
+        return [Finding(where, "checkpoint, signature", str(error), allowed, remedy)]
+    except MalformedNote as error:
+        return [Finding(where, "checkpoint", str(error), "a signed note as c2sp.org/tlog-checkpoint says", UNPROVEN)]
     return []
 
 
@@ -327,15 +343,6 @@ def check_publication(published: PublishedBody, manifest: Manifest, sha256: str,
         for field, found, expected in pairs
         if found != expected
     ]
-
-
-def check_same_publisher(proof: Proof, manifest: Manifest, *, where: str) -> list[Finding]:
-    """Check that one key signed the proof and the manifest beside it."""
-    if proof.key_id == manifest.key_id:
-        return []
-    found, allowed = f"key {proof.key_id}", f"{manifest.key_id}, which signed MANIFEST.json"
-    remedy = "it is a proof out of another workspace's journal: ask the publisher for this version's own"
-    return [Finding(where, "the journal's key", found, allowed, remedy)]
 
 
 def _names(names: Iterable[str]) -> str:

@@ -10,14 +10,22 @@ from contracts.errors import Finding
 RuleFindings = tuple[list[Finding], list[str]]
 """What a part of a rule found wrong, and what it could not check."""
 
+WITHDRAWN: Final = "withdrawn"
+"""The field of the finding that a version was withdrawn."""
 REPORT_SCHEMA: Final = "sudare-verify-report/1"
 CANNOT_TELL: Final = (
     "that the noise was drawn as the record says: it is random, so it cannot be replayed",
     "that the noisy values were computed from the data that the record names: the rows stay with the publisher",
     "that the accounts' earlier charges are those of the whole journal: the publisher has it",
-    "whether this version was superseded or withdrawn since: ask the publisher's journal",
+    "whether this version was superseded or withdrawn since: ask the publisher's journal, with --online",
     "whether the pinned key is the publisher's: that is for you to establish",
 )
+_SINCE: Final = CANNOT_TELL[3]
+
+
+def cannot_tell(*, asked: bool) -> tuple[str, ...]:
+    """Return what no rule can tell; `asked` says whether the public journal was asked what became of the version."""
+    return tuple(line for line in CANNOT_TELL if not (asked and line == _SINCE))
 
 
 @dataclass(frozen=True)
@@ -110,9 +118,16 @@ ALL_RULES: Final = (
         "the auditors' record is the one that the published record commits to",
         "auditors and the public were told different things",
     ),
+    Rule(
+        13,
+        "status",
+        "the public journal has this version, and no withdrawal of it",
+        "the publisher took the version back, or the public journal does not stand behind it",
+    ),
 )
 RULES: Final = ALL_RULES[:10]
-"""Checked always; 11 where it is asked for and something was estimated, 12 where an auditors' record is named."""
+"""Checked always; 11 where it is asked for and something was estimated, 12 where an auditors' record is named,
+13 where the public journal is asked."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +165,25 @@ class RuleOutcome:
 
 
 @dataclass(frozen=True)
+class KeyInUse:
+    """The key that a version is held against.
+
+    Args:
+        key: NAME+HASH+BASE64.
+        others: further keys that count for versions beside it.
+        signed_before: keys that were changed or revoked since, whose manifests a proof by `key` still vouches for.
+        notes: how the pinned key led to it.
+        findings: why no version by it is to be believed.
+    """
+
+    key: str
+    others: tuple[str, ...] = ()
+    signed_before: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
 class VerificationReport:
     """The outcome of all rules.
 
@@ -180,6 +214,12 @@ class VerificationReport:
     def ok(self) -> bool:
         """Whether every rule was checked and holds."""
         return all(check.passed for check in self.checks)
+
+    @property
+    def only_withdrawn(self) -> bool:
+        """Whether all holds but that the public journal says, with proof, that the version was withdrawn."""
+        wrong = [check for check in self.checks if not check.passed]
+        return [check.rule for check in wrong] == [13] and [each.field for each in self.findings] == [WITHDRAWN]
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON values."""

@@ -12,7 +12,7 @@ from typing import Final
 from contracts.errors import Finding
 from tasks.records.explanation import RecordExplanation
 from tasks.records.model.declarations import SoftwareStatement
-from tasks.records.model.version_statements import Manifest
+from tasks.records.model.release_statement import Manifest
 from tasks.records.page.page import PAGES, prepare, public_pages
 from tasks.records.software import software
 from tasks.records.strict_json import shown

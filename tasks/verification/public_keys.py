@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import Final
 
 from contracts.errors import Finding, SpecRefused
+from privacy.ledger.journal.signed_note import ED25519, MalformedNote, read_verifier_key
 from privacy.ledger.journal.signing import key_id
 from tasks.records.strict_json import printable
 from tasks.storage.version_folders import published_around
 
 OWN: Final = "workspaces"
-KEY: Final = re.compile(r"[0-9a-f]{64}")
 PIN: Final = "pinned.pub"
+RECOVERY_PIN: Final = "recovery.pub"
+"""The publisher's recovery key, beside the pin of the signing key."""
 _REMEDY: Final = "get the key from the publisher; `sudare init` wrote it to .sudare/keys/signing.pub"
 _MODE: Final = 0o600
 _SECRET_BYTES: Final = 32
-_HEX: Final = re.compile(rb"\s*[0-9a-fA-F]+\s*")
+_FORM: Final = "one line NAME+HASH+BASE64, a signed note's verifier key"
 
 
 def read_public_key(path: Path) -> str:
-    """Read a public key file: 64 lowercase hex digits and a newline.
+    """Read a public key file: NAME+HASH+BASE64 and a newline, the form in which readers of signed notes pin keys.
 
     Raises:
         SpecRefused: no such file, or it holds something else.
@@ -40,15 +41,36 @@ def read_public_key(path: Path) -> str:
     except (OSError, ValueError) as error:
         found = getattr(error, "strerror", None) or "no path that can be followed"
         raise SpecRefused([Finding(where, "key file", found, "the publisher's public key", _REMEDY)]) from error
-    text = content.decode("ascii", "replace")
-    if not text.endswith("\n") or not KEY.fullmatch(text[:-1]):
-        raise SpecRefused([_no_public_key(path, where, content)])
+    text = content.decode("utf-8", "replace")
+    fault = "no newline at its end" if not text.endswith("\n") else _fault(text[:-1])
+    if fault:
+        raise SpecRefused([_no_public_key(path, where, content, fault)])
     return text[:-1]
 
 
-def _no_public_key(path: Path, where: str, content: bytes) -> Finding:
+def check_pinned(public_key: str) -> None:
+    """Refuse what is no public key.
+
+    Raises:
+        SpecRefused: says what is wrong with its form.
+    """
+    fault = _fault(public_key)
+    if fault:
+        raise SpecRefused([Finding("the pinned key", "form", printable(fault), _FORM, "pin the publisher's key")])
+
+
+def _fault(text: str) -> str:
+    """Say what is wrong with a key's form; nothing where it is one that signs checkpoints."""
+    try:
+        kind = read_verifier_key(text).kind
+    except MalformedNote as error:
+        return str(error)
+    return "" if kind == ED25519 else "a witness's key, which signs no versions"
+
+
+def _no_public_key(path: Path, where: str, content: bytes, fault: str) -> Finding:
     """Say what stands where a public key belongs; a secret one is called so, and never shown."""
-    allowed = "a public key: 64 lowercase hex digits and a newline"
+    allowed = f"a public key: {_FORM}"
     if len(content) == _SECRET_BYTES:
         this = "the secret signing key" if path.name == "signing.key" else "32 bytes, such as a secret key has"
         half = path.with_name("signing.pub")
@@ -57,7 +79,7 @@ def _no_public_key(path: Path, where: str, content: bytes) -> Finding:
     if content.lstrip().startswith((b"-----BEGIN", b"ssh-", b"ecdsa-")):
         found = "a key of another kind (PEM or OpenSSH)"
     else:
-        found = "hex digits in another form" if _HEX.fullmatch(content) else "no key"
+        found = fault if content.count(b"+") >= 2 and content.count(b"\n") <= 2 else "no key"
     return Finding(where, "key file", found, allowed, _REMEDY)
 
 
@@ -85,20 +107,21 @@ def is_own(key: str, root: Path, folder: Path) -> bool:
     return f"{key} {json.dumps(str(root.resolve()))}" in noted
 
 
-def pin_key(source: Path, folder: Path, *, replace: bool = False) -> Path:
+def pin_key(source: Path, folder: Path, *, replace: bool = False, name: str = PIN) -> Path:
     """Keep a publisher's public key in a folder, for checks that name none.
 
     Args:
         source: the key file, as the publisher handed it over.
         folder: takes the pin; made (mode 0700) where it is missing.
         replace: whether another key that is pinned already gives way.
+        name: of the pin: that of the signing key, or of the recovery key.
     Returns:
         Path: the pin. Pinning the same key again changes nothing.
     Raises:
         SpecRefused: it is no key, it lies in a version or a release store, another one is pinned, or the folder
             cannot be written.
     """
-    key, pin = read_public_key(source), folder / PIN
+    key, pin = read_public_key(source), folder / name
     around = published_around(source)
     if around is not None:
         found, allowed = f"a file inside {around}", "a key that came another way than the versions that it signs"
@@ -113,7 +136,7 @@ def pin_key(source: Path, folder: Path, *, replace: bool = False) -> Path:
         return pin  # since when it is pinned stays as it is
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh = pin.with_name(f"{PIN}.{os.getpid()}")
+        fresh = pin.with_name(f"{name}.{os.getpid()}")
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(f"{key}\n")

@@ -34,15 +34,9 @@ from privacy.marginals.suppression import Threshold, threshold_for
 from tasks.records.files.part_names import parts_among
 from tasks.records.model.auditor_statements import withheld
 from tasks.records.model.journal_statements import ChargeBody
+from tasks.records.model.release_statement import Manifest, stated_predicate
 from tasks.records.model.statement import validation_findings
-from tasks.records.model.version_statements import (
-    LevelStatement,
-    Manifest,
-    RecordTerms,
-    Replay,
-    ReplayTerms,
-    TableStatement,
-)
+from tasks.records.model.version_statements import LevelStatement, RecordTerms, Replay, ReplayTerms, TableStatement
 from tasks.records.strict_json import other_form, printable, shown
 from tasks.verification.inclusion import JournalledRun
 
@@ -86,10 +80,13 @@ def differences(pairs: Iterable[tuple[str, object, object]], *, where: str, allo
             yield Finding(where, field, shown(found), f"{shown(expected)}, {allowed}", OTHER)
 
 
-def check_identity(record: RecordTerms, manifest: Manifest, *, where: str) -> list[Finding]:
-    """Check that the record is the manifest's, and open about what it holds back."""
-    pairs = [("release", record.release, manifest.release), ("version", record.version, manifest.version)]
-    findings = list(differences(pairs, where=where, allowed="as the manifest says"))
+def check_identity(record: RecordTerms, manifest: Manifest, value: Any, *, where: str) -> list[Finding]:
+    """Check that the record is the manifest's, and open about what it holds back; `value` was read as `record`."""
+    stated = manifest.predicate
+    listed = manifest.files.get(where)
+    expected = stated_predicate(value, stated.record if listed is None else listed.sha256)
+    pairs = [(name, found, getattr(stated, name)) for name, found in expected.items()]
+    findings = list(differences(pairs, where=where, allowed="as the predicate in MANIFEST.json says"))
     if record.auditor is not None:
         remedy = "values for auditors only were published: tell the publisher"
         findings.append(Finding(where, "auditor", "values", "no such section in a published record", remedy))

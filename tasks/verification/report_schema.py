@@ -40,7 +40,7 @@ def report_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Sudare verification report",
-        "description": "See docs/verify.md. Printed with exit code 0 if `ok`, else 5.",
+        "description": "See docs/verify.md. Exit code 0 if `ok`, 6 if it holds but was withdrawn, else 5.",
         **_object(
             {
                 "schema": {"const": REPORT_SCHEMA},

@@ -20,8 +20,9 @@ from typing import Final
 
 from contracts.errors import Finding
 from privacy.accounting.amounts import pico_to_text
+from tasks.records.model.release_statement import Manifest
 from tasks.records.model.statement import read_statement
-from tasks.records.model.version_statements import Manifest, Proof
+from tasks.records.model.version_statements import Proof
 from tasks.records.strict_json import printable, read_json
 from tasks.storage.version_folders import PROOF
 from tasks.verification.files.version_folder import read_text_file
@@ -74,13 +75,14 @@ class Surroundings:
     notes: list[str] = field(default_factory=list)
 
 
-def look_around(path: Path, manifest: Manifest, *, public_key: str) -> Surroundings:
+def look_around(path: Path, manifest: Manifest, *, public_key: str, others: Sequence[str] = ()) -> Surroundings:
     """Read the proofs of the versions that lie beside one.
 
     Args:
         path: the version's folder, links resolved.
         manifest: its manifest; its own number and release.
-        public_key: the pinned key.
+        public_key: the key of the version.
+        others: further keys that count for the versions beside it: the one before or after a change.
     """
     found = Surroundings()
     numbers = sorted((int(name[1]), each) for each in _siblings(path) if (name := _VERSION.fullmatch(each.name)))
@@ -90,6 +92,8 @@ def look_around(path: Path, manifest: Manifest, *, public_key: str) -> Surroundi
     for pairs, witnesses in ((older, found.older), (newer, found.newer)):
         for number, folder in pairs[:_MOST_BESIDE]:
             seen = _witness(folder, number, manifest.release, public_key)
+            for key in others:
+                seen = seen if isinstance(seen, Witness) else _witness(folder, number, manifest.release, key)
             if isinstance(seen, Witness):
                 witnesses.append(seen)
             else:
@@ -124,30 +128,41 @@ def _witness(folder: Path, number: int, release: str, public_key: str) -> Witnes
 
 def check_before(proof: Proof, run: JournalledRun, around: Surroundings, *, where: str) -> list[Finding]:
     """Hold a version's proof against the witnesses, and against the checkpoints that its own entry names."""
-    findings: list[Finding] = []
+    findings = list(_other_pasts(proof, run, around.older, where))[:1]
     # A version that was finished or restored later than this one has seen more of its journal: it is no witness.
     before = next((each for each in around.older if not _saw_more(each.proof, proof)), None)
-    if before is not None:
+    if before is not None and not findings:
         named = f"{run.published.release} v{before.number}"
         findings += check_succession(proof, before.proof, where=where, earlier=named)
     if findings:
         return findings
-    findings += _balances(run, [*around.older, *around.newer], proof, where)
+    findings += _balances(run, [*around.older, *around.newer], where)
     return findings + check_predecessors(proof, run.published, where=where)
 
 
+def _other_pasts(proof: Proof, run: JournalledRun, witnesses: Sequence[Witness], where: str) -> Iterator[Finding]:
+    """Yield each older version whose proof has another entry at a place of this one; a journal has one."""
+    own = {each.entry.sequence: each.entry for each in proof.entries}
+    for witness in witnesses:
+        others = {each.entry.sequence: each.entry for each in witness.proof.entries}
+        place = min((at for at in own.keys() & others.keys() if own[at] != others[at]), default=None)
+        if place is not None:
+            named = f"{run.published.release} v{witness.number}"
+            found, allowed = "another entry", f"the entry that the proof of {named} has there"
+            yield Finding(where, f"entries, sequence {place}", found, allowed, REWRITTEN)
+
+
 def _saw_more(before: Proof, proof: Proof) -> bool:
-    one, other = before.checkpoint, proof.checkpoint
-    return one.ledger == other.ledger and one.size >= other.size
+    return before.head.size >= proof.head.size
 
 
-def _balances(run: JournalledRun, witnesses: Sequence[Witness], proof: Proof, where: str) -> Iterator[Finding]:
+def _balances(run: JournalledRun, witnesses: Sequence[Witness], where: str) -> Iterator[Finding]:
     """Yield each account that had less on it before this charge than after the charge before.
 
     The order is that of the journal, for versions may be numbered in another order than they were charged.
     """
-    same = [each for each in witnesses if each.proof.checkpoint.ledger == proof.checkpoint.ledger]
-    earlier = sorted((each for each in same if each.run.reserved_at < run.reserved_at), key=_reserved, reverse=True)
+    charged_before = (each for each in witnesses if each.run.reserved_at < run.reserved_at)
+    earlier = sorted(charged_before, key=_reserved, reverse=True)
     for part in run.charge.parts:
         pairs = [
             (each, taken) for each in earlier for taken in each.run.charge.parts if taken.account == part.account

@@ -12,7 +12,8 @@ from typing import Any, Final
 from contracts.errors import Finding
 from tasks.records.explanation import explain
 from tasks.records.model.record_kinds import kind_of
-from tasks.records.model.version_statements import Manifest, Proof, RecordTerms
+from tasks.records.model.release_statement import Manifest
+from tasks.records.model.version_statements import Proof, RecordTerms
 from tasks.records.published_run import evidence, published_run
 from tasks.records.record import underived
 from tasks.records.strict_json import printable, shown

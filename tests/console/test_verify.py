@@ -134,7 +134,7 @@ def _no_json(folder: Path) -> None:
     ("spoil", "code", "where", "words"),
     [
         (_of_a_newer_schema, "record", "record.json", "sudare-record/9"),
-        (_with_the_proof_of_another_workspace, "journal", "PROOF.json", "another workspace's journal"),
+        (_with_the_proof_of_another_workspace, "journal", "PROOF.json", "another key signed it"),
         (_without_manifest, "files", "MANIFEST.json", "the copy was not finished"),
         (_half, "files", "data/age_x_sex.parquet", "the copy was not finished"),
         (_cut, "contents", "record.html", "it was cut, or the copy was not finished"),

@@ -22,7 +22,6 @@ from flows.request import read_request
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.ledger.errors import LedgerRefusal
-from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from privacy.private_table import PrivateTable
@@ -84,7 +83,7 @@ def town(tmp_path: Path) -> Town:
 
 def test_all_bases_are_charged_to_one_account_and_verified(town: Town) -> None:
     """Households with their people counted, people, and what households have: each version holds."""
-    key = Signer(town.workspace.signing_seed()).public_key
+    key = town.workspace.signer().public_key
     for number, spec in enumerate(("size", "people", "income"), start=1):
         folder = town.run(spec)
         report = verify(folder, public_key=key)
@@ -96,7 +95,7 @@ def test_a_household_adds_at_most_its_quota(town: Town) -> None:
     """Eight people of up to 99 years each; the sum of the ages hides 120 of them."""
     town.change("people", ("of: [count, {mean: age}]", "of: [count, {sum: age, per_unit: 120}]"))
     folder = town.run("people")
-    report = verify(folder, public_key=Signer(town.workspace.signing_seed()).public_key)
+    report = verify(folder, public_key=town.workspace.signer().public_key)
     assert report.ok, report.findings
     draws = json.loads((folder / "record.json").read_text())["replay"]["draws"]
     assert [draw["event"]["moves"] for draw in draws] == [[8], [120], [8]]
@@ -120,7 +119,7 @@ def test_the_record_lists_links_truncation_and_policy(town: Town) -> None:
         changed = json.loads((forged / "record.json").read_text())
         forge(changed["replay"])
         (forged / "record.json").write_text(json.dumps(changed))
-        report = verify(forged, public_key=Signer(town.workspace.signing_seed()).public_key)
+        report = verify(forged, public_key=town.workspace.signer().public_key)
         assert any("replay" in finding.field or "contract" in finding.field for finding in report.findings)
 
 
@@ -152,7 +151,7 @@ def test_the_record_says_what_a_derived_value_is_made_of(town: Town) -> None:
         changed = json.loads((forged / "record.json").read_text())
         forge(changed["replay"]["contract"]["linked"]["tables"][0])
         (forged / "record.json").write_text(json.dumps(changed))
-        report = verify(forged, public_key=Signer(town.workspace.signing_seed()).public_key)
+        report = verify(forged, public_key=town.workspace.signer().public_key)
         assert any("contract" in finding.field for finding in report.findings)
 
 
@@ -168,6 +167,7 @@ def _of_work(household: dict[str, Any]) -> None:
         made.update({"sum": "person.work"} if "sum" in made else {})
 
 
+@pytest.mark.usefixtures("every_row_kept")
 def test_the_rows_are_those_that_the_contract_keeps(town: Town) -> None:
     """Counted by hand from the files: at most 8 people of a household, nobody without one, no household twice."""
     with (town.example / "data" / "person.csv").open() as file:
@@ -276,6 +276,7 @@ def test_files_that_are_not_there_or_lie_elsewhere_are_refused(town: Town, tmp_p
     assert town.left() == CAP
 
 
+@pytest.mark.usefixtures("every_row_kept")
 def test_a_join_of_nobody_is_no_refusal(town: Town) -> None:
     """That all people lead nowhere may be a matter of one of them: the release is made of noise."""
     (town.example / "data" / "person.csv").write_text("household_id,age,work,income\n-5,30,employed,2000\n")

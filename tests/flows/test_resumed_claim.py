@@ -20,7 +20,6 @@ from privacy.accounting.amounts import ATTO, PICO, atto_to_text
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.counting_engine import CountsUnavailable
 from privacy.generators.release_plan import FittedPlan
-from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, Charge
 from privacy.private_table import PrivateTable
@@ -118,7 +117,7 @@ def test_a_run_whose_claim_is_by_its_loss_distribution_resumes_as_it_was_charged
     renyi = recompute(events, atto_to_text(replay["claim"]["delta"]), replay["calculus"]).epsilon_best
     assert renyi is not None
     assert replay["claim"]["epsilon"] < 0.999 * float(renyi) * PICO
-    report = verify(folder, public_key=Signer(workspace.signing_seed()).public_key)
+    report = verify(folder, public_key=workspace.signer().public_key)
     assert report.ok, report.findings
 
 
@@ -167,4 +166,4 @@ def test_an_engine_that_fails_a_charged_run_leaves_a_trace_that_says_no_more(
     release_plainly(spec_path, workspace.root)
     with closing(workspace.open_ledger()) as ledger:
         assert [each.status for each in charges(ledger, "counts")] == ["published"]
-        assert ledger.verify(public_key=Signer(workspace.signing_seed()).public_key) == []
+        assert ledger.verify(public_key=workspace.signer().public_key) == []

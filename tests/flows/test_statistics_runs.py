@@ -17,7 +17,6 @@ from flows.request import read_request
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.ledger.entries import Entry
-from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from tasks.charge import charge
@@ -99,7 +98,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 
 def checked(place: Place, folder: Path) -> None:
-    report = verify(folder, public_key=Signer(place.workspace.signing_seed()).public_key)
+    report = verify(folder, public_key=place.workspace.signer().public_key)
     assert report.ok, report.findings
 
 

@@ -9,9 +9,8 @@ import duckdb
 from benchmarks.ten_million_rows_data import write_rows
 from contracts.contract.check_terms import checks
 from contracts.contract.contract import Contract
-from contracts.release.spec import Source
 from contracts.sql.violations import violation_sql
-from tests.tasks.intake import make_contract, take_in
+from tests.tasks.intake import make_contract
 
 ROWS = 20_000
 
@@ -24,10 +23,11 @@ def made_up(contract: Contract, folder: Path, seed: int = 1) -> Path:
 
 def test_values_lie_in_the_domain_and_a_few_are_missing(tmp_path: Path):
     contract = make_contract(tmp_path)
-    table = take_in(Source(path=made_up(contract, tmp_path)), contract, tmp_path)
-    with duckdb.connect(str(table.path), read_only=True) as connection:
+    path = made_up(contract, tmp_path)
+    with duckdb.connect() as connection:
         for check in checks(contract)[2:]:
-            counted = f"SELECT count(*) FROM raw WHERE {violation_sql(check, contract)}"
+            rows = f"read_csv('{path}', all_varchar = true)"
+            counted = f"SELECT count(*) FROM {rows} WHERE {violation_sql(check, contract)}"
             [broken] = connection.execute(counted).fetchone() or (None,)
             assert broken == 0 if check.kind != "not_null" else 100 < broken < 300, check.name
 

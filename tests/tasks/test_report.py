@@ -406,14 +406,14 @@ def test_the_first_screens_say_what_the_account_can_still_give(reported: Reporte
         page = unescape((reported.folder / name).read_text(encoding="utf-8")).replace("&nbsp;", "\xa0")
         first_screen = page[page.index('<dl class="glance">') : page.index("</header>")]
         assert all(each in first_screen for each in said)
-        cost = page[page.index('id="cost"') : page.index('id="unprotected"')]
-        before, folded = cost.split("<details>")
+        cost = page[page.index('id="cost"') : page.index('id="lineage"')]
+        before, folded = cost.split('<details class="annex">')
         assert brief(values["ledger.left"], up=False) in folded
         assert all(each.replace("\xa0", " ") in before for each in said)
         claim = brief(values["guarantee.epsilon"], up=True)
         assert f"claims ε = {claim}" in before or f"この公表物の ε は {claim}" in before
     above, _, below = unescape(reported.page).partition('id="cost"')
-    assert unit not in above + below.partition("<details>")[0]
+    assert unit not in above + below.partition("<details")[0]
     assert unit in below
     entry = (reported.folder / "deployment.yaml").read_text(encoding="utf-8")
     claim = entry.index(f"claims epsilon {values['guarantee.epsilon']} at delta {values['guarantee.delta']}")
@@ -464,7 +464,7 @@ def test_the_page_of_many_tables_stays_readable(tmp_path: Path) -> None:
     reported = Reported(wide([9] * 10, f"[{cliques}]"), tmp_path)
     assert len(reported.facts.tables) == 45
     assert len(reported.page.encode()) < 1.8 * LARGEST_PAGE
-    assert reported.page.count('<article class="table"') == 45
+    assert reported.page.count('<article class="table annex"') == 45
 
 
 def test_the_page_shows_the_other_accounts_that_were_charged(guild: Reported) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,13 +13,14 @@ import pytest
 
 from contracts.canonical import canonical_json
 from contracts.errors import SpecRefused
+from privacy.ledger.journal.signed_note import COSIGNATURE, VerifierKey
 from privacy.ledger.journal.signing import Signer
-from tasks.records.model.version_statements import Manifest
+from tasks.records.model.release_statement import Manifest, manifest_of, stated_release
 from tasks.storage.workspace.keys import create_keys
 from tasks.verification.files.version_folder import VersionFolder, check_contents, list_version
 from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES
 from tasks.verify import read_public_key, verify
-from tests.tasks.verification.forgery import edit, forge, load
+from tests.tasks.verification.forgery import edit, forge, load, sign_manifest
 from tests.worlds.versions import Version, broken, caught, named
 
 
@@ -116,9 +119,8 @@ def test_a_linked_data_folder_is_not_followed(guild: Version) -> None:
 
 
 def test_nothing_that_a_file_says_reaches_a_terminal_unescaped(guild: Version) -> None:
-    edit(
-        guild.folder / "MANIFEST.json", lambda m: m["files"].update({"\x1b[2J\n": {"sha256": "\x1b[31m", "bytes": 1}})
-    )
+    strange = {"\x1b[2J\n": {"sha256": "\x1b[31m", "bytes": 1}}
+    sign_manifest(guild.folder, guild.signer, lambda m: m["files"].update(strange))
     (guild.folder / "data" / "\x1b[1m").write_bytes(b"")
     report = verify(guild.folder, public_key=guild.key)
     assert all(part.isprintable() for finding in report.findings for part in vars(finding).values())
@@ -148,7 +150,7 @@ def test_a_version_signed_by_somebody_else_fails_under_the_pinned_key(guild: Ver
     report = verify(guild.folder, public_key=guild.key)
     assert broken(report) == {2, 4}
     assert named(report) == {"MANIFEST.json", "PROOF.json"}
-    assert {"key_id", "signature"} == {finding.field for finding in report.findings}
+    assert {"checkpoint, key", "signatures, keyid"} == {finding.field for finding in report.findings}
     assert "not opened" in report.checks[7].skipped[0]
 
 
@@ -171,10 +173,11 @@ def test_files_of_another_version_of_the_same_publisher_are_caught(
 
 
 def test_the_publisher_cannot_take_a_signature_of_one_purpose_for_another(guild: Version) -> None:
-    value = load(guild.folder / "MANIFEST.json")
-    del value["signature"]
-    edit(guild.folder / "MANIFEST.json", lambda m: m.update(signature=guild.signer.sign("checkpoint", value)))
-    assert 2 in broken(verify(guild.folder, public_key=guild.key))
+    """A note over the statement, and our own form of a signature, are no signatures of the envelope."""
+    payload = b64decode(load(guild.folder / "MANIFEST.json")["payload"])
+    for made in (guild.signer.sign_bytes(payload), bytes.fromhex(guild.signer.sign("manifest", json.loads(payload)))):
+        edit(guild.folder / "MANIFEST.json", lambda m, s=made: m["signatures"][0].update(sig=b64encode(s).decode()))
+        assert 2 in broken(verify(guild.folder, public_key=guild.key))
 
 
 @pytest.mark.parametrize("what", ["missing", "a file", "an empty folder", "a loop"])
@@ -194,23 +197,26 @@ def test_what_is_no_version_folder_is_refused(tmp_path: Path, versions: dict[str
 
 @pytest.mark.parametrize("key", ["", "ab", "AB" * 32, "zz" * 32, "ab" * 32 + "\n", "ａ" * 64])
 def test_a_key_that_is_none_is_refused(versions: dict[str, Version], key: str) -> None:
-    with pytest.raises(SpecRefused, match="64 lowercase hex digits"):
+    with pytest.raises(SpecRefused, match=r"NAME\+HASH\+BASE64"):
         verify(versions["town"].folder, public_key=key)
 
 
 def test_a_key_file_is_read_strictly(tmp_path: Path, versions: dict[str, Version]) -> None:
-    path = tmp_path / "signing.pub"
+    path, key = tmp_path / "signing.pub", versions["town"].key.encode()
     for content in (
         b"",
         b"ab\n",
-        b"AB" * 32 + b"\n",
-        b"ab" * 32,
-        b" " + b"ab" * 32 + b"\n",
-        b"ab" * 32 + b"\n\n",
+        b"ab" * 32 + b"\n",
+        key,
+        b" " + key + b"\n",
+        key + b"\n\n",
+        key.replace(b"+", b"-", 1) + b"\n",
+        key[:-1] + b"\n",
+        VerifierKey("w", bytes(32), COSIGNATURE).text.encode() + b"\n",
         b"\xff" * 65,
     ):
         path.write_bytes(content)
-        with pytest.raises(SpecRefused, match="64 lowercase hex digits and a newline"):
+        with pytest.raises(SpecRefused, match=r"NAME\+HASH\+BASE64"):
             read_public_key(path)
     path.write_text(versions["town"].key + "\n")
     assert read_public_key(path) == versions["town"].key
@@ -223,7 +229,7 @@ def test_a_key_file_is_read_strictly(tmp_path: Path, versions: dict[str, Version
 
 def test_a_secret_key_in_the_place_of_a_public_one_is_called_secret(tmp_path: Path) -> None:
     """The file to give instead is named; nothing of the secret is shown."""
-    create_keys(tmp_path, seed=None)
+    create_keys(tmp_path, seed=None, name=None)
     with pytest.raises(SpecRefused, match="found: the secret signing key") as refused:
         read_public_key(tmp_path / "signing.key")
     assert f"give its public half, {tmp_path / 'signing.pub'} beside it" in str(refused.value)
@@ -254,7 +260,8 @@ def test_a_file_that_changes_meanwhile_is_a_finding(guild: Version, monkeypatch:
 def test_files_that_vanish_or_cannot_be_read_are_findings(guild: Version, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = VersionFolder(guild.folder, {"data/gone.parquet": 1}, {})
     files = {"data/gone.parquet": {"sha256": "0" * 64, "bytes": 1}}
-    manifest = Manifest.model_validate({**load(guild.folder / "MANIFEST.json"), "files": files})
+    stated = manifest_of(load(guild.folder / "MANIFEST.json")).predicate.model_dump()
+    manifest = Manifest.model_validate(json.loads(stated_release(files, stated)))
     sound, [finding] = check_contents(listed, manifest)
     assert (sound, finding.where) == (frozenset(), "data/gone.parquet")
     monkeypatch.setattr(Path, "iterdir", _forbidden)

@@ -16,7 +16,6 @@ from flows.federation.federated_run import work
 from flows.federation.federated_version import FederatedOutcome, federated_outcome, publish_across
 from flows.federation.site import SiteService, joined
 from privacy.federation.rounds import Call, Collected, summed
-from privacy.ledger.journal.signing import Signer
 from tasks.federation.wire_format import packed, unpacked
 from tasks.products.across.federation import Federation, understood
 from tasks.storage.workspace.settings import Workspace
@@ -81,7 +80,7 @@ class FederatedRun:
     @property
     def version(self) -> Version:
         """The version, with the key of its publisher."""
-        return Version(self.folder, Signer(self.workspace.signing_seed()))
+        return Version(self.folder, self.workspace.signer())
 
 
 def released(

@@ -72,3 +72,25 @@ def gaussian() -> KeyScenario:
         formats="[parquet, parts]",
         release="notes-of-units",
     )
+
+
+def counted() -> KeyScenario:
+    """Keys that one draw selects and counts; another table beside."""
+    tables = "[{by: [note], keys: private, of: [count]}, {by: [ward], of: [count]}]"
+    return replace(pure(), product=f"{{kind: statistics, tables: {tables}}}", release="counted-notes")
+
+
+def counted_units() -> KeyScenario:
+    """The same for units of three rows, beside Gaussian noise and different values of each key."""
+    tables = "[{by: [note], keys: private, of: [count, {distinct: ward}]}]"
+    return replace(
+        gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {tables}}}", release="counted-units"
+    )
+
+
+def few_groups() -> KeyScenario:
+    """Units of three rows of which each has at most one key; people of each key beside its counts and means."""
+    selected = "{by: [note], keys: private, at_most_groups: 1, of: [count, units, {mean: bill}, {distinct: ward}]}"
+    return replace(
+        gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: [{selected}]}}", release="few-keys"
+    )

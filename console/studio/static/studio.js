@@ -52,6 +52,16 @@ function goTo(name, line) {
   area.scrollTop = Math.max(0, (line - 4) * parseFloat(getComputedStyle(area).lineHeight));
 }
 
+// How large the made-up tables are, and what is open of the form: what is closed is not drawn.
+function places(kind) {
+  return [...document.querySelectorAll(`details[data-${kind}][open]`)].map((each) => +each.dataset[kind]).slice(0, 200);
+}
+function picture() {
+  const size = get("f-size") ? Math.round(get("f-size").value) : 0;
+  const open = { open: places("picture"), tables: places("table") };
+  return size >= 1 && size <= 1e9 ? { size, ...open } : open;
+}
+
 // ---- look: plan what the editors hold, with a choice made in them
 async function look(choice = null, live = false) {
   if (!NAMES.length) return;
@@ -59,7 +69,7 @@ async function look(choice = null, live = false) {
   busy = true;
   const sent = Object.fromEntries(NAMES.map((name) => [name, editor(name).value]));
   const rows = parseInt(get("rows").value, 10);
-  const body = { spec: draft("spec"), contract: draft("contract"), choice, rows: rows >= 1 ? rows : null };
+  const body = { spec: draft("spec"), contract: draft("contract"), choice, rows: rows >= 1 ? rows : null, picture: picture() };
   try {
     const { ok, told } = await send(ROOT + "/studio/look", body);
     if (!ok) trouble(told.findings || say(words.away));
@@ -132,20 +142,31 @@ function choiceOf(element) {
     const checked = [...group.querySelectorAll("input:checked")];
     value = checked.map((each) => each.value).join("\n");
     checked.forEach((each) => (each.checked = false));
-  } else if (group) value = [group.dataset.kind, ...[...group.querySelectorAll("input")].map((each) => each.value)].join("\n");
+  } else if (group && choice === "stat.add") value = [...group.querySelectorAll("select")].map((each) => each.value).join("\n");
+  else if (group) value = [group.dataset.kind, ...[...group.querySelectorAll("input")].map((each) => each.value)].join("\n");
   return { name: choice, at, value };
 }
+// The number beside a slider may stand in a text, or only move the pictures.
+function chosenBy(number) { return number.dataset.choice ? choiceOf(number) : null; }
 function soon(action, ms) { clearTimeout(waiting); waiting = setTimeout(action, ms); }
 
 document.addEventListener("input", (event) => {
   const { target } = event;
-  if (target.dataset.slides) { const number = slid(target); soon(() => look(choiceOf(number), true), 60); }
+  if (target.dataset.slides) { const number = slid(target); soon(() => look(chosenBy(number), true), 60); }
   else if (NAMES.some((name) => target === editor(name))) { NAMES.forEach(gutter); soon(() => look(), 250); }
   else if (target.id === "rows") soon(() => look(), 250);
+  else if (target.id === "f-size") { slide(get("f-size-slider")); soon(() => look(null, true), 250); }
 });
+// A part of the form is drawn when it is opened.
+document.addEventListener("toggle", (event) => {
+  const { dataset, open } = event.target;
+  if (!open) return;
+  if (dataset.picture && !event.target.querySelector(".live").childElementCount) look(null, true);
+  if (dataset.table && event.target.childElementCount < 2) look();
+}, true);
 document.addEventListener("change", (event) => {
   const { target } = event;
-  if (target.dataset.slides) look(choiceOf(slid(target)));
+  if (target.dataset.slides) { const number = slid(target); look(chosenBy(number), !number.dataset.choice); }
   else if (target.dataset.choice && target.tagName !== "BUTTON") look(choiceOf(target));
 });
 document.addEventListener("click", (event) => {
@@ -202,8 +223,6 @@ async function run(button) {
 async function watch(told) {
   put(get("ran"), told.piece);
   get("run").disabled = told.running;
-  const began = get("began");
-  if (began) began.textContent = `${Math.max(0, Math.round(Date.now() / 1000 - began.dataset.began))} s`;
   if (told.running) setTimeout(again, 1000);
   else if (document.body.dataset.ran === "running") look();
   document.body.dataset.ran = told.running ? "running" : "ended";

@@ -48,7 +48,8 @@ def advise(contract: Contract, document: Document, *, formulas: Formulas | None 
             found += rule(column, contract, placed)
     if formulas is not None:
         found = [each for each in found if each.rule != "formula"]
-    return tuple(sorted(found, key=lambda each: (int(each.where.rpartition(":")[2]), each.rule)))
+    ordered = sorted(found, key=lambda each: (int(each.where.rpartition(":")[2]), each.rule))
+    return tuple(dict.fromkeys(ordered))  # a default of the whole contract is advised on once, not for every column
 
 
 def _of_the_terms(contract: Contract, placed: ContractPlaces) -> Iterator[Advice]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, DiscreteLaplaceVector, PrivacyEvent
+from privacy.accounting.key_count_law import KeyCountLaw
 from privacy.accounting.key_selection import KeySelection
 from privacy.federation.plan import ShareNoise
 from privacy.federation.rounds import Call, SiteAnswers
@@ -28,10 +29,19 @@ from privacy.learning.rows import PrivateRows
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.cell_values import PrivateCellValues
 from privacy.marginals.counts import PrivateCounts, SparseCounts
-from privacy.marginals.key_units import PrivateKeys
+from privacy.marginals.key_units import PrivateKeyRows, PrivateKeys
 from privacy.refine.sparse import SparseTable
 
-Handle = PrivateCounts | SparseCounts | PrivateCellSums | PrivateCellValues | PrivateKeys | PrivateRows | SiteAnswers
+Handle = (
+    PrivateCounts
+    | SparseCounts
+    | PrivateCellSums
+    | PrivateCellValues
+    | PrivateKeys
+    | PrivateKeyRows
+    | PrivateRows
+    | SiteAnswers
+)
 """A handle on what only a grant reads."""
 DrawnValues = NDArray[np.int64] | SparseTable
 """What a draw makes: a value for every cell, or one for each listed cell."""
@@ -138,6 +148,12 @@ class NoiseSource(Protocol):
 
     def key_coins(self, units: NDArray[np.int64], *, event: KeySelection) -> NDArray[np.bool_]:
         """Toss the coin of every key, by how many units have it; whether each is published."""
+        ...
+
+    def noisy_key_counts(
+        self, rows: NDArray[np.int64], *, law: KeyCountLaw
+    ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Draw the noisy count of every key; whether each is published, and the counts."""
         ...
 
 

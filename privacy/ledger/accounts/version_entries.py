@@ -73,7 +73,8 @@ def prove(transaction: Transaction, journal: Journal, run_key: str, signer: Sign
         [*journal.entries(connection, kind="account_opened", subject=name)][-1] for name in parts_in(last)
     ]
     entries = sorted((*accounts, *run), key=lambda entry: entry.sequence)
-    return journal.prove(transaction, entries, signer, run_key=run_key, follows=follows(connection, run_key))
+    proof = journal.prove(transaction, entries, signer, run_key=run_key, follows=follows(connection, run_key))
+    return proof | {"keys": [entry.body["note"] for entry in journal.entries(connection, kind="key_changed")]}
 
 
 def withdraw(transaction: Transaction, journal: Journal, release: str, number: int, reason: str) -> VersionEntry:

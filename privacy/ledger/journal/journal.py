@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from contracts.canonical import canonical_json
-from privacy.ledger.entries import SEALED, Entry, EntryKind, in_order, salted, to_the_hour
+from privacy.ledger.entries import OPEN, SEALED, Entry, EntryKind, in_order, salted, to_the_hour
 from privacy.ledger.entry_bodies import check_keys
 from privacy.ledger.errors import TAMPERED, LedgerCorrupt, corrupt_if_unreadable
 from privacy.ledger.journal.merkle import (
@@ -25,11 +25,11 @@ from privacy.ledger.journal.merkle import (
     appended,
     consistency_proof,
     inclusion_proof,
-    leaf,
     root,
     root_from_proof,
     roots_from_consistency,
 )
+from privacy.ledger.journal.signed_note import SignedNote, TreeHead, read_tree_head
 from privacy.ledger.journal.signing import Signer, key_id
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Transaction
@@ -55,12 +55,12 @@ class Journal:
         Args:
             transaction: holds the write lock.
             kind: what happened.
-            body: what it says; that of a sealed kind gets a salt.
+            body: what it says; that of a kind which is not open gets a salt.
             subject: what it is about, to find it again: a run key, or the name of an account or a source.
         """
         now = self._now(transaction)
         at = now if kind in SEALED else to_the_hour(now)
-        body = salted(body) if kind in SEALED else body
+        body = body if kind in OPEN else salted(body)
         entry = Entry(transaction.size, transaction.last, kind, at, body)
         hashed = entry.hash
         frontier, subtrees = appended(transaction.frontier, transaction.size, hashed)
@@ -122,37 +122,35 @@ class Journal:
             follows: the run of the version before, if there is one.
         """
         nodes = tree_nodes(transaction.connection)
-        checkpoint = {
-            "ledger": self.first_hash(transaction.connection),
-            "size": transaction.size,
-            "root": root(transaction.frontier),
-            "head": transaction.last,
-            "at": to_the_hour(self._now(transaction)),
-        }
-        signature, by = signer.sign("checkpoint", checkpoint), key_id(signer.public_key)
+        head = tree_head(transaction, signer)
+        note = signer.note(head.text)
         proof = {
             "schema": PROOF_SCHEMA,
             "entries": [_proven(nodes, entry, transaction.size) for entry in entries],
-            "checkpoint": checkpoint,
-            "key_id": by,
-            "signature": signature,
+            "checkpoint": note.to_bytes().decode(),
             "earlier": [
                 {"size": size, "root": held, "path": list(consistency_proof(nodes, size, transaction.size))}
                 for size, held in _named_or_last(transaction, entries, follows)
             ],
         }
-        _check_paths(proof)
-        _keep(transaction.connection, checkpoint, run_key=run_key, key_id=by, signature=signature)
+        _check_paths(proof, head)
+        at = to_the_hour(self._now(transaction))
+        _keep(transaction.connection, note, run_key=run_key, by=key_id(signer.public_key), at=at)
         return proof
+
+
+def tree_head(transaction: Transaction, signer: Signer) -> TreeHead:
+    """Return what a checkpoint of the journal says here and now, under a signer's name."""
+    return TreeHead(signer.verifier.name, transaction.size, root(transaction.frontier))
 
 
 def _proven(nodes: Nodes, entry: Entry, size: int) -> dict[str, Any]:
     return {"entry": entry.to_json(), "path": list(inclusion_proof(nodes, entry.sequence, size))}
 
 
-def _check_paths(proof: dict[str, Any]) -> None:
+def _check_paths(proof: dict[str, Any], head: TreeHead) -> None:
     """Refuse a proof that does not hold: a node of the tree, or an earlier checkpoint, was changed in the tables."""
-    size, whole = proof["checkpoint"]["size"], proof["checkpoint"]["root"]
+    size, whole = head.size, head.root
     for proven in proof["entries"]:
         entry = Entry(**proven["entry"])
         if root_from_proof(entry.hash, entry.sequence, size, proven["path"]) != whole:
@@ -162,13 +160,13 @@ def _check_paths(proof: dict[str, Any]) -> None:
             raise LedgerCorrupt(f"the checkpoint of {each['size']} entries does not lead to the root; {TAMPERED}")
 
 
-def _keep(connection: Connection, checkpoint: dict[str, Any], **signed: str) -> None:
+def _keep(connection: Connection, note: SignedNote, *, run_key: str, by: str, at: str) -> None:
     """Remember a checkpoint; of two of the same size, run and key the first stays."""
-    table = schema.checkpoints
-    same = (table.c.size == checkpoint["size"]) & (table.c.run_key == signed["run_key"])
-    if connection.execute(select(table.c.size).where(same & (table.c.key_id == signed["key_id"]))).first() is None:
-        values = {name: checkpoint[name] for name in ("size", "root", "head", "at")}
-        connection.execute(table.insert().values(**values, **signed))
+    table, head = schema.checkpoints, read_tree_head(note.text)
+    same = (table.c.size == head.size) & (table.c.run_key == run_key)
+    if connection.execute(select(table.c.size).where(same & (table.c.key_id == by))).first() is None:
+        values = {"size": head.size, "root": head.root, "at": at, "note": note.to_bytes().decode()}
+        connection.execute(table.insert().values(**values, run_key=run_key, key_id=by))
 
 
 def _named_or_last(transaction: Transaction, entries: Sequence[Entry], follows: str | None) -> list[tuple[int, str]]:
@@ -213,7 +211,7 @@ def tree_nodes(connection: Connection) -> Nodes:
         if row is None:
             raise LedgerCorrupt(f"journal entry {completing} is missing")
         if level == 0:
-            return leaf(row.hash)
+            return str(row.hash)
         subtrees = row.subtrees.split()
         if len(subtrees) < level:
             raise LedgerCorrupt(f"journal entry {completing} does not have its Merkle subtrees")

@@ -3,8 +3,8 @@
 The tree grows by appending: the frontier (a tuple) holds the roots of the complete subtrees that the entries so far
 fall into, and an append touches only those it completes. Any other node is found again through a `Nodes` function.
 
-Source: RFC 6962 (Laurie, Langley, Kasper 2013), section 2.1: leaves are hashed with a zero byte in front and
-nodes with a one byte, so that a node can never be passed off as a leaf.
+Source: RFC 6962 (Laurie, Langley, Kasper 2013), section 2.1: leaves are hashed with a zero byte in front (an entry's
+hash is made so) and nodes with a one byte, so that a node can never be passed off as a leaf.
 """
 
 from __future__ import annotations
@@ -14,11 +14,6 @@ from collections.abc import Callable, Sequence
 
 # (level, index) -> the root (hex) of the complete subtree over entries index * 2^level to (index + 1) * 2^level - 1
 Nodes = Callable[[int, int], str]
-
-
-def leaf(entry_hash: str) -> str:
-    """Return the leaf (hex) of an entry."""
-    return hashlib.sha256(b"\x00" + bytes.fromhex(entry_hash)).hexdigest()
 
 
 def _node(left: str, right: str) -> str:
@@ -40,7 +35,7 @@ def appended(frontier: Sequence[str], size: int, entry_hash: str) -> tuple[tuple
     Returns:
         tuple: the new frontier, and the roots of the subtrees that this entry completes, levels 1, 2, … upwards.
     """
-    peaks, reached, completed = list(frontier), leaf(entry_hash), []
+    peaks, reached, completed = list(frontier), entry_hash, []
     while size & 1:
         reached = _node(peaks.pop(), reached)
         completed.append(reached)
@@ -56,6 +51,18 @@ def root(frontier: Sequence[str]) -> str:
     for peak in reversed(others):
         reached = _node(peak, reached)
     return reached
+
+
+def node_over(hashes: Sequence[str]) -> str:
+    """Return the node (hex) above neighbouring nodes of one level: 1, 2, 4, … of them."""
+    while len(hashes) > 1:
+        hashes = [_node(left, right) for left, right in zip(hashes[::2], hashes[1::2], strict=True)]
+    return hashes[0]
+
+
+def tree_root(nodes: Nodes, size: int) -> str:
+    """Return the root (hex) of a tree of at least one entry, from its nodes."""
+    return _range_root(nodes, 0, size)
 
 
 def _range_root(nodes: Nodes, begin: int, end: int) -> str:
@@ -109,27 +116,48 @@ def consistency_proof(nodes: Nodes, earlier: int, size: int) -> tuple[str, ...]:
     return tuple(reversed(path))
 
 
-def root_from_proof(entry_hash: str, index: int, size: int, path: Sequence[str]) -> str:
-    """Return the root that an audit path leads to (RFC 9162, 2.1.3.2).
+def path_ranges(index: int, size: int) -> tuple[tuple[int, int], ...]:
+    """Return which entries each node of an audit path covers, leaf upwards: the first, and one past the last.
+
+    Raises:
+        ValueError: index is outside the tree.
+    """
+    _check_index(index, size)
+    begin, end, ranges = 0, size, []
+    while end - begin > 1:
+        middle = begin + _split(end - begin)
+        beside = (middle, end) if index < middle else (begin, middle)
+        begin, end = (begin, middle) if index < middle else (middle, end)
+        ranges.append(beside)
+    return tuple(reversed(ranges))
+
+
+def reached_by_proof(entry_hash: str, index: int, size: int, path: Sequence[str]) -> tuple[str, ...]:
+    """Return the nodes that an audit path leads through, from the entry to the root (RFC 9162, 2.1.3.2).
 
     Raises:
         ValueError: the path does not fit a tree of `size` entries.
     """
     _check_index(index, size)
-    here, last, reached = index, size - 1, leaf(entry_hash)
+    here, last, reached = index, size - 1, [entry_hash]
     for sibling in path:
         if last == 0:
             raise ValueError("the audit path is too long")
         if here % 2 or here == last:
-            reached = _node(sibling, reached)
+            reached.append(_node(sibling, reached[-1]))
             while here % 2 == 0 and here:
                 here, last = here >> 1, last >> 1
         else:
-            reached = _node(reached, sibling)
+            reached.append(_node(reached[-1], sibling))
         here, last = here >> 1, last >> 1
     if last:
         raise ValueError("the audit path is too short")
-    return reached
+    return tuple(reached)
+
+
+def root_from_proof(entry_hash: str, index: int, size: int, path: Sequence[str]) -> str:
+    """Return the root that an audit path leads to; errors as `reached_by_proof`."""
+    return reached_by_proof(entry_hash, index, size, path)[-1]
 
 
 def roots_from_consistency(earlier: int, size: int, earlier_root: str, path: Sequence[str]) -> tuple[str, str]:

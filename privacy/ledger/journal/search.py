@@ -47,16 +47,15 @@ class Inclusion:
     """The proof that an entry is in the journal, under the last checkpoint that covers it.
 
     Args:
-        size, root, head, at, key_id, signature: the checkpoint.
+        size, root, at, key_id, note: the checkpoint.
         path: the audit path, from the leaf upwards.
     """
 
     size: int
     root: str
-    head: str
     at: str
     key_id: str
-    signature: str
+    note: str
     path: tuple[str, ...]
 
 
@@ -92,7 +91,7 @@ def prove(connection: Connection, sequence: int) -> Inclusion | None:
     if row is None or row.size <= sequence:
         return None
     path = inclusion_proof(tree_nodes(connection), sequence, row.size)
-    return Inclusion(row.size, row.root, row.head, row.at, row.key_id, row.signature, path)
+    return Inclusion(row.size, row.root, row.at, row.key_id, row.note, path)
 
 
 def _conditions(search: EntryFilter, before: int | None, *, by_subject: bool = False) -> list[ColumnElement[bool]]:

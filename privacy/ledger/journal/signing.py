@@ -1,19 +1,39 @@
-"""Ed25519 signatures over canonical JSON: checkpoints of the journal and manifests of versions."""
+"""The signing key of a workspace, and what its Ed25519 signatures are made over.
+
+One key signs for several purposes; no bytes signed for one can be taken for another:
+
+| purpose | bytes that are signed | begins with |
+|---|---|---|
+| checkpoint | the text of a note, see `signed_note` | the journal's name, without a space |
+| manifest, status | the pre-authentication encoding of an envelope, see `envelope` | `DSSEv1 ` |
+| anything else | canonical JSON, here | `sudare/PURPOSE` and a zero byte, which no note has |
+"""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Protocol
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from contracts.canonical import canonical_json
+from privacy.ledger.journal.signed_note import SignedNote, VerifierKey, read_verifier_key, sign_note
 
 
-class Signer:
-    """Signs with one Ed25519 key; its repr shows the public half only.
+class SecretKey(Protocol):
+    """A private Ed25519 key, wherever it lies."""
+
+    @property
+    def public(self) -> bytes:
+        """The public key, 32 bytes."""
+
+    def sign(self, message: bytes) -> bytes:
+        """Return the signature, 64 bytes."""
+
+
+class SeedKey:
+    """A key whose bytes are at hand.
 
     Args:
         seed: the 32 bytes of the private key.
@@ -21,32 +41,77 @@ class Signer:
 
     def __init__(self, seed: bytes) -> None:
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
-        self.public_key = self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
+
+    @property
+    def public(self) -> bytes:
+        """The public key, 32 bytes."""
+        return self._key.public_key().public_bytes_raw()
+
+    def sign(self, message: bytes) -> bytes:
+        """Return the signature, 64 bytes."""
+        return self._key.sign(message)
+
+
+class Signer:
+    """Signs with one Ed25519 key; its repr shows the public half only.
+
+    Args:
+        key: the 32 bytes of the private key, or a key that lies elsewhere.
+        name: whose key it is, and of which journal; made of the key's short name where none is given.
+    """
+
+    def __init__(self, key: bytes | SecretKey, name: str | None = None) -> None:
+        self._key = SeedKey(key) if isinstance(key, bytes) else key
+        public = self._key.public
+        self.verifier = VerifierKey(default_name(public) if name is None else name, public)
 
     def __repr__(self) -> str:
         """Show the key's public id."""
         return f"Signer({key_id(self.public_key)})"
 
+    @property
+    def public_key(self) -> str:
+        """The public key as a checker pins it: NAME+HASH+BASE64."""
+        return self.verifier.text
+
     def sign(self, purpose: str, value: Any) -> str:
         """Return the signature (hex) over `value`, bound to a purpose so that it serves no other."""
-        return self._key.sign(_message(purpose, value)).hex()
+        return self.sign_bytes(_message(purpose, value)).hex()
+
+    def sign_bytes(self, message: bytes) -> bytes:
+        """Return the signature (64 bytes) over a message that states its purpose itself."""
+        return self._key.sign(message)
+
+    def note(self, text: str) -> SignedNote:
+        """Return a text as a note that this key signed."""
+        return SignedNote(text, (sign_note(text, self.verifier, self.sign_bytes),))
+
+
+def default_name(public: bytes) -> str:
+    """Return the name of a key (32 bytes) that was given none."""
+    return f"sudare/{_short(public)}"
 
 
 def key_id(public_key: str) -> str:
-    """Return the short public name of a key: the first 16 hex digits of its SHA-256."""
-    return hashlib.sha256(bytes.fromhex(public_key)).hexdigest()[:16]
+    """Return the short name of a public key (NAME+HASH+BASE64): 16 hex digits of the SHA-256 of its bytes."""
+    return _short(read_verifier_key(public_key).public)
 
 
 def signature_holds(public_key: str, purpose: str, value: Any, signature: str) -> bool:
-    """Say whether `signature` over `value` for `purpose` is by `public_key` (both lowercase hex)."""
+    """Say whether `signature` (lowercase hex) over `value` for `purpose` is by `public_key` (NAME+HASH+BASE64)."""
     try:
         raw = bytes.fromhex(signature)
         if raw.hex() != signature:
             return False
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key)).verify(raw, _message(purpose, value))
+        key = Ed25519PublicKey.from_public_bytes(read_verifier_key(public_key).public)
+        key.verify(raw, _message(purpose, value))
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+def _short(public: bytes) -> str:
+    return hashlib.sha256(public).hexdigest()[:16]
 
 
 def _message(purpose: str, value: Any) -> bytes:

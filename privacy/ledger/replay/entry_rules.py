@@ -18,6 +18,8 @@ against those before it:
                         events chosen on the way; at its cost in each calculus
     version_published   of an opened one with secure noise, under its own release; a new number
     version_withdrawn   of a published version
+    key_changed         a note with the next number, at the place that it names, signed by the successor; a
+                        rotation by the key too, which is that of the change before
 """
 
 from __future__ import annotations
@@ -63,6 +65,8 @@ class Lifecycle:
         self._columns: dict[str, str] = {}
         self._runs: dict[str, EnteredRun] = {}
         self._versions: dict[tuple[str, int], str] = {}
+        self._changes = 0
+        self._signs: str | None = None
         self._heir = ""
         self._waiting: set[str] = set()
 
@@ -271,6 +275,20 @@ class Lifecycle:
         yield status == "published", "status", status, "published"
         self._versions[version] = "withdrawn"
 
+    def _key_changed(self, entry: Entry) -> Iterator[EntryRule]:
+        from privacy.ledger.journal.key_changes import read_change  # most journals have none
+
+        signed = read_change(entry.body["note"])
+        change = signed.change
+        self._changes += 1
+        yield change.number == self._changes, "number", change.number, self._changes
+        yield change.size == entry.sequence, "size", change.size, entry.sequence
+        yield signed.is_signed_by(change.successor), "signature", "none of the successor", "one that holds"
+        if change.kind == "rotated":
+            yield signed.is_signed_by(change.key), "signature", "none of the key", "one that holds"
+            yield self._signs in (None, change.key), "key", change.key, self._signs
+        self._signs = change.successor
+
     def _of(self, population: str, days: TimeBlock) -> list[EnteredAccount]:
         """Return the accounts that people have on these days."""
         return [each for each in self._by_people.get(population, ()) if each.days.overlaps(days)]
@@ -288,6 +306,7 @@ _RULES: Final = {
     "noise_drawn": Lifecycle._drawn,
     "version_published": Lifecycle._published,
     "version_withdrawn": Lifecycle._withdrawn,
+    "key_changed": Lifecycle._key_changed,
 }
 _SUBJECTS: Final[Mapping[str, str]] = {
     "account_opened": "name",
@@ -301,6 +320,6 @@ _SUBJECTS: Final[Mapping[str, str]] = {
 
 def _subject(entry: Entry) -> str:
     """Return under which name an entry is found again."""
-    if entry.kind == "ledger_created":
+    if entry.kind in ("ledger_created", "key_changed"):
         return ""
     return str(entry.body[_SUBJECTS.get(entry.kind, "run_key")])

@@ -27,9 +27,11 @@ from privacy.ledger.accounts.table_rows import Particulars
 from privacy.ledger.books import read_balances, stated
 from privacy.ledger.entries import GENESIS, Entry
 from privacy.ledger.entry_bodies import BODY_KEYS, wrong_keys
+from privacy.ledger.journal.checkpoints import read_checkpoint, signed_head
 from privacy.ledger.journal.journal import read_entry
 from privacy.ledger.journal.merkle import appended, root
-from privacy.ledger.journal.signing import key_id, signature_holds
+from privacy.ledger.journal.signed_note import TreeHead
+from privacy.ledger.journal.signing import key_id
 from privacy.ledger.replay.entry_rules import Lifecycle
 from privacy.ledger.replay.guards import Dates, Versions, missing_guards
 from privacy.ledger.store import schema
@@ -49,17 +51,15 @@ class SignedCheckpoint:
 
     Args:
         where: where it was published.
-        ledger: hash of the journal's first entry.
+        origin: the journal's name.
         size: number of entries.
         root: their Merkle root.
-        head: hash of the last of them.
     """
 
     where: str
-    ledger: str
+    origin: str
     size: int
     root: str
-    head: str
 
 
 def check_ledger(
@@ -67,14 +67,14 @@ def check_ledger(
 ) -> list[Finding]:
     """Check the whole ledger in one pass over its journal; see the module's rules."""
     first = connection.execute(select(schema.journal.c.hash).where(schema.journal.c.sequence == 0)).scalar() or ""
-    own, findings = _own_checkpoints(connection, first, public_key)
+    own, findings = _own_checkpoints(connection, public_key)
     seen, awaited = tuple(published), dict[int, list[SignedCheckpoint]]()
     for checkpoint in (*own, *seen):
         awaited.setdefault(checkpoint.size, []).append(checkpoint)
     findings += _gone(own, seen)
     statements, wrong = _statements(connection, first, public_key)
     findings += wrong
-    reading = _EntryReader(awaited, first)
+    reading = _EntryReader(awaited)
     balances = Balances()
     particulars = Particulars()
     lifecycle, dates, versions = Lifecycle(), Dates(), Versions(connection)
@@ -114,28 +114,31 @@ def _rows(connection: Connection) -> Iterator[Row[Any]]:
     yield from connection.execute(query.execution_options(yield_per=_AT_ONCE))
 
 
-def _own_checkpoints(
-    connection: Connection, ledger: str, public_key: str | None
-) -> tuple[list[SignedCheckpoint], list[Finding]]:
+def _own_checkpoints(connection: Connection, public_key: str | None) -> tuple[list[SignedCheckpoint], list[Finding]]:
     """Read the checkpoints that the ledger keeps; check the signatures of those that the given key made."""
     made, findings = [], []
     for row in connection.execute(schema.checkpoints.select().order_by(schema.checkpoints.c.size)):
         where = f"checkpoint of {row.size} entries"
-        signed = {"ledger": ledger, "size": row.size, "root": row.root, "head": row.head, "at": row.at}
-        made.append(SignedCheckpoint(where, ledger, row.size, row.root, row.head))
         by_this_key = public_key is not None and row.key_id == key_id(public_key)
-        if by_this_key and not signature_holds(str(public_key), "checkpoint", signed, row.signature):
+        try:
+            head = signed_head(row.note, str(public_key)) if by_this_key else read_checkpoint(row.note)[1]
+        except ValueError:
             allowed = "the signing key's signature over the checkpoint"
             findings.append(Finding(where, "signature", "one that does not hold", allowed, _ANOTHER))
+            head = TreeHead("", row.size, row.root)
+        made.append(SignedCheckpoint(where, head.origin, row.size, row.root))
+        if (head.size, head.root) != (row.size, row.root):
+            found = f"{head.size} entries with root {head.root[:16]}…"
+            findings.append(Finding(where, "note", found, "what the row of the checkpoint says", _ANOTHER))
     return made, findings
 
 
 def _gone(own: Iterable[SignedCheckpoint], published: Iterable[SignedCheckpoint]) -> Iterator[Finding]:
     """Yield the published checkpoints that the ledger made and no longer has."""
     kept = {(each.size, each.root) for each in own}
-    ledgers = {each.ledger for each in own}
+    origins = {each.origin for each in own}
     for each in published:
-        if (each.size, each.root) not in kept and (not ledgers or each.ledger in ledgers):
+        if (each.size, each.root) not in kept and (not origins or each.origin in origins):
             found, allowed = "no such checkpoint in the ledger", f"the checkpoint of {each.size} entries"
             yield Finding(each.where, "checkpoint", found, f"{allowed}, which the ledger made", _GONE)
 
@@ -179,9 +182,8 @@ def _beyond(statement: Reckoning) -> Finding:
 class _EntryReader:
     """The chain and the tree, as far as they are read."""
 
-    def __init__(self, awaited: dict[int, list[SignedCheckpoint]], first: str) -> None:
+    def __init__(self, awaited: dict[int, list[SignedCheckpoint]]) -> None:
         self._awaited = awaited
-        self._first = first
         self._size = 0
         self._next = 0
         self._last = GENESIS
@@ -229,17 +231,13 @@ class _EntryReader:
         return self._findings
 
     def _compare(self, checkpoint: SignedCheckpoint) -> None:
-        for field, found, held in (
-            ("ledger", self._first, checkpoint.ledger),
-            ("head", self._last, checkpoint.head),
-            ("root", root(self._frontier), checkpoint.root),
-        ):
-            if found != held:
-                allowed = f"{held}, as {checkpoint.where} has seen at {checkpoint.size} entries"
-                self._findings.append(Finding(checkpoint.where, field, found, allowed, _ANOTHER))
+        found = root(self._frontier)
+        if found != checkpoint.root:
+            allowed = f"{checkpoint.root}, as {checkpoint.where} has seen at {checkpoint.size} entries"
+            self._findings.append(Finding(checkpoint.where, "root", found, allowed, _ANOTHER))
 
 
 def summary(entry: Entry) -> dict[str, Any]:
     """Return what one line of `budget history` shows of an entry."""
-    shown = {key: value for key, value in entry.body.items() if isinstance(value, str | int)}
+    shown = {key: value for key, value in entry.body.items() if isinstance(value, str | int) and key != "salt"}
     return {"sequence": entry.sequence, "at": entry.at, "kind": entry.kind, **shown}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -167,7 +168,16 @@ class Store:
             where = self._url.render_as_string(hide_password=True)
             if "lock timeout" in said[0] or "database is locked" in said[0]:
                 raise LedgerConflict(f"the ledger {where} has been held by others for a minute; try again") from error
-            raise LedgerUnavailable(f"the ledger {where} does not answer: {said[0]}{_about_tls(said[0])}") from error
+            about = _about_tls(said[0]) or self._about_folder()
+            raise LedgerUnavailable(f"the ledger {where} does not answer: {said[0]}{about}") from error
+
+    def _about_folder(self) -> str:
+        """Say that the folder of a SQLite file cannot be written, which SQLite does to read, too."""
+        folder = Path(self._url.database or "").parent
+        if not self._is_sqlite or os.access(folder, os.W_OK | os.X_OK):
+            return ""
+        why = f"; {folder} cannot be written, and SQLite needs that even to read"
+        return f"{why}: give write access, or copy the workspace to a disk that can be written"
 
     @contextmanager
     def _queue(self) -> Iterator[None]:

@@ -119,9 +119,8 @@ checkpoints = Table(
     Column("run_key", String(LONGEST_NAME), ForeignKey("charges.run_key"), primary_key=True, index=True),
     Column("key_id", String(16), primary_key=True),
     Column("root", String(64), nullable=False),
-    Column("head", String(64), nullable=False),
     Column("at", String(40), nullable=False),
-    Column("signature", String(128), nullable=False),
+    Column("note", Text, nullable=False),
 )
 statements = Table(
     "statements",

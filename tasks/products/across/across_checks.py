@@ -34,7 +34,8 @@ from tasks.products.across.result_checks import check_output, output_forms
 from tasks.products.across.results import FederatedOutput, file_names, output_of
 from tasks.records.files.array_file import ROUNDS
 from tasks.records.model.across_statements import AcrossRecord
-from tasks.records.model.version_statements import Manifest, RecordTerms
+from tasks.records.model.release_statement import Manifest
+from tasks.records.model.version_statements import RecordTerms
 from tasks.records.strict_json import printable, shown
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import check_draws

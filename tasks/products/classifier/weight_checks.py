@@ -28,7 +28,7 @@ from tasks.products.classifier.classifier_statement_checks import (
 )
 from tasks.products.classifier.retraining import retrain
 from tasks.records.model.classifier_statements import ClassifierRecord
-from tasks.records.model.version_statements import Manifest
+from tasks.records.model.release_statement import Manifest
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
 from tasks.verification.draws.draw_checks import PublishedValues

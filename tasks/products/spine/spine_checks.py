@@ -32,7 +32,7 @@ from privacy.marginals.uncertainty import variance
 from privacy.table_plans.spine_counts import spine_counts
 from privacy.table_plans.spine_plan import SpinePlan, plan_spine, with_variances
 from tasks.records.draws.place_counts import PlaceCountDraw
-from tasks.records.model.version_statements import Manifest
+from tasks.records.model.release_statement import Manifest
 from tasks.records.spine.spine_files import PLACES_FILE, data_file, read_places_table
 from tasks.records.spine.spine_statement import SpineRecord, SpineReplay
 from tasks.records.strict_json import printable

@@ -13,8 +13,15 @@ from typing import Any, ClassVar
 from contracts.contract.contract import Contract
 from contracts.release.statistics import StatisticsProduct, statistics_product
 from privacy.generators.generator import Fitted
-from privacy.grant.measurement import CellSumMeasurement, KeyMeasurement, Measurement, selected_texts
+from privacy.grant.measurement import (
+    CellSumMeasurement,
+    KeyCountMeasurement,
+    KeyMeasurement,
+    Measurement,
+    selected_texts,
+)
 from privacy.grant.queries.cell_sums import CellSumQuery
+from privacy.grant.queries.key_counts import KeyCountQuery
 from privacy.grant.queries.keys import KeyQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.quantile_choice import QuantileChoiceQuery, QuantileMeasurement
@@ -24,8 +31,10 @@ from privacy.snapshots.snapshot_sums import SnapshotSums
 from privacy.snapshots.snapshot_values import SnapshotValues
 from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.found_clips import find_clips, narrowed_plan
+from privacy.statistics.key_counts import KeyCountNumbers
 from privacy.statistics.plan import StatisticsPlan
 from privacy.statistics.private_clips import FoundClip
+from privacy.statistics.selections import PlannedSelection
 from privacy.statistics.table_values import NoisyNumbers, refined_tables, table_values
 from tasks.products.product_kind import Making, MakingStep
 from tasks.records.draws.drawn import write_drawn
@@ -42,14 +51,19 @@ Drawn = Measurement | CellSumMeasurement | KeyMeasurement | QuantileMeasurement
 def _measured(making: Making, _before: None) -> tuple[Drawn, ...]:
     """Draw, or replay, in the order of the plan; sums over the same cells are added up in one scan."""
     charged: StatisticsPlan = making.plan
-    rule_of = statistics_product(making.spec.product).minimum_frequency_of
+    product = statistics_product(making.spec.product)
+    rule_of = product.minimum_frequency_of
     drawn: list[Drawn] = []
     with step("measure") as bar:
         selected = _selected(making)
         drawn += selected
-        apart = {name for each in statistics_product(making.spec.product).tables for name in each.told_apart}
+        apart = {name for each in product.tables for name in each.told_apart}
         keys = SnapshotKeys(making.table, making.contract)
-        recoded = keys.recoded(selected_texts(selected), apart) if selected else None
+        recoded = (
+            keys.recoded(selected_texts(selected), apart, product.bounded_groups(making.contract))
+            if selected
+            else None
+        )
         table, contract = recoded or (making.table, making.contract)
         counts, sums = SnapshotCounts(table, contract), SnapshotSums(table, contract)
         for clip in charged.clips:
@@ -83,10 +97,16 @@ def _selected(making: Making) -> list[KeyMeasurement]:
     if not plan.selections:
         return []
     keys = SnapshotKeys(making.table, making.contract)
-    return [
-        making.grant.draw(KeyQuery(keys.keys(each.column), each.epsilon, each.failure), key=each.key)
-        for each in plan.selections
-    ]
+    return [_select(making, each, keys) for each in plan.selections]
+
+
+def _select(making: Making, planned: PlannedSelection, keys: SnapshotKeys) -> KeyMeasurement:
+    """Select keys, and count them too where no other draw does."""
+    terms = planned.epsilon, planned.failure
+    if planned.counted_rows is None:
+        handle = keys.keys(planned.column, planned.event.groups)
+        return making.grant.draw(KeyQuery(handle, *terms), key=planned.key)
+    return making.grant.draw(KeyCountQuery(keys.key_rows(planned.column), *terms), key=planned.key)
 
 
 def _summarized(making: Making, drawn: tuple[Drawn, ...]) -> Outputs:
@@ -123,16 +143,28 @@ def released_tables(
         }
         for table in product.tables
     }
+    counted = _counted(plan, drawn)
     refined, rule = refined_tables(product, found, contract), product.minimum_frequency
     made = []
     for table in product.tables:
-        draws, choices = plan.of_table(table.name), plan.choices_of(table.name)
+        choices = plan.choices_of(table.name)
         chosen = {each.choices.column: ChosenQuantiles(numbers[each.key].values, each.choices) for each in choices}
         terms: dict[str, Any] = {"chosen": chosen, "minimum_frequency": rule, "refined": refined.get(table.name)}
+        terms["counted"] = counted.get(table.name)
         values = table_values(table, found[table.name], contract.impossible(table.by), **terms)
-        keys = *(draw.key for draw in draws), *(each.key for each in choices)
+        keys = *table.number_keys, *(each.key for each in choices)
         made.append(StatisticsTableValues(table.name, table.by, values, keys))
     return tuple(made)
+
+
+def _counted(plan: StatisticsPlan, drawn: Iterable[Drawn]) -> dict[str, KeyCountNumbers]:
+    """Return the counts that were drawn with the keys of a table, by its name."""
+    made = {each.key: each for each in drawn if isinstance(each, KeyCountMeasurement)}
+    return {
+        each.table: KeyCountNumbers(made[each.key].values, made[each.key].event, each.counted_rows)
+        for each in plan.selections
+        if each.counted_rows is not None
+    }
 
 
 class StatisticsMaking:

@@ -7,6 +7,7 @@ from typing import Final
 
 from contracts.errors import Finding, SudareError
 from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism, PrivacyEvent
+from tasks.records.draws.key_counts import KeyCountDraw
 from tasks.records.draws.keys import KeyDraw
 from tasks.records.draws.quantile_choices import QuantileDraw
 from tasks.records.statistics_record import StatisticsReplay
@@ -32,7 +33,7 @@ def check_noise(replay: StatisticsReplay, meaning: ProductMeaning, where: str) -
             OTHER,
         )
         for place, draw in enumerate(replay.draws)
-        if draw.event.get("kind") != kind and not isinstance(draw, KeyDraw | QuantileDraw)
+        if draw.event.get("kind") != kind and not isinstance(draw, KeyDraw | KeyCountDraw | QuantileDraw)
     ]
 
 

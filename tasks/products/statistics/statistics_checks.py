@@ -24,16 +24,19 @@ from contracts.release.statistics_rules import statistics_problems
 from contracts.release.tables.minimum_frequency import SUPPRESSED, MinimumFrequency
 from privacy.accounting.events import PrivacyEvent
 from privacy.statistics.choices import wanted_choices
+from privacy.statistics.key_counts import KeyCountNumbers
 from privacy.statistics.table_values import Columns, NoisyNumbers, refined_tables, table_values
 from tasks.products.statistics.noise_checks import check_noise, check_shares
 from tasks.records.draws.cell_sums import CellSumDraw
-from tasks.records.draws.keys import with_stated_keys
+from tasks.records.draws.key_counts import KeyCountDraw
+from tasks.records.draws.keys import KeyDraw, with_stated_keys
 from tasks.records.draws.quantile_choices import QuantileDraw
-from tasks.records.model.version_statements import FittedDraw, Manifest
+from tasks.records.model.release_statement import Manifest
+from tasks.records.model.version_statements import FittedDraw
 from tasks.records.statistics_record import StatisticsRecord, StatisticsReplay, values_digest
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
-from tasks.verification.clip_checks import check_clips, wanted_of
+from tasks.verification.clip_checks import COUNTED, check_clips, wanted_of
 from tasks.verification.draws.charged_noise import check_draws
 from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.draws.quantile_choice_draws import chosen_by
@@ -183,9 +186,13 @@ class StatisticsChecks:
             if numbers is None or chosen is None or refined is None:
                 files.skipped.append(f"{printable(stated.data)}: not all that was drawn for it can be read")
                 continue
-            terms = {"minimum_frequency": self.meaning.product.minimum_frequency, "refined": refined.get(table.name)}
+            terms: dict[str, Any] = {
+                "minimum_frequency": self.meaning.product.minimum_frequency,
+                "refined": refined.get(table.name),
+            }
+            terms["counted"] = self._counted(stated.draws, drawn.noisy)
             impossible = self.meaning.contract.impossible(table.by)
-            expected = table_values(table, numbers, impossible, chosen=chosen, **terms)  # type: ignore[arg-type]
+            expected = table_values(table, numbers, impossible, chosen=chosen, **terms)
             pairs = [(f"{self._where}, sha256 of {stated.name}", stated.sha256, values_digest(expected))]
             findings += differences(pairs, where=self._where, allowed="the digest of the numbers that follow")
             findings += self._check_files_of(table, stated.data, expected, files)
@@ -227,10 +234,19 @@ class StatisticsChecks:
                 continue
             if draw.key not in noisy:
                 return None
+            if isinstance(draw, KeyCountDraw):
+                continue
             addends = draw.addends.addends if isinstance(draw, CellSumDraw) else None
             key = None if addends is None else addends.key
             found[key] = NoisyNumbers(noisy[draw.key], event, addends)  # type: ignore[arg-type]
         return found
+
+    def _counted(self, keys: tuple[str, ...], noisy: Mapping[str, NDArray[np.int64]]) -> KeyCountNumbers | None:
+        """Return the counts that were drawn with the keys of a table; None where no draw of it did so."""
+        rows = self._contract.unit.max_rows_per_unit
+        draws = zip(self._record.replay.draws, self.events, strict=True)
+        counted = ((draw.key, event) for draw, event in draws if isinstance(draw, KeyCountDraw) and draw.key in keys)
+        return next((KeyCountNumbers(noisy[key], event, rows) for key, event in counted), None)  # type: ignore[arg-type]
 
     def _check_files_of(
         self, table: StatisticsTable, name: str, expected: Columns, files: OpenFiles
@@ -282,7 +298,7 @@ def _check_tables(replay: StatisticsReplay, meaning: StatisticsMeaning, where: s
     for each in wanted_choices(meaning.product, meaning.contract):
         chosen.setdefault(each.table, []).append(each.key)
     wanted = [
-        (table.name, list(table.by), [*table.draw_keys, *chosen.get(table.name, ())], f"data/{table.name}.parquet")
+        (table.name, list(table.by), [*table.number_keys, *chosen.get(table.name, ())], f"data/{table.name}.parquet")
         for table in meaning.product.tables
     ]
     found = [(table.name, list(table.columns), list(table.draws), table.data) for table in replay.tables]
@@ -305,6 +321,10 @@ def _in_pairs(at: str, found: list[Any], expected: list[Any]) -> list[tuple[str,
 def _amounts(draw: FittedDraw) -> dict[str, Any] | None:
     if isinstance(draw, QuantileDraw):
         return draw.choices.model_dump(mode="json")
+    if isinstance(draw, KeyCountDraw):
+        return COUNTED
+    if isinstance(draw, KeyDraw):
+        return {"groups": draw.event.get("groups")}
     return draw.addends.model_dump(exclude_none=True) if isinstance(draw, CellSumDraw) else None
 
 

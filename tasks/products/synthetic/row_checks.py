@@ -13,8 +13,8 @@ from privacy.generators.registry import GENERATORS, generator
 from privacy.generators.release_plan import task_of
 from tasks.products.synthetic.reestimation import reestimate
 from tasks.products.synthetic.row_replay import check_published_rows
+from tasks.records.model.release_statement import Manifest
 from tasks.records.model.synthetic_statements import SyntheticRecord
-from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
 from tasks.verification.draws.draw_checks import FileForm, PublishedValues

@@ -109,18 +109,20 @@ class AddendsStatement(LatticeStatement):
 class DistinctStatement(Statement):
     """What was counted: privacy units, or different values of a column, and how many its domain declares.
 
-    `declared_cells` says that all cells are declared: then a unit is in no more of them than there are.
+    `declared_cells` says that all cells are declared: then a unit is in no more of them than there are. `most_cells`
+    says in how many it is at most where its keys are bounded.
     """
 
     counts: Literal["values", "units"]
     column: StatedText | None = None
     values: int | None = None
     declared_cells: bool
+    most_cells: int | None = None
 
     @property
     def addends(self) -> DistinctCount:
         """The distinct count; of a contradiction one that writes itself otherwise."""
-        return DistinctCount(self.column, self.values, self.declared_cells)
+        return DistinctCount(self.column, self.values, self.declared_cells, self.most_cells)
 
 
 class CellSumDraw(FittedDraw):

@@ -78,5 +78,5 @@ def with_stated_keys(contract: Contract, draws: Iterable[FittedDraw | Mapping[st
         draws: of the record, as statements or as JSON.
     """
     stated = [each if isinstance(each, Mapping) else each.model_dump() for each in draws]
-    keys = [each for each in stated if each["kind"] == "keys" and len(each["clique"]) == 1]
+    keys = [each for each in stated if each["kind"] in ("keys", "key_counts") and len(each["clique"]) == 1]
     return contract.with_keys({each["clique"][0]: each["selected"] for each in keys})

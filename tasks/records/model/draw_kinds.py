@@ -44,6 +44,10 @@ BUILT_IN: Final = {
         form="tasks.records.draws.cell_sums:CellSumForm",
         checks="tasks.verification.draws.cell_sum_draws:CellSumChecks",
     ),
+    "key_counts": DrawParts(
+        form="tasks.records.draws.key_counts:KeyCountForm",
+        checks="tasks.verification.draws.key_count_draws:KeyCountChecks",
+    ),
     "place_counts": DrawParts(
         form="tasks.records.draws.place_counts:PlaceCountForm",
         checks="tasks.verification.draws.place_count_draws:PlaceCountChecks",

@@ -120,3 +120,11 @@ class PublishedBody(_RunBody):
     manifest: Hash
     supersedes: Count | None
     earlier: Tuple[CheckpointBody]
+
+
+class WithdrawnBody(_RunBody):
+    """Of version_withdrawn: which version, and why."""
+
+    release: StatedText
+    number: Count
+    reason: StatedText

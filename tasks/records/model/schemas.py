@@ -10,7 +10,9 @@ from pydantic import TypeAdapter
 
 from tasks.records.model.auditor_statements import SealedRecord
 from tasks.records.model.record_kinds import record_models
-from tasks.records.model.version_statements import Manifest, Proof
+from tasks.records.model.release_statement import Manifest, SignedEnvelope
+from tasks.records.model.status_statement import StatusStatement
+from tasks.records.model.version_statements import Proof
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -20,8 +22,10 @@ def version_schemas() -> dict[str, dict[str, Any]]:
     records: Any = reduce(or_, record_models())
     return {
         "record": _schema(records, "Sudare audit record"),
-        "manifest": _schema(Manifest, "Sudare manifest"),
+        "manifest": _schema(SignedEnvelope, "Sudare manifest: a DSSE envelope"),
+        "dp-release-v1": _schema(Manifest, "Sudare manifest: the in-toto statement in it, with its predicate"),
         "proof": _schema(Proof, "Sudare proof"),
+        "journal-status-v1": _schema(StatusStatement, "Sudare public journal: the statement in status/RELEASE.json"),
         "auditor-record": _schema(SealedRecord, "Sudare auditors' record"),
     }
 

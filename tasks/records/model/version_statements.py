@@ -1,4 +1,4 @@
-"""What the files of a version state, as strict frozen models: manifest, proof, and record."""
+"""What the files of a version state, as strict frozen models: proof and record. The manifest: `release_statement`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from contracts.contract.label_columns import LabelForm
 from contracts.contract.spreadsheet import Formulas
+from privacy.ledger.journal.checkpoints import read_checkpoint
+from privacy.ledger.journal.signed_note import MOST_NOTE_BYTES, TreeHead
 from tasks.records.model.declarations import Declarations
 from tasks.records.model.statement import (
     Count,
-    FileStatement,
     Hash,
-    KeyId,
     PlainNumber,
-    Signature,
     SixDigits,
     StatedText,
     Statement,
@@ -28,17 +27,6 @@ from tasks.records.model.statement import (
 
 RECORD_SCHEMA: Final = "sudare-record/1"
 _MOST_DIGITS: Final = 400
-
-
-class Manifest(Statement):
-    """MANIFEST.json: the files of the version, signed."""
-
-    schema_: Literal["sudare-manifest/1"] = Field(alias="schema")
-    release: StatedText
-    version: Annotated[int, Field(ge=1)]
-    files: dict[StatedText, FileStatement]
-    key_id: KeyId
-    signature: Signature
 
 
 class EntryStatement(Statement):
@@ -58,14 +46,30 @@ class ProvenEntry(Statement):
     path: Tuple[Hash]
 
 
-class CheckpointStatement(Statement):
-    """The journal's size and root at one instant; signed."""
+def _checkpoint(note: str) -> str:
+    """Refuse a text that is no checkpoint of at least one entry.
 
-    ledger: Hash
-    size: Annotated[int, Field(ge=1, le=2**53)]
-    root: Hash
-    head: Hash
-    at: StatedText
+    Raises:
+        ValueError: names the line and the rule that it breaks.
+    """
+    if read_checkpoint(note)[1].size < 1:
+        raise ValueError("checkpoint, line 2: at least 1 entry is needed")
+    return note
+
+
+def _key_change(note: str) -> str:
+    """Refuse a text that is no change of a signing key.
+
+    Raises:
+        ValueError: names the line and the rule that it breaks.
+    """
+    from privacy.ledger.journal.key_changes import read_change  # most journals have none
+
+    read_change(note)
+    return note
+
+
+_FEW: Final = Field(max_length=100)
 
 
 class EarlierCheckpoint(Statement):
@@ -77,14 +81,21 @@ class EarlierCheckpoint(Statement):
 
 
 class Proof(Statement):
-    """PROOF.json: the run's entries and its accounts' openings, each proven under one signed checkpoint."""
+    """PROOF.json: the run's entries and its accounts' openings, each proven under one checkpoint, a signed note.
+
+    `keys` has the changes of the signing key until then.
+    """
 
     schema_: Literal["sudare-proof/1"] = Field(alias="schema")
     entries: Tuple[ProvenEntry]
-    checkpoint: CheckpointStatement
+    checkpoint: Annotated[str, Field(max_length=MOST_NOTE_BYTES), AfterValidator(_checkpoint)]
     earlier: Tuple[EarlierCheckpoint]
-    key_id: KeyId
-    signature: Signature
+    keys: Annotated[Tuple[Annotated[str, Field(max_length=MOST_NOTE_BYTES), AfterValidator(_key_change)]], _FEW]
+
+    @property
+    def head(self) -> TreeHead:
+        """What the checkpoint says of the journal, whoever signed it."""
+        return read_checkpoint(self.checkpoint)[1]
 
 
 class ChargeStatement(Statement):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -24,6 +24,8 @@ from tasks.records.explanation import RecordExplanation
 from tasks.records.groups.field import NONE, NOT_AVAILABLE, WITHHELD
 from tasks.records.model.record_kinds import stated_kind
 from tasks.records.page import words
+from tasks.records.page.accuracy import error_at_a_glance
+from tasks.records.page.budget_view import budget_bar, budget_shares
 from tasks.records.page.dense_view import TableView
 from tasks.records.page.known_releases import KNOWN, epsilon_scale
 from tasks.records.page.language import Code, Language, language, spaced
@@ -36,6 +38,11 @@ from tasks.records.page.table_views import table_views
 
 FOLDER = Path(__file__).parent
 MOST_ITEMS = 40
+MOST_BRIEF: Final = 10
+"""Lines of a list in a chapter; further ones are folded up."""
+MOST_OPEN: Final = 3
+"""So many tables are open; of more only the first."""
+MOST_LINES: Final = 4
 LONGEST_TEXT = 600
 PAGES: Final[dict[Code, str]] = {"en": "record.html", "ja": "record.ja.html"}
 _NAMES: Final[dict[Code, str]] = {"en": "English", "ja": "日本語"}
@@ -104,7 +111,7 @@ def render_page(
     """
     record, fields = explanation.record, arranged(explanation.fields)
     values = {path: field["value"] for path, field in fields.items()}
-    lang = language(code)
+    lang, shares = language(code), budget_shares(values)
     page: str = _template(views.kind).render(
         record=record,
         v=values,
@@ -136,7 +143,11 @@ def render_page(
         further=words.further(values),
         share=words.share,
         summed=_summed,
-        budget=_budget(values),
+        shares=shares,
+        shares_of=partial(_draws_share, cap=values["ledger.cap"]),
+        budget=budget_bar(shares),
+        accuracy=error_at_a_glance(values, views.tables),
+        sealed=[entry["sequence"] for entry in values["integrity.journal_entries"]],
         lineage=lineage_graph(values, lang),
         tables=views.tables,
         synthetic=views.synthetic,
@@ -208,9 +219,10 @@ def _summed(one: str, other: str) -> str:
     return format(Decimal(one) + Decimal(other), "f")
 
 
-def _budget(values: dict[str, Any]) -> Markup:
-    parts = [("before", "ledger.before"), ("charged", "ledger.charged"), ("left", "ledger.left")]
-    return charts.budget_bar([(name, float(values[key])) for name, key in parts])
+def _draws_share(draws: Sequence[Any], *, cap: str) -> str:
+    """Write what the draws of a table cost together, as a share of the cap."""
+    cost = sum((Decimal(draw.draw["cost"]) for draw in draws), Decimal(0))
+    return words.share(str(cost), cap, up=True)
 
 
 def _template(kind: str) -> Any:
@@ -236,7 +248,8 @@ def environment() -> Environment:
     environment.tests["digest"] = lambda value: isinstance(value, str) and _HEX.fullmatch(value) is not None
     environment.tests["uniform"] = uniform
     environment.tests["command"] = lambda value: isinstance(value, str) and value.startswith("sudare verify ")
-    environment.globals["most_items"] = MOST_ITEMS
+    environment.globals |= {"most_items": MOST_ITEMS, "most_brief": MOST_BRIEF}
+    environment.globals |= {"most_open": MOST_OPEN, "most_lines": MOST_LINES}
     return environment
 
 

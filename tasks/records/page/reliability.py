@@ -51,14 +51,14 @@ class Grade:
         letter: the letter.
         reach: the reaches that have it.
         means: in words.
-        cells: how many cells.
+        number: how many cells.
         bar: their share, drawn.
     """
 
     letter: str
     reach: str
     means: str
-    cells: str
+    number: int
     bar: Markup
 
 
@@ -92,7 +92,7 @@ def grades(found: NDArray[np.str_]) -> list[Grade]:
             letter,
             f"≤ {reaches[letter]} %" if letter in reaches else f"> {LIMITS[-1][1]} %",
             _MEANS[letter],
-            f"{number:,}",
+            number,
             charts.share_bar(number, most),
         )
         for letter, number in cells.items()

@@ -341,6 +341,10 @@ def _expected(version: _Version, table: StatisticsTable, lattices: Mapping[str, 
                 told_width = message("±{width} where weights are about a quarter of their clip", width=width)
                 lines.append(message("{statistic}: {widths}", statistic=name, widths=told_width))
                 continue
+            if statistic.what == COUNT and table.counts_with_keys:
+                sure = message("±{width} of keys that are sure to be published; others reach down to 1", width=width)
+                lines.append(message("{statistic}: {widths}", statistic=name, widths=sure))
+                continue
             lines.append(message("{statistic}: ±{width} in every cell", statistic=name, width=width))
             continue
         spread = statistic.what in SPREADS

@@ -136,15 +136,16 @@ def subject(values: Values) -> str:
     return joined([values["unit.unit"], SCOPE_WORDS[values["unit.scope"]]])
 
 
-def brief(amount: str, *, up: bool) -> str:
-    """Round an amount to four digits against the spender: what is lost up, what is left down.
+def brief(amount: str, *, up: bool, digits: int = 4) -> str:
+    """Round an amount to a few digits against the spender: what is lost up, what is left down.
 
     Args:
         amount: as the record writes it.
         up: whether the amount is a loss.
+        digits: how many, beginning with the first that is not 0.
     """
     rounding = ROUND_CEILING if up else ROUND_FLOOR
-    rounded = Context(prec=4, rounding=rounding).plus(Decimal(amount))
+    rounded = Context(prec=digits, rounding=rounding).plus(Decimal(amount))
     return format(rounded.normalize(), "f")
 
 
@@ -174,8 +175,10 @@ def further(values: Values) -> dict[str, str | None]:
 
 
 def share(part: str, percent: str, *, up: bool) -> str:
-    """Write an amount as a share of another, rounded like `brief`; of nothing, nothing."""
-    return "0 %" if Decimal(percent) == 0 else f"{brief(str(100 * Decimal(part) / Decimal(percent)), up=up)} %"
+    """Write an amount as a share of another in three digits, rounded like `brief`; of nothing, nothing."""
+    if Decimal(percent) == 0:
+        return "0 %"
+    return f"{brief(str(100 * Decimal(part) / Decimal(percent)), up=up, digits=3)} %"
 
 
 def relative_error(half_width: int, size: float) -> str:

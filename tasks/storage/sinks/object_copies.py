@@ -16,7 +16,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from contracts.canonical import readable_json
 from contracts.errors import Finding
@@ -24,7 +24,7 @@ from contracts.release.s3_address import S3Address
 from tasks.storage.object_store import ObjectStore, StoreRefuses
 from tasks.storage.sinks.sink_kinds import SinkKind
 from tasks.storage.sinks.version_copy import WholeVersion
-from tasks.storage.version_folders import MANIFEST, PROOF
+from tasks.storage.version_folders import MANIFEST, PROOF, digests_in
 
 LATEST = "latest.json"
 TRIES = 10
@@ -130,9 +130,8 @@ def _latest(store: ObjectStore, base: str) -> tuple[int, str | None] | None:
 def _files(store: ObjectStore, manifest: bytes) -> dict[str, str]:
     """Return the digests by name; a name that would leave the folder is refused."""
     try:
-        entries: dict[str, Any] = json.loads(manifest)["files"]
-        files = {str(name): str(entry["sha256"]) for name, entry in entries.items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
+        files = digests_in(manifest)
+    except ValueError:
         files = {"..": ""}
     if any(PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts for name in files):
         raise _refusal(store, "a manifest that cannot be followed", "a manifest of Sudare")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.errors import Finding, Refused
-from tasks.storage.version_folders import MANIFEST, PROOF
+from tasks.storage.version_folders import MANIFEST, PROOF, digests_in
 
 
 class VersionBroken(Refused):
@@ -61,9 +61,9 @@ def whole_version(folder: Path, release: str, number: int, manifest: str | None)
     """
     try:
         content = (folder / MANIFEST).read_bytes()
-        files = json.loads(content)["files"]
+        files = digests_in(content)
         good = hashlib.sha256(content).hexdigest() == manifest and (folder / PROOF).is_file()
-        good = good and all(_sha256(folder / name) == entry["sha256"] for name, entry in files.items())
+        good = good and all(_sha256(folder / name) == digest for name, digest in files.items())
     except (OSError, ValueError, KeyError):
         good = False
     if not good:

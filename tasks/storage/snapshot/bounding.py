@@ -47,54 +47,68 @@ def order_keys(key: bytes) -> tuple[str, str]:
 def bound_contributions(
     connection: duckdb.DuckDBPyConnection,
     *,
+    table: str,
     unit: str,
+    named: str,
     max_rows_per_unit: int,
     key: bytes,
     where: str,
     explain: Explanation,
-) -> None:
-    """Delete from `raw` what a unit has beyond `max_rows_per_unit` rows.
+) -> bool:
+    """Delete from a table what a unit has beyond `max_rows_per_unit` rows.
 
     Args:
-        connection: the open snapshot with its table `raw`.
-        unit: the column with the unit's id; ids are compared as texts, without the spaces around them.
+        connection: the open snapshot.
+        table: the table, in the order of the source.
+        unit: its column with the unit's id; ids are compared as texts, without the spaces around them.
+        named: how the source names that column, for messages.
         max_rows_per_unit: k, at least 1.
         key: the workspace's snapshot key.
         where: the source, for messages.
         explain: as for `duckdb_session.attempt`.
+    Returns:
+        Whether a row was deleted; the places of the others then have gaps.
     Raises:
         GateBroken: a row has no unit id; without one its unit cannot be bounded.
     Privacy: afterwards adding or removing one unit changes at most k rows, and none of another unit.
     """
     text = unit_sql(unit)
-    nobody = f"SELECT 1 FROM raw WHERE coalesce({text}, '') = '' LIMIT 1"
+    nobody = f"SELECT 1 FROM {table} WHERE coalesce({text}, '') = '' LIMIT 1"
     if run(connection, lambda: connection.execute(nobody).fetchone(), explain=explain):
-        refuse_nobody(where, unit)
-    crowded = f"CREATE TEMP TABLE crowded AS SELECT {text} AS unit FROM raw GROUP BY ALL HAVING count(*) > ?"
+        refuse_nobody(where, named)
+    crowded = f"CREATE TEMP TABLE crowded AS SELECT {text} AS unit FROM {table} GROUP BY ALL HAVING count(*) > ?"
     run(connection, lambda: connection.execute(crowded, [max_rows_per_unit]), explain=explain)
-    if attempt(lambda: connection.execute("SELECT 1 FROM crowded LIMIT 1").fetchone(), explain):
-        deletion, parameters = _deletion(text), [*choice_keys(key), max_rows_per_unit]
+    some = attempt(lambda: connection.execute("SELECT 1 FROM crowded LIMIT 1").fetchone(), explain)
+    if some:
+        deletion, parameters = _deletion(table, text), [*choice_keys(key), max_rows_per_unit]
         run(connection, lambda: connection.execute(deletion, parameters), explain=explain)
     attempt(lambda: connection.execute("DROP TABLE crowded"), explain)
+    return some is not None
 
 
-def order_units(connection: duckdb.DuckDBPyConnection, *, unit: str, key: bytes, explain: Explanation) -> str:
+def order_units(
+    connection: duckdb.DuckDBPyConnection, *, table: str, unit: str, named: str, key: bytes, explain: Explanation
+) -> str:
     """Put the rows of each unit in an order of its own, uniform at random, and return a relation that has the places.
 
     The order is that of draws as above, under keys of its own, of the rows that the unit keeps. Like the choice it
     depends on the unit's id and its number of rows alone, and on no value.
 
     Args:
-        connection: the open snapshot; `raw` has at most k rows a unit.
-        unit: the column with the unit's id.
+        connection: the open snapshot.
+        table: the table, with at most k rows a unit.
+        unit: its column with the unit's id.
+        named: how the source names that column.
         key: the workspace's snapshot key.
         explain: as for `duckdb_session.attempt`.
     Returns:
-        SQL for `raw`, in its order, with a column more (`contracts.domains.text.UnitOrder`): places from 1.
+        SQL for the table, in its order, with a column more (`contracts.domains.text.UnitOrder`): places from 1.
     Privacy: adding or removing one unit moves no row of another one.
     """
-    run(connection, lambda: connection.execute(_places(unit_sql(unit)), [*order_keys(key)]), explain=explain)
-    return f"(SELECT raw.*, places.place AS {identifier(UnitOrder(unit).name)} FROM raw POSITIONAL JOIN places)"
+    places = _places(table, unit_sql(unit))
+    run(connection, lambda: connection.execute(places, [*order_keys(key)]), explain=explain)
+    name = identifier(UnitOrder(named).name)
+    return f"(SELECT {table}.*, places.place AS {name} FROM {table} POSITIONAL JOIN places)"
 
 
 def refuse_nobody(where: str, unit: str) -> NoReturn:
@@ -103,8 +117,8 @@ def refuse_nobody(where: str, unit: str) -> NoReturn:
     break_gate(where, f"column {unit!r}", "rows without an id of their privacy unit", "an id in every row", remedy)
 
 
-def _places(text: str) -> str:
-    """Write the statement that makes `places`, a row for each of `raw`. Parameters: the outer key, the inner key."""
+def _places(table: str, text: str) -> str:
+    """Write the statement that makes `places`, a row for each of the table. Parameters: the outer and inner key."""
     return f"""
         CREATE TEMP TABLE places AS SELECT place FROM (
             SELECT row, row_number() OVER (PARTITION BY unit ORDER BY draw, ordinal)::UINTEGER AS place FROM (
@@ -113,20 +127,20 @@ def _places(text: str) -> str:
                 FROM (
                     SELECT rowid AS row, {text} AS unit,
                         row_number() OVER (PARTITION BY {text} ORDER BY rowid) AS ordinal
-                    FROM raw
+                    FROM {table}
                 )
             )
         ) ORDER BY row
     """
 
 
-def _deletion(text: str) -> str:
+def _deletion(table: str, text: str) -> str:
     """Write the statement that ranks the rows of each crowded unit by their draws and deletes those beyond k.
 
     Parameters: the outer key, the inner key, k.
     """
     return f"""
-        DELETE FROM raw WHERE rowid IN (
+        DELETE FROM {table} WHERE rowid IN (
             SELECT row FROM (
                 SELECT row, row_number() OVER (PARTITION BY unit ORDER BY draw, ordinal) AS place FROM (
                     SELECT row, unit, ordinal,
@@ -134,7 +148,7 @@ def _deletion(text: str) -> str:
                     FROM (
                         SELECT rowid AS row, {text} AS unit,
                             row_number() OVER (PARTITION BY {text} ORDER BY rowid) AS ordinal
-                        FROM raw WHERE {text} IN (FROM crowded)
+                        FROM {table} WHERE {text} IN (FROM crowded)
                     )
                 )
             ) WHERE place > ?

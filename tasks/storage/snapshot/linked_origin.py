@@ -167,7 +167,7 @@ def _deliver(
         expected=reading.columns,
         explain=explain,
         advance=advance,
+        into=name,
     )
-    attempt(lambda: connection.execute(f"ALTER TABLE raw RENAME TO {name}"), explain)
     if reading.attach:
         attempt(lambda: connection.execute(f"DETACH {ORIGIN}"), explain)

@@ -1,7 +1,8 @@
 """The snapshot: one private DuckDB file a run, whole or absent, with a keyed hash of what was encoded.
 
-    raw        the columns as delivered
-    codes      the same rows as small integers, one column a column of the contract
+    codes      the rows as small integers, one column a column of the contract
+    raw        the rows as delivered of which the codes do not say all that the checks ask (`snapshot.intake`)
+    units      the id of each row's unit, where units have one
     snapshot   one row: what the file was made from and the keyed hash of `codes`
 
 It is written under another name and renamed when it is complete and on disk, so a killed ingest leaves nothing
@@ -35,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 SNAPSHOT = "snapshot.duckdb"
 PARTIAL = "snapshot.partial.duckdb"
-FORMAT = 1
+FORMAT = 2
 KEY_BYTES = 32
 HASH_ROWS = 1 << 20
 

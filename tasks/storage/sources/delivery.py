@@ -1,4 +1,4 @@
-"""The reading itself: a source, through its `select:` if it has one, into the table `raw` of the snapshot."""
+"""The reading itself: a source, through its `select:` if it has one, into a table of the snapshot."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
+from typing import Final
 
 import duckdb
 import pyarrow as pa
@@ -22,6 +23,11 @@ from tasks.storage.sources.typed_rows import Reading, break_gate, check_columns
 
 Advance = Callable[[float], None]
 Explanations = Callable[[Reading], Explanation]
+IntakeShape = Callable[[Mapping[str, str], str], str]
+"""Makes of columns with their types, and of SQL for the rows as delivered, SQL for what is written down."""
+
+_ROWS: Final = "delivered_rows"
+"""The rows as delivered, where they have to lie there before their shape is made."""
 
 
 def explanation(reading: Reading, select: str | None, folder: Path) -> Explanation:
@@ -55,10 +61,15 @@ def deliver(
     expected: Sequence[str],
     explain: Explanation,
     advance: Advance,
+    into: str,
+    shape: IntakeShape | None = None,
     left_out: Sequence[str] = (),
     days: SourceDays | None = None,
 ) -> None:
-    """Create `raw` with the rows of the source in their order.
+    """Create a table with the rows of the source in their order.
+
+    Rows are shaped in the statement that reads them. Those that a `select:` makes, and those that arrive in batches,
+    lie there as they are delivered before: a guarded select holds with some of DuckDB's optimizers switched off.
 
     A source without any row is refused; a `select:` or days that keep none of its rows are not, since whether they do
     can be a matter of one person.
@@ -72,6 +83,8 @@ def deliver(
         left_out: columns that are not read where no select says what is.
         explain: as for `duckdb_session.attempt`.
         advance: called with the fraction read.
+        into: the table to make.
+        shape: what is written down of the rows; None for the rows as delivered.
         days: whose rows alone are taken; None for all.
     Raises:
         SpecRefused: the select does not fit the source.
@@ -94,13 +107,29 @@ def deliver(
         attempt(lambda: connection.execute(f"SET disabled_optimizers = '{','.join(UNSAFE_OPTIMIZERS)}'"), explain)
         described = attempt(lambda: connection.execute(f"DESCRIBE {query}").fetchall(), explain)
         check_columns(reading, [row[0] for row in described], expected, selected=True)
+    at_once = shape is not None and select is None and reading.batches is None
     fill = _fill_from_batches if reading.batches is not None else _fill
 
     def explain_part(part: Reading) -> Explanation:
         return explain if part is reading else lambda error: part.explain(error) or explain(error)
 
-    _fill_while_checking(reading, lambda: fill(connection, reading, guarded, explain_part, advance))
+    def written(rows: str) -> str:
+        if shape is None:
+            return rows
+        described = attempt(lambda: connection.execute(f"DESCRIBE {rows}").fetchall(), explain)
+        return shape({row[0]: row[1] for row in described}, rows)
+
+    def statement(part: Reading) -> str:
+        rows = _query(part, guarded)
+        return written(rows) if at_once else rows
+
+    first = into if at_once or shape is None else _ROWS
+    _fill_while_checking(reading, lambda: fill(connection, reading, first, statement, explain_part, advance))
     attempt(lambda: connection.execute("RESET disabled_optimizers"), explain)
+    if first != into:
+        shaped = f"CREATE TABLE {into} AS {written(f'FROM {_ROWS}')}"
+        run(connection, lambda: connection.execute(shaped), explain=explain)
+        attempt(lambda: connection.execute(f"DROP TABLE {_ROWS}"), explain)
 
 
 def _all_but(reading: Reading, left_out: Sequence[str]) -> str:
@@ -110,13 +139,18 @@ def _all_but(reading: Reading, left_out: Sequence[str]) -> str:
 
 
 def _fill(
-    connection: duckdb.DuckDBPyConnection, reading: Reading, select: str, explain: Explanations, advance: Advance
+    connection: duckdb.DuckDBPyConnection,
+    reading: Reading,
+    table: str,
+    query: Callable[[Reading], str],
+    explain: Explanations,
+    advance: Advance,
 ) -> None:
     """Read what DuckDB reads itself, in one statement a part."""
     number = len(reading.parts)
     for place, part in enumerate(reading.parts):
-        into = "INSERT INTO raw" if place else "CREATE TABLE raw AS"
-        statement = f"{into} {_query(part, select)}"
+        into = f"INSERT INTO {table}" if place else f"CREATE TABLE {table} AS"
+        statement = f"{into} {query(part)}"
         run(
             connection,
             lambda: connection.execute(statement),  # noqa: B023
@@ -125,7 +159,7 @@ def _fill(
         )
     if reading.may_be_empty:
         return
-    for relation, part in [("raw", reading), *((part.relation, part) for part in reading.parts)]:
+    for relation, part in [(table, reading), *((part.relation, part) for part in reading.parts)]:
         some = f"SELECT 1 FROM {relation} LIMIT 1"
         if attempt(lambda: connection.execute(some).fetchone(), explain(part)):  # noqa: B023
             return
@@ -133,15 +167,20 @@ def _fill(
 
 
 def _fill_from_batches(
-    connection: duckdb.DuckDBPyConnection, reading: Reading, select: str, explain: Explanations, advance: Advance
+    connection: duckdb.DuckDBPyConnection,
+    reading: Reading,
+    table: str,
+    query: Callable[[Reading], str],
+    explain: Explanations,
+    advance: Advance,
 ) -> None:
     """Read what arrives in Arrow batches, each in a statement of its own."""
-    query = _query(reading, select)
-    attempt(lambda: connection.execute(f"CREATE TABLE raw AS {query}"), explain(reading))
+    rows = query(reading)
+    attempt(lambda: connection.execute(f"CREATE TABLE {table} AS {rows}"), explain(reading))
     empty = True
     for batch, fraction in reading.batches() if reading.batches is not None else ():
         connection.register(DELIVERED, batch)
-        run(connection, lambda: connection.execute(f"INSERT INTO raw {query}"), explain=explain(reading))
+        run(connection, lambda: connection.execute(f"INSERT INTO {table} {rows}"), explain=explain(reading))
         advance(fraction)
         empty = False
     connection.unregister(DELIVERED)

@@ -8,10 +8,10 @@ Writers store a column as numbers where nobody has a picture: then no row fits, 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -30,12 +30,12 @@ _NUMBERS: Final = frozenset(
 
 
 def check_pictures(
-    connection: duckdb.DuckDBPyConnection, contract: Contract, *, where: str, parquet: Path | None = None
+    delivered: Mapping[str, str], contract: Contract, *, where: str, parquet: Path | None = None
 ) -> None:
     """Refuse a column of pictures that is delivered as something else than lists of numbers.
 
     Args:
-        connection: the open snapshot with its table `raw`.
+        delivered: the columns as they are delivered, and their types.
         contract: the contract.
         where: the source, for messages.
         parquet: the source itself, where it is a Parquet file that is read whole: its lists may be of fixed size.
@@ -45,7 +45,6 @@ def check_pictures(
     pictures = contract.pictures()
     if not pictures:
         return
-    delivered = {name: kind for name, kind, *_ in connection.execute("DESCRIBE raw").fetchall()}
     fixed = {} if parquet is None else _fixed_sizes(parquet)
     findings = []
     for name in pictures:

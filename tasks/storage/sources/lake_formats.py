@@ -68,6 +68,8 @@ def _kind(path: str) -> str | None:
 def _refuse(where: object, kind: str) -> None:
     allowed = "files that together are the table; here rows that were deleted or rewritten would come back"
     remedy = "write the table as it is now to plain files in a folder of their own, and name that folder"
+    if kind == "a Delta table":
+        remedy = "name it as a table: `path: delta:///FOLDER`, without `files:`"
     refuse(where, "source.path", kind, allowed, remedy)
 
 

@@ -19,6 +19,7 @@ GROUP: Final = "sudare.sources"
 _BUILT_IN: Final = {
     "postgresql": "tasks.storage.sources.postgres.connection:TABLES",
     "s3": "tasks.storage.sources.object_source:OBJECTS",
+    "delta": "tasks.storage.sources.delta_source:DELTA",
 }
 
 

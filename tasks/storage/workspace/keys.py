@@ -18,25 +18,37 @@ def refusal(where: str, field: str, found: str, allowed: str, remedy: str = "") 
     return WorkspaceRefused([Finding(where, field, found, allowed, remedy)])
 
 
-def create_keys(folder: Path, *, seed: bytes | None) -> None:
+def create_keys(folder: Path, *, seed: bytes | None, name: str | None) -> None:
     """Make what is missing; a key that is there (an `init` that was interrupted) stays.
 
     Args:
         folder: of the keys.
         seed: the signing key's seed, where the environment gives it; then none is written.
+        name: of the signing key and its journal; one is made of the key where it is None.
+    Raises:
+        WorkspaceRefused: no key can have this name.
     """
-    for name in ("signing.key", "snapshot.key") if seed is None else ("snapshot.key",):
-        if not (folder / name).exists():
-            write_secret(folder / name, secrets.token_bytes(32))
-    public = public_half(seed or read_key(folder / "signing.key"))
-    (folder / "signing.pub").write_text(public + "\n", encoding="ascii")
+    for file in ("signing.key", "snapshot.key") if seed is None else ("snapshot.key",):
+        if not (folder / file).exists():
+            write_secret(folder / file, secrets.token_bytes(32))
+    public = public_half(seed or read_key(folder / "signing.key"), name)
+    (folder / "signing.pub").write_text(public + "\n", encoding="utf-8")
 
 
-def public_half(seed: bytes) -> str:
-    """Return the public half (hex) of a signing key."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+def public_half(seed: bytes, name: str | None) -> str:
+    """Return the public half of a signing key under a name: NAME+HASH+BASE64.
 
-    return Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw().hex()
+    Raises:
+        WorkspaceRefused: no key can have this name.
+    """
+    from privacy.ledger.journal.signed_note import MalformedNote
+    from privacy.ledger.journal.signing import Signer
+
+    try:
+        return Signer(seed, name).public_key
+    except MalformedNote as error:
+        allowed = "such as statistics.example/journal: no spaces, no plus"
+        raise refusal("the command", "--name", str(error), allowed, "give another name") from None
 
 
 def write_secret(path: Path, secret: bytes) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,6 +21,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from contracts.errors import Finding, GateBroken, Refused, SudareError
+from tasks.storage.workspace.keys import refusal
 
 ERROR_LOG = "error.private.log"
 SNAPSHOT_STEM = "snapshot"
@@ -44,13 +46,16 @@ class UnexpectedError(SudareError):
 
     Args:
         kind: name of the original error's type.
-        log: private log with the original error and its traceback.
+        log: private log with the original error and its traceback; None where no disk could be written.
     """
 
-    def __init__(self, kind: str, log: Path) -> None:
+    def __init__(self, kind: str, log: Path | None) -> None:
         self.kind = kind
         self.log = log
-        super().__init__(f"unexpected {kind}: this is a bug of Sudare. Private details: {log}")
+        details = (
+            "No disk could be written, so that its details are lost" if log is None else f"Private details: {log}"
+        )
+        super().__init__(f"unexpected {kind}: this is a bug of Sudare. {details}")
 
 
 def now_to_the_second() -> str:
@@ -144,8 +149,10 @@ def hold(runs: Path, name: str, *, keep_snapshot: bool, of_period: bool = False)
         RunFolder: made when it is missing.
     Raises:
         RunBusy: a process holds it, this one or another.
+        WorkspaceRefused: the folder of runs cannot be written.
     """
     path = runs / name
+    require_writable(runs)
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = _lock(path)
     folder = RunFolder(path, keep_snapshot, of_period=of_period, lock=descriptor)
@@ -192,17 +199,43 @@ def sheltered(action: Callable[[], ResultT], log: Callable[[], Path]) -> ResultT
     except SudareError:
         raise
     except Exception as error:  # noqa: BLE001 - what is not ours may say anything
-        path = log()
-        _write_private_traceback(error, path)
-        unexpected = UnexpectedError(type(error).__name__, path)
+        unexpected = UnexpectedError(type(error).__name__, _write_private_traceback(error, log))
     raise unexpected
 
 
-def _write_private_traceback(error: BaseException, log: Path) -> None:
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    with os.fdopen(descriptor, "a", encoding="utf-8") as file:
-        file.write(f"--- {now_to_the_second()}\n")
-        file.writelines(traceback.format_exception(error))
+def _write_private_traceback(error: BaseException, log: Callable[[], Path]) -> Path | None:
+    """Write the traceback into the log; where that is on a read-only disk, into a private file of the system's."""
+    for place in (log, _elsewhere):
+        try:
+            path = place()
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            with os.fdopen(descriptor, "a", encoding="utf-8") as file:
+                file.write(f"--- {now_to_the_second()}\n")
+                file.writelines(traceback.format_exception(error))
+            return path
+        except OSError:  # what is raised here would carry the original along, to whoever reads the terminal
+            continue
+    return None
+
+
+def _elsewhere() -> Path:
+    descriptor, name = tempfile.mkstemp(prefix="sudare-error-", suffix=".private.log")
+    os.close(descriptor)
+    return Path(name)
+
+
+def require_writable(folder: Path) -> None:
+    """Refuse a workspace that cannot be written, before anything else is begun.
+
+    Args:
+        folder: its private folder.
+    Raises:
+        WorkspaceRefused: it lies on a read-only disk, or its user may not write there; nothing was charged.
+    """
+    if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+        found, allowed = "a folder that cannot be written, such as on a read-only disk", "a workspace that can"
+        remedy = "nothing was charged: give write access to it, or make one elsewhere: sudare init DIR"
+        raise refusal(str(folder), "workspace", found, allowed, remedy)
 
 
 def _discard_snapshot(path: Path) -> None:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tasks.storage.workspace.keys import create_keys, key_from_hex, public_half, read_key, refusal
+from tasks.storage.workspace.keys import create_keys, key_from_hex, read_key, refusal
 from tasks.storage.workspace.lineage_target import NOBODY, LineageTarget, lineage_target
 from tasks.storage.workspace.settings_file import (
     TEMPLATE,
@@ -32,7 +32,9 @@ from tasks.storage.workspace.spark_settings import SparkSettings, spark_settings
 
 if TYPE_CHECKING:
     from contracts.release.about import Publisher
+    from privacy.ledger.journal.signing import SecretKey, Signer
     from privacy.ledger.ledger import Ledger
+    from tasks.storage.workspace.signing_keys import KeyPlace
 
 FILE = "sudare.toml"
 PRIVATE = ".sudare"
@@ -59,6 +61,8 @@ class Workspace:
         lineage: where lineage events go.
         spark: where Spark is, for sources with `engine: spark`.
         asks_above: the share of rows that do not fit the contract above which a run asks.
+        values: the settings as they are written, by table and key.
+        journal: the folder of the journal for the public; None where none is published.
     """
 
     root: Path
@@ -71,6 +75,8 @@ class Workspace:
     lineage: LineageTarget = NOBODY
     spark: SparkSettings | None = None
     asks_above: Fraction = Fraction(1, 100)
+    values: Mapping[str, str] = field(default_factory=dict)
+    journal: Path | None = None
 
     @property
     def private(self) -> Path:
@@ -114,7 +120,7 @@ class Workspace:
 
     @property
     def public_key_file(self) -> Path:
-        """The public half of the signing key: lowercase hex and a newline."""
+        """The public half of the signing key: NAME+HASH+BASE64 and a newline."""
         return self.keys / "signing.pub"
 
     @property
@@ -122,41 +128,87 @@ class Workspace:
         """The keys: for signing and snapshots, and a publisher's that is pinned."""
         return self.private / "keys"
 
-    def signing_seed(self) -> bytes:
-        """Return the 32 secret bytes of the Ed25519 signing key: of the environment, else of the workspace.
+    def signing_place(self, table: str = "signer") -> KeyPlace:
+        """Return where the signing key lies, or (`next_signer`) the one that comes after it.
 
-        SUDARE_SIGNING_KEY holds them as 64 hex digits, SUDARE_SIGNING_KEY_FILE names a file of 32 bytes.
+        Raises:
+            WorkspaceRefused: sudare.toml names no such kind of place.
         """
-        seed = _seed_from_environment() or read_key(self.keys / "signing.key")
+        from tasks.storage.workspace.signing_keys import key_place
+
+        return key_place(self.keys, self.root / FILE, self.values, os.environ, table)
+
+    def signer(self, ask: Callable[[str], str] | None = None) -> Signer:
+        """Return the signing key, under the name in its public half: of the environment, else from where it lies.
+
+        SUDARE_SIGNING_KEY holds a seed as 64 hex digits, SUDARE_SIGNING_KEY_FILE names a file of 32 bytes. Else
+        sudare.toml says where the key lies.
+
+        Args:
+            ask: asks a person for a passphrase or PIN; without it the environment alone is looked at.
+        Raises:
+            WorkspaceRefused: it is not there, cannot be opened, or is not the one of the public half.
+        """
+        from privacy.ledger.journal.signing import Signer
+
         published = self.public_key_file
-        if not published.is_file() or published.read_text(encoding="ascii").strip() != public_half(seed):
-            remedy = "use the key that belongs to it, or start anew under the other key in a workspace of its own"
+        stated = published.read_text(encoding="utf-8").strip() if published.is_file() else ""
+        key: bytes | SecretKey | None = _seed_from_environment()
+        if key is None and self.key_is_at_hand:
+            key = read_key(self.key_file)
+        elif key is None:
+            from tasks.storage.workspace.signing_keys import open_key
+
+            key = open_key(self.signing_place(), ask)
+        signer = Signer(key, stated.partition("+")[0] or None)
+        if stated != signer.public_key:
+            remedy = "name the key that belongs to it under [signer]; to change to another one: sudare keys rotate"
             raise refusal(str(published), "signing key", "the public half of another key", "its own", remedy)
-        return seed
+        return signer
+
+    @property
+    def key_file(self) -> Path:
+        """The file of a key that lies in one."""
+        return self.keys / (self.values.get("signer.file") or "signing.key")
+
+    @property
+    def key_is_at_hand(self) -> bool:
+        """Whether signing needs no passphrase, token or service: the key is a file of its own bytes."""
+        return (self.values.get("signer.kind") or "file") == "file"
 
     def open_ledger(self) -> Ledger:
-        """Open the ledger; balances are stated under the signing key where it is at hand, and believed if it did."""
-        from privacy.ledger.journal.signing import Signer
+        """Open the ledger; balances are stated under the signing key where it is at hand, and believed if it did.
+
+        A key that a passphrase or a token keeps is at hand once it was opened in this process.
+        """
         from privacy.ledger.ledger import Ledger
 
         file = self.public_key_file
-        public_key = file.read_text(encoding="ascii").strip() if file.is_file() else None
-        at_hand = public_key is not None and (
-            _seed_from_environment() is not None or (self.keys / "signing.key").is_file()
-        )
-        signer = Signer(self.signing_seed()) if at_hand else None
+        public_key = file.read_text(encoding="utf-8").strip() if file.is_file() else None
+        signer = self.signer() if public_key is not None and self._may_sign() else None
         return Ledger(self.ledger_url, draws=self.draws, signer=signer, public_key=public_key)
+
+    def _may_sign(self) -> bool:
+        """Say whether the signing key can be had here without asking anybody."""
+        if _seed_from_environment() is not None:
+            return True
+        if self.key_is_at_hand:
+            return self.key_file.is_file()
+        from tasks.storage.workspace.signing_keys import opened
+
+        return opened(self.signing_place()) is not None
 
     def snapshot_key(self) -> bytes:
         """Return the 32 secret bytes that snapshots are hashed under."""
         return read_key(self.keys / "snapshot.key")
 
     @classmethod
-    def create(cls, root: Path) -> Workspace:
+    def create(cls, root: Path, *, name: str | None = None) -> Workspace:
         """Make a workspace: folders (0700), keys (0600) and sudare.toml, which is written last.
 
         Args:
             root: the folder; made when it is missing.
+            name: of the signing key and its journal; one is made of the key where it is None.
         Raises:
             WorkspaceRefused: there is a workspace already, and nothing was changed; or the folder cannot be written.
         """
@@ -175,11 +227,13 @@ class Workspace:
                 folder.mkdir(mode=0o700, exist_ok=True)
                 folder.chmod(0o700)
             (root / "releases").mkdir(exist_ok=True)
-            create_keys(root / PRIVATE / "keys", seed=_seed_from_environment())
+            create_keys(root / PRIVATE / "keys", seed=_seed_from_environment(), name=name)
             (root / FILE).write_text(TEMPLATE, encoding="utf-8")
         except OSError as error:
             found = error.strerror or type(error).__name__
-            raise refusal(str(root), "folder", found, "a folder that can be written") from error
+            raise refusal(
+                str(root), "folder", found, "a folder that can be written", "name one: sudare init DIR"
+            ) from error
         return cls.open(root)
 
     @classmethod
@@ -206,6 +260,8 @@ class Workspace:
             lineage=lineage_target(root, values, os.environ),
             spark=spark_settings(root, values),
             asks_above=read_share(file, values, "run.asks_above"),
+            values=values,
+            journal=root / values["publish.journal"] if values.get("publish.journal") else None,
         )
 
     @classmethod

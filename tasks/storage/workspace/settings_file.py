@@ -19,14 +19,26 @@ from tasks.storage.workspace.spark_settings import SPARK_KEYS
 if TYPE_CHECKING:
     from contracts.release.about import Publisher
 
+_SIGNER_KEYS = {
+    "kind": "where the signing key lies: file, encrypted_file, pkcs11, securesystemslib",
+    "file": "of a key in a file, relative to .sudare/keys",
+    "library": "the PKCS#11 library of a token",
+    "token": "the label of a token",
+    "key": "the label of a key in a token",
+    "uri": "of a key that securesystemslib signs with",
+    "public": "the public key of such a key, a PEM file",
+    "secret_env": "the environment variable that holds the passphrase or PIN",
+}
 _KEYS = {
     "store.releases": 'a folder, such as "releases"',
     "ledger.url": "a SQLAlchemy URL; empty for .sudare/ledger.sqlite",
     "ingest.memory_limit": 'a size that DuckDB understands, such as "1GB"',
     "run.asks_above": 'a share of rows, such as "1 %"; a larger one that does not fit the contract makes a run ask',
+    "publish.journal": 'a folder for the public journal, such as "public/journal"; empty to publish none',
     "prefect.api_url": "the URL of a running Prefect server's API; empty to start one with each run",
     **LINEAGE_KEYS,
     **SPARK_KEYS,
+    **{f"{table}.{key}": what for table in ("signer", "next_signer") for key, what in _SIGNER_KEYS.items()},
 }
 _SCHEDULE = "schedule."
 _PUBLISHER = "publisher"
@@ -46,6 +58,9 @@ memory_limit = "1GB"     # of DuckDB
 [run]
 asks_above = "1 %"       # `sudare run` asks when more rows of a column do not fit the contract, or are clipped
 
+[publish]
+journal = ""             # a folder: the journal for the public, as tiles; empty: none
+
 [prefect]
 api_url = ""             # of a running Prefect server; empty: each run starts its own
 
@@ -59,6 +74,9 @@ api_url = ""             # of a running Prefect server; empty: each run starts i
 [publisher]              # public declarations, the same in all records; `about:` of a spec wins
 # curator = "Office of Statistics"
 # contact = "privacy@example.org"
+
+[signer]                 # where the signing key lies; file: .sudare/keys/signing.key
+kind = "file"            # or encrypted_file, pkcs11, securesystemslib: see the manual on keys
 
 [schedule]               # spec = "cron": what `sudare budget show` reckons with
 # "specs/adult.yaml" = "0 6 1 * *"

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 from contracts.errors import Finding
 from privacy.classifiers.safetensors import from_safetensors
 from tasks.records.files.synthetic_files import type_name
-from tasks.records.model.version_statements import DataFileStatement, Manifest, RecordTerms
+from tasks.records.model.release_statement import Manifest
+from tasks.records.model.version_statements import DataFileStatement, RecordTerms
 from tasks.records.strict_json import printable, shown
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.errors import Finding
-from tasks.records.model.version_statements import Manifest
+from tasks.records.model.release_statement import Manifest
 from tasks.records.strict_json import printable, shown
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from contracts.errors import Finding
 from tasks.records.files.part_names import part_name, parts_among
-from tasks.records.model.version_statements import Manifest
+from tasks.records.model.release_statement import Manifest
 from tasks.records.strict_json import printable, shown
 from tasks.verification.files.parquet_pages import unpacked_size
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder

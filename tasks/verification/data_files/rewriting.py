@@ -24,7 +24,8 @@ from contracts.errors import Finding
 from tasks.records.files.csv_rows import write_csv
 from tasks.records.files.part_names import PIECE, parts_among
 from tasks.records.files.tidy_tables import index_type
-from tasks.records.model.version_statements import Manifest, RecordTerms
+from tasks.records.model.release_statement import Manifest
+from tasks.records.model.version_statements import RecordTerms
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.files.table_files import UNREADABLE

@@ -66,6 +66,8 @@ def worst_distinct_moves(counted: DistinctCount, contract: Contract, clique: tup
     full = full if counted.values is None else min(full, counted.values)
     if counted.declared_cells:
         left = min(left, full * prod(contract.shape(clique)))
+    elif counted.most_cells is not None:  # the product's own check says whether it is the right number
+        left = min(left, full * counted.most_cells)
     while left > full * LISTED:
         full += 1
     return [full] * (left // full) + [left % full] * (left % full > 0)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.errors import Finding, SpecRefused
-from tasks.records.model.statement import read_statement
-from tasks.records.model.version_statements import Manifest
+from tasks.records.model.release_statement import Manifest, read_envelope
 from tasks.records.strict_json import CHANGED, LARGEST_JSON, printable, read_json
 from tasks.storage.version_folders import MANIFEST
 from tasks.verification.files.folder_marks import MARKS, OUTSIDE_MANIFEST, no_version, what_it_is
@@ -219,7 +218,7 @@ def read_manifest(folder: Path) -> tuple[Manifest | None, str | None]:
     if data is None:
         return None, None
     value, _ = read_json(data, where=MANIFEST)
-    manifest, _ = (None, []) if value is None else read_statement(Manifest, value, where=MANIFEST)
+    manifest = None if value is None else read_envelope(value, where=MANIFEST)[1]
     return manifest, hashlib.sha256(data).hexdigest()
 
 

@@ -14,8 +14,8 @@ from contracts.errors import Finding
 from privacy.accounting.events import PrivacyEvent
 from privacy.generators.generator import SynthesisTask
 from privacy.generators.registry import FitterRegistry
+from tasks.records.model.release_statement import Manifest
 from tasks.records.model.synthetic_statements import FittedRecord
-from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import check_draws

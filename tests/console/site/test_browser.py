@@ -147,7 +147,7 @@ def test_a_reader_finds_a_version_and_its_record(looking: tuple[Page, list[str]]
     page.goto(served.url)
     page.get_by_label("Name contains").fill("tables")
     page.get_by_role("button", name="Show").click()
-    assert page.locator("tbody tr").count() == 1
+    assert page.locator(".catalogue li").count() == 1
     page.get_by_role("link", name="v3").click()
     page.get_by_role("link", name="Record", exact=True).click()
     frame = page.frame_locator("iframe")

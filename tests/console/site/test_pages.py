@@ -9,6 +9,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -366,19 +367,37 @@ def test_the_journal_is_found_by_kind_release_account_run_and_number(client: Tes
 def test_a_run_is_one_line_of_the_journal_that_opens(client: TestClient) -> None:
     """Each entry is there once: a run's inside its line, in any order of times, which are told to the hour."""
     told, page = client.get("/api/journal").json(), client.get("/journal").text
-    runs, shown = told["runs"], list(told["entries"])
+    story, shown = told["story"], list(told["entries"])
     kinds = {each["sequence"]: each["kind"] for each in shown}
-    assert runs
-    for newest, sequences in runs.items():
-        assert int(newest) == sequences[0] == max(sequences)
-        assert {kinds[each] for each in sequences} <= set(RUN_KINDS)
+    runs = [line for line in story if "run" in line]
+    assert len(runs) == 4
+    for line in runs:
+        assert line["entries"] == sorted(line["entries"], reverse=True)
+        assert {kinds[each] for each in line["entries"]} <= set(RUN_KINDS)
+    assert sorted(each for line in story for each in line["entries"]) == sorted(kinds)
     assert page.count("<details>") == len(runs)
     for each in shown:
-        links = page.count(f'href="/journal/{each["sequence"]}"')
-        ends = sum(each["sequence"] in (sequences[0], sequences[-1]) for sequences in runs.values())
-        assert links == 1 + ends
+        assert page.count(f'href="/journal/{each["sequence"]}"') == 1
     assert all(each["at"].endswith(":00:00Z") for each in shown if not each["sealed"])
-    assert client.get("/api/journal", params={"kind": "noise_drawn"}).json()["runs"] == {}
+    alone = client.get("/api/journal", params={"kind": "noise_drawn"}).json()["story"]
+    assert {len(line["entries"]) for line in alone} == {1}
+
+
+def test_a_line_of_the_journal_says_what_a_run_claimed_and_took_in_plain_words(client: TestClient) -> None:
+    """The share of the cap is that of the exact amounts, rounded up; a withdrawal quotes its reason as text."""
+    told = client.get("/api/journal").json()["story"]
+    [second] = [line for line in told if (line.get("release"), line.get("number")) == ("adult-tables", 2)]
+    account = client.get("/api/account", params={"name": ACCOUNT}).json()
+    [charge] = [each for each in account["charges"] if each["version"] == 2]
+    exact = 100 * Decimal(charge["amount"]) / Decimal(account["cap"])
+    assert 0 <= Decimal(second["share"].removesuffix(" %")) - exact < Decimal("0.1")
+    assert (second["what"], second["epsilon"], second["draws"]) == ("published", "0.5", 3)
+    page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", client.get("/journal").text))
+    assert (
+        f"adult-tables v2 was published. It claims ε 0.5 and took {second['share']} of the cap of {ACCOUNT}." in page
+    )
+    assert "adult-old v1 was withdrawn: wrong reference year &lt;script&gt;" in page
+    assert f"Account {ACCOUNT} was opened for adults, 1994: at most ε 3 at δ 1e-9 may ever be lost." in page
 
 
 def test_what_is_for_auditors_is_not_even_hinted_at(client: TestClient, shown: Shown) -> None:

@@ -19,7 +19,6 @@ from console.serve import make_site
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.grant.grant import open_grant
-from privacy.ledger.journal.signing import Signer
 from privacy.ledger.terms import AccountTerms, VersionEntry
 from tasks.publish import publish
 from tasks.storage.workspace.settings import Workspace
@@ -42,7 +41,7 @@ def write(folder: Path, version: VersionEntry) -> None:
 
 def publish_versions(workspace: Workspace, release: str) -> None:
     """Charge, open, draw nothing, and publish, again and again."""
-    signer = Signer(workspace.signing_seed())
+    signer = workspace.signer()
     with closing(workspace.open_ledger()) as ledger:
         for number in range(VERSIONS):
             run_key = f"{release}-{number}"

@@ -115,6 +115,7 @@ def test_from_an_empty_folder_to_a_verified_version(
         page.on("dialog", lambda asked: asked.accept())
         page.get_by_role("button", name="Save and run").click()
         page.locator("#ran .waiting").wait_for()
+        assert re.search(r"About [0-9]+ s left|longer than the [0-9]+ s", page.locator("#time-left").inner_text())
         page.close()
 
         page = browser.new_page()
@@ -159,6 +160,65 @@ def test_form_and_yaml_are_in_step_both_ways(
             "  mechanism"
         )
         assert page.locator("#spec-gutter b").inner_text() == "8"
+        assert page.evaluate(UNNAMED) == []
+    assert complaints == []
+
+
+def test_a_made_up_table_follows_its_slider_and_says_what_it_is(
+    context: tuple[BrowserContext, list[str]], place_of_studio: tuple[Path, Workspace]
+) -> None:
+    """The first picture is open; a larger made-up table changes it, and no text; a closed one is empty."""
+    browser, complaints = context
+    with opened(*place_of_studio) as made:
+        page = entered(browser, made, "/studio?spec=tables.yaml")
+        texts = [page.get_by_label(name, exact=True).input_value() for name in ("Spec", "Contract")]
+        drawn = page.locator("#drawn-0")
+        assert "No row of yours is in it." in drawn.inner_text()
+        assert "±9" in drawn.inner_text()
+        page.get_by_label("Rows of the made-up tables, from few to many").focus()
+        page.keyboard.press("ArrowRight")
+        expect(drawn).to_contain_text("With 18,000 rows", timeout=LONG)
+        assert page.locator("#f-size").input_value() == "18000"
+        assert [page.get_by_label(name, exact=True).input_value() for name in ("Spec", "Contract")] == texts
+        assert page.locator("#drawn-1 table").count() == 0
+        page.locator("#picture-1 summary").click()
+        page.locator("#drawn-1 table").wait_for()
+        assert "right at most 74 times out of 100" in page.locator("#right").inner_text()
+        page.locator("#table-1 summary").click()
+        page.get_by_text("No side is more private").wait_for()
+        assert page.locator("#picture-1[open] table").count() == 1
+    assert complaints == []
+
+
+def test_statistics_and_synthetic_rows_are_chosen_and_planned(
+    context: tuple[BrowserContext, list[str]], place_of_studio: tuple[Path, Workspace]
+) -> None:
+    """The columns stay when the kind changes; a clip, quartiles and a generator come to the YAML, and are planned."""
+    browser, complaints = context
+    folder, workspace = place_of_studio
+    with opened(folder, workspace) as made:
+        page = entered(browser, made, "/studio?spec=tables.yaml")
+        spec = page.get_by_label("Spec", exact=True)
+        choose(page, "What is published", "statistics")
+        assert "kind: statistics" in spec.input_value()
+        page.locator("#what-0").select_option("mean")
+        page.locator("#of-0").select_option("hours-per-week")
+        page.locator("#add-0").click()
+        expect(page.locator("#width-0-1")).to_contain_text("with 1,000 rows", timeout=LONG)
+        page.locator("#low-0-1").fill("1")
+        page.locator("#low-0-1").press("Tab")
+        page.locator("#high-0-1").fill("60")
+        page.locator("#high-0-1").press("Tab")
+        expect(spec).to_have_value(re.compile(r"clip: \[1, 60\]"), timeout=LONG)
+        page.locator("#what-0").select_option("quantiles")
+        page.locator("#add-0").click()
+        expect(page.locator("#width-0-2")).to_contain_text("q50_age", timeout=LONG)
+        choose(page, "What is published", "synthetic")
+        choose(page, "Generator", "aim")
+        page.get_by_role("group", name="A row has").get_by_label("race", exact=True).check()
+        expect(page.locator("#outlook")).to_contain_text("the noise alone adds up to about", timeout=LONG)
+        assert "generator: aim" in spec.input_value()
+        expect(spec).to_have_value(re.compile(r"columns: \[.*race.*\]"), timeout=LONG)
         assert page.evaluate(UNNAMED) == []
     assert complaints == []
 

@@ -188,3 +188,107 @@ def test_no_tree_makes_the_form_fail(tree: dict[str, Any]) -> None:
     from console.studio.yaml_text import flow
 
     form_of(flow(tree), flow(tree))
+
+
+STATISTICS = """\
+release: means
+contract: adult.odcs.yaml
+source: {path: adult.parquet}
+charge: {account: adult-1994, epsilon: 1, delta: 0}
+product:
+  kind: statistics   # by hand
+  mechanism: laplace
+  tables:
+    - by: [sex]
+      of:
+        - count      # everybody
+        - {ratio: {sum: capital-gain}, over: {sum: age}}
+publish: {to: releases/, formats: [csv]}
+"""
+
+
+def test_a_kind_begins_with_the_columns_that_were_there(tmp_path: Path) -> None:
+    """Tables, statistics, synthetic rows and back: each is a spec that the loader reads, about the same columns."""
+    path = tmp_path / "spec.yaml"
+    text = SPEC
+    for kind in ("statistics", "tables", "synthetic", "statistics"):
+        text, _ = choose("kind", value=kind, spec=text)
+        path.write_text(text)
+        assert load_spec(path).product.kind == kind
+        assert form(text)["spec"]["kind"] == kind
+    assert [each.columns for each in form(text)["spec"]["tables"]] == [("education", "income")]
+    assert text.splitlines()[0] == SPEC.splitlines()[0]
+    assert choose("kind", value="statistics", spec=text)[0] == text
+
+
+def test_statistics_are_added_clipped_and_dropped(tmp_path: Path) -> None:
+    """What is chosen is what the loader reads; the comments beside it stay."""
+    spec, _ = choose("stat.add", "0", "mean\nage", spec=STATISTICS)
+    spec, _ = choose("stat.clip", "0.2", "clip\n17\n70", spec=spec)
+    spec, _ = choose("stat.add", "0", "quantiles\nage", spec=spec)
+    spec, _ = choose("stat.shares", "0.3", "0.1, 0.5", spec=spec)
+    spec, _ = choose("stat.add", "0", "units\nage", spec=spec)
+    spec, _ = choose("stat.drop", "0.1", spec=spec)
+    path = tmp_path / "spec.yaml"
+    path.write_text(spec)
+    [table] = load_spec(path).product.tables  # type: ignore[attr-defined]
+    assert [each.name for each in table.of] == ["count", "mean_age", "quantiles_age", "units"]
+    assert [str(end) for end in table.of[1].clip] == ["17", "70"]
+    assert [str(share) for share in table.of[2].quantiles] == ["0.1", "0.5"]
+    assert "kind: statistics   # by hand" in spec
+    told = form(spec)["spec"]["tables"][0].statistics
+    assert [(each.what, each.column, each.low, each.high) for each in told][1] == ("mean", "age", "17", "70")
+    assert told[2].shares == "0.1, 0.5"
+    spec, _ = choose("stat.clip", "0.1", "clip\n\n", spec=spec)
+    assert "clip" not in spec
+
+
+def test_a_table_of_statistics_may_be_about_all_rows() -> None:
+    spec, _ = choose("table.add", value="", spec=STATISTICS)
+    spec, _ = choose("table.column", "0", "sex", spec=spec)
+    spec, _ = choose("table.column", "0", "race", spec=spec)
+    assert [each.columns for each in form(spec)["spec"]["tables"]] == [("race",), ()]
+    assert form(spec)["spec"]["tables"][1].statistics[0].what == "count"
+
+
+def test_a_ratio_is_edited_in_the_yaml_and_stays() -> None:
+    [_, ratio] = form(STATISTICS)["spec"]["tables"][0].statistics
+    assert (ratio.what, ratio.clipped) == ("", False)
+    assert "ratio" in ratio.written
+
+
+def test_synthetic_rows_are_chosen() -> None:
+    """Columns in the contract's order, `all` where none is missing; options of another generator go."""
+    spec, _ = choose("kind", value="synthetic", spec=SPEC)
+    spec, _ = choose("synthetic.generator", value="aim", spec=spec)
+    spec, _ = choose("synthetic.degree", value="2", spec=spec)
+    assert form(spec)["spec"]["synthetic"]["degree"] == "2"
+    spec, _ = choose("synthetic.rows", value="1000", spec=spec)
+    spec, _ = choose("synthetic.generator", value="mst", spec=spec)
+    made = form(spec)["spec"]["synthetic"]
+    assert (made["generator"], made["degree"], made["has_degree"], made["rows"]) == ("mst", "", False, "1000")
+    spec = spec.replace("columns: [education, income, age, marital-status, sex]", "columns: [sex]")
+    for name in ("age", "ward", "day"):
+        spec, _ = choose("synthetic.column", value=name, spec=spec)
+    assert "columns: all" in spec
+    spec, _ = choose("synthetic.column", value="ward", spec=spec)
+    assert "columns: [age, sex, day]" in spec
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value"),
+    [
+        ("kind", "", "model"),
+        ("stat.add", "0", "mean"),
+        ("stat.add", "7", "count"),
+        ("stat.add", "0", "count"),
+        ("stat.drop", "0", ""),
+        ("stat.clip", "x.y", "1\n2"),
+        ("table.add", "", "all 2-way"),
+        ("synthetic.degree", "", "2"),
+        ("synthetic.generator", "", "vae"),
+    ],
+)
+def test_a_product_choice_that_cannot_be_made_is_refused(name: str, at: str, value: str) -> None:
+    with pytest.raises(NoChoice):
+        choose(name, at, value, spec=STATISTICS)

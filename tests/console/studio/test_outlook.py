@@ -82,7 +82,7 @@ def test_what_is_shown_is_what_the_plan_says(place_of_studio: tuple[Path, Worksp
     plan = plan_object(read_request(folder / "tables.yaml", workspace), workspace, 48842)
     assert outlook.plan == plan
     assert [(each["columns"], each["within"]) for each in outlook.lines] == [
-        (draw["columns"], [("", f"{draw['interval_95']:,}")]) for draw in plan["draws"]
+        (draw["columns"], [("", f"{draw['interval_95']:,}", 0)]) for draw in plan["draws"]
     ]
     assert outlook.bar is not None
     assert outlook.bar.fits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -99,7 +100,7 @@ def test_a_run_that_died_shows_nothing_of_what_it_wrote(place_of_studio: tuple[P
     assert state is not None
     assert state.steps == (("charge", "1.5", "✓"),)
     assert [each["found"] for each in state.findings] == [f"it ended without an answer; see {files / 'run.err'}"]
-    page = piece("run", "en", state=state, root="")
+    page = piece("run", "en", state=state, root="", now=0.0)
     assert "Alice" not in page
     assert str(files / "run.err") in page
 
@@ -125,3 +126,58 @@ def test_a_workspace_that_cannot_be_written_is_named(place_of_studio: tuple[Path
     with pytest.raises(RunRefused, match="can be written"):
         Runs(workspace, folder).start(folder / "tables.yaml", ())
     assert Runs(workspace, folder).state() is None
+
+
+def test_the_time_left_follows_from_the_plan_and_then_from_the_last_run(
+    place_of_studio: tuple[Path, Workspace],
+) -> None:
+    """A first run counts down from its plan; a later one of the same spec from how long the last whole one took.
+
+    One that was refused, or found its version published already, teaches nothing.
+    """
+    folder, workspace = place_of_studio
+    runs, files = Runs(workspace, folder), workspace.private / "studio"
+
+    def ended(answer: dict[str, object], seconds: float) -> None:
+        """End the run that was started: with an answer, so many seconds after it began."""
+        while (state := runs.state()) is not None and state.running:
+            continue
+        assert state is not None
+        (files / "run.out").write_text(json.dumps(answer))
+        os.utime(files / "run.out", (state.began + seconds,) * 2)
+
+    def expected() -> float:
+        runs.start(folder / "nothing.yaml", (), 6.0)
+        state = runs.state()
+        assert state is not None
+        assert state.since(state.began + 2.2) == 2
+        assert state.left(state.began + 2) == round(state.expected - 2)
+        assert state.left(state.began + state.expected + 1) is None
+        return state.expected
+
+    assert expected() == 6.0
+    ended({"error": {"kind": "SpecRefused", "message": "no", "findings": []}}, 40)
+    assert expected() == 6.0
+    ended({"release": "a", "version": 1, "repeated": False}, 31)
+    assert expected() == pytest.approx(31, abs=0.1)
+    ended({"release": "a", "version": 1, "repeated": True}, 3)
+    assert expected() == pytest.approx(31, abs=0.1)
+    ended({}, 1)
+
+
+def test_a_run_whose_time_nobody_knows_shows_no_time_left(place_of_studio: tuple[Path, Workspace]) -> None:
+    """A plan that says nothing, and a file of the run that somebody damaged."""
+    folder, workspace = place_of_studio
+    runs = Runs(workspace, folder)
+    runs.start(folder / "nothing.yaml", ())
+    state = runs.state()
+    assert state is not None
+    assert state.left(state.began) is None
+    while (state := runs.state()) is not None and state.running:
+        continue
+    (workspace.private / "studio" / "run.json").write_text("[]")
+    assert runs.state() is None
+    runs.start(folder / "nothing.yaml", ())
+    while (state := runs.state()) is not None and state.running:
+        continue
+    assert state is not None

@@ -57,7 +57,9 @@ def _rows(place: Periodic, period: str) -> list[tuple[str, int]]:
     with hold(place.workspace.runs, name, keep_snapshot=False) as run:
         table = intake(run, request, place.workspace)
         with duckdb.connect(str(table.path), read_only=True) as connection:
-            return connection.execute("SELECT ward, count(*) FROM raw GROUP BY ALL ORDER BY ALL").fetchall()
+            counted = connection.execute("SELECT ward, count(*) FROM codes GROUP BY ALL").fetchall()
+        labels = request.contract.column("ward").labels
+        return sorted((labels[code], number) for code, number in counted)
 
 
 def _states(found: list[PeriodStanding]) -> dict[str, str]:

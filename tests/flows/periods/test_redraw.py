@@ -32,7 +32,6 @@ from flows.request import read_request
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
-from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, Charge
 from tasks.charge import charge
@@ -212,7 +211,7 @@ def test_a_date_whose_charge_was_given_back_is_charged_again_whatever_the_rows_a
         place.other_rows()
     place.run(due=FIRST)
     assert [(each.request.run_key, each.status) for each in place.charges()] == [(key, "published")]
-    signer = Signer(place.workspace.signing_seed())
+    signer = place.workspace.signer()
     assert verify(place.folder_of(1), public_key=signer.public_key).ok
     with closing(place.ledger()) as ledger:
         assert ledger.verify(public_key=signer.public_key) == []
@@ -266,7 +265,7 @@ def test_the_record_says_what_the_guarantee_is_of_and_verify_works_out_the_run_s
 ) -> None:
     """A key with rows in it, or another date, does not pass for a run that does not depend on the rows."""
     place.run(due=FIRST)
-    folder, signer = place.folder_of(1), Signer(place.workspace.signing_seed())
+    folder, signer = place.folder_of(1), place.workspace.signer()
     published = Version(folder, signer)
     report = verify(folder, public_key=published.key)
     assert report.ok, report.findings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,16 @@ import pyarrow.parquet as pq
 from contracts.canonical import readable_json
 from contracts.errors import SudareError
 from privacy.ledger.entries import GENESIS, Entry
-from privacy.ledger.journal.merkle import appended, inclusion_proof, leaf, root
-from privacy.ledger.journal.signing import Signer, key_id
+from privacy.ledger.journal.checkpoints import read_checkpoint
+from privacy.ledger.journal.envelope import enveloped
+from privacy.ledger.journal.merkle import appended, inclusion_proof, root
+from privacy.ledger.journal.signed_note import TreeHead
+from privacy.ledger.journal.signing import Signer
 from tasks.records.descriptions.croissant import croissant
 from tasks.records.descriptions.description_files import descriptions
 from tasks.records.explanation import explain, published_explanation
-from tasks.records.model.version_statements import Manifest, Proof
+from tasks.records.model.release_statement import ReleasePredicate, manifest_of, stated_predicate, stated_release
+from tasks.records.model.version_statements import Proof
 from tasks.records.page.page import prepare, public_pages
 from tasks.verify import verify
 from tests.worlds.versions import Version, broken
@@ -110,7 +114,7 @@ def describe_again(folder: Path, entries: list[Json] | None = None) -> None:
     record, proof, manifest = (load(folder / name) for name in ("record.json", "PROOF.json", "MANIFEST.json"))
     proof["entries"] = proof["entries"] if entries is None else [{"entry": entry, "path": []} for entry in entries]
     try:
-        made = descriptions(explain(record, Proof.model_validate(proof), Manifest.model_validate(manifest)))
+        made = descriptions(explain(record, Proof.model_validate(proof), manifest_of(manifest)))
     except (
         ArithmeticError,
         AssertionError,
@@ -139,36 +143,53 @@ def prove(entries: list[Json], signer: Signer) -> Json:
         completed.append(subtrees)
 
     def node(level: int, index: int) -> str:
-        return completed[((index + 1) << level) - 1][level - 1] if level else leaf(chained[index].hash)
+        return completed[((index + 1) << level) - 1][level - 1] if level else chained[index].hash
 
-    size, last = len(chained), chained[-1].hash
-    checkpoint = {
-        "ledger": chained[0].hash,
-        "size": size,
-        "root": root(frontier),
-        "head": last,
-        "at": chained[-1].at,
-    }
+    size = len(chained)
+    head = TreeHead(signer.verifier.name, size, root(frontier))
     return {
         "schema": "sudare-proof/1",
         "earlier": [],
+        "keys": [],
         "entries": [{"entry": e.to_json(), "path": list(inclusion_proof(node, e.sequence, size))} for e in chained],
-        "checkpoint": checkpoint,
-        "key_id": key_id(signer.public_key),
-        "signature": signer.sign("checkpoint", checkpoint),
+        "checkpoint": signer.note(head.text).to_bytes().decode(),
     }
 
 
+def proof_head(proof: Json) -> TreeHead:
+    """What the checkpoint of a proof says."""
+    return read_checkpoint(proof["checkpoint"])[1]
+
+
+def with_head(proof: Json, signer: Signer, **changed: Any) -> None:
+    """Change what the checkpoint of a proof says, and sign it."""
+    proof["checkpoint"] = signer.note(replace(proof_head(proof), **changed).text).to_bytes().decode()
+
+
 def sign_manifest(folder: Path, signer: Signer, change: Callable[[Json], object] = lambda manifest: None) -> str:
-    """State and sign the files as they stand; return the SHA-256 of the new manifest."""
-    stated = load(folder / "MANIFEST.json")
-    del stated["signature"]
-    stated["key_id"] = key_id(signer.public_key)
-    stated["files"] = {name: _statement(folder / name) for name in _names(folder)}
+    """State and sign the files as they stand; return the SHA-256 of the new manifest.
+
+    Args:
+        change: changes what is stated: the fields of the predicate, and `files`.
+    """
+    stated = {**_predicate(folder), "files": {name: _statement(folder / name) for name in _names(folder)}}
     change(stated)
-    content = readable_json({**stated, "signature": signer.sign("manifest", stated)})
+    content = readable_json(enveloped(stated_release(stated.pop("files"), stated), signer))
     (folder / "MANIFEST.json").write_bytes(content)
     return hashlib.sha256(content).hexdigest()
+
+
+def _predicate(folder: Path) -> Json:
+    """The predicate that fits the record, under the release and number of the manifest that is there."""
+    there = manifest_of(load(folder / "MANIFEST.json")).predicate.model_dump()
+    content = (folder / "record.json").read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    try:
+        fitting = stated_predicate(json.loads(content), digest)
+        ReleasePredicate.model_validate(fitting)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return {**there, "record": digest}
+    return {**fitting, "release": there["release"], "version": there["version"]}
 
 
 def _names(folder: Path) -> list[str]:

@@ -82,6 +82,7 @@ def told_apart(rows: pl.DataFrame, column: str | None) -> int:
     return len(set(values))
 
 
+@pytest.mark.usefixtures("every_row_kept")
 @pytest.mark.parametrize("scenario", [laplace, gaussian], ids=["laplace", "gaussian"])
 def test_what_is_drawn_are_the_different_values_of_the_rows_that_are_kept(
     tmp_path: Path, scenario: Callable[[], KeyScenario]

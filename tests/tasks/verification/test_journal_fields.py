@@ -15,11 +15,12 @@ WORD = {
     "journal.at",
     "journal.account_opened.delta",
     "journal.account_opened.spent",
+    *(f"journal.{kind}.salt" for kind in ("account_opened", "charge_reserved", "grant_opened", "noise_drawn")),
     "journal.charge_reserved.parts.returnable",
     "journal.charge_reserved.snapshot_hash",
     "journal.grant_opened.draws_folder",
 }
-"""The hours; the δ of a pure account; what it took over; what could still be given back; a keyed hash; a name."""
+"""Hours and salts; the δ of a pure account; what it took over; what could be given back; a keyed hash; a name."""
 OTHERWISE = {("version_published", "manifest"), ("version_published", "earlier")}
 """Fields that `forge` sets itself; other tests are about them."""
 

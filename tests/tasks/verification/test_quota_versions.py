@@ -74,6 +74,7 @@ def test_selected_keys_have_sums_within_quotas_too(worlds: Worlds) -> None:
     assert abs(sums[0] - sums[1]) < 100_000 < min(sums)
 
 
+@pytest.mark.usefixtures("every_row_kept")
 @pytest.mark.parametrize("scenario", [laplace(), of_rows()], ids=["three rows", "one row"])
 def test_what_is_drawn_is_cut_unit_by_unit(tmp_path: Path, scenario: StatisticsScenario) -> None:
     """Of the rows themselves: nobody adds more than the quota over all cells; who has less adds all of it."""

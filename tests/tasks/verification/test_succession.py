@@ -17,7 +17,7 @@ from tasks.verification.inclusion import JournalledRun, read_run
 from tasks.verification.outcomes import VerificationReport
 from tasks.verification.succession import Surroundings, Witness, check_before
 from tasks.verify import verify
-from tests.tasks.verification.forgery import Json, edit, load, prove
+from tests.tasks.verification.forgery import Json, edit, load, proof_head, prove, with_head
 from tests.worlds.tables import first
 from tests.worlds.versions import SEED, Version, broken, publish_version
 
@@ -66,8 +66,8 @@ def checked(folder: Path, number: int) -> VerificationReport:
 def test_a_version_beside_the_one_before_passes_and_so_does_that_one(folder: Path) -> None:
     for number in (1, 2):
         assert checked(folder, number).findings == ()
-    size, root = (load(proof_of(folder, 1))["checkpoint"][name] for name in ("size", "root"))
-    assert [(each["size"], each["root"]) for each in load(proof_of(folder, 2))["earlier"]] == [(size, root)]
+    head = proof_head(load(proof_of(folder, 1)))
+    assert [(each["size"], each["root"]) for each in load(proof_of(folder, 2))["earlier"]] == [(head.size, head.root)]
 
 
 # --- a journal that was cut or rewritten ----------------------------------------------------------------------
@@ -76,24 +76,21 @@ def test_a_version_beside_the_one_before_passes_and_so_does_that_one(folder: Pat
 def regrow(folder: Path, *, before: int, change: Callable[[Json], object] = lambda proof: None) -> None:
     """Prove v2 in another journal, with `before` other entries before its own; signed with the publisher's key."""
     path = proof_of(folder, 2)
-    ledger = load(path)["checkpoint"]["ledger"]
     other: Json = {"kind": "gate_failed", "at": "2026-01-01T00:00:00Z", "body": {}}
     proof = prove([other] * before + [proven["entry"] for proven in load(path)["entries"]], SIGNER)
     proof["entries"] = proof["entries"][before:]
-    proof["checkpoint"]["ledger"] = ledger
     change(proof)
-    proof["signature"] = SIGNER.sign("checkpoint", proof["checkpoint"])
     path.write_bytes(readable_json(proof))
 
 
 def accused(folder: Path, field: str) -> str:
-    """Check that v2 fails rule 4 alone, once, in this field, and v1 does not; return what stands there."""
+    """Check that v2 fails rule 4 alone, in this field too, and v1 does not; return what stands there."""
     report = checked(folder, 2)
     assert broken(report) == {4}
-    (finding,) = report.findings
-    assert (finding.where, finding.field) == ("PROOF.json", field)
-    assert "the journal was cut, rewritten or swapped" in finding.remedy
+    assert {finding.where for finding in report.findings} == {"PROOF.json"}
+    assert all("the journal was cut, rewritten or swapped" in finding.remedy for finding in report.findings)
     assert checked(folder, 1).ok
+    [finding] = [each for each in report.findings if each.field.startswith(field)]
     return finding.found
 
 
@@ -110,15 +107,17 @@ def test_a_journal_that_was_cut_and_grown_anew_is_found_though_the_publisher_sig
 def test_a_journal_that_was_rewritten_cannot_show_the_checkpoint_before(folder: Path) -> None:
     """Its own root at that size is another one; the root that was published is not one of it."""
     honest = load(proof_of(folder, 2))
-    before = honest["checkpoint"]["size"] - len(honest["entries"])
+    before = proof_head(honest).size - len(honest["entries"])
     regrow(folder, before=before, change=lambda proof: proof.update(earlier=honest["earlier"]))
     assert "other roots" in accused(folder, "earlier[0]")
 
 
-@pytest.mark.parametrize("before", [0, 20])
+@pytest.mark.parametrize("before", [0, 1])
 def test_a_proof_of_another_ledger_is_found_however_short_its_journal_is(folder: Path, before: int) -> None:
-    regrow(folder, before=before, change=lambda proof: proof["checkpoint"].update(ledger="f" * 64))
-    assert accused(folder, "checkpoint.ledger") == "f" * 64
+    """One journal has one entry at a place: the two proofs differ where both have an entry."""
+    regrow(folder, before=before)
+    findings = checked(folder, 2).findings
+    assert "another entry" in {each.found for each in findings if each.field.startswith("entries, sequence")}
 
 
 # --- who is no witness ----------------------------------------------------------------------------------------
@@ -128,7 +127,7 @@ def test_a_version_that_was_finished_later_does_not_accuse_the_one_after_it(fold
     """Its checkpoint has seen more than theirs: the later proof of v1 says nothing about that of v2."""
     run_key = ledger.versions("town")[0].run_key
     later = ledger.prove(run_key, SIGNER)
-    assert later["checkpoint"]["size"] >= load(proof_of(folder, 2))["checkpoint"]["size"]
+    assert proof_head(later).size >= proof_head(load(proof_of(folder, 2))).size
     proof_of(folder, 1).write_bytes(readable_json(later))
     for number in (1, 2):
         assert checked(folder, number).findings == ()
@@ -149,7 +148,7 @@ def sign_otherwise(folder: Path) -> None:
 
 
 def sign_nothing(folder: Path) -> None:
-    edit(proof_of(folder, 1), lambda proof: proof["checkpoint"].update(root="0" * 64))
+    edit(proof_of(folder, 1), lambda proof: with_head(proof, Signer(bytes(32), SIGNER.verifier.name), root="0" * 64))
 
 
 def be_of_another_release(folder: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from contracts.canonical import readable_json
 from tasks import verify as verification
 from tasks.verify import _Verification, verify
-from tests.tasks.verification.forgery import Json, forge, load, of_kind, sign_manifest
+from tests.tasks.verification.forgery import Json, forge, load, of_kind, proof_head, sign_manifest
 from tests.tasks.verification.parquet_bombs import BOMB, bomb
 from tests.worlds.classifiers import anonymized_learning, dp_sgd, learning_first
 from tests.worlds.versions import Version, Worlds, broken, named
@@ -109,7 +109,7 @@ def test_a_checkpoint_that_is_no_earlier_one_is_not_listed_among_them(guild: Ver
     """That a journal begins with all of itself says nothing: without a key, any number of them fit."""
     path = guild.folder / "PROOF.json"
     proof = load(path)
-    own = {"size": proof["checkpoint"]["size"], "root": proof["checkpoint"]["root"], "path": []}
+    own = {"size": proof_head(proof).size, "root": proof_head(proof).root, "path": []}
     path.write_bytes(readable_json({**proof, "earlier": [*proof["earlier"], own]}))
     report = verify(guild.folder, public_key=guild.key)
     assert broken(report) == {4}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.mutations import Mutation, Pristine, mutations
+from benchmarks._mutation import Mutation, Pristine
+from benchmarks.mutations import mutations
 from tasks.verify import verify
 from tests.worlds.versions import Version, named
 
@@ -22,6 +23,10 @@ KINDS = (
     "edit a number, sign with another key",
     "sign with another key",
     "truncate the journal",
+    "rewrite a value of JSON",
+    "a file of another version",
+    "replay what another version has",
+    "a fork of the journal, or a second key",
 )
 OF_EACH = 7
 
@@ -31,18 +36,25 @@ def pristine(versions: dict[str, Version], tmp_path_factory: pytest.TempPathFact
     return Pristine(versions["guild"].copy(tmp_path_factory.mktemp("mutated") / "v").folder)
 
 
-def chosen(version: Pristine, kind: str) -> list[Mutation]:
+@pytest.fixture(scope="module")
+def others(versions: dict[str, Version]) -> dict[str, dict[str, bytes]]:
+    """The files of another version of the same publisher."""
+    folder = versions["town"].folder
+    return {"town": {name: (folder / name).read_bytes() for name in versions["town"].files}}
+
+
+def chosen(version: Pristine, others: dict[str, dict[str, bytes]], kind: str) -> list[Mutation]:
     """Choose some mutations of a kind, always the same ones."""
-    found = [each for each in mutations(version, flips=40, edits=20, seed=7) if each.kind == kind]
+    found = [each for each in mutations(version, flips=40, edits=20, seed=7, others=others) if each.kind == kind]
     return random.Random(kind).sample(found, min(OF_EACH, len(found)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_mutation_is_refused_and_named(
-    pristine: Pristine, versions: dict[str, Version], kind: str
+    pristine: Pristine, others: dict[str, dict[str, bytes]], versions: dict[str, Version], kind: str
 ) -> None:
-    """Seven of each of ten kinds (four of additions), drawn from a fixed seed; the benchmark tries thousands."""
-    some = chosen(pristine, kind)
+    """Seven of each of fourteen kinds (four of additions), drawn from a fixed seed; the benchmark tries thousands."""
+    some = chosen(pristine, others, kind)
     assert len(some) >= 4
     for change in some:
         change.apply(pristine.folder)
@@ -52,8 +64,10 @@ def test_every_kind_of_mutation_is_refused_and_named(
         assert change.names & named(report), change.told
 
 
-def test_there_are_at_least_a_thousand_mutations_of_every_kind_over_all_files(pristine: Pristine) -> None:
-    made = list(mutations(pristine, flips=600, edits=150, seed=1))
+def test_there_are_at_least_a_thousand_mutations_of_every_kind_over_all_files(
+    pristine: Pristine, others: dict[str, dict[str, bytes]]
+) -> None:
+    made = list(mutations(pristine, flips=600, edits=150, seed=1, others=others))
     assert len(made) >= 1000
     assert {each.kind for each in made} == set(KINDS)
     assert set(pristine.files) <= {name for each in made for name in each.names}

@@ -10,7 +10,6 @@ import pytest
 
 from benchmarks._periodic_place import make_periodic
 from benchmarks.orchestration import release_plainly
-from privacy.ledger.journal.signing import Signer
 from tasks.verify import verify
 from tests.tasks.verification.forgery import as_forged, forge, of_kind
 from tests.worlds.versions import Version, broken
@@ -22,7 +21,7 @@ Change = Callable[[Any], object]
 def of_a_quarter(tmp_path_factory: pytest.TempPathFactory) -> Version:
     place = make_periodic(tmp_path_factory.mktemp("visits"))
     release_plainly(place.spec, place.workspace.root, period="2024Q1")
-    return Version(place.workspace.releases / "visits-2024-q1" / "v1", Signer(place.workspace.signing_seed()))
+    return Version(place.workspace.releases / "visits-2024-q1" / "v1", place.workspace.signer())
 
 
 def charged(**changed: str) -> Change:

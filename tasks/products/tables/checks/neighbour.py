@@ -17,7 +17,8 @@ from contracts.errors import Finding
 from contracts.release.tables.levels import table_cells
 from contracts.release.tables.product import TableSpec
 from tasks.records.files.label_arrays import label_types
-from tasks.records.model.version_statements import Manifest, Replay
+from tasks.records.model.release_statement import Manifest
+from tasks.records.model.version_statements import Replay
 from tasks.records.outputs import EarlierCounts
 from tasks.records.strict_json import printable
 from tasks.verification.files.table_files import read_parquet

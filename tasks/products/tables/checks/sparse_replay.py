@@ -19,10 +19,10 @@ from privacy.refine.sparse import SparseTable
 from tasks.products.tables.checks.sparse_form import MOST_LISTED, listing_sha256, refined_again
 from tasks.records.files.csv_rows import read_csv
 from tasks.records.files.label_arrays import Beside, plain_texts
+from tasks.records.model.release_statement import Manifest
 from tasks.records.model.version_statements import (
     DrawStatement,
     ListedStatement,
-    Manifest,
     Replay,
     RowsStatement,
     TableStatement,

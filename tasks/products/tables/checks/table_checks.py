@@ -12,7 +12,8 @@ from privacy.accounting.events import CountNoise
 from tasks.products.tables.checks.mechanism import check_mechanism
 from tasks.products.tables.checks.sparse_form import check_sparse_form
 from tasks.products.tables.checks.table_replay import replay_tables
-from tasks.records.model.version_statements import Manifest, Record
+from tasks.records.model.release_statement import Manifest
+from tasks.records.model.version_statements import Record
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import MOST_MOVES, check_draws, check_moves, check_plan, read_events
 from tasks.verification.draws.draw_checks import FileForm

@@ -25,7 +25,8 @@ from tasks.products.tables.checks.neighbour import neighbour
 from tasks.products.tables.checks.residual_replay import derived_draws
 from tasks.products.tables.checks.sparse_replay import Read, SparseReplay
 from tasks.records.files.label_arrays import Beside
-from tasks.records.model.version_statements import DrawStatement, LevelStatement, Manifest, Replay, TableStatement
+from tasks.records.model.release_statement import Manifest
+from tasks.records.model.version_statements import DrawStatement, LevelStatement, Replay, TableStatement
 from tasks.records.strict_json import printable
 from tasks.verification.files.measurement_files import check_measured
 from tasks.verification.files.suppressed_cells import SUPPRESSED, expected_columns, marks_of

@@ -13,14 +13,15 @@ from privacy.ledger.journal.merkle import (
     appended,
     consistency_proof,
     inclusion_proof,
-    leaf,
+    path_ranges,
+    reached_by_proof,
     root,
     root_from_proof,
     roots_from_consistency,
 )
 
 SIZE = 70
-HASHES = [hashlib.sha256(str(i).encode()).hexdigest() for i in range(SIZE)]
+HASHES = [hashlib.sha256(b"\0" + str(i).encode()).hexdigest() for i in range(SIZE)]  # leaf hashes, RFC 6962
 
 
 def left_of(size: int) -> int:
@@ -33,7 +34,7 @@ def mth(entries: Sequence[str]) -> bytes:
     if not entries:
         return hashlib.sha256(b"").digest()
     if len(entries) == 1:
-        return hashlib.sha256(b"\0" + bytes.fromhex(entries[0])).digest()
+        return bytes.fromhex(entries[0])
     k = left_of(len(entries))
     return hashlib.sha256(b"\1" + mth(entries[:k]) + mth(entries[k:])).digest()
 
@@ -68,7 +69,7 @@ def grown(entries: Sequence[str]) -> tuple[list[tuple[str, ...]], Nodes]:
         completed.append(subtrees)
     return (
         frontiers,
-        lambda level, index: leaf(entries[index]) if level == 0 else completed[((index + 1) << level) - 1][level - 1],
+        lambda level, index: entries[index] if level == 0 else completed[((index + 1) << level) - 1][level - 1],
     )
 
 
@@ -95,13 +96,28 @@ def test_a_tree_that_grew_has_the_root_and_the_proofs_of_the_definition(size: in
         assert roots_from_consistency(earlier, size, held, proof) == (held, expected)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 27])
+def test_the_nodes_of_a_path_cover_all_other_entries_and_are_the_roots_of_what_they_cover(size: int) -> None:
+    """Each range is the subtree whose root stands in the path; with the entry itself they make up the whole tree."""
+    for index in range(size):
+        proof, ranges = inclusion_proof(NODES, index, size), path_ranges(index, size)
+        assert [mth(HASHES[begin:end]).hex() for begin, end in ranges] == list(proof)
+        assert sorted([index, *(each for begin, end in ranges for each in range(begin, end))]) == list(range(size))
+        reached = reached_by_proof(HASHES[index], index, size, proof)
+        assert (reached[0], reached[-1], len(reached)) == (
+            HASHES[index],
+            mth(HASHES[:size]).hex(),
+            len(proof) + 1,
+        )
+
+
 def test_the_first_roots_by_hand() -> None:
     """Written out, so that a mistake that both derivations share would show."""
 
     def sha(prefix: bytes, *parts: str) -> str:
         return hashlib.sha256(prefix + b"".join(map(bytes.fromhex, parts))).hexdigest()
 
-    a, b, c = (sha(b"\0", entry) for entry in HASHES[:3])
+    a, b, c = (sha(b"\0" + text) for text in (b"0", b"1", b"2"))
     assert [root(FRONTIERS[size]) for size in range(4)] == [
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         a,
@@ -112,7 +128,7 @@ def test_the_first_roots_by_hand() -> None:
 
 def changed(proof: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Every proof that differs from one by a step left out, doubled, flipped or exchanged with the next."""
-    made = [(*proof, proof[0])] if proof else [(leaf(HASHES[0]),)]
+    made = [(*proof, proof[0])] if proof else [(HASHES[0],)]
     for at, step in enumerate(proof):
         flipped = f"{int(step[0], 16) ^ 1:x}{step[1:]}"
         made += [
@@ -163,7 +179,7 @@ def test_a_tree_that_does_not_begin_with_the_earlier_one_cannot_show_it(size: in
 
 def test_a_node_cannot_be_passed_off_as_a_leaf() -> None:
     """The root of two entries is not the root of one entry made of the two leaves."""
-    pair = leaf(HASHES[0]) + leaf(HASHES[1])
+    pair = HASHES[0] + HASHES[1]
     assert hashlib.sha256(b"\0" + bytes.fromhex(pair)).hexdigest() != root(FRONTIERS[2])
 
 

@@ -25,7 +25,7 @@ from privacy.ledger import books
 from privacy.ledger.entries import KINDS
 from privacy.ledger.entry_bodies import BODY_KEYS
 from privacy.ledger.errors import LedgerCorrupt
-from privacy.ledger.journal.merkle import root
+from privacy.ledger.journal.signed_note import TreeHead
 from privacy.ledger.journal.signing import key_id
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.replay.fold import SignedCheckpoint
@@ -45,7 +45,6 @@ from tests.privacy.ledger.tampering import (
     SMALL,
     chained,
     grow,
-    head_of,
     journal_rows,
     rewrite,
     root_at,
@@ -154,7 +153,7 @@ def past_rewritten(place: Place) -> None:
     rows = rewrite(place, lambda rows: chained(change(rows)), RAISED)
     with unguarded(place) as connection:
         for size in (FIRST, SECOND):
-            made = f"root = '{root_at(rows, size)}', head = '{rows[size - 1]['hash']}', key_id = 'another'"
+            made = f"root = '{root_at(rows, size)}', key_id = 'another'"
             connection.execute(text(f"UPDATE checkpoints SET {made} WHERE size = {size}"))
 
 
@@ -165,10 +164,11 @@ def past_signed(place: Place) -> None:
     rows = journal_rows(place)
     with unguarded(place) as connection:
         for row in connection.execute(schema.checkpoints.select()).all():
-            size, last, frontier = head_of(rows[: row.size])
-            value = {"ledger": rows[0]["hash"], "size": size, "root": root(frontier), "head": last, "at": row.at}
-            signed = {"signature": SIGNER.sign("checkpoint", value), "key_id": KEY_ID}
-            connection.execute(schema.checkpoints.update().where(schema.checkpoints.c.size == size).values(**signed))
+            head = TreeHead(SIGNER.verifier.name, row.size, root_at(rows, row.size))
+            signed = {"note": SIGNER.note(head.text).to_bytes().decode(), "key_id": KEY_ID}
+            connection.execute(
+                schema.checkpoints.update().where(schema.checkpoints.c.size == row.size).values(**signed)
+            )
 
 
 def removed(number: int) -> Act:
@@ -419,7 +419,7 @@ def proof_fails(proof: object, before: SignedCheckpoint) -> bool:
     read, findings = read_statement(Proof, json.loads(json.dumps(proof)), where="PROOF.json")
     assert read is not None
     findings += check_inclusion(read, public_key=KEY, where="PROOF.json")
-    last = SimpleNamespace(checkpoint=before)
+    last = SimpleNamespace(head=before)
     return bool(findings + check_succession(read, last, where="PROOF.json", earlier="v1"))  # type: ignore[arg-type]
 
 

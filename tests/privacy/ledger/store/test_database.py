@@ -267,3 +267,15 @@ def test_the_environment_leads_to_no_other_server(
     ledger.close()
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(make_url(url).set(drivername="postgresql").render_as_string(hide_password=False))
+
+
+def test_a_ledger_in_a_folder_that_cannot_be_written_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite says "unable to open database file", which nobody understands; a file that is none is another matter."""
+    url = f"sqlite:///{tmp_path}/nothing/ledger.sqlite"
+    with pytest.raises(LedgerUnavailable, match="unable to open") as unavailable:
+        Store(url)
+    assert "copy the workspace to a disk" in str(unavailable.value)
+    (tmp_path / "ledger.sqlite").write_text("no database" * 100)
+    with pytest.raises(LedgerUnavailable) as unavailable:
+        Store(f"sqlite:///{tmp_path}/ledger.sqlite")
+    assert "cannot be written" not in str(unavailable.value)

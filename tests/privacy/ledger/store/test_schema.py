@@ -32,7 +32,7 @@ def test_a_new_ledger_refuses_to_change_what_is_only_ever_appended(place: Place,
     ledger.close()
     if table == "checkpoints":
         place.execute("INSERT INTO charges VALUES ('r', 0, 'r', 's', 'p', 0, 1, '{}', 'reserved', NULL)")
-        place.execute("INSERT INTO checkpoints VALUES (1, 'r', 'k', 'root', 'head', 'at', 'signature')")
+        place.execute("INSERT INTO checkpoints VALUES (1, 'r', 'k', 'root', 'at', 'note')")
     statement = change.format(table).replace("size", "body" if table == "journal" else "size")
     with pytest.raises(DBAPIError, match="append-only"):
         place.execute(statement)

@@ -24,7 +24,7 @@ from privacy.statistics.plan import StatisticsPlan
 from tasks.verification.refinement_replay import values_sha256
 from tasks.verify import verify
 from tests.tasks.verification.forgery import Forgery, Json, forge, load, set_cell
-from tests.worlds.private_keys import COMMON, MISSING, UNFIT, KeyScenario, gaussian, pure
+from tests.worlds.private_keys import COMMON, MISSING, UNFIT, KeyScenario, few_groups, gaussian, pure
 from tests.worlds.versions import Version, Worlds
 
 SELECTED = sorted(text.strip() for text in COMMON)
@@ -114,6 +114,7 @@ def test_the_charge_states_both_sums_and_the_record_tells_them(version: Version)
     assert "may fail with 1e-6" in version.words["guarantee.conversion"]
 
 
+@pytest.mark.usefixtures("every_row_kept")
 def test_a_unit_of_several_rows_counts_once_in_a_key(tmp_path: Path) -> None:
     """By its id, without the spaces around it; the codes of selected keys are those of the rows."""
     scenario = gaussian()
@@ -156,6 +157,21 @@ def test_no_key_may_be_selected_and_a_version_still_verifies(worlds: Worlds) -> 
     assert report.ok, report.findings
 
 
+def test_a_unit_has_fewer_keys_than_rows_where_the_spec_says_so(worlds: Worlds, tmp_path: Path) -> None:
+    """One key of a unit of three rows: the selection has all of its part for it, and people move three cells."""
+    made = worlds.published(few_groups())
+    report = verify(made.folder, public_key=made.key, deep=True)
+    assert report.ok, report.findings
+    record = load(made.folder / "record.json")
+    draws = {draw["key"]: draw for draw in record["replay"]["draws"]}
+    assert draws["table:note/keys"]["event"]["groups"] == 1
+    assert draws["table:note/units"]["addends"]["most_cells"] == 3
+    assert made.words["product.tables"][0]["at_most_groups"] == 1
+    Forgery({5}, record=lambda record: _keys(record)["event"].update({"groups": 2})).check_found(
+        made.copy(tmp_path / "v")
+    )
+
+
 # --- refusals -----------------------------------------------------------------------------------------------------
 
 REFUSED: dict[str, tuple[KeyScenario, str]] = {
@@ -163,6 +179,22 @@ REFUSED: dict[str, tuple[KeyScenario, str]] = {
     "declared keys of a text": (
         replace(pure(), product=pure().product.replace("keys: private, ", "")),
         "product.tables[0].by[0]",
+    ),
+    "as many keys as rows": (
+        replace(few_groups(), product=few_groups().product.replace("at_most_groups: 1", "at_most_groups: 3")),
+        "product.tables[0].at_most_groups",
+    ),
+    "no key of a unit": (
+        replace(few_groups(), product=few_groups().product.replace("at_most_groups: 1", "at_most_groups: 0")),
+        "product.tables[0].at_most_groups",
+    ),
+    "several keys of a row": (
+        replace(pure(), product=pure().product.replace("keys: private", "keys: private, at_most_groups: 1")),
+        "product.tables[0].at_most_groups",
+    ),
+    "a bound of declared keys": (
+        replace(pure(), product=pure().product.replace("{by: [ward]", "{by: [ward], at_most_groups: 1")),
+        "product.tables[1].at_most_groups",
     ),
     "no text among the columns": (
         replace(pure(), product=pure().product.replace("by: [note]", "by: [floor]")),

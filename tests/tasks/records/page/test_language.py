@@ -239,8 +239,8 @@ def test_the_lineage_leads_from_the_contract_to_every_table(versions: dict[str, 
     """Draws, tables and files stand in the picture, and the loss; it is described for those who do not see it."""
     page = (versions["guild"].folder / "record.html").read_text(encoding="utf-8")
     [graph] = re.findall(r'<svg class="graph".*?</svg>', page, re.DOTALL)
-    files = ("data/pay.parquet", "data/hired.parquet")
-    for part in ("workers 2.3.1", "ε ≤ 2.5, δ = 1e-8", "account guild-2020", *files):
+    files = ("pay.parquet", "hired.parquet")
+    for part in ("workers 2.3.1", "ε ≤ 2.5, δ = 1e-8", "guild-2020", *files):
         assert part in graph
     assert graph.count('<g class="draw">') == 2
     assert graph.count('<g class="file">') == 2

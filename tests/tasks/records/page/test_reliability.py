@@ -55,8 +55,8 @@ def test_every_cell_with_a_letter_is_counted_once() -> None:
         np.array([[1000, 1000], [5, 0]]), np.array([[990, 600], [0, 0]]), np.array([[1010, 1400], [9, 0]])
     )
     assert found.tolist() == [["A", "E"], [WORST, ""]]
-    counted = {grade.letter: grade.cells for grade in grades(found)}
-    assert counted == {"A": "1", "B": "0", "C": "0", "D": "0", "E": "1", WORST: "1"}
+    counted = {grade.letter: grade.number for grade in grades(found)}
+    assert counted == {"A": 1, "B": 0, "C": 0, "D": 0, "E": 1, WORST: 1}
     assert grades(np.array([""])) == []
 
 

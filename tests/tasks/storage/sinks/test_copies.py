@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -144,6 +145,12 @@ def test_one_request_that_fails_is_asked_again(versions: dict[str, Version], obj
         copy_version(version, f"{bucket}/{how}", None, newest=True)
 
 
+def leading_out() -> bytes:
+    """A manifest with a file that lies outside the version's folder."""
+    payload = b'{"subject": [{"name": "../../up", "digest": {"sha256": ""}}]}'
+    return json.dumps({"payload": b64encode(payload).decode()}).encode()
+
+
 def test_readers_of_a_version_that_was_changed_get_nothing(
     tmp_path: Path, versions: dict[str, Version], object_server: ObjectServer
 ):
@@ -151,7 +158,7 @@ def test_readers_of_a_version_that_was_changed_get_nothing(
     copy_version(version, bucket, None, newest=True)
     for name, content in (
         ("data/age.parquet", b"other"),
-        ("MANIFEST.json", b'{"files": {"../../up": {"sha256": ""}}}'),
+        ("MANIFEST.json", leading_out()),
     ):
         object_server.put(f"{bucket}/town/v1/{name}", content)
         with pytest.raises(StoreRefuses, match=r"not those of the manifest|cannot be followed"):

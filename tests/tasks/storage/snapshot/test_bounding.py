@@ -30,7 +30,9 @@ def bound(rows: str, *, limit: int, key: bytes = KEY) -> list[tuple[object, int]
         connection.execute(f"CREATE TABLE raw AS {rows}")
         bound_contributions(
             connection,
+            table="raw",
             unit="person",
+            named="person",
             max_rows_per_unit=limit,
             key=key,
             where="people.csv",
@@ -147,7 +149,7 @@ def ordered(rows: str, *, limit: int = 5, key: bytes = KEY) -> list[tuple[object
     """Bound the rows of a query as above and put each unit's into order; return them with their places, in order."""
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE raw AS {rows}")
-        terms = {"unit": "person", "key": key, "explain": unexpected}
+        terms = {"table": "raw", "unit": "person", "named": "person", "key": key, "explain": unexpected}
         bound_contributions(connection, max_rows_per_unit=limit, where="people.csv", **terms)  # type: ignore[arg-type]
         relation = order_units(connection, **terms)  # type: ignore[arg-type]
         found = connection.execute(f"SELECT * FROM {relation}").fetchall()

@@ -105,7 +105,13 @@ def rows_of(reading: Reading, column: Column, select: str | None = None, **types
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         explain = explanation(reading, select, Path("/nowhere"))
-        given: Any = {"types": types, "expected": outputs, "explain": explain, "advance": lambda fraction: None}
+        given: Any = {
+            "types": types,
+            "expected": outputs,
+            "explain": explain,
+            "advance": lambda fraction: None,
+            "into": "raw",
+        }
         deliver(connection, reading, select=select, **given)
         if select is None:
             return connection.execute(encode_select(contract, columns_present=["x"], relation="raw")).fetchall()
@@ -262,7 +268,7 @@ def codes_behind(reading: Reading, column: Column, select: str | None, types: An
     """Read a column as ingest does; its codes, behind the select if there is one."""
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        how: Any = {"types": types, "expected": ["x"], "advance": lambda _: None}
+        how: Any = {"types": types, "expected": ["x"], "advance": lambda _: None, "into": "raw"}
         deliver(connection, reading, select=select, explain=explanation(reading, select, Path("/nowhere")), **how)
         codes = encode_select(contract_of(column), columns_present=["x"], relation="raw")
         return connection.execute(codes).fetchall()

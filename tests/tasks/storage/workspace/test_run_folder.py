@@ -7,12 +7,14 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from contracts.errors import SpecRefused
 from tasks.storage.snapshot.snapshot import PARTIAL, SNAPSHOT
+from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.run_folder import (
     COMPLETE,
     LOST,
@@ -115,6 +117,41 @@ def test_an_unexpected_error_tells_its_type_and_hides_its_text(tmp_path: Path) -
     assert unexpected.value.__context__ is None
     assert "4711" in log.read_text()
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+def test_where_the_log_cannot_be_written_the_text_goes_elsewhere_or_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read-only disk: a private file of the system's takes it. No disk at all: it is lost, and never shown."""
+    gone = tmp_path / "no such folder" / "error.private.log"
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for elsewhere in (True, False):
+        if not elsewhere:
+            monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nothing"))
+        with pytest.raises(UnexpectedError) as unexpected:
+            sheltered(lambda: int("row 4711"), lambda: gone)
+        assert "4711" not in str(unexpected.value)
+        assert unexpected.value.__context__ is None
+        log = unexpected.value.log
+        assert (log is not None) == elsewhere
+        if log is not None:
+            assert "4711" in log.read_text()
+            assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_it_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the system answers on a read-only disk, where root may not write either."""
+    with hold(tmp_path, "r", keep_snapshot=False):
+        pass
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    with (
+        pytest.raises(WorkspaceRefused, match="nothing was charged") as refused,
+        hold(tmp_path, "r", keep_snapshot=False),
+    ):
+        pass
+    assert str(tmp_path) in str(refused.value)
 
 
 def test_our_own_errors_pass_unchanged(tmp_path: Path) -> None:

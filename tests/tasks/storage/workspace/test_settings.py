@@ -7,8 +7,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from privacy.ledger.journal.signing import Signer
 from tasks.storage.workspace import settings
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace
@@ -41,25 +41,24 @@ def test_create_makes_private_folders_and_keys_that_only_the_owner_reads(tmp_pat
         assert _mode(folder) == 0o700
     for key in ("signing.key", "snapshot.key"):
         assert _mode(workspace.private / "keys" / key) == 0o600
-    public = Ed25519PrivateKey.from_private_bytes(workspace.signing_seed()).public_key().public_bytes_raw().hex()
-    assert workspace.public_key_file.read_text() == f"{public}\n"
+    assert workspace.public_key_file.read_text() == f"{workspace.signer().public_key}\n"
     assert len(workspace.snapshot_key()) == 32
-    assert workspace.snapshot_key() != workspace.signing_seed()
+    assert workspace.snapshot_key() != (workspace.keys / "signing.key").read_bytes()
 
 
 def test_create_refuses_a_workspace_and_changes_nothing(tmp_path: Path) -> None:
     """A second `init` would replace the keys that published versions are signed with: it is refused."""
-    seed = Workspace.create(tmp_path).signing_seed()
+    key = Workspace.create(tmp_path).signer().public_key
     with pytest.raises(WorkspaceRefused, match="a workspace already"):
         Workspace.create(tmp_path)
-    assert Workspace.open(tmp_path).signing_seed() == seed
+    assert Workspace.open(tmp_path).signer().public_key == key
 
 
 def test_create_after_an_interrupted_create_keeps_the_keys(tmp_path: Path) -> None:
     """sudare.toml is written last, so that what lacks it can be made again, with the keys that are there."""
-    seed = Workspace.create(tmp_path).signing_seed()
+    key = Workspace.create(tmp_path).signer().public_key
     (tmp_path / "sudare.toml").unlink()
-    assert Workspace.create(tmp_path).signing_seed() == seed
+    assert Workspace.create(tmp_path).signer().public_key == key
 
 
 def test_create_in_a_place_that_is_no_folder_says_so(tmp_path: Path) -> None:
@@ -201,14 +200,23 @@ SEED = bytes(range(32))
 
 
 def _public(seed: bytes) -> str:
-    return Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw().hex()
+    return Signer(seed).public_key
+
+
+def test_a_key_has_the_name_that_init_was_given(tmp_path: Path) -> None:
+    """The name is the first line of every checkpoint; it stays when the workspace is opened again."""
+    made = Workspace.create(tmp_path / "w", name="statistics.example/journal")
+    assert made.public_key_file.read_text().startswith("statistics.example/journal+")
+    assert Workspace.open(tmp_path / "w").signer().verifier.name == "statistics.example/journal"
+    with pytest.raises(WorkspaceRefused, match="a space, a plus or a control character"):
+        Workspace.create(tmp_path / "other", name="the journal")
 
 
 def test_a_server_s_signing_key_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`init` then writes no secret signing key, and publishes the public half of the one it was told."""
     monkeypatch.setenv("SUDARE_SIGNING_KEY", SEED.hex())
     workspace = Workspace.create(tmp_path)
-    assert workspace.signing_seed() == SEED
+    assert workspace.signer().public_key == _public(SEED)
     assert workspace.public_key_file.read_text() == f"{_public(SEED)}\n"
     assert not (workspace.private / "keys" / "signing.key").exists()
 
@@ -216,10 +224,10 @@ def test_a_server_s_signing_key_comes_from_the_environment(tmp_path: Path, monke
 def test_a_server_s_signing_key_comes_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "secret").write_bytes(SEED)
     monkeypatch.setenv("SUDARE_SIGNING_KEY_FILE", str(tmp_path / "secret"))
-    assert Workspace.create(tmp_path / "w").signing_seed() == SEED
+    assert Workspace.create(tmp_path / "w").signer().public_key == _public(SEED)
     monkeypatch.setenv("SUDARE_SIGNING_KEY", SEED.hex())
     with pytest.raises(WorkspaceRefused, match="one of the two"):
-        Workspace.open(tmp_path / "w").signing_seed()
+        Workspace.open(tmp_path / "w").signer()
 
 
 def test_a_signing_key_that_is_not_the_workspace_s_own_is_refused(
@@ -229,7 +237,7 @@ def test_a_signing_key_that_is_not_the_workspace_s_own_is_refused(
     workspace = Workspace.create(tmp_path)
     monkeypatch.setenv("SUDARE_SIGNING_KEY", SEED.hex())
     with pytest.raises(WorkspaceRefused, match="the public half of another key"):
-        workspace.signing_seed()
+        workspace.signer()
 
 
 @pytest.mark.parametrize("told", ["00", "z" * 64, SEED.hex() + "00"])

@@ -245,6 +245,7 @@ LARGE = (
 )
 
 
+@pytest.mark.usefixtures("every_row_kept")
 def test_what_others_write_meanwhile_is_not_read(tmp_path: Path, postgres: PostgresServer):
     """All rows are of one state of the table: neither a new row nor half of an update comes in."""
     database = postgres.database(*LARGE)

@@ -1,0 +1,237 @@
+"""The log of a Delta table: which files are one of its versions, and what has to be understood to read them.
+
+A version is the newest checkpoint at or below it, and the commits from there on. Each commit adds and removes whole
+files; what a reader would have to know besides (deletion vectors, column mapping and the like) is refused by name.
+
+Source: the Delta transaction log protocol, "Reader requirements", of reader version 1, and 3 without features that
+change what a file's rows are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tasks.storage.sources.typed_rows import refuse
+
+LOG: Final = "_delta_log"
+_COMMIT: Final = re.compile(r"([0-9]{20})\.json")
+_CHECKPOINT: Final = re.compile(r"([0-9]{20})\.checkpoint(?:\.([0-9]{10})\.([0-9]{10}))?\.parquet")
+_HARMLESS: Final = frozenset({"timestampNtz", "vacuumProtocolCheck", "columnMapping", "deletionVectors"})
+"""Reader features that change nothing by themselves; the last two are looked at where they are in use."""
+_WORDS: Final = {
+    "deletionVectors": "deletion vectors",
+    "columnMapping": "column mapping",
+    "v2Checkpoint": "checkpoints of version 2",
+}
+_ACTIONS: Final = ("protocol", "metaData", "add", "remove")
+
+
+@dataclass(frozen=True)
+class DeltaFile:
+    """One file of a version.
+
+    Args:
+        path: below the table's folder, as the log writes it.
+        size: in bytes.
+        partition: the text of each partition column, None for a missing one.
+    """
+
+    path: str
+    size: int
+    partition: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True)
+class DeltaVersion:
+    """What the log says of one version.
+
+    Args:
+        number: the version.
+        table: the table's own id.
+        columns: the names of its columns.
+        files: its files, in the order of their paths.
+    """
+
+    number: int
+    table: str
+    columns: tuple[str, ...]
+    files: tuple[DeltaFile, ...]
+
+
+def read_version(where: str, folder: Path, *, number: int | None, at: datetime | None) -> DeltaVersion:
+    """Read one version of a table.
+
+    Args:
+        where: the table, for messages.
+        folder: the folder of the table.
+        number: the version; None for the newest.
+        at: instead of a number, the instant at which it was the newest.
+    Raises:
+        SourceUnreadable: no table, no such version, or one that cannot be read without knowing more.
+    """
+    commits, checkpoints = _listed(where, folder)
+    meant = _meant(where, commits, checkpoints, number, at)
+    starts = [each for each in checkpoints if each <= meant]
+    start = max(starts, default=-1)
+    needed = range(start + 1, meant + 1)
+    if any(each not in commits for each in needed):
+        _expired(where, meant, commits, checkpoints)
+    protocol: Mapping[str, Any] = {}
+    about: Mapping[str, Any] = {}
+    files: dict[str, Mapping[str, Any]] = {}
+    for kind, action in _actions(where, checkpoints.get(start, ()), [commits[each] for each in needed]):
+        if kind == "protocol":
+            protocol = action
+        elif kind == "metaData":
+            about = action
+        elif kind == "add":
+            files[action["path"]] = action
+        else:
+            files.pop(action["path"], None)
+    _check_understood(where, protocol, about, files.values())
+    return _version(where, meant, about, files)
+
+
+def last_commit(where: str, folder: Path) -> datetime | None:
+    """Return when the newest version was written; None where there is no table."""
+    if not (folder / LOG).is_dir():
+        return None
+    commits, _ = _listed(where, folder)
+    return _instant_of(commits[max(commits)]) if commits else None
+
+
+def _listed(where: str, folder: Path) -> tuple[dict[int, Path], dict[int, tuple[Path, ...]]]:
+    """List commits and whole checkpoints by version."""
+    log = folder / LOG
+    if not log.is_dir():
+        found = "a folder without a Delta log" if folder.is_dir() else "no such folder"
+        refuse(where, "source.path", found, f"a folder with {LOG}", "correct `path:`")
+    commits: dict[int, Path] = {}
+    pieces: dict[int, dict[str, list[Path]]] = {}
+    for path in sorted(log.iterdir()):
+        if name := _COMMIT.fullmatch(path.name):
+            commits[int(name[1])] = path
+        elif name := _CHECKPOINT.fullmatch(path.name):
+            pieces.setdefault(int(name[1]), {}).setdefault(name[3] or "1", []).append(path)
+    whole = {
+        version: tuple(paths)
+        for version, ways in pieces.items()
+        for number, paths in ways.items()
+        if len(paths) == int(number)
+    }
+    if not commits and not whole:
+        refuse(where, "source.path", "a Delta log without a version", "at least one commit", "correct `path:`")
+    return commits, whole
+
+
+def _meant(
+    where: str,
+    commits: Mapping[int, Path],
+    checkpoints: Mapping[int, Any],
+    number: int | None,
+    at: datetime | None,
+) -> int:
+    """Return the number of the version that is meant."""
+    newest = max((*commits, *checkpoints))
+    if number is not None and number > newest:
+        found, allowed = f"the version {number}", f"a version up to {newest}, the newest"
+        refuse(where, "source.path", found, allowed, "correct `?version=`")
+    if at is None:
+        return newest if number is None else number
+    there = [version for version, path in sorted(commits.items()) if _instant_of(path) <= at]
+    if not there:
+        found, allowed = (
+            f"the instant {at.isoformat()}",
+            "an instant at which a version was there that the log still has",
+        )
+        refuse(where, "source.path", found, allowed, "name a later instant")
+    return max(there)
+
+
+def _expired(where: str, meant: int, commits: Mapping[int, Path], checkpoints: Mapping[int, Any]) -> None:
+    first = min((*checkpoints, *([0] if 0 in commits else [])), default=None)
+    allowed = "a version that the log still has" + ("" if first is None else f", from {first} on")
+    refuse(where, "source.path", f"the version {meant}, which has expired", allowed, "name a later version, or none")
+
+
+def _instant_of(commit: Path) -> datetime:
+    """Return when a commit was written: by its own word, or by the file's."""
+    for action in _lines(commit):
+        told = action.get("commitInfo", {})
+        written = told.get("inCommitTimestamp", told.get("timestamp"))
+        if isinstance(written, int):
+            return datetime.fromtimestamp(written / 1000, UTC)
+    return datetime.fromtimestamp(commit.stat().st_mtime, UTC)
+
+
+def _actions(
+    where: str, checkpoint: Iterable[Path], commits: Iterable[Path]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield what a checkpoint holds, then what each commit does."""
+    try:
+        for path in checkpoint:
+            there = [name for name in _ACTIONS if name in pq.read_schema(path).names]
+            for row in pq.read_table(path, columns=there).to_pylist(maps_as_pydicts="strict"):
+                yield from ((kind, row[kind]) for kind in there if row[kind] is not None)
+        for path in commits:
+            for action in _lines(path):
+                yield from ((kind, action[kind]) for kind in _ACTIONS if action.get(kind) is not None)
+        return
+    except (OSError, ValueError, pa.ArrowException):
+        pass
+    refuse(where, "source.path", "a Delta log that cannot be read", "a whole log", "repair the table, and run again")
+
+
+def _lines(commit: Path) -> Iterator[Mapping[str, Any]]:
+    for line in commit.read_text(encoding="utf-8").splitlines():
+        action = json.loads(line) if line.strip() else {}
+        if not isinstance(action, dict):
+            raise ValueError("an action that is no object")
+        yield action
+
+
+def _check_understood(
+    where: str, protocol: Mapping[str, Any], about: Mapping[str, Any], files: Iterable[Mapping[str, Any]]
+) -> None:
+    """Refuse a version whose files are not the rows, or do not name their columns as the table does."""
+    version, features = protocol.get("minReaderVersion", 0), set(protocol.get("readerFeatures") or ())
+    settings = dict(about.get("configuration") or {})
+    used = features - _HARMLESS
+    if any(each.get("deletionVector") for each in files):
+        used.add("deletionVectors")
+    if settings.get("delta.columnMapping.mode", "none") != "none":
+        used.add("columnMapping")
+    if version > 3 or version < 1:
+        used.add(f"reader version {version}")
+    if used:
+        named = ", ".join(sorted(_WORDS.get(each, each) for each in used))
+        remedy = (
+            "write the table as it is now to a table without it (for deletion vectors: REORG TABLE ... APPLY (PURGE))"
+        )
+        refuse(where, "source.path", f"a Delta table with {named}", "a table whose files are its rows", remedy)
+
+
+def _version(
+    where: str, number: int, about: Mapping[str, Any], files: Mapping[str, Mapping[str, Any]]
+) -> DeltaVersion:
+    """Put together what was found."""
+    try:
+        columns = tuple(field["name"] for field in json.loads(about["schemaString"])["fields"])
+        keys = tuple(about.get("partitionColumns") or ())
+        found = tuple(
+            DeltaFile(path, int(add["size"]), tuple((key, add["partitionValues"].get(key)) for key in keys))
+            for path, add in sorted(files.items(), key=lambda each: each[0].encode())
+        )
+        return DeltaVersion(number, str(about["id"]), columns, found)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        pass
+    refuse(where, "source.path", "a Delta log that cannot be read", "a whole log", "repair the table, and run again")

@@ -1,0 +1,170 @@
+"""Where the signing key lies: a file, an encrypted file, a token (HSM), or what `securesystemslib` signs with.
+
+`[signer]` of sudare.toml says which; without it the key is the file that `sudare init` made. A key is opened when
+something is to be signed, and stays open in the process. A secret that opens it (passphrase, PIN) comes from the
+environment variable that `secret_env` names, or is asked for at the terminal before a run begins. It is never
+written into a file, a log or another process's environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from tasks.storage.workspace.keys import refusal
+
+if TYPE_CHECKING:
+    from privacy.ledger.journal.signing import SecretKey
+
+SECRET: Final = "SUDARE_SIGNING_SECRET"
+"""The environment variable with the passphrase or PIN, where `secret_env` names no other."""
+FILE_KEY: Final = "file"
+
+
+@dataclass(frozen=True)
+class KeyPlace:
+    """Where a signing key lies.
+
+    Args:
+        kind: one of `KINDS`.
+        values: what the kind needs to find it: `file`, `library`, `token`, `key`, `uri`.
+        keys: the workspace's private folder of keys; a relative `file` is meant from there.
+        settings: sudare.toml, which errors name.
+        environment: the process's variables.
+        secret_env: the one of them with the passphrase or PIN.
+    """
+
+    kind: str
+    values: Mapping[str, str]
+    keys: Path
+    settings: Path
+    environment: Mapping[str, str] = field(repr=False)
+    secret_env: str = SECRET
+
+    def value(self, name: str) -> str:
+        """Return what sudare.toml says.
+
+        Raises:
+            WorkspaceRefused: it says nothing.
+        """
+        told = self.values.get(name, "")
+        if not told:
+            what = f'signer.{name}, which a key of kind "{self.kind}" needs'
+            raise refusal(str(self.settings), f"signer.{name}", "nothing", what, f'write [signer] {name} = "..."')
+        return told
+
+    @property
+    def has_secret(self) -> bool:
+        """Whether the environment has the passphrase or PIN, or the kind needs none."""
+        return not kind_of(self).WANTS_SECRET or bool(self.environment.get(self.secret_env))
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What makes it another place than others of this process."""
+        return self.kind, str(self.keys), *(f"{name}={value}" for name, value in sorted(self.values.items()))
+
+
+class KeyKind(Protocol):
+    """A kind of place: its module opens keys there and makes them."""
+
+    WANTS_SECRET: bool
+
+    def open_key(self, place: KeyPlace, secret: str | None) -> SecretKey:
+        """Open the key.
+
+        Raises:
+            WorkspaceRefused: it is not there, or the secret is wrong.
+        """
+
+    def create_key(self, place: KeyPlace, secret: str | None) -> SecretKey:
+        """Make a new key where there is none.
+
+        Raises:
+            WorkspaceRefused: there is one already, or none can be made.
+        """
+
+
+KINDS: Final[Mapping[str, str]] = {
+    FILE_KEY: "tasks.storage.workspace.key_file",
+    "encrypted_file": "tasks.storage.workspace.encrypted_key",
+    "pkcs11": "tasks.storage.workspace.token_key",
+    "securesystemslib": "tasks.storage.workspace.securesystemslib_key",
+}
+"""The module of each kind, which is loaded when a key of the kind is opened."""
+
+_open: dict[tuple[str, ...], SecretKey] = {}
+
+
+def kind_of(place: KeyPlace) -> KeyKind:
+    """Return the kind of a place; its module is loaded."""
+    found: KeyKind = import_module(KINDS[place.kind])
+    return found
+
+
+def opened(place: KeyPlace) -> SecretKey | None:
+    """Return the key of a place that is open in this process already."""
+    return _open.get(place.identity)
+
+
+def open_key(place: KeyPlace, ask: Callable[[str], str] | None = None) -> SecretKey:
+    """Open the key of a place, once a process.
+
+    Args:
+        place: where it lies.
+        ask: asks a person for the secret; without it the environment alone is looked at.
+    Raises:
+        WorkspaceRefused: the key is not there, or the secret is wrong or missing.
+    """
+    if (known := opened(place)) is None:
+        kind = kind_of(place)
+        known = kind.open_key(place, secret_for(place, ask) if kind.WANTS_SECRET else None)
+        _open[place.identity] = known
+    return known
+
+
+def close_key(place: KeyPlace) -> None:
+    """Forget the open key of a place: it was changed there."""
+    _open.pop(place.identity, None)
+
+
+def secret_for(place: KeyPlace, ask: Callable[[str], str] | None) -> str:
+    """Return the passphrase or PIN: of the environment, else what a person types.
+
+    Raises:
+        WorkspaceRefused: there is neither.
+    """
+    told = place.environment.get(place.secret_env, "")
+    if not told and ask is not None:
+        told = ask("PIN of the token" if place.kind == "pkcs11" else "Passphrase of the signing key")
+    if not told:
+        allowed = "the passphrase or PIN that opens the signing key"
+        remedy = f"type it at the terminal, or set {place.secret_env} for this command; then give the command again"
+        raise refusal("the environment", place.secret_env, "nothing", allowed, remedy)
+    return told
+
+
+def key_place(
+    keys: Path, settings: Path, values: Mapping[str, str], environment: Mapping[str, str], table: str = "signer"
+) -> KeyPlace:
+    """Read where the signing key lies.
+
+    Args:
+        keys: the workspace's folder of keys.
+        settings: sudare.toml.
+        values: its settings by table and key.
+        environment: the process's variables.
+        table: `signer`, or `next_signer` for the one that `sudare keys rotate` changes to.
+    Raises:
+        WorkspaceRefused: an unknown kind.
+    """
+    told = {name.partition(".")[2]: value for name, value in values.items() if name.partition(".")[0] == table}
+    kind = told.pop("kind", "") or FILE_KEY
+    if kind not in KINDS:
+        raise refusal(str(settings), f"{table}.kind", repr(kind[:60]), ", ".join(KINDS), "correct it")
+    secret_env = told.pop("secret_env", "") or SECRET
+    return KeyPlace(
+        kind, {name: value for name, value in told.items() if value}, keys, settings, environment, secret_env
+    )

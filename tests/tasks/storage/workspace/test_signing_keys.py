@@ -1,0 +1,195 @@
+"""Signing keys that lie elsewhere: what opens them, what they sign, and how each refusal reads."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from privacy.ledger.journal.signing import SecretKey
+from tasks.storage.workspace import signing_keys
+from tasks.storage.workspace.encrypted_key import write_encrypted
+from tasks.storage.workspace.keys import WorkspaceRefused
+from tasks.storage.workspace.signer_settings import replace_signer
+from tasks.storage.workspace.signing_keys import KINDS, KeyPlace, close_key, key_place, kind_of, open_key, opened
+from tests.worlds.tokens import PIN, SoftToken, soft_tokens
+
+PASSPHRASE = "a quiet morning by the lake"
+WRONG = "not this one at all"
+SEED = bytes(range(32))
+
+
+@pytest.fixture(scope="module")
+def token(tmp_path_factory: pytest.TempPathFactory) -> SoftToken:
+    return soft_tokens(tmp_path_factory.mktemp("softhsm"), "statistics", "untouched")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_open() -> Iterator[None]:
+    signing_keys._open.clear()
+    yield
+    signing_keys._open.clear()
+
+
+def place(tmp_path: Path, values: Mapping[str, str], secret: str | None = None) -> KeyPlace:
+    settings = {f"signer.{name}": value for name, value in values.items()}
+    environment = {} if secret is None else {"SUDARE_SIGNING_SECRET": secret}
+    return key_place(tmp_path, tmp_path / "sudare.toml", settings, environment)
+
+
+def in_token(tmp_path: Path, tokens: SoftToken, key: str, secret: str | None = PIN, **other: str) -> KeyPlace:
+    values = {"kind": "pkcs11", "library": str(tokens.library), "token": "statistics", "key": key}
+    return place(tmp_path, values | other, secret)
+
+
+def holds(key: SecretKey, message: bytes) -> bool:
+    """Whether another library takes the signature for one of the public key."""
+    Ed25519PublicKey.from_public_bytes(key.public).verify(key.sign(message), message)
+    return True
+
+
+def refused(action: object, *parts: str) -> None:
+    assert callable(action)
+    with pytest.raises(WorkspaceRefused) as caught:
+        action()
+    for part in parts:
+        assert part in str(caught.value), str(caught.value)
+    for secret in (PASSPHRASE, PIN, WRONG):
+        assert secret not in str(caught.value)
+
+
+def test_a_key_under_a_passphrase_is_the_same_key(tmp_path: Path) -> None:
+    """What the passphrase opens signs as the bytes did, and OpenSSL reads the file too."""
+    closed = place(tmp_path, {"kind": "encrypted_file"}, PASSPHRASE)
+    file = write_encrypted(closed, SEED, PASSPHRASE)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert SEED not in file.read_bytes()
+    key = open_key(closed)
+    assert key.sign(b"text") == Ed25519PrivateKey.from_private_bytes(SEED).sign(b"text")
+    said = subprocess.run(
+        ["openssl", "pkey", "-in", file, "-passin", f"pass:{PASSPHRASE}", "-noout", "-text"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "ED25519" in said.stdout
+
+
+def test_a_wrong_or_missing_passphrase_is_told_without_being_shown(tmp_path: Path) -> None:
+    write_encrypted(place(tmp_path, {"kind": "encrypted_file"}), SEED, PASSPHRASE)
+    wrong = place(tmp_path, {"kind": "encrypted_file"}, WRONG)
+    refused(lambda: open_key(wrong), "a passphrase that does not open it", "give the command again")
+    refused(lambda: open_key(place(tmp_path, {"kind": "encrypted_file"})), "SUDARE_SIGNING_SECRET", "at the terminal")
+    asked: list[str] = []
+    key = open_key(place(tmp_path, {"kind": "encrypted_file"}), lambda what: asked.append(what) or PASSPHRASE)
+    assert holds(key, b"text")
+    assert asked == ["Passphrase of the signing key"]
+
+
+def test_another_file_than_an_encrypted_key_is_told(tmp_path: Path) -> None:
+    closed = place(tmp_path, {"kind": "encrypted_file"}, PASSPHRASE)
+    refused(lambda: open_key(closed), "signing.pem", "No such file")
+    plain = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (tmp_path / "signing.pem").write_bytes(plain)
+    refused(lambda: open_key(closed), "no encrypted key", "BEGIN ENCRYPTED PRIVATE KEY")
+    refused(lambda: write_encrypted(closed, SEED, PASSPHRASE), "a key already")
+    (tmp_path / "signing.pem").unlink()
+    refused(lambda: write_encrypted(closed, SEED, "short"), "5 characters", "choose a longer one")
+    assert not (tmp_path / "signing.pem").exists()
+
+
+def test_a_key_that_a_token_made_signs_in_the_token(tmp_path: Path, token: SoftToken) -> None:
+    """It is found again by its label, signs what others verify, and cannot be taken out."""
+    made = kind_of(in_token(tmp_path, token, "release")).create_key(in_token(tmp_path, token, "release"), PIN)
+    key = open_key(in_token(tmp_path, token, "release"))
+    assert key.public == made.public
+    assert holds(key, b"text" * 5000)
+    from pkcs11 import Attribute
+    from pkcs11.exceptions import AttributeSensitive
+
+    with pytest.raises(AttributeSensitive):
+        key._private[Attribute.VALUE]  # type: ignore[attr-defined]
+    refused(
+        lambda: kind_of(in_token(tmp_path, token, "release")).create_key(in_token(tmp_path, token, "release"), PIN),
+        "a key 'release' already",
+    )
+
+
+def test_each_fault_of_a_token_is_told(tmp_path: Path, token: SoftToken) -> None:
+    """A wrong PIN, a missing token, key or library: what it is, and what to do."""
+    refused(
+        lambda: open_key(in_token(tmp_path, token, "release", WRONG, token="untouched")),
+        "a PIN that the token refuses",
+        "lock",
+    )
+    refused(lambda: open_key(in_token(tmp_path, token, "release", None)), "SUDARE_SIGNING_SECRET", "nothing")
+    refused(lambda: open_key(in_token(tmp_path, token, "k", token="gone")), "no such token", "'gone'", "put it in")
+    refused(lambda: open_key(in_token(tmp_path, token, "no-such")), "no such key in the token", "sudare keys create")
+    refused(
+        lambda: open_key(in_token(tmp_path, token, "k", library="/nowhere/lib.so")),
+        "signer.library",
+        "a library that cannot be loaded",
+    )
+    refused(lambda: open_key(in_token(tmp_path, token, "")), "signer.key", 'write [signer] key = "..."')
+
+
+def test_a_package_that_is_not_installed_is_told(
+    tmp_path: Path, token: SoftToken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pkcs11", None)
+    refused(lambda: open_key(in_token(tmp_path, token, "k")), "pip install 'sudare[pkcs11]'")
+
+
+def test_a_key_of_securesystemslib_signs(tmp_path: Path) -> None:
+    """Its signers are used by their URI; Vault's (hv:) is made the same way, and was not tried."""
+    private = Ed25519PrivateKey.generate()
+    (tmp_path / "k.pem").write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    (tmp_path / "k.pub").write_bytes(public)
+    values = {"kind": "securesystemslib", "uri": f"file2:{tmp_path / 'k.pem'}", "public": "k.pub"}
+    assert holds(open_key(place(tmp_path, values)), b"text")
+    away = {**values, "uri": f"file2:{tmp_path / 'gone.pem'}"}
+    refused(lambda: open_key(place(tmp_path, away)), "FileNotFoundError of the signer", "give the command again")
+    aws = {**values, "uri": "awskms:alias/release"}
+    refused(lambda: open_key(place(tmp_path, aws)), "hv:NAME/VERSION", 'kind = "pkcs11"')
+    refused(lambda: open_key(place(tmp_path, {**values, "uri": "hv:release/1"})), "UnsupportedLibraryError")
+    refused(lambda: open_key(place(tmp_path, {**values, "public": "gone.pub"})), "signer.public", "No such file")
+
+
+def test_a_key_is_opened_once_a_process(tmp_path: Path) -> None:
+    closed = place(tmp_path, {"kind": "encrypted_file"}, PASSPHRASE)
+    write_encrypted(closed, SEED, PASSPHRASE)
+    assert opened(closed) is None
+    assert open_key(closed) is open_key(place(tmp_path, {"kind": "encrypted_file"}))
+    close_key(closed)
+    assert opened(closed) is None
+
+
+def test_an_unknown_kind_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    refused(lambda: place(tmp_path, {"kind": "cloud"}), "'cloud'", *KINDS)
+
+
+def test_a_place_shows_no_secret(tmp_path: Path) -> None:
+    assert PASSPHRASE not in repr(place(tmp_path, {"kind": "encrypted_file"}, PASSPHRASE))
+
+
+def test_another_table_is_written_and_all_else_stays(tmp_path: Path) -> None:
+    file = tmp_path / "sudare.toml"
+    file.write_text('# mine\n[store]\nreleases = "r" # here\n\n[signer] # old\nkind = "file"\n\n[ledger]\nurl = ""\n')
+    replace_signer(file, {"kind": "pkcs11", "token": 'a "b" \\ c'})
+    import tomllib
+
+    assert tomllib.loads(file.read_text()) == {
+        "store": {"releases": "r"},
+        "ledger": {"url": ""},
+        "signer": {"kind": "pkcs11", "token": 'a "b" \\ c'},
+    }
+    assert "# mine\n" in file.read_text()
+    replace_signer(file, {})
+    assert "signer" not in file.read_text()

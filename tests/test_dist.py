@@ -1,0 +1,182 @@
+"""What `make dist` gives out: built twice it has the same bytes, and tools of others accept what describes it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from google.protobuf.json_format import ParseDict, ParseError
+from in_toto_attestation.predicates.provenance.v1.provenance_pb2 import Provenance
+from in_toto_attestation.v1.statement import Statement
+from in_toto_attestation.v1.statement_pb2 import Statement as Message
+
+from deploy.dist import BILL, PROVENANCE, SUMS, BuildRefused, build, git
+from deploy.supply_chain.lock_file import read_lock
+from tests.test_installation import asked, locked
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ("sudare", "console", "flows", "tasks", "privacy", "contracts", "pyproject.toml", "README.md", "LICENSE")
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A git checkout of this tree as it stands, with one commit."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in (*SOURCES, "deploy"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / name)
+    (folder / ".gitignore").write_text("__pycache__/\n.venv/\n")
+    commit(folder)
+    return folder
+
+
+def commit(folder: Path) -> None:
+    who = {f"GIT_{role}_{what}": "a" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    environment = {**os.environ, **who, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "all of it"]):
+        subprocess.run(["git", *words], cwd=folder, env=environment, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def built(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    build(folder, checkout)
+    return folder
+
+
+def loaded(path: Path) -> Any:
+    return json.loads(path.read_bytes())
+
+
+def test_a_second_build_gives_the_same_bytes(checkout: Path, built: Path, tmp_path: Path) -> None:
+    """In another folder, under another umask, another time zone, and with other times of the files."""
+    elsewhere = shutil.copytree(checkout, tmp_path / "elsewhere")
+    for path in elsewhere.rglob("*.py"):
+        os.utime(path, (1, 1))
+    program = "import sys; from pathlib import Path as P; from deploy.dist import build; build(*map(P, sys.argv[1:]))"
+    subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "again", elsewhere],
+        cwd=ROOT,
+        env={**os.environ, "TZ": "Asia/Tokyo"},
+        umask=0o077,
+        check=True,
+    )
+    names = sorted(path.name for path in built.iterdir())
+    assert len(names) == 5
+    assert names == sorted(path.name for path in (tmp_path / "again").iterdir())
+    assert [name for name in names if (built / name).read_bytes() != (tmp_path / "again" / name).read_bytes()] == []
+
+
+def test_the_source_archive_builds_the_same_wheel(built: Path, tmp_path: Path) -> None:
+    """What a distribution builds of the archive has the modules of the wheel, byte for byte."""
+    [sdist], [wheel] = built.glob("*.tar.gz"), built.glob("*.whl")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+        members = archive.getmembers()
+    [tree] = tmp_path.iterdir()
+    inside = [name for name in ZipFile(wheel).namelist() if ".dist-info/" not in name]
+    assert [name for name in inside if ZipFile(wheel).read(name) != (tree / name).read_bytes()] == []
+    assert len(inside) > 500
+    assert {(member.uid, member.gid, member.uname, member.mtime) for member in members} == {
+        (0, 0, "", members[0].mtime)
+    }
+
+
+def test_the_bill_of_materials_is_what_others_take_for_one(built: Path) -> None:
+    """CycloneDX's own validator accepts it; with a key too much, or without a version, it does not."""
+    bill, validator = (built / BILL).read_text(), JsonStrictValidator(SchemaVersion.V1_6)
+    assert validator.validate_str(bill) is None
+    assert validator.validate_str(json.dumps({**json.loads(bill), "colour": "red"})) is not None
+    assert validator.validate_str(json.dumps({**json.loads(bill), "version": "one"})) is not None
+
+
+def test_the_bill_names_every_package_of_the_lock_with_its_digests(built: Path) -> None:
+    bill = loaded(built / BILL)
+    listed = {each["name"]: each for each in bill["components"]}
+    assert {name: each["version"] for name, each in listed.items()} == {
+        name: str(version) for name, (version, _, _) in locked().items()
+    }
+    hashes = {name: len(each["externalReferences"][0]["hashes"]) for name, each in listed.items()}
+    assert hashes == {name: number for name, (_, _, number) in locked().items()}
+    assert {each["purl"] for each in bill["components"]} == {each["bom-ref"] for each in bill["components"]}
+
+
+def test_the_bill_says_who_needs_whom_and_what_it_does_not_know(built: Path) -> None:
+    """Needs lead from Sudare to every package of this system; those of other systems are listed as unknown."""
+    bill = loaded(built / BILL)
+    needs = {each["ref"]: each["dependsOn"] for each in bill["dependencies"]}
+    subject = bill["metadata"]["component"]["bom-ref"]
+    assert {ref.partition("@")[0].removeprefix("pkg:pypi/") for ref in needs[subject]} == {
+        requirement.name.lower() for requirement in asked()
+    }
+    reached, waiting = set(), [subject]
+    while waiting:
+        if (ref := waiting.pop()) not in reached:
+            reached.add(ref)
+            waiting.extend(needs.get(ref, ()))
+    unknown = next(each["dependencies"] for each in bill["compositions"] if each["aggregate"] == "unknown")
+    assert {each["bom-ref"] for each in bill["components"]} - reached <= set(unknown)
+    licensed = {each["bom-ref"] for each in bill["components"] if "licenses" in each}
+    assert len(licensed) > 100
+
+
+def test_the_provenance_is_what_others_take_for_one(built: Path, checkout: Path) -> None:
+    """in-toto's own classes read it, field by field; a field that SLSA does not know is refused."""
+    statement = loaded(built / PROVENANCE)
+    Statement.copy_from_pb(ParseDict(statement, Message())).validate()
+    predicate = ParseDict(statement["predicate"], Provenance())
+    source = predicate.build_definition.resolved_dependencies[0]
+    assert source.digest["gitCommit"] == git(checkout, "rev-parse", "HEAD")
+    assert predicate.run_details.builder.id.startswith("urn:")
+    with pytest.raises(ParseError):
+        ParseDict({**statement["predicate"], "when": "today"}, Provenance())
+
+
+def test_provenance_and_checksums_are_those_of_the_files(built: Path) -> None:
+    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in built.iterdir()}
+    subjects = {each["name"]: each["digest"]["sha256"] for each in loaded(built / PROVENANCE)["subject"]}
+    assert subjects == {name: digest for name, digest in digests.items() if name not in {PROVENANCE, SUMS}}
+    lines = dict(reversed(line.split("  ")) for line in (built / SUMS).read_text().splitlines())
+    assert lines == {name: digest for name, digest in digests.items() if name != SUMS}
+
+
+def test_nothing_that_is_given_out_names_this_machine(built: Path, checkout: Path) -> None:
+    for name in (BILL, PROVENANCE, SUMS):
+        text = (built / name).read_text()
+        assert [place for place in (str(ROOT), str(checkout), str(built)) if place in text] == []
+
+
+def test_a_changed_file_of_a_package_changes_wheel_and_provenance(
+    checkout: Path, built: Path, tmp_path: Path
+) -> None:
+    """The comparison of two builds would find one byte: here is one."""
+    other = shutil.copytree(checkout, tmp_path / "other")
+    (other / "sudare" / "entrance.py").write_text((other / "sudare" / "entrance.py").read_text() + "# one line\n")
+    commit(other)
+    build(tmp_path / "again", other)
+    [wheel] = (path.name for path in built.glob("*.whl"))
+    for name in (wheel, PROVENANCE, SUMS):
+        assert (built / name).read_bytes() != (tmp_path / "again" / name).read_bytes()
+
+
+def test_outside_a_checkout_nothing_is_built(tmp_path: Path) -> None:
+    with pytest.raises(BuildRefused, match="no git checkout with a commit: clone the repository"):
+        build(tmp_path / "dist", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_without_a_digest_is_refused_by_the_name_of_the_package(tmp_path: Path) -> None:
+    (tmp_path / "lock.txt").write_text("numpy==2.4.6\n")
+    with pytest.raises(ValueError, match=r"lock\.txt, numpy: one version \(==\) and a SHA-256"):
+        read_lock(tmp_path / "lock.txt")
