@@ -102,8 +102,11 @@ def cells_of(people: NDArray[np.int64], random: np.random.Generator) -> Iterator
         yield random.multinomial(here, shares / shares.sum(axis=1, keepdims=True))
 
 
-def write_nation(folder: Path, mesh: Path, sizes: tuple[int, ...] = SIZES) -> None:
-    """Write places, contract, spec, a row a person, and the exact counts for who compares (exact.npy)."""
+def write_nation(folder: Path, mesh: Path, sizes: tuple[int, ...] = SIZES, *, rows: bool = True) -> None:
+    """Write places, contract, spec, a row a person, and the exact counts for who compares (exact.npy).
+
+    Without `rows` only the people of the first blocks have rows, and the exact counts stand for the others.
+    """
     random = np.random.default_rng(22)
     people = people_by_block(mesh, random, sizes[-1])
     parents = parents_of(sizes, random)
@@ -116,6 +119,8 @@ def write_nation(folder: Path, mesh: Path, sizes: tuple[int, ...] = SIZES) -> No
         for number, counts in enumerate(cells_of(people, random)):
             low = number * PIECE
             exact[low : low + counts.shape[0]] = counts
+            if number and not rows:
+                continue
             cell = np.repeat(np.arange(counts.size), counts.reshape(-1))
             block, rest = low + cell // CELLS, cell % CELLS
             codes = (rest // 36, rest // 18 % 2)

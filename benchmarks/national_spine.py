@@ -1,12 +1,13 @@
 """Counts by place at the size of a nation: time, memory and verification; errors and intervals by level.
 
-    python -m benchmarks.national_spine MESH [BLOCKS]
+    python -m benchmarks.national_spine MESH [BLOCKS] [--from-counts]
 
 MESH is the file of the 500 m mesh (row, col, population). Places, sexes, citizenship and ages are made up
 (`_nation`): 126 million people in 600,000 blocks, 72 cells each. The release is made of a row a person, by the steps
 of a run: rows taken in, counted, drawn by a grant with its ledger, refined, written with record and page, published.
 Each of release and verification is a process of its own, whose largest memory is given. With fewer BLOCKS the tree
-is smaller in proportion; nothing is then compared with the targets of the full size.
+is smaller in proportion; nothing is then compared with the targets of the full size. With --from-counts the exact
+counts are there already: what it takes to read a row a person and to count them is left out.
 
 Errors are those of the published counts against the exact ones, and of two others made of the same draws:
 
@@ -20,6 +21,7 @@ import json
 import subprocess
 import sys
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
@@ -33,6 +35,7 @@ from numpy.typing import NDArray
 from benchmarks._nation import CELLS, LEVELS, SHARES, SIZES, write_nation
 from benchmarks._spine_baselines import from_the_top, own_measurements
 from benchmarks.results import Row, Setting, machine, write
+from contracts.contract.contract import Contract
 from contracts.periods.time_blocks import time_block
 from flows.request import read_request
 from privacy.accounting.amounts import ATTO, PICO
@@ -41,13 +44,15 @@ from privacy.grant.grant import open_grant
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
-from privacy.private_table import snapshot_mark
+from privacy.marginals.counts import PrivateCounts
+from privacy.private_table import PrivateTable, snapshot_mark
 from privacy.refine.place_counts import whole_counts
 from privacy.refine.place_estimates import final_variances
 from privacy.refine.place_intervals import interval_ends, margin_deviations
 from tasks.ingest import ingest
 from tasks.products.charge_request import request_for
 from tasks.products.product_kind import Making, making_of
+from tasks.products.spine import making as spine_making
 from tasks.products.spine.spine_intervals import published_spine
 from tasks.publish import publish
 from tasks.records.auditor_copy import AuditorCopies
@@ -63,6 +68,23 @@ CLASSES: Final = ((0, 0), (1, 9), (10, 99), (100, 999), (1000, 10**12))
 FEWEST: Final = 1000
 """Cells of a size class whose share of intervals that hold is told by itself."""
 SEED: Final = bytes(range(32))
+COUNTED: Final = "counted"
+"""A file that says that no row need be counted."""
+
+
+class CountedPlaces:
+    """Stands in for the counts of a snapshot: the exact counts are there already."""
+
+    def __init__(self, table: PrivateTable, contract: Contract, *, exact: NDArray[np.int64], **_: Any) -> None:
+        self._mark, self._exact = (table.keyed_hash, contract.digest), exact
+
+    def marginal(self, clique: tuple[str, ...]) -> PrivateCounts:
+        """Return the handle on the one marginal that is there."""
+        return PrivateCounts(clique, self._exact.shape, *self._mark, lambda: self._exact)
+
+
+def _clique(plan: Any) -> tuple[str, ...]:
+    return (plan.draws[0].clique[0], *plan.columns)
 
 
 def release(folder: Path) -> dict[str, float]:
@@ -80,6 +102,10 @@ def release(folder: Path) -> dict[str, float]:
     begun = perf_counter()
     table = ingest(spec.source, contract, folder=folder / "run", key=bytes(32), memory_limit="2GB")
     times["ingest"] = perf_counter() - begun
+    if (folder / COUNTED).exists():
+        exact = np.load(folder / "exact.npy").astype(np.int64).reshape(contract.shape(_clique(request.plan)))
+        stand_in = partial(CountedPlaces, exact=exact)
+        spine_making.SnapshotCounts = stand_in  # type: ignore[assignment, misc]
     mark = snapshot_mark(table.keyed_hash, spec.digest)
     ledger.reserve(request_for(spec, contract, request.plan, run_key="nation", snapshot_hash=mark))
     making: Any = Making(open_grant(ledger, "nation"), spec, request.plan, table, contract, folder / "run", "nation")
@@ -199,13 +225,17 @@ def rows(
 
 def main() -> None:
     """Measure, print and write the table."""
-    mesh, blocks = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else SIZES[-1]
+    numbers = [int(word) for word in sys.argv[2:] if word.isdigit()]
+    mesh, blocks, counted = Path(sys.argv[1]), [*numbers, SIZES[-1]][0], "--from-counts" in sys.argv
     sizes = (*SIZES[:2], *(max(64, size * blocks // SIZES[-1]) for size in SIZES[2:]))
     sizes = sizes if all(above <= below for above, below in pairwise(sizes)) else SIZES
     with TemporaryDirectory() as place:
         folder = Path(place)
-        write_nation(folder, mesh, sizes)
+        write_nation(folder, mesh, sizes, rows=not counted)
+        if counted:
+            (folder / COUNTED).touch()
         base = {**machine("numpy", "pyarrow", "duckdb"), "blocks": blocks, "cells": blocks * CELLS, "shares": SHARES}
+        base |= {"from": "exact counts" if counted else "a row a person"}
         made, checked = _apart("release", folder), _apart("check", folder)
         assert checked["holds"] == 1.0, "the release does not verify"
         write("national_spine", rows(made, checked, _apart("errors", folder), base))

@@ -34,7 +34,7 @@ from privacy.table_plans.spine_plan import SpinePlan, plan_spine, with_variances
 from tasks.records.draws.place_counts import PlaceCountDraw
 from tasks.records.model.release_statement import Manifest
 from tasks.records.spine.spine_files import PLACES_FILE, data_file, read_places_table
-from tasks.records.spine.spine_statement import SpineRecord, SpineReplay
+from tasks.records.spine.spine_statement import SpineRecord, SpineReplay, stated_tables
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import check_draws
@@ -58,7 +58,6 @@ from tasks.verification.record_identity import (
 
 _COLUMNS: Final = ("count", "lower", "upper")
 _MACHINES: Final = Fraction(1, 10**6)
-_SHOWN: Final = 300
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,6 @@ class SpineChecks:
 
     statement: ClassVar = SpineRecord
     untold: tuple[str, ...] = ("whether totals of places that are published exactly are public elsewhere",)
-    untraced: tuple[str, ...] = ()
     draws_complete = True
 
     def __init__(self, record: SpineRecord, where: str, manifest_name: str) -> None:
@@ -128,6 +126,17 @@ class SpineChecks:
     def contract(self) -> Contract | None:
         """The contract, where it could be read."""
         return None if self.meaning is None else self.meaning.contract
+
+    @property
+    def untraced(self) -> tuple[str, ...]:
+        """How the file of places was named and read, and where its totals are said to be published."""
+        levels = self._record.replay.product.get("invariants")
+        named = [
+            f"replay.product.invariants.{printable(str(level))}.{key}"
+            for level in (levels if isinstance(levels, dict) else ())
+            for key in ("column", "reference")
+        ]
+        return ("replay.product.spine.file", "replay.product.spine.unbalanced", *named)
 
     @property
     def rules(self) -> Mapping[int, str]:
@@ -265,17 +274,21 @@ def read_spine(replay: SpineReplay, *, where: str) -> tuple[SpineMeaning | None,
 def _check_stated(replay: SpineReplay, product: SpineProduct, plan: SpinePlan, where: str) -> list[Finding]:
     """Check that levels, tables and draws are those of the plan, one by one."""
     levels = [(level.name, level.invariant) for level in replay.levels]
-    tables = [(table.table, table.level, table.draw, table.data) for table in replay.tables]
+    tables = [table.model_dump(mode="json") for table in replay.tables]
     drawn = [(draw.key, list(draw.clique), list(draw.shape), getattr(draw, "level", None)) for draw in replay.draws]
-    pairs: list[tuple[str, object, object]] = [
+    listed: list[tuple[str, list[Any], list[Any]]] = [
         ("replay.levels", levels, [(name, name in product.invariants) for name in product.spine.levels]),
-        ("replay.places", replay.places, PLACES_FILE),
-        ("replay.tables", tables, [(each.table, each.level, each.key, data_file(each)) for each in plan.draws]),
+        ("replay.places", [replay.places], [PLACES_FILE]),
+        ("replay.tables", tables, stated_tables(plan)),
         ("replay.draws", drawn, [(each.key, list(each.clique), list(each.shape), each.level) for each in plan.draws]),
-        ("replay.product.spine.sha256", product.spine.sha256 is None, False),
+        ("replay.product.spine.sha256", [product.spine.sha256 is None], [False]),
     ]
-    texts = [(at, str(one)[:_SHOWN], str(other)[:_SHOWN]) for at, one, other in pairs if one != other]
-    return list(differences(texts, where=where, allowed="as product and contract say"))
+    pairs: list[tuple[str, object, object]] = []
+    for at, found, expected in listed:
+        pairs.append((at, f"{len(found)} of them", f"{len(expected)} of them"))
+        each = enumerate(zip(found, expected, strict=False))
+        pairs += [(f"{at}[{place}]", str(one), str(other)) for place, (one, other) in each]
+    return list(differences(pairs, where=where, allowed="as product and contract say"))
 
 
 def _check_tree(tree: PlaceTree, replay: SpineReplay, meaning: SpineMeaning, where: str) -> list[Finding]:
