@@ -105,7 +105,7 @@ def release(folder: Path) -> dict[str, float]:
     if (folder / COUNTED).exists():
         exact = np.load(folder / "exact.npy").astype(np.int64).reshape(contract.shape(_clique(request.plan)))
         stand_in = partial(CountedPlaces, exact=exact)
-        spine_making.SnapshotCounts = stand_in  # type: ignore[assignment, misc]
+        spine_making.SnapshotCounts = stand_in  # type: ignore[attr-defined]
     mark = snapshot_mark(table.keyed_hash, spec.digest)
     ledger.reserve(request_for(spec, contract, request.plan, run_key="nation", snapshot_hash=mark))
     making: Any = Making(open_grant(ledger, "nation"), spec, request.plan, table, contract, folder / "run", "nation")
