@@ -1,11 +1,11 @@
 """Counts by place at the size of a nation: time, memory and verification; errors and intervals by level.
 
-    python -m benchmarks.national_spine MESH [BLOCKS] [--from-counts]
+    python -m benchmarks.national_spine [--mesh japan2020_mesh500m_pop.parquet] [--blocks 600000] [--from-counts]
 
-MESH is the file of the 500 m mesh (row, col, population). Places, sexes, citizenship and ages are made up
+The mesh (row, col, population) may also be named by SUDARE_BENCHMARK_MESH; without it nothing is measured. Places, sexes, citizenship and ages are made up
 (`_nation`): 126 million people in 600,000 blocks, 72 cells each. The release is made of a row a person, by the steps
 of a run: rows taken in, counted, drawn by a grant with its ledger, refined, written with record and page, published.
-Each of release and verification is a process of its own, whose largest memory is given. With fewer BLOCKS the tree
+Each of release and verification is a process of its own, whose largest memory is given. With fewer blocks the tree
 is smaller in proportion; nothing is then compared with the targets of the full size. With --from-counts the exact
 counts are there already: what it takes to read a row a person and to count them is left out.
 
@@ -17,7 +17,9 @@ Errors are those of the published counts against the exact ones, and of two othe
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import subprocess
 import sys
 from fractions import Fraction
@@ -225,8 +227,16 @@ def rows(
 
 def main() -> None:
     """Measure, print and write the table."""
-    numbers = [int(word) for word in sys.argv[2:] if word.isdigit()]
-    mesh, blocks, counted = Path(sys.argv[1]), [*numbers, SIZES[-1]][0], "--from-counts" in sys.argv
+    named = os.environ.get("SUDARE_BENCHMARK_MESH")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mesh", type=Path, default=Path(named) if named else None)
+    parser.add_argument("--blocks", type=int, default=SIZES[-1])
+    parser.add_argument("--from-counts", action="store_true")
+    asked = parser.parse_args()
+    mesh, blocks, counted = asked.mesh, asked.blocks, asked.from_counts
+    if mesh is None:
+        print("nothing is measured: no --mesh and no SUDARE_BENCHMARK_MESH")
+        return
     sizes = (*SIZES[:2], *(max(64, size * blocks // SIZES[-1]) for size in SIZES[2:]))
     sizes = sizes if all(above <= below for above, below in pairwise(sizes)) else SIZES
     with TemporaryDirectory() as place:
@@ -243,7 +253,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     steps = {"release": release, "check": check, "errors": errors}
-    if sys.argv[1] in steps:
+    if sys.argv[1:2] and sys.argv[1] in steps:
         sys.stdout.write(json.dumps(steps[sys.argv[1]](Path(sys.argv[2]))))
     else:
         main()
