@@ -2,12 +2,13 @@
 
     python -m benchmarks.national_spine [--mesh japan2020_mesh500m_pop.parquet] [--blocks 600000] [--from-counts]
 
-The mesh (row, col, population) may also be named by SUDARE_BENCHMARK_MESH; without it nothing is measured. Places, sexes, citizenship and ages are made up
-(`_nation`): 126 million people in 600,000 blocks, 72 cells each. The release is made of a row a person, by the steps
-of a run: rows taken in, counted, drawn by a grant with its ledger, refined, written with record and page, published.
-Each of release and verification is a process of its own, whose largest memory is given. With fewer blocks the tree
-is smaller in proportion; nothing is then compared with the targets of the full size. With --from-counts the exact
-counts are there already: what it takes to read a row a person and to count them is left out.
+The mesh (row, col, population) may also be named by SUDARE_BENCHMARK_MESH; without it nothing is measured. Places,
+sexes, citizenship and ages are made up (`_nation`): 126 million people in 600,000 blocks, 72 cells each. The release
+is made of a row a person, by the steps of a run: rows taken in, counted, drawn by a grant with its ledger, refined,
+written with record and page, published. Each of release and verification is a process of its own, whose largest
+memory is given. With fewer blocks the tree is smaller in proportion; nothing is then compared with the targets of the
+full size. With --from-counts the exact counts are there already: what it takes to read a row a person and to count
+them is left out.
 
 Errors are those of the published counts against the exact ones, and of two others made of the same draws:
 
