@@ -24,11 +24,13 @@ from tasks.records.page.language import language
 
 LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "ja": "日本語"}
 _NAV: Final = (("releases", "/"), ("accounts", "/accounts"), ("journal", "/journal"), ("checkpoints", "/checkpoints"))
-_PRODUCTS: Final = ("tables", "statistics", "synthetic", "classifier")
+_PRODUCTS: Final = ("tables", "statistics", "synthetic", "classifier", "spine")
 _STUDIO: Final = ("studio", "/studio")
 _SECTIONS: Final = {"accounts": "accounts", "account": "accounts", "journal": "journal", "entry": "journal"} | {
     "checkpoints": "checkpoints",
-    **dict.fromkeys(("releases", "release", "version", "record", "tables", "files", "verify", "compare"), "releases"),
+    **dict.fromkeys(
+        ("releases", "release", "version", "record", "tables", "files", "verify", "compare", "place_sums"), "releases"
+    ),
 }
 
 
