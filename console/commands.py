@@ -39,6 +39,7 @@ COMMANDS: Final[Table] = {
     "interval": "console.interval:interval",
     "verify": "console.verify:verify",
     "serve": "console.serve:serve",
+    "witness": "console.witness:witness",
     "studio": "console.studio.command:studio",
 }
 GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
@@ -65,6 +66,7 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
             "list": "console.releases:list_releases",
             "show": "console.releases:show",
             "withdraw": "console.releases:withdraw",
+            "refresh": "console.releases:refresh",
         },
     ),
     "key": (
@@ -112,6 +114,7 @@ CHECKER: Final = frozenset(
         "console.sample:sample",
         "console.explain:explain",
         "console.interval:interval",
+        "console.witness:witness",
     }
 )
 """The commands that the base dependencies are enough for; `explain` needs more for a spec."""

@@ -45,6 +45,7 @@ from tasks.publish import Publication, published
 from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.ledger_facts import gather
 from tasks.records.software import software
+from tasks.release_freshness import show_latest
 from tasks.storage.object_store import StoreAway
 from tasks.storage.sinks import copies as copying
 from tasks.storage.workspace.run_folder import CHARGE_STATES, COMPLETE, RunFolder, now_to_the_second, sheltered
@@ -139,6 +140,7 @@ def _run(run: RunFolder, request: Request, workspace: Workspace, decision: Opera
             publication = _make(run, request, workspace, ledger, table, decision, key) if found is None else found
         run.charge = COMPLETE
         show_journal(workspace, ledger)
+        show_latest(workspace, ledger, publication.release, request.store(workspace))
         copied = _copy(run, request, workspace, ledger, publication)
         return outcome_of(publication, ledger, workspace, repeated=found is not None, copied=copied)
 
@@ -163,7 +165,8 @@ def _make(
     key: str,
 ) -> Publication:
     """Validate, look, charge, make the product by the steps of its kind, report and publish."""
-    signer = workspace.signer()  # before the charge: a token that is missing costs nothing
+    # before the charge: a token that is missing, or a policy that nobody can meet, costs nothing
+    signer, witnesses = workspace.signer(), workspace.witnesses()
     request = as_charged(request, ledger.charge(key))
     spec, contract, plan, ids = request.spec, request.contract, request.plan, steps.flow_run_ids()
     check_contract_of(request, workspace, ledger, run_key=key)
@@ -186,4 +189,4 @@ def _make(
         facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier, about, ids, when)
         report(run, facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-    return publish(run, ledger, signer, key, request.store(workspace), write)
+    return publish(run, ledger, signer, key, request.store(workspace), write, witnesses)

@@ -24,7 +24,7 @@ from urllib.parse import quote
 from contracts.canonical import readable_json
 from contracts.errors import Finding, Refused, StoreUnwritable
 from privacy.ledger.entries import to_the_hour
-from privacy.ledger.journal.checkpoints import signed_head
+from privacy.ledger.journal.checkpoints import read_checkpoint
 from privacy.ledger.journal.envelope import enveloped
 from privacy.ledger.journal.log import JournalLog
 from privacy.ledger.journal.merkle import tree_root
@@ -156,9 +156,11 @@ class _Folder:
         if not path.exists():
             return 0
         try:
-            there = signed_head(path.read_text(encoding="utf-8"), self._signer.public_key)
+            there = read_checkpoint(path.read_text(encoding="utf-8"))[1]
         except ValueError as error:
-            raise self._another(str(error), "a checkpoint of this workspace's key") from None
+            raise self._another(str(error), "a checkpoint of this workspace's journal") from None
+        if there.origin != self._signer.verifier.name:
+            raise self._another(f"a checkpoint of {there.origin}", f"one of {self._signer.verifier.name}")
         if there.size > self._log.size or tree_root(self._log.nodes, there.size) != there.root:
             found = f"a checkpoint of {there.size} entries that this ledger's journal does not begin with"
             raise self._another(found, f"one that its {self._log.size} entries begin with")
@@ -208,14 +210,18 @@ class _Folder:
         """Write what became of each release's versions."""
         entries: dict[str, list[dict[str, object]]] = {}
         runs: dict[str, set[str]] = {}
+        keys: list[str] = []
         for entry in self._log.open_entries():
+            if entry.kind == "key_changed":
+                keys.append(entry.body["note"])
+                continue
             release = entry.body["release"]
             entries.setdefault(release, []).append(self._log.proven(entry))
             runs.setdefault(release, set()).add(entry.body["run_key"])
         text = note.to_bytes().decode()
         for release, proven in entries.items():
             earlier = self._log.earlier(runs[release])
-            stated = stated_status(release, at=self._at, note=text, entries=proven, earlier=earlier)
+            stated = stated_status(release, at=self._at, note=text, entries=proven, earlier=earlier, keys=keys)
             self._write(status_file(release), readable_json(enveloped(stated, self._signer)))
 
     def _write(self, name: str, content: bytes) -> None:

@@ -10,7 +10,8 @@ Rules, in this order:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +20,10 @@ from urllib.parse import quote
 
 from contracts.errors import Finding
 from privacy.ledger.entries import CLOCK_SLACK, Entry, is_to_the_hour
+from privacy.ledger.journal.key_changes import KeyChange, SignedChange, key_history, read_change
 from privacy.ledger.journal.merkle import root_from_proof, roots_from_consistency
+from privacy.ledger.journal.signed_note import MalformedNote
+from privacy.ledger.journal.signing import key_id
 from tasks.records.model.journal_statements import PublishedBody, WithdrawnBody
 from tasks.records.model.release_statement import check_envelope
 from tasks.records.model.statement import Statement, read_statement
@@ -54,7 +58,13 @@ def address_of(journal: str, release: str) -> str:
 
 
 def ask_journal(
-    journal: str, proof: Proof, published: PublishedBody, *, public_key: str, now: datetime
+    journal: str,
+    proof: Proof,
+    published: PublishedBody,
+    *,
+    public_key: str,
+    others: Sequence[str] = (),
+    now: datetime,
 ) -> JournalStatus:
     """Ask a public journal what became of a version, and check the answer.
 
@@ -62,21 +72,40 @@ def ask_journal(
         journal: where it is: http(s)://..., or a folder.
         proof: the version's own proof, checked before.
         published: the publication that it shows.
-        public_key: the pinned key, NAME+HASH+BASE64.
+        public_key: the key that signed the version, to which the pinned one led, NAME+HASH+BASE64.
+        others: further keys that the pinned one leads to.
         now: the time by the checker's clock (UTC).
     """
     where = address_of(journal, published.release)
     try:
         content = fetched(where)
     except (OSError, ValueError) as error:
-        found = printable(str(getattr(error, "reason", None) or error) or type(error).__name__)
+        told = error if hasattr(error, "code") else getattr(error, "reason", None) or error  # 404, or no connection
+        found = printable(str(told) or type(error).__name__)
         return JournalStatus((Finding(printable(where), "the journal", found, "an answer", _UNANSWERED),))
     envelope, status, findings = read_status(content, where=printable(where))
-    if envelope is not None:
-        findings = check_envelope(envelope, public_key=public_key, where=printable(where)) + findings
-    if findings or status is None:
+    if envelope is None or status is None:
         return JournalStatus(tuple(findings))
-    return _Answer(status, proof, published, printable(where)).checked(public_key, now)
+    history = key_history(public_key, list(_changes(status.keys)))
+    trusted = [public_key, *(each.key for each in history.trusted), *others]
+    key = next((each for each in trusted if key_id(each) in {by.keyid for by in envelope.signatures}), public_key)
+    findings += check_envelope(envelope, public_key=key, where=printable(where))
+    findings += [_revoked(key, change, printable(where)) for key, change in history.revoked if key == public_key]
+    if findings:
+        return JournalStatus(tuple(findings))
+    return _Answer(status, proof, published, printable(where)).checked(key, now)
+
+
+def _changes(notes: Iterable[str]) -> Iterator[SignedChange]:
+    """Read changes of the key; what is no change leads nowhere, and only its signatures count."""
+    for note in notes:
+        with suppress(MalformedNote):
+            yield read_change(note)
+
+
+def _revoked(key: str, change: KeyChange, where: str) -> Finding:
+    remedy = "others may have it, and this version may be theirs: ask the publisher, over another channel"
+    return Finding(where, f"key {key_id(key)}", f"revoked at {change.at}", "a key that was not revoked", remedy)
 
 
 def fetched(where: str) -> bytes:

@@ -202,6 +202,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "releases diff",
         "releases gaps",
         "releases list",
+        "releases refresh",
         "releases show",
         "releases withdraw",
         "run",
@@ -210,6 +211,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "studio",
         "verify",
         "watch",
+        "witness",
         "work",
     ]
 

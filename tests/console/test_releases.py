@@ -144,6 +144,33 @@ def test_a_proof_that_is_kept_elsewhere_is_held_against_the_journal_too(
     assert "none.json" in missing.err
 
 
+def test_a_withdrawal_reaches_the_public_journal_and_has_an_exit_code_of_its_own(place: Place, typed: Typed) -> None:
+    """As an operator and a reader do it: publish, ask, withdraw, ask again; each command writes the journal."""
+    settings = place.workspace.root / "sudare.toml"
+    asked = typed("releases", "journal", at=place.workspace)
+    assert (asked.code, "journal = " in asked.err) == (2, True)
+    settings.write_text(settings.read_text().replace('journal = ""', 'journal = "public/journal"'))
+    release_plainly(place.spec(NAME), place.workspace.root)
+    said = typed("releases", "journal", "--json", at=place.workspace).json
+    public = place.workspace.root / "public" / "journal"
+    assert (said["journal"], (public / "checkpoint").is_file()) == (str(public), True)
+    verify = ["verify", str(place.workspace.releases / NAME / "v1"), "--key", _key(place), "--online", str(public)]
+    report = typed(*verify, "--json")
+    assert (report.code, report.json["checks"][-1]["code"]) == (0, "status")
+    assert not any("withdrawn since" in line for line in report.json["cannot_tell"])
+    withdraw = ["releases", "withdraw", NAME, "--version", "1", "--reason", "wrong reference year"]
+    assert typed(*withdraw, at=place.workspace).code == 0
+    said = typed(*verify)
+    assert (said.code, "was withdrawn: wrong reference year" in said.err) == (6, True)
+    report = typed(*verify, "--json")
+    assert (report.code, report.json["ok"], report.json["checks"][-1]["findings"][0]["field"]) == (
+        6,
+        False,
+        "withdrawn",
+    )
+    assert typed(*verify[:-2]).code == 0
+
+
 def test_a_withdrawn_version_keeps_its_charge_and_its_files_and_latest_goes(place: Place, typed: Typed) -> None:
     release_plainly(place.spec(NAME), place.workspace.root)
     store = place.workspace.releases / NAME

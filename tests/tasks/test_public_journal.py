@@ -11,7 +11,10 @@ from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -19,6 +22,7 @@ from contracts.errors import StoreUnwritable
 from contracts.periods.time_blocks import time_block
 from privacy.ledger.entries import OPEN
 from privacy.ledger.journal.checkpoints import signed_head
+from privacy.ledger.journal.key_changes import signed_change
 from privacy.ledger.journal.signing import Signer, key_id
 from privacy.ledger.journal.tiles import TilePlace, read_bundle
 from privacy.ledger.ledger import Ledger
@@ -217,7 +221,7 @@ def test_a_cut_tile_is_written_again_and_an_interrupted_publication_is_finished(
 def test_a_folder_of_another_journal_is_refused_and_left_as_it_is(ledger: Ledger, tmp_path: Path) -> None:
     to = shown(ledger, tmp_path / "public", signer=Signer(bytes(32)))
     files = {path: path.read_bytes() for path in to.rglob("*") if path.is_file()}
-    with pytest.raises(JournalFolderRefused, match="the pinned key"):
+    with pytest.raises(JournalFolderRefused, match=r"found: +a checkpoint of sudare/"):
         shown(ledger, to)
     assert {path: path.read_bytes() for path in to.rglob("*") if path.is_file()} == files
 
@@ -250,6 +254,30 @@ def test_a_version_that_stands_passes_and_an_older_one_is_told_what_supersedes_i
         assert report.ok, report.findings
         assert not [line for line in report.cannot_tell if "withdrawn since" in line]
     assert any("v1 was superseded: v2" in note for note in checked(folder, 1, to).notes)
+
+
+def test_an_answer_over_http_takes_one_request(ledger: Ledger, folder: Path, tmp_path: Path) -> None:
+    to, asked = shown(ledger, tmp_path / "public"), list[str]()
+
+    class Served(SimpleHTTPRequestHandler):
+        def log_message(self, form: str, *parts: object) -> None:
+            asked.append(f"{self.command} {self.path}")
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Served, directory=str(to)))
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        report = checked(folder, 1, f"http://127.0.0.1:{server.server_port}/")
+        assert report.ok, report.findings
+        assert asked == ["GET /status/town.json"]
+        field, found = outcome(folder, 1, f"http://127.0.0.1:{server.server_port}/elsewhere")
+        assert (field, "404" in found or "Not Found" in found) == ("the journal", True)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(timeout=10)
+    field, found = outcome(folder, 1, f"http://127.0.0.1:{server.server_port}")
+    assert (field, "refused" in found) == ("the journal", True)
 
 
 def test_a_withdrawn_version_fails_with_its_reason_and_the_other_does_not(
@@ -306,6 +334,33 @@ def test_a_clock_that_is_an_hour_off_does_no_harm_and_one_of_days_is_told(
     assert outcome(folder, 1, shown(ledger, tmp_path / "far", now=ahead))[0] == "at"
     old = shown(ledger, tmp_path / "old", now="2020-01-01T00:00:00Z")
     assert any("more than a week old" in note for note in checked(folder, 1, old).notes)
+
+
+NEXT = Signer(bytes(range(7, 39)), SIGNER.verifier.name)
+
+
+def changed(ledger: Ledger, kind: str, *signers: Signer) -> None:
+    ledger.change_key(kind, SIGNER.public_key, NEXT.public_key, lambda change: signed_change(change, signers))
+
+
+def test_a_rotated_key_s_answer_is_believed_by_whoever_pinned_the_one_before(
+    ledger: Ledger, folder: Path, tmp_path: Path
+) -> None:
+    """The answer brings the signed change along; the folder goes on under the next key."""
+    to = shown(ledger, tmp_path / "public")
+    changed(ledger, "rotated", SIGNER, NEXT)
+    shown(ledger, to, signer=NEXT)
+    assert checked(folder, 2, to).ok
+    unknown = Signer(bytes(range(9, 41)), SIGNER.verifier.name)
+    assert outcome(folder, 2, shown(ledger, to, signer=unknown))[0] == "signatures, keyid"
+
+
+def test_a_key_that_was_revoked_since_is_told_to_whoever_asks(ledger: Ledger, folder: Path, tmp_path: Path) -> None:
+    changed(ledger, "revoked", SIGNER, NEXT)
+    fields = {
+        finding.field for finding in checked(folder, 2, shown(ledger, tmp_path / "public", signer=NEXT)).findings
+    }
+    assert f"key {key_id(SIGNER.public_key)}" in fields
 
 
 # --- the monitor of the examples ------------------------------------------------------------------------------

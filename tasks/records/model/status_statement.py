@@ -47,6 +47,7 @@ class StatusPredicate(Statement):
         checkpoint: the signed note.
         entries: its publications and withdrawals, in order, each under the checkpoint.
         earlier: the checkpoints in its versions' proofs, each with the proof that the journal begins with it.
+        keys: the signed changes of the journal's key, so that whoever pinned an earlier one is led to this one.
     """
 
     release: StatedText
@@ -54,6 +55,7 @@ class StatusPredicate(Statement):
     checkpoint: Annotated[str, Field(max_length=MOST_NOTE_BYTES), AfterValidator(_readable)]
     entries: Tuple[ProvenEntry]
     earlier: Tuple[EarlierCheckpoint]
+    keys: Tuple[Annotated[str, Field(max_length=MOST_NOTE_BYTES)]]
 
     @property
     def head(self) -> TreeHead:
@@ -71,10 +73,17 @@ class StatusStatement(Statement):
 
 
 def stated_status(
-    release: str, *, at: str, note: str, entries: Sequence[Mapping[str, Any]], earlier: Sequence[Mapping[str, Any]]
+    release: str,
+    *,
+    at: str,
+    note: str,
+    entries: Sequence[Mapping[str, Any]],
+    earlier: Sequence[Mapping[str, Any]],
+    keys: Sequence[str],
 ) -> bytes:
     """Return the statement about a release, as the bytes that are signed."""
     predicate = {"release": release, "at": at, "checkpoint": note, "entries": list(entries), "earlier": list(earlier)}
+    predicate |= {"keys": list(keys)}
     digest = {"sha256": hashlib.sha256(note.encode()).hexdigest()}
     statement = {"_type": STATEMENT_TYPE, "subject": [{"name": "checkpoint", "digest": digest}]}
     return canonical_json({**statement, "predicateType": STATUS_TYPE, "predicate": predicate})
