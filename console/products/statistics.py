@@ -26,13 +26,13 @@ from console.products.statistics_charges import (
 )
 from console.products.statistics_draws import print_shares
 from console.render import table
+from contracts.domains.text import BESIDE_KEYS
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistic_forms import DISTINCT, EFFECTIVE_SIZE, SPREADS
 from contracts.release.statistics import StatisticsProduct, StatisticsTable, statistics_product
-from privacy.grant.queries.key_counts import BESIDE_KEYS
 from privacy.statistics.expected_errors import ExpectedError, expected_errors, rows_error
 from privacy.statistics.found_clips import narrower_plans
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
