@@ -80,7 +80,8 @@ class StatisticsProductView:
     def plan_facts(self, payload: dict[str, Any]) -> list[tuple[str, str]]:
         """Return how much is drawn."""
         tables, draws = payload["statistics"], payload["draws"]
-        facts = [("draws", f"{len(draws)} for {len(tables)} table{'s' if len(tables) > 1 else ''}")]
+        number = len(draws) + sum(each["counts"] == "rows" for each in payload["selections"])
+        facts = [("draws", f"{number} for {len(tables)} table{'s' if len(tables) > 1 else ''}")]
         clips = [draw for draw in draws if draw["of"] and draw["of"].get("magnitudes")]
         facts += [(f"clip of {each['of']['column']}", clip_words(each)) for each in clips]
         facts += [("keys", selection_words(each)) for each in payload["selections"]]

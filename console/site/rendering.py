@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import ROUND_CEILING, Context, Decimal
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -96,6 +97,7 @@ def _environment() -> Environment:
         "day": lambda at: str(at).replace("T", " ").removesuffix("Z")[:16],
         "clock": lambda at: f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC",
         "amount": _amount,
+        "amount_up": _amount_up,
         "json": lambda value: json.dumps(value, ensure_ascii=False),
     }
     environment.globals |= {"known_kind": lambda kind: kind in KINDS, "known_product": lambda kind: kind in _PRODUCTS}
@@ -112,6 +114,11 @@ def _size(size: int) -> str:
         if size >= unit:
             return f"{size / unit:.1f} {name}"
     return f"{size} B"
+
+
+def _amount_up(text: str) -> str:
+    """Write a loss in four digits, rounded up; the API has all of them."""
+    return format(Context(prec=4, rounding=ROUND_CEILING).plus(Decimal(text)).normalize(), "f")
 
 
 def _amount(text: str) -> str:

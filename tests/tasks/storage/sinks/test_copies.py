@@ -22,6 +22,7 @@ from contracts.release.postgres_address import PostgresAddress
 from contracts.release.s3_address import S3Address
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
+from tasks.records.model.release_statement import manifest_of
 from tasks.storage import object_store
 from tasks.storage.object_store import StoreAway, StoreRefuses
 from tasks.storage.sinks.copies import copy_published, copy_version
@@ -61,7 +62,7 @@ def credentials(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) ->
 def whole(version: Version, number: int = 1) -> WholeVersion:
     """The version as the journal knows it."""
     manifest = (version.folder / "MANIFEST.json").read_bytes()
-    release = json.loads(manifest)["release"]
+    release = manifest_of(json.loads(manifest)).release
     return whole_version(version.folder, release, number, hashlib.sha256(manifest).hexdigest())
 
 
