@@ -15,27 +15,31 @@ from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.add_checkpoint import LARGEST_REQUEST
 from privacy.ledger.journal.signed_note import COSIGNATURE, MalformedNote, VerifierKey, read_verifier_key
 from privacy.ledger.journal.signing import Signer
-from tasks.storage.witness_state import Witness
+from tasks.storage.witness_state import CosigningWitness
 from tasks.storage.workspace.keys import read_key, write_secret
 from tasks.verification.public_keys import read_public_key
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Where the witness keeps its key and what it has seen.")]
-Name = Annotated[str, typer.Option("--name", help="The witness's name, such as witness.example/a.")]
+WitnessFolder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Where the witness keeps its key and what it has seen.")
+]
+WitnessName = Annotated[str, typer.Option("--name", help="The witness's name, such as witness.example/a.")]
 Logs = Annotated[
     list[Path], typer.Option("--log", metavar="FILE", help="A publisher's signing.pub; repeat it for more.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object with the key and address, then serve.")]
+WitnessJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object with the key and address, then serve.")
+]
 KEY: Final = "witness.key"
 _SECONDS: Final = 10
 
 
 def witness(
-    folder: Folder,
-    name: Name,
+    folder: WitnessFolder,
+    name: WitnessName,
     log: Logs,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 for any that is free.")] = 9180,
-    as_json: AsJson = False,
+    as_json: WitnessJson = False,
 ) -> None:
     """Serve a witness: cosign each checkpoint of these journals that extends the one before.
 
@@ -48,7 +52,7 @@ def witness(
         sudare witness /srv/witness --name witness.example/a --log statistics.pub
     """
     keys = [read_verifier_key(read_public_key(file)) for file in log]
-    serving = Witness(folder, Signer(_own_key(folder)), _checked(name), {key.name: key for key in keys})
+    serving = CosigningWitness(folder, Signer(_own_key(folder)), _checked(name), {key.name: key for key in keys})
     server = ThreadingHTTPServer((host, port), _handler(serving))
     address = f"http://{host}:{server.server_address[1]}"
     payload = {"key": serving.key.text, "url": address, "journals": sorted(key.name for key in keys)}
@@ -78,7 +82,7 @@ def _checked(name: str) -> str:
         ) from None
 
 
-def _handler(serving: Witness) -> type[BaseHTTPRequestHandler]:
+def _handler(serving: CosigningWitness) -> type[BaseHTTPRequestHandler]:
     """Return what answers the requests of one witness."""
 
     class AddCheckpoint(BaseHTTPRequestHandler):

@@ -23,7 +23,7 @@ from tasks.storage.workspace.keys import refusal
 _HOUR: Final = 3600
 
 
-class Witness:
+class CosigningWitness:
     """Cosigns checkpoints that extend what it saw before.
 
     Args:

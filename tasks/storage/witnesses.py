@@ -64,7 +64,7 @@ class WitnessAnswer:
     problem: str = ""
 
 
-class _NoRedirect(HTTPRedirectHandler):
+class _RedirectRefused(HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
         return None
 
@@ -160,7 +160,7 @@ def _ask(
     request = Request(f"{witness.url}/add-checkpoint", body, {"Content-Type": "text/plain; charset=utf-8"})
     end = monotonic() + patience
     try:
-        with build_opener(_NoRedirect).open(request, timeout=patience) as answer:
+        with build_opener(_RedirectRefused).open(request, timeout=patience) as answer:
             return _understood(witness, note, _read(answer, end))
     except HTTPError as error:
         with error:

@@ -202,6 +202,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "releases catalog",
         "releases diff",
         "releases gaps",
+        "releases journal",
         "releases list",
         "releases refresh",
         "releases show",
