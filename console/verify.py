@@ -128,7 +128,7 @@ def verify(
         )
     told = {"file": str(chosen.file), "whose": chosen.whose, "pinned_since": chosen.since}
     payload = report.to_json() | {"key": {**told, "passed_over": chosen.passed_over or None}}
-    answer(payload, lambda console: _print(console, payload), as_json=as_json)
+    answer(payload, lambda console: _print(console, payload, withdrawn=report.only_withdrawn), as_json=as_json)
     kind = VersionTakenBack if report.only_withdrawn else VerificationFailed
     if not report.ok and as_json:
         raise typer.Exit(kind.exit_code)
@@ -189,11 +189,12 @@ def failures(report: VerificationReport) -> list[Finding]:
     return [*report.findings, *skipped]
 
 
-def _print(console: Console, report: dict[str, Any]) -> None:
+def _print(console: Console, report: dict[str, Any], *, withdrawn: bool = False) -> None:
     for check in report["checks"]:
         console.print("✓" if check["passed"] else "✗", f"{check['rule']:>2}", check["name"])
     named = f"{report['release']} v{report['version']}" if report["release"] else "this folder"
-    verdict = "holds" if report["ok"] else "does NOT hold"
+    stands = "holds, and was WITHDRAWN since," if withdrawn else "does NOT hold"
+    verdict = "holds" if report["ok"] else stands
     key = report["key"]
     since = "" if key["pinned_since"] is None else f", pinned since {key['pinned_since']}"
     console.print(f"{named} {verdict} under key {report['key_id']}: {key['whose']}{since} ({key['file']}).")

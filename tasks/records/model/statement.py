@@ -103,6 +103,6 @@ def validation_findings(error: ValidationError, *, where: str, at: str = "") -> 
     for item in error.errors(include_url=False)[:_MOST_FINDINGS]:
         field = ".".join(filter(None, (at, dotted(item["loc"]) if item["loc"] else ""))) or "the file"
         found = "nothing" if item["type"] == "missing" else shown(item.get("input"))
-        allowed = printable(str(item["msg"]))
+        allowed = printable(str(item["msg"]).removeprefix("Value error, "))
         findings.append(Finding(where, printable(field), found, allowed, "the file does not follow its schema"))
     return findings
