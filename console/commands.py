@@ -26,7 +26,7 @@ COMMANDS: Final[Table] = {
     "init": "console.init:init",
     "new": "console.new:new",
     "doctor": "console.doctor:doctor",
-    "plan": "console.plan:plan",
+    "plan": "console.plan_command:plan",
     "check": "console.check:check",
     "review": "console.review:review",
     "approve": "console.approve:approve",
