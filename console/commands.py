@@ -27,7 +27,7 @@ COMMANDS: Final[Table] = {
     "new": "console.new:new",
     "doctor": "console.doctor:doctor",
     "metrics": "console.metrics:metrics",
-    "plan": "console.plan:plan",
+    "plan": "console.plan_command:plan",
     "check": "console.check:check",
     "review": "console.review:review",
     "approve": "console.approve:approve",

@@ -1,29 +1,27 @@
-"""`sudare plan`: what a release would cost and how far off it would be, without touching data."""
+"""What a release would cost and how far off it would be, without touching data: what `sudare plan` tells."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 from rich.text import Text
 
-from console.options import AsJson, At, Exact, Spec, workspace_at
+from console.options import workspace_at
 from console.plan_warnings import delta_unheld, known_rows, print_warnings, warnings_of
 from console.products.product_view import product_view
-from console.render import answer, print_facts
+from console.render import print_facts
 from contracts.errors import SourceUnreadable
 from contracts.reading.scalars import Problem, nearest
 from contracts.reading.yaml_lines import nearest_file
 from flows.capacity import check_capacity
-from flows.request import Request, read_request
+from flows.request import Request
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.ledger.accounts.admission import Admission, fitting_epsilon
-from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
+from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.forecast import remaining_of, runs_left, times
 from tasks.products.charge_request import request_for
 from tasks.storage.workspace.keys import WorkspaceRefused
@@ -31,71 +29,6 @@ from tasks.storage.workspace.settings import Workspace
 
 if TYPE_CHECKING:
     from console.aimed_plan import AimedRequest
-
-Surrogate = Annotated[
-    Path | None,
-    typer.Option("--surrogate", metavar="FILE", help="Public rows that stand for yours: an older census."),
-]
-PublicBecause = Annotated[
-    str | None, typer.Option("--public-because", metavar="REASON", help="Why those rows are public.")
-]
-
-
-def plan(
-    spec: Spec,
-    period: Annotated[
-        str | None, typer.Option(help="Which period, for a spec with `period:`: 2024Q3, 2024-07, 2024.")
-    ] = None,
-    rows: Annotated[
-        int | None,
-        typer.Option(min=1, help="About how many rows there are, if that is public: tells which tables are noise."),
-    ] = None,
-    aims: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--for",
-            metavar="AIM",
-            help='Find the least epsilon that is so exact: "±5% where count >= 1000", "age: ±50". More than once.',
-        ),
-    ] = None,
-    surrogate: Surrogate = None,
-    public_because: PublicBecause = None,
-    exact: Exact = False,
-    workspace: At = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show what a release would cost, what error to expect, and what the account can still give. Reads no data.
-
-    It also says what a reviewer would warn of: a large epsilon, tables that are
-    all noise, a source that is not there, what `contract lint` finds.
-    Exit 4 where the charge does not fit what is left. With --surrogate it
-    also says what refined counts of a public stand-in are off by.
-
-    Examples:
-
-        sudare plan examples/adult/tables.yaml
-
-        sudare plan examples/adult/tables.yaml --rows 48842
-
-        sudare plan visits.yaml --period 2024Q3
-
-        sudare plan examples/adult/tables.yaml --for "±5% where count >= 1000"
-
-        sudare plan examples/adult/tables.yaml --surrogate census-2010.parquet --public-because "published in 2012"
-
-        sudare plan examples/adult/tables.yaml --json
-    """
-    where = nearest_workspace(workspace)
-    request = read_request(spec, where, period)
-    payload = plan_object(request, where, rows, aims=aims or ())
-    if surrogate is not None or public_because is not None:
-        from console.surrogate_plan import told_of_surrogate  # for the few plans that have a stand-in
-
-        epsilon = Decimal(payload["aims"]["epsilon"]) if "aims" in payload else request.spec.charge.epsilon
-        payload["surrogate"] = told_of_surrogate(request, surrogate, public_because, workspace, epsilon=epsilon)
-    answer(payload, lambda console: _print(console, payload, exact=exact), as_json=as_json)
-    if not payload["account"].get("fits", True):
-        raise typer.Exit(BudgetExceeded.exit_code)
 
 
 def plan_object(
@@ -228,7 +161,8 @@ def nearest_workspace(folder: Path | None) -> Workspace | None:
         return None
 
 
-def _print(console: Console, payload: dict[str, Any], *, exact: bool) -> None:
+def print_plan(console: Console, payload: dict[str, Any], *, exact: bool) -> None:
+    """Print a plan."""
     view, earlier = product_view(payload["kind"]), payload["lambda_reference"]
     print_facts(
         console,
@@ -253,10 +187,6 @@ def _print(console: Console, payload: dict[str, Any], *, exact: bool) -> None:
         from console.aimed_plan import print_aims  # for the few plans that have aims
 
         print_aims(console, payload["aims"])
-    if "surrogate" in payload:
-        from console.surrogate_plan import print_surrogate  # for the few plans that have a stand-in
-
-        print_surrogate(console, payload["surrogate"])
     print_warnings(console, payload["warnings"])
     if not payload["account"].get("fits", True):
         console.print(Text(f"\ndo: {_mended(payload['account'])}", style="green"))

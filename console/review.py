@@ -13,7 +13,8 @@ import typer
 from rich.console import Console
 
 from console.options import AsJson, At, Spec
-from console.plan import PublicBecause, Surrogate, nearest_workspace, plan_object
+from console.plan import nearest_workspace, plan_object
+from console.plan_command import PublicBecause, Surrogate
 from console.render import answer, print_facts
 from console.review_memo import alternatives, memo
 from contracts.canonical import readable_json

@@ -41,7 +41,7 @@ SIZES: Final = (0, 1, 10, 100, 1_000, 10_000)
 """Lower ends of the classes of size of a cell [rows of the stand-in]."""
 RELEASES: Final = 5
 _REMEDY: Final = "name public rows of other people: an older census, or rows that were made up"
-Counts = Mapping[str, NDArray[np.int64]]
+StandInCounts = Mapping[str, NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _releases(request: Request, table: PrivateTable, workspace: Workspace) -> It
             yield made
 
 
-def _exact(plan: Any, rows: EncodedRows) -> Counts:
+def _exact(plan: Any, rows: EncodedRows) -> StandInCounts:
     """Count the stand-in's rows in the cells of each table."""
     found = {}
     for draw in plan.measured:
