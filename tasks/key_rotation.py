@@ -11,7 +11,6 @@ A command that was killed anywhere goes on where it stopped when it is given aga
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -120,7 +119,8 @@ def _ledger(workspace: Workspace) -> Ledger:
 
 
 def _refuse_environment(workspace: Workspace) -> None:
-    told = [name for name in ("SUDARE_SIGNING_KEY", "SUDARE_SIGNING_KEY_FILE") if os.environ.get(name)]
+    environment = workspace.signing_place().environment
+    told = [name for name in ("SUDARE_SIGNING_KEY", "SUDARE_SIGNING_KEY_FILE") if environment.get(name)]
     if told:
         allowed = "a key that sudare.toml names: another one in the environment would be used instead"
         raise refusal("the environment", told[0], "a key", allowed, f"unset {told[0]}, then give the command again")
