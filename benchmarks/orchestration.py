@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -63,6 +64,7 @@ def release_plainly(
     from flows.request import as_charged, read_request
     from privacy.ledger.terms import VersionEntry
     from tasks.charge import charge
+    from tasks.products.approvals import approved
     from tasks.products.charge_request import run_key
     from tasks.products.product_kind import Making, making_of
     from tasks.publish import publish
@@ -95,6 +97,7 @@ def release_plainly(
 
             def write_files(folder: Path, version: VersionEntry) -> None:
                 facts = gather(ledger, spec_, contract, plan, version, made, outcomes, software())
+                facts = replace(facts, approvals=approved(spec_, contract, plan))
                 report(facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
             publish(ledger, signer, key, request.store(workspace), write_files)

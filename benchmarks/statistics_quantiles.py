@@ -41,7 +41,7 @@ from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes
 from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.estimates import Estimates
-from privacy.statistics.quantile_method import CHOICE_SHARE, choice_rank_error, tree_rank_error
+from privacy.statistics.quantile_method import choice_rank_error, tree_rank_error
 from privacy.statistics.quantiles import estimate_quantiles
 
 EPSILONS: Final = ("0.1", "1")
@@ -50,7 +50,14 @@ COLUMNS: Final = ("Adult hours-per-week", "Adult capital-gain", "ACS income")
 SHARES: Final = {"q10": Decimal("0.1"), "q50": Decimal("0.5"), "q90": Decimal("0.9")}
 MODES: Final = {"three": ("q10", "q50", "q90"), "alone-q50": ("q50",)}
 TITLES: Final = {"three": "of three quantiles together", "alone-q50": "alone"}
-METHODS: Final = ("exponential", "tree")
+METHODS: Final = ("exponential", "tree", "exponential alone")
+CHOICE_SHARES: Final = {"exponential": Fraction(3, 4), "tree": Fraction(0), "exponential alone": Fraction(99, 100)}
+"""What choices get of the charge; what intervals get is the rest: usually a quarter, the least is a hundredth."""
+PRICES: Final = {
+    "verdict": "intervals having a quarter of the charge where quantiles are chosen",
+    "verdict_beside_short_intervals": "intervals having a hundredth of it",
+}
+"""What is said of the rows, by what the intervals cost."""
 Floats = NDArray[np.float64]
 
 
@@ -67,21 +74,28 @@ def main() -> None:
                     ours = {method: ours_repeated(grouped, names, epsilon, method) for method in METHODS}
                     rows += [_row(grouped, mode, epsilon, name, ours, found) for name in names]
                     print(rows[-1].what, rows[-1].measured, rows[-1].peer, rows[-1].holds, flush=True)
-    write("statistics_quantiles", rows)
+    write("statistics_quantiles", [*(_misses(rows, key) for key in PRICES), *rows])
+
+
+def _misses(rows: list[Row], key: str) -> Row:
+    """Count the rows in which the best peer errs less, whatever our intervals cost."""
+    larger = [row.what for row in rows if row.settings[key] == "larger"]
+    what = f"rows of {len(rows)} in which our error is larger, {PRICES[key]}"
+    return Row(what, float(len(larger)), "rows", 0.0, not larger, settings={"rows": [*larger]})
 
 
 def ours_repeated(table: Measured, names: tuple[str, ...], epsilon: str, method: str) -> dict[str, Estimates]:
     """Release the quantiles many times; shape (repeats, cells) each, by name."""
     lattice = ValueLattice("value", Decimal(table.low), Decimal(table.high), Decimal(1), counts_missing=False)
     tree, shares = ValueTree(lattice, usual_resolution(lattice)), _shares(names)
-    share = CHOICE_SHARE if method == "exponential" else Fraction(0)
+    share = CHOICE_SHARES[method]
     noise, relation = SampledNoise(SecureBytes()), {"adjacency": "add_remove", "rows_per_unit": 1}
     event = cell_sum_event(LaplaceNoise(Fraction(epsilon) * (1 - share)), tree, **relation)  # type: ignore[arg-type]
     exact = np.stack([_tree_counts(values - table.low, tree) for values in cell_values(table)])
     noisy = np.tile(exact, (REPEATS, 1, 1))
     noisy = noisy + noise.integers(noisy.size, event=event).reshape(noisy.shape)
     found = estimate_quantiles(noisy, tree, shares, event=event, confidence=0.95)
-    if method == "exponential":
+    if share:
         choices = QuantileChoices(lattice, shares)
         base = base_rate(choices, Fraction(epsilon) * share, **relation)  # type: ignore[arg-type]
         cells = [np.unique(values - table.low, return_counts=True) for values in cell_values(table)]
@@ -120,8 +134,9 @@ def taken(table: Measured, names: tuple[str, ...]) -> str:
     """Return the method that `auto` takes."""
     lattice = ValueLattice("value", Decimal(table.low), Decimal(table.high), Decimal(1), counts_missing=False)
     tree, choices = ValueTree(lattice, usual_resolution(lattice)), QuantileChoices(lattice, _shares(names))
+    share = CHOICE_SHARES["exponential"]
     by_tree = tree_rank_error(tree, choices, "laplace", "add_remove")
-    return "tree" if by_tree <= choice_rank_error(choices, "laplace", "add_remove") else "exponential"
+    return "tree" if by_tree <= choice_rank_error(choices, "laplace", "add_remove", share=share) else "exponential"
 
 
 def _shares(names: tuple[str, ...]) -> tuple[Decimal, ...]:
@@ -150,14 +165,9 @@ def _row(
     best = min(errors, key=lambda peer: errors[peer].size)
     method = taken(table, MODES[mode])
     mine = own[method]
-    comparison: dict[str, Setting]
-    if errors[best].size == 0:
-        same = mine.size == 0
-        comparison = {"ratio": 1.0 if same else "infinite", "verdict": "not to be told apart" if same else "larger"}
-    elif mine.size == 0:
-        comparison = {"ratio": 0.0, "verdict": "smaller"}
-    else:
-        comparison = _comparison(mine, errors[best], None)
+    comparison = _compared(mine, errors[best])
+    alone = own["exponential alone"] if method == "exponential" else mine
+    comparison |= {"verdict_beside_short_intervals": _compared(alone, errors[best])["verdict"]}
     ranks: dict[str, Setting] = {peer: _root(rank_errors(table, values, share)) for peer, values in theirs.items()}
     covered: dict[str, Setting] = {}
     lengths: dict[str, Setting] = {}
@@ -176,6 +186,16 @@ def _row(
     least, holds = errors[best].size, comparison["verdict"] != "larger"
     what = f"{table.name}, epsilon {epsilon}: RMSE of {name} {TITLES[mode]}"
     return Row(what, mine.size, table.unit, least, holds, peer=f"{best}: {least:.4g}", settings=settings)
+
+
+def _compared(mine: Error, best: Error) -> dict[str, Setting]:
+    """Compare an error with the best peer's, either of which may be 0."""
+    if best.size == 0:
+        same = mine.size == 0
+        return {"ratio": 1.0 if same else "infinite", "verdict": "not to be told apart" if same else "larger"}
+    if mine.size == 0:
+        return {"ratio": 0.0, "verdict": "smaller"}
+    return dict(_comparison(mine, best, None))
 
 
 def _root(errors: Floats) -> float:

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from rich.console import Console
 
 from console.render import print_facts, table
 from contracts.periods.time_blocks import TimeBlock
-from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.accounting.amounts import atto_to_text, percent_text, pico_to_text
 from privacy.accounting.scale import further_epsilons
 from privacy.ledger.accounts.admission import loss_name
 from privacy.ledger.terms import AccountState, Charge
 
-HEADINGS = ("account", "people", "block", "cap ε", "δ", "can still give: Laplace", "Gaussian", "runs out", "status")
+HEADINGS = (
+    "account",
+    "people",
+    "block",
+    "cap ε",
+    "δ",
+    "left",
+    "can still give: Laplace",
+    "Gaussian",
+    "runs out",
+    "status",
+)
+_BAR = 50
+_SEGMENTS = "█▓"
+_LEFT = "░"
 SELECTIONS = "selections of keys"
 """What a scheduled run is refused for where its loss would fit."""
-EXACT = ("lost", "left", "together ε")
-NUMBERS = ("cap ε", "δ", "can still give: Laplace", "Gaussian", *EXACT)
+EXACT = ("lost", "left of it", "together ε")
+NUMBERS = ("cap ε", "δ", "left", "can still give: Laplace", "Gaussian", *EXACT)
 
 
 def account_object(
@@ -39,6 +54,8 @@ def account_object(
             "cap": pico_to_text(state.cap),
             "spent": pico_to_text(state.spent),
             "remaining": pico_to_text(state.remaining),
+            "share_spent": percent_text(state.spent, state.cap, up=True),
+            "share_left": percent_text(state.remaining, state.cap, up=False),
         },
         "claim": pico_to_text(state.claim),
         **({"selections": told} if (told := selections(state)) else {}),
@@ -55,12 +72,13 @@ def account_object(
             and other.terms.name != terms.name
             and other.terms.days.overlaps(terms.days)
         ],
-        "releases": _by_release(charges, terms.name),
+        "releases": _by_release(charges, state),
         "charges": [
             {
                 "run_key": charge.request.run_key,
                 "release": charge.request.release,
                 "amount": pico_to_text(charge.amount_of(terms.name)),
+                "share": percent_text(charge.amount_of(terms.name), state.cap, up=True),
                 "epsilon": pico_to_text(charge.request.epsilon),
                 "delta": atto_to_text(charge.request.delta),
                 "status": charge.status,
@@ -87,8 +105,9 @@ def fitting(state: AccountState) -> dict[str, str | None]:
     return {name: None if epsilon is None else f"{float(epsilon):.12g}" for name, epsilon in fits.items()}
 
 
-def _by_release(charges: Sequence[Charge], account: str) -> list[dict[str, Any]]:
-    """Sum up by release, those that spent most first, with what each claimed: its own ε at its δ."""
+def _by_release(charges: Sequence[Charge], state: AccountState) -> list[dict[str, Any]]:
+    """Sum up by release, those that spent most first: its share of the cap, and its own ε at its δ."""
+    account = state.terms.name
     standing: dict[str, list[Charge]] = {}
     for charge in charges:
         if charge.status != "returned":
@@ -103,6 +122,7 @@ def _by_release(charges: Sequence[Charge], account: str) -> list[dict[str, Any]]
             "release": release,
             "runs": len(standing[release]),
             "spent": pico_to_text(spent[release]),
+            "share": percent_text(spent[release], state.cap, up=True),
             "claims": [
                 {"epsilon": pico_to_text(epsilon), "delta": atto_to_text(delta)} for epsilon, delta in claims[release]
             ],
@@ -147,6 +167,7 @@ def account_row(account: Mapping[str, Any], *, exact: bool) -> tuple[str, ...]:
         account["block"],
         account["epsilon"],
         account["delta"],
+        loss["share_left"],
         f"ε = {fits['laplace']}" if fits["laplace"] else "none",
         "-" if "gaussian" not in fits else f"ε = {fits['gaussian']}" if fits["gaussian"] else "none",
         "-" if runs_out is None else runs_out["at"][:10],
@@ -171,6 +192,8 @@ def print_account(console: Console, account: Mapping[str, Any], *, exact: bool) 
         ("neighbours", account["adjacency"]),
         ("cap", f"ε = {account['epsilon']} at δ = {account['delta']}"),
         *_selection_facts(account),
+        ("spent", f"{loss['share_spent']} of the cap; {loss['share_left']} is left"),
+        ("", cap_bar(account)),
         ("released", "\n".join(_claims_words(each) for each in account["releases"]) or "nothing yet"),
         ("can still give", "nothing: it is closed" if closed else _fits_words(account["fits"], account["delta"])),
         *(units if exact else ()),
@@ -187,12 +210,27 @@ def print_account(console: Console, account: Mapping[str, Any], *, exact: bool) 
         _print_schedule(console, account["schedule"])
     if account["charges"]:
         rows = [
-            (c["release"], c["run_key"], c["epsilon"], c["delta"], c["status"], *((c["amount"],) if exact else ()))
+            (
+                *(c["release"], c["run_key"], c["share"], c["epsilon"], c["delta"], c["status"]),
+                *((c["amount"],) if exact else ()),
+            )
             for c in account["charges"]
         ]
-        headings = ("release", "run", "its ε", "δ", "status", *(("charged",) if exact else ()))
+        headings = ("release", "run", "of the cap", "its ε", "δ", "status", *(("charged",) if exact else ()))
         console.print()
-        console.print(table(headings, rows, numbers=("its ε", "δ", "charged")))
+        console.print(table(headings, rows, numbers=("of the cap", "its ε", "δ", "charged")))
+
+
+def cap_bar(account: Mapping[str, Any]) -> str:
+    """Draw the cap of an account's JSON object in letters: a segment for each release, then what is left."""
+    loss, drawn, reached = account["loss"], "", Decimal(0)
+    unit = _BAR / Decimal(loss["cap"]) if Decimal(loss["cap"]) else Decimal(_BAR)
+    for place, each in enumerate(account["releases"]):
+        reached += Decimal(each["spent"])
+        drawn += _SEGMENTS[place % len(_SEGMENTS)] * (int(unit * reached) - len(drawn))
+    spent = min(_BAR, int((unit * Decimal(loss["spent"])).to_integral_value(ROUND_CEILING)))
+    drawn += (drawn[-1:] or _SEGMENTS[0]) * (spent - len(drawn))
+    return drawn + _LEFT * (_BAR - len(drawn))
 
 
 def _selection_facts(account: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -209,7 +247,7 @@ def _claims_words(release: Mapping[str, Any]) -> str:
     """Say what each run of a release claimed: its own ε at its δ."""
     claims = [f"ε = {each['epsilon']} at δ = {each['delta']}" for each in release["claims"]]
     runs = "" if release["runs"] == 1 else f"{release['runs']} runs, each "
-    return f"{release['release']}: {runs}{' or '.join(claims)}"
+    return f"{release['release']}: {release['share']} of the cap; {runs}{' or '.join(claims)}"
 
 
 def _fits_words(fits: Mapping[str, str | None], delta: str) -> str:

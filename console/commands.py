@@ -26,8 +26,11 @@ COMMANDS: Final[Table] = {
     "init": "console.init:init",
     "new": "console.new:new",
     "doctor": "console.doctor:doctor",
+    "metrics": "console.metrics:metrics",
     "plan": "console.plan:plan",
     "check": "console.check:check",
+    "review": "console.review:review",
+    "approve": "console.approve:approve",
     "run": "console.run:run",
     "publish": "console.publish:publish",
     "sample": "console.sample:sample",
@@ -39,6 +42,7 @@ COMMANDS: Final[Table] = {
     "interval": "console.interval:interval",
     "verify": "console.verify:verify",
     "serve": "console.serve:serve",
+    "witness": "console.witness:witness",
     "studio": "console.studio.command:studio",
 }
 GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
@@ -65,11 +69,13 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
             "list": "console.releases:list_releases",
             "show": "console.releases:show",
             "withdraw": "console.releases:withdraw",
+            "refresh": "console.releases:refresh",
         },
     ),
     "key": (
         "Keys: whose versions you verify.",
         {
+            "new": "console.key:new",
             "pin": "console.key:pin",
         },
     ),
@@ -109,9 +115,11 @@ CHECKER: Final = frozenset(
     {
         "console.verify:verify",
         "console.key:pin",
+        "console.key:new",
         "console.sample:sample",
         "console.explain:explain",
         "console.interval:interval",
+        "console.witness:witness",
     }
 )
 """The commands that the base dependencies are enough for; `explain` needs more for a spec."""

@@ -78,6 +78,7 @@ def draft(
         "draft": drafted.text,
         "file": None if to is None else str(to),
         "to_declare": drafted.open_places,
+        "delimiter": drafted.delimiter,
         "contradictions": [asdict(finding) for finding in drafted.findings],
     }
 

@@ -40,6 +40,7 @@ _MOST_LATE: Final = 200
 _EXTRAS: Final = (
     ("engines", "ibis", "engine: spark"),
     ("s3", "boto3", "addresses that begin with s3://"),
+    ("iceberg", "pyiceberg", "Iceberg tables"),
     ("evaluate", "xgboost", "scores of synthetic rows"),
     ("neural", "torch", "networks"),
 )

@@ -13,15 +13,19 @@ from console.options import AsJson, At, workspace_at
 from console.render import answer
 from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.signing import key_id
-from tasks.storage.workspace.keys import WorkspaceRefused
+from tasks.storage.workspace.keys import WorkspaceRefused, create_signing_key
 from tasks.storage.workspace.settings import Workspace, is_workspace_configured, user_folder
-from tasks.verification.public_keys import PIN, RECOVERY_PIN, is_own, pin_key, read_public_key
+from tasks.verification.public_keys import PIN, RECOVERY_PIN, is_own, pin_key, pin_policy, read_public_key
 
 KeyFile = Annotated[Path, typer.Argument(metavar="FILE", help="The publisher's public key, got another way.")]
 Replace = Annotated[bool, typer.Option("--replace", help="Put it in the place of another key that is pinned.")]
 Recovery = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="The publisher's recovery key: only it leads on from a key that was stolen."),
+]
+PinnedPolicy = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A policy (tlog-policy): whose cosignatures each version has to have."),
 ]
 User = Annotated[bool, typer.Option("--user", help="Pin it for all folders outside workspaces, even inside one.")]
 
@@ -31,6 +35,7 @@ def pin(
     replace: Replace = False,
     user: User = False,
     recovery: Recovery = None,
+    witnesses: PinnedPolicy = None,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
@@ -49,12 +54,33 @@ def pin(
     pinned = pin_key(file, folder, replace=replace)
     if recovery is not None:
         pin_key(recovery, folder, replace=replace, name=RECOVERY_PIN)
+    if witnesses is not None:
+        pin_policy(witnesses, folder)
     payload = {
         "key_id": key_id(read_public_key(pinned)),
         "pinned": str(pinned),
         "for": "this user" if around is None else "this workspace",
     }
     said = f"Pinned key {payload['key_id']} for {payload['for']}: {pinned}"
+    answer(payload, lambda console: console.print(said), as_json=as_json)
+
+
+def new(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Where the secret half goes; the public one is FILE.pub.")
+    ],
+    name: Annotated[str | None, typer.Option("--name", help="Whose key it is: no spaces, no plus.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a signing key, for approvals. Only you can read the secret half; give away the public one.
+
+    Examples:
+
+        sudare key new board.key --name office.example/board
+    """
+    half = create_signing_key(file, name)
+    payload = {"key_id": key_id(half), "secret": str(file), "public": f"{file}.pub", "key": half}
+    said = f"Key {payload['key_id']}: secret half {file}, public half {payload['public']}"
     answer(payload, lambda console: console.print(said), as_json=as_json)
 
 

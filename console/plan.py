@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +32,14 @@ from tasks.storage.workspace.settings import Workspace
 if TYPE_CHECKING:
     from console.aimed_plan import AimedRequest
 
+Surrogate = Annotated[
+    Path | None,
+    typer.Option("--surrogate", metavar="FILE", help="Public rows that stand for yours: an older census."),
+]
+PublicBecause = Annotated[
+    str | None, typer.Option("--public-because", metavar="REASON", help="Why those rows are public.")
+]
+
 
 def plan(
     spec: Spec,
@@ -49,6 +58,8 @@ def plan(
             help='Find the least epsilon that is so exact: "±5% where count >= 1000", "age: ±50". More than once.',
         ),
     ] = None,
+    surrogate: Surrogate = None,
+    public_because: PublicBecause = None,
     exact: Exact = False,
     workspace: At = None,
     as_json: AsJson = False,
@@ -57,7 +68,8 @@ def plan(
 
     It also says what a reviewer would warn of: a large epsilon, tables that are
     all noise, a source that is not there, what `contract lint` finds.
-    Exit 4 where the charge does not fit what is left.
+    Exit 4 where the charge does not fit what is left. With --surrogate it
+    also says what refined counts of a public stand-in are off by.
 
     Examples:
 
@@ -69,10 +81,18 @@ def plan(
 
         sudare plan examples/adult/tables.yaml --for "±5% where count >= 1000"
 
+        sudare plan examples/adult/tables.yaml --surrogate census-2010.parquet --public-because "published in 2012"
+
         sudare plan examples/adult/tables.yaml --json
     """
-    where = _workspace(workspace)
-    payload = plan_object(read_request(spec, where, period), where, rows, aims=aims or ())
+    where = nearest_workspace(workspace)
+    request = read_request(spec, where, period)
+    payload = plan_object(request, where, rows, aims=aims or ())
+    if surrogate is not None or public_because is not None:
+        from console.surrogate_plan import told_of_surrogate  # for the few plans that have a stand-in
+
+        epsilon = Decimal(payload["aims"]["epsilon"]) if "aims" in payload else request.spec.charge.epsilon
+        payload["surrogate"] = told_of_surrogate(request, surrogate, public_because, workspace, epsilon=epsilon)
     answer(payload, lambda console: _print(console, payload, exact=exact), as_json=as_json)
     if not payload["account"].get("fits", True):
         raise typer.Exit(BudgetExceeded.exit_code)
@@ -198,7 +218,7 @@ def _check_source(request: Request) -> None:
         raise SourceUnreadable([request.spec.finding(("source", "path"), problem)])
 
 
-def _workspace(folder: Path | None) -> Workspace | None:
+def nearest_workspace(folder: Path | None) -> Workspace | None:
     """Return the workspace, or None where none was named and there is none here."""
     try:
         return workspace_at(folder)
@@ -221,7 +241,10 @@ def _print(console: Console, payload: dict[str, Any], *, exact: bool) -> None:
             ("account", _account_words(payload["account"], exact=exact)),
             ("memory", f"about {payload['megabytes']} MB, and what DuckDB may use to read the data"),
             ("time", f"about {payload['seconds']:.0f} s, and what reading the data takes"),
-            ("data read", "none"),
+            (
+                "data read",
+                "none" if "surrogate" not in payload else f"{payload['surrogate']['file']}, which is public",
+            ),
         ],
     )
     console.print()
@@ -230,6 +253,10 @@ def _print(console: Console, payload: dict[str, Any], *, exact: bool) -> None:
         from console.aimed_plan import print_aims  # for the few plans that have aims
 
         print_aims(console, payload["aims"])
+    if "surrogate" in payload:
+        from console.surrogate_plan import print_surrogate  # for the few plans that have a stand-in
+
+        print_surrogate(console, payload["surrogate"])
     print_warnings(console, payload["warnings"])
     if not payload["account"].get("fits", True):
         console.print(Text(f"\ndo: {_mended(payload['account'])}", style="green"))

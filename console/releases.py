@@ -16,6 +16,7 @@ from contracts.errors import Finding, Refused
 from contracts.reading.scalars import nearest
 from tasks.public_journal import show_journal
 from tasks.records.explanation import RecordExplanation, published_explanation
+from tasks.release_freshness import show_latest
 from tasks.storage.version_folders import version_folder
 from tasks.storage.workspace.settings import Workspace
 from tasks.withdraw import withdraw as withdraw_version
@@ -105,6 +106,7 @@ def withdraw(
     with ledger_at(workspace) as ledger:
         withdrawn = withdraw_version(ledger, place.releases, release, version, reason=reason)
         show_journal(place, ledger)
+        show_latest(place, ledger, release, place.releases)
     payload = {"release": release, "version": version, "status": withdrawn.status, "reason": reason}
 
     def people(console: Console) -> None:
@@ -186,3 +188,25 @@ def _unprotected(values: dict[str, Any]) -> str:
     """Return the quantities that the record lists as published without noise, a line each."""
     quantities = values["unprotected.quantities"]
     return "\n".join(quantities) if isinstance(quantities, list) and quantities else "none"
+
+
+def refresh(workspace: At = None, as_json: AsJson = False) -> None:
+    """Say again, for every release, which version is the newest, and sign it (LATEST.note).
+
+    Readers who ask `sudare verify --fresh` believe a note as long as `fresh_for` under
+    [publish] of sudare.toml says. Give this command by a schedule, well before that.
+
+    Examples:
+
+        sudare releases refresh
+    """
+    place = workspace_at(workspace)
+    with ledger_at(workspace) as ledger:
+        names = sorted({each.release for each in ledger.versions() if each.status != "allocated"})
+        notes = [show_latest(place, ledger, name, place.releases) for name in names]
+    written = [str(note) for note in notes if note is not None]
+    if names and not written:
+        found, allowed = "nothing", 'how long a note is good, such as fresh_for = "31 days" under [publish]'
+        raise Refused([Finding("sudare.toml", "publish.fresh_for", found, allowed, "write it, then type this again")])
+    said = f"{len(written)} note(s) were signed"
+    answer({"notes": written}, lambda console: console.print(said), as_json=as_json)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,9 +14,14 @@ from console.key import key_to_verify_with
 from console.options import AsJson, At
 from console.progress import shown
 from console.render import answer
-from contracts.errors import Finding
-from tasks.verification.outcomes import NOT_COMPARED, NOTE, VerificationReport
-from tasks.verification.public_keys import PIN, RECOVERY_PIN, read_public_key
+from contracts.errors import Finding, SpecRefused
+from privacy.ledger.journal.signing import key_id
+from tasks.storage.workspace.settings import user_folder
+from tasks.verification.outcomes import NOT_COMPARED, NOTE, CheckerTerms, VerificationReport
+from tasks.verification.public_keys import PIN, POLICY_PIN, RECOVERY_PIN, read_public_key
+
+if TYPE_CHECKING:
+    from privacy.ledger.journal.witness_policy import WitnessPolicy
 
 VerifiedVersion = Annotated[
     Path, typer.Argument(metavar="VERSION_DIR", help="A version folder, such as releases/NAME/v1.")
@@ -42,6 +48,29 @@ Online = Annotated[
     ),
 ]
 
+Fresh = Annotated[
+    bool,
+    typer.Option("--fresh", help="Also ask whether this is the newest version, by the note beside it (LATEST.note)."),
+]
+ClockTime = Annotated[
+    datetime | None,
+    typer.Option("--at", formats=["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d"], help="The time for --fresh, in UTC; else now."),
+]
+
+Compare = Annotated[
+    Path | None,
+    typer.Option(
+        "--compare",
+        metavar="FOLDER",
+        help="Only hold two folders against each other: two versions of one number, two journals of one key.",
+    ),
+]
+
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option("--witnesses", metavar="FILE", help="A policy (tlog-policy): whose cosignatures you want to see."),
+]
+
 
 def verify(
     version_dir: VerifiedVersion,
@@ -49,6 +78,10 @@ def verify(
     deep: Deep = False,
     auditor: Auditor = None,
     online: Online = None,
+    fresh: Fresh = False,
+    at: ClockTime = None,
+    compare: Compare = None,
+    witnesses: PolicyFile = None,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
@@ -70,18 +103,28 @@ def verify(
 
         sudare verify adult-tables/v1 --online https://statistics.example/journal --key publisher.pub
 
+        sudare verify releases/adult-tables/latest --fresh --key publisher.pub
+
+        sudare verify --compare mine/adult-tables theirs/adult-tables --key publisher.pub
+
         sudare verify releases/adult-tables/v1 --auditor .sudare/records/adult-tables/v1/record.auditor.json
     """
     from tasks import verify as verification  # arrays and files of tables, which help does without
     from tasks.verification.files.version_folder import open_version
 
+    if compare is not None:
+        _compare(compare, version_dir, key, workspace, as_json=as_json)
+        return
     open_version(version_dir)  # a path with a typing error is told before a key is asked for
     chosen = key_to_verify_with(key, workspace)
     public_key, second = read_public_key(chosen.file), chosen.file.with_name(RECOVERY_PIN)
     recovery = read_public_key(second) if chosen.file.name == PIN and second.is_file() else None
+    now = (at.replace(tzinfo=UTC) if at else datetime.now(UTC)) if fresh or at else None
+    pins, policy = user_folder() if now else None, _policy(witnesses, chosen.file)
+    terms = CheckerTerms(recovery, now=now, pins=pins, witnesses=policy)
     with shown():
         report = verification.verify(
-            version_dir, public_key=public_key, deep=deep, auditor=auditor, recovery=recovery, online=online
+            version_dir, public_key=public_key, deep=deep, auditor=auditor, online=online, terms=terms
         )
     told = {"file": str(chosen.file), "whose": chosen.whose, "pinned_since": chosen.since}
     payload = report.to_json() | {"key": {**told, "passed_over": chosen.passed_over or None}}
@@ -91,6 +134,49 @@ def verify(
         raise typer.Exit(kind.exit_code)
     if not report.ok:
         raise kind(failures(report))
+
+
+def _policy(named: Path | None, key: Path) -> WitnessPolicy | None:
+    """Read the policy that was named, else the one that is pinned beside the key."""
+    pinned = key.with_name(POLICY_PIN)
+    file = named or (pinned if key.name == PIN and pinned.is_file() else None)
+    if file is None:
+        return None
+    from tasks.verification.witness_checks import pinned_policy
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        found = getattr(error, "strerror", None) or "bytes that are no text"
+        raise SpecRefused([Finding(str(file), "policy", found, "a policy of witnesses", "name its file")]) from None
+    return pinned_policy(text, str(file))
+
+
+def _compare(first: Path, second: Path, key: Path | None, workspace: Path | None, *, as_json: bool) -> None:
+    """Hold two folders against each other under the checker's key."""
+    from tasks.verification.comparison import compare_folders
+
+    chosen = key_to_verify_with(key, workspace)
+    public_key = read_public_key(chosen.file)
+    findings, notes = compare_folders(first, second, public_key=public_key)
+    payload = {
+        "ok": not findings,
+        "key_id": key_id(public_key),
+        "findings": [vars(finding) for finding in findings],
+        "notes": notes,
+    }
+
+    def people(console: Console) -> None:
+        for note in notes:
+            console.print("!", note, soft_wrap=True)
+        if not findings:
+            console.print(f"No contradiction under key {key_id(public_key)}: {first} and {second}", soft_wrap=True)
+
+    answer(payload, people, as_json=as_json)
+    if findings and as_json:
+        raise typer.Exit(VerificationFailed.exit_code)
+    if findings:
+        raise VerificationFailed(findings)
 
 
 def failures(report: VerificationReport) -> list[Finding]:

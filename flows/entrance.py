@@ -7,6 +7,7 @@ to nobody.
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from contracts.errors import SudareError
@@ -17,6 +18,7 @@ from flows.outcome import Outcome
 from flows.periods.clock import check_due, check_over, today
 from flows.periods.publications import attempt_noted, settled
 from flows.request import Request, check_recorded, read_request
+from tasks.products.approvals import check_approved
 from tasks.storage.workspace.run_folder import RunFolder, hold, run_name, sheltered
 from tasks.storage.workspace.settings import Workspace
 
@@ -56,6 +58,8 @@ def _enter(
     if standing is not None:
         return standing
     check_over(request, day)
+    with closing(workspace.open_ledger()) as ledger:
+        check_approved(request.spec, request.contract, request.plan, ledger)
     with attempt_noted(request, workspace, run):
         decision = conductor.decide(run, request)
         with lineage_of(request, workspace) as tell:

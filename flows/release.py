@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from tasks import charge as charging
 from tasks import publish as publishing
 from tasks import report as reporting
 from tasks import validate as validating
+from tasks.products.approvals import approved
 from tasks.products.charge_request import run_key
 from tasks.products.product_kind import Making, making_of
 from tasks.products.tables.reference_version import earlier_version
@@ -45,6 +46,7 @@ from tasks.publish import Publication, published
 from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.ledger_facts import gather
 from tasks.records.software import software
+from tasks.release_freshness import show_latest
 from tasks.storage.object_store import StoreAway
 from tasks.storage.sinks import copies as copying
 from tasks.storage.workspace.run_folder import CHARGE_STATES, COMPLETE, RunFolder, now_to_the_second, sheltered
@@ -139,6 +141,7 @@ def _run(run: RunFolder, request: Request, workspace: Workspace, decision: Opera
             publication = _make(run, request, workspace, ledger, table, decision, key) if found is None else found
         run.charge = COMPLETE
         show_journal(workspace, ledger)
+        show_latest(workspace, ledger, publication.release, request.store(workspace))
         copied = _copy(run, request, workspace, ledger, publication)
         return outcome_of(publication, ledger, workspace, repeated=found is not None, copied=copied)
 
@@ -163,7 +166,8 @@ def _make(
     key: str,
 ) -> Publication:
     """Validate, look, charge, make the product by the steps of its kind, report and publish."""
-    signer = workspace.signer()  # before the charge: a token that is missing costs nothing
+    # before the charge: a token that is missing, or a policy that nobody can meet, costs nothing
+    signer, witnesses = workspace.signer(), workspace.witnesses()
     request = as_charged(request, ledger.charge(key))
     spec, contract, plan, ids = request.spec, request.contract, request.plan, steps.flow_run_ids()
     check_contract_of(request, workspace, ledger, run_key=key)
@@ -184,6 +188,7 @@ def _make(
         about = declared(spec.about, workspace.publisher or Publisher())
         when = run.began, now_to_the_second()
         facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier, about, ids, when)
+        facts = replace(facts, approvals=approved(spec, contract, plan))
         report(run, facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-    return publish(run, ledger, signer, key, request.store(workspace), write)
+    return publish(run, ledger, signer, key, request.store(workspace), write, witnesses)

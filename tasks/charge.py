@@ -9,6 +9,7 @@ from contracts.release.spec import ReleaseSpec
 from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.private_table import PrivateTable
+from tasks.products.approvals import approved
 from tasks.products.charge_request import mark_of, request_for, run_key
 from tasks.records.outputs import Plan
 
@@ -27,9 +28,11 @@ def charge(ledger: Ledger, spec: ReleaseSpec, contract: Contract, plan: Plan, ta
     Returns:
         Grant: durable; `opened` is committed.
     Raises:
+        ApprovalMissing: fewer approvals hold than the spec asks for; nothing is charged.
         LedgerRefusal: the ledger refuses, nothing was drawn and nothing is charged.
     Privacy: from the return on the charge is spent, whatever happens.
     """
+    approved(spec, contract, plan)
     key = run_key(spec, contract, table)
     mark = mark_of(spec, table)
     request = request_for(spec, contract, plan, run_key=key, snapshot_hash=mark, source=table.source)

@@ -39,10 +39,12 @@ class Draft:
     Args:
         text: YAML; refused by `load_contract` until a person has declared what it leaves open.
         findings: what the documents contradict each other in, and columns that one of them lacks.
+        delimiter: between the fields of a CSV file, which a spec has to name where it is no comma; None for others.
     """
 
     text: str
     findings: tuple[Finding, ...] = ()
+    delimiter: str | None = None
 
     @property
     def open_places(self) -> int:
@@ -80,7 +82,8 @@ def draft_contract(
     if public_because is not None:
         sketch = _from_rows(sketch, source, public_because)
     document = isinstance(source, Path) and source.suffix.lower() in (".yaml", ".yml")
-    return Draft(draft_text(sketch) if long or document else short_text(sketch), sketch.findings)
+    text = draft_text(sketch) if long or document else short_text(sketch)
+    return Draft(text, sketch.findings, sketch.delimiter)
 
 
 def sketch_table(

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from contracts.canonical import readable_json
 from contracts.errors import StoreUnwritable
@@ -34,6 +35,9 @@ from tasks.records.model.release_statement import RECORD, stated_predicate, stat
 from tasks.storage.key_list import write_changes
 from tasks.storage.progress import step
 from tasks.storage.version_folders import MANIFEST, PROOF, digests_in, version_folder
+
+if TYPE_CHECKING:  # most workspaces ask nobody
+    from tasks.storage.witnesses import Witnesses
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +103,12 @@ def _entered(ledger: Ledger, run_key: str) -> VersionEntry | None:
 
 
 def publish(
-    ledger: Ledger, signer: Signer, run_key: str, store: Path, write: Callable[[Path, VersionEntry], None]
+    ledger: Ledger,
+    signer: Signer,
+    run_key: str,
+    store: Path,
+    write: Callable[[Path, VersionEntry], None],
+    witnesses: Witnesses | None = None,
 ) -> Publication:
     """Publish a run's version.
 
@@ -109,10 +118,12 @@ def publish(
         run_key: the run; its grant must have drawn from the CSPRNG.
         store: the release store.
         write: writes the version's files into a folder (called only when they are not staged already).
+        witnesses: who has to cosign the checkpoint before readers see the version.
     Returns:
         Publication: what readers now see.
     Raises:
         StoreUnwritable: the store cannot be written; the charge stays, nothing is visible, a second run resumes.
+        TooFewWitnesses: the same, but the staged files wait.
         LedgerRefusal: seeded noise is never published.
     Privacy: publishes released values only; the charge was paid before they were drawn.
     """
@@ -127,7 +138,7 @@ def publish(
                 if not _staged(ledger, staging, version):
                     _write_staging(staging, version, signer, write)
                 bar.advance(0.6)
-                at = _enter_and_prove(ledger, signer, run_key, staging)
+                at = _enter_and_prove(ledger, signer, run_key, staging, witnesses)
                 _cut_times(staging, at)
                 staging.rename(final)
                 sync_folder(final.parent)
@@ -162,9 +173,12 @@ def _write_staging(
     sync_folder(staging)
 
 
-def _enter_and_prove(ledger: Ledger, signer: Signer, run_key: str, staging: Path) -> str:
-    """Enter and prove the publication; return its hour, as its entry has it."""
-    proof = ledger.publish(run_key, _sha256(staging / MANIFEST), signer)
+def _enter_and_prove(ledger: Ledger, signer: Signer, run_key: str, staging: Path, witnesses: Witnesses | None) -> str:
+    """Enter and prove the publication, and have it cosigned; return its hour, as its entry has it."""
+    manifest = _sha256(staging / MANIFEST)
+    proof = ledger.publish(run_key, manifest, signer)
+    if witnesses is not None:
+        proof = witnesses.cosigned(ledger, lambda: ledger.publish(run_key, manifest, signer))
     _write_durably(staging / PROOF, readable_json(proof))
     sync_folder(staging)
     write_changes(staging.parent.parent, proof["keys"])

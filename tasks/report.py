@@ -30,7 +30,8 @@ def report(facts: RunFacts, *, folder: Path, auditors: AuditorCopies) -> None:
     Args:
         facts: the finished run.
         folder: the staging folder of the version; gets data/, measurements/, record.json, record.html,
-            croissant.json, and what is made from the record alone: deployment.yaml, lineage.json, label.html.
+            croissant.json, what is made from the record alone (deployment.yaml, lineage.json, label.html), and
+            exchange/ where the spec asks for it.
         auditors: keeps and signs the complete record, to which the published one commits.
     Raises:
         StoreUnwritable: the store or the private folder cannot be written.
@@ -49,6 +50,10 @@ def report(facts: RunFacts, *, folder: Path, auditors: AuditorCopies) -> None:
             (folder / "croissant.json").write_bytes(readable_json(croissant(told)))
             for name, content in descriptions(told).items():
                 (folder / name).write_bytes(content)
+            if facts.spec.publish.exchange:
+                from tasks.records.exchange.exchange_files import write_exchange  # for the few specs that ask
+
+                write_exchange(told, folder)
             views = prepare(told, lambda name: (folder / name).read_bytes())
             for name, content in public_pages(told, views).items():
                 (folder / name).write_bytes(content)

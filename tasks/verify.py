@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from contracts.errors import Finding
 from privacy.ledger.journal.signing import key_id
@@ -23,7 +23,7 @@ from tasks.records.model.statement import read_statement
 from tasks.records.model.version_statements import Proof
 from tasks.records.strict_json import read_json
 from tasks.storage.progress import Bar, step
-from tasks.storage.version_folders import MANIFEST, PROOF, may_have_changes
+from tasks.storage.version_folders import LATEST_NOTE, MANIFEST, PROOF, may_have_changes
 from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.files.label_checks import check_labels
 from tasks.verification.files.version_folder import (
@@ -47,6 +47,7 @@ from tasks.verification.inclusion import (
 from tasks.verification.outcomes import (
     ALL_RULES,
     RULES,
+    CheckerTerms,
     KeyInUse,
     RuleOutcome,
     VerificationReport,
@@ -56,14 +57,17 @@ from tasks.verification.outcomes import (
 from tasks.verification.product_checks import ProductChecks
 from tasks.verification.public_keys import check_pinned, read_public_key
 from tasks.verification.recompute.effort import MOST_TERMS
-from tasks.verification.record_identity import check_charge, check_form, check_formulas, check_identity
+from tasks.verification.record_identity import (
+    check_charge,
+    check_form,
+    check_formulas,
+    check_identity,
+    without_exchange,
+)
 from tasks.verification.succession import Surroundings, check_before, check_names, look_around
 from tasks.verification.trial import tried
 
 __all__ = ["read_public_key", "verify"]
-
-if TYPE_CHECKING:
-    from privacy.ledger.journal.key_changes import SignedChange
 
 logger = logging.getLogger(__name__)
 
@@ -83,8 +87,7 @@ def verify(
     public_key: str,
     deep: bool = False,
     auditor: Path | None = None,
-    recovery: str | None = None,
-    changes: Sequence[SignedChange] = (),
+    terms: CheckerTerms | None = None,
     online: str | None = None,
 ) -> VerificationReport:
     """Check a version folder against a pinned key.
@@ -94,8 +97,7 @@ def verify(
         public_key: the publisher's Ed25519 public key that the checker pins, NAME+HASH+BASE64.
         deep: also estimate again what was estimated from the measurements (rule 11); takes as long as the fit did.
         auditor: the complete record, for auditors, to be held against the published one (rule 12).
-        recovery: the publisher's recovery key, which revokes a signing key.
-        changes: changes of the signing key that the checker knows from elsewhere.
+        terms: what else the checker pins and wants.
         online: where the publisher's journal is, to be asked what became of the version (rule 13): one request.
     Returns:
         VerificationReport: the outcome of each rule, with findings; nothing that stands in the folder raises.
@@ -105,14 +107,14 @@ def verify(
     """
     check_pinned(public_key)
     path, sealed = open_version(folder), None if auditor is None else read_auditor_record(auditor)
-    used = KeyInUse(public_key)
-    if changes or recovery is not None or may_have_changes(path):
+    terms, used = terms or CheckerTerms(), KeyInUse(public_key)
+    if terms.changes or terms.recovery is not None or may_have_changes(path):
         # a key that was never changed needs none of it
         from tasks.verification.key_succession import key_in_use
 
-        used = key_in_use(path, pinned=public_key, recovery=recovery, changes=changes)
+        used = key_in_use(path, pinned=public_key, recovery=terms.recovery, changes=terms.changes)
     with step("verify") as bar:
-        return _Verification((folder, path), used, bar, deep=deep, sealed=sealed, online=online).run()
+        return _Verification((folder, path), used, bar, deep=deep, sealed=sealed, online=online, terms=terms).run()
 
 
 class _Verification:
@@ -127,9 +129,10 @@ class _Verification:
         deep: bool,
         sealed: Sealed | None,
         online: str | None,
+        terms: CheckerTerms,
     ) -> None:
         self._used, self._key, self._bar = used, used.key, bar
-        self._deep, self._sealed, self._online = deep, sealed, online
+        self._deep, self._sealed, self._online, self._terms = deep, sealed, online, terms
         (self._named, self._path), self._around = paths, Surroundings()
         self._checks: list[RuleOutcome] = []
         self._folder = VersionFolder(self._path, {}, {})
@@ -159,6 +162,8 @@ class _Verification:
         self._guarded(self._check_estimation, RECORD, 11)
         self._guarded(self._check_auditors, RECORD, 12)
         self._guarded(self._check_status, PROOF, 13)
+        self._guarded(self._check_latest, LATEST_NOTE, 14)
+        self._guarded(self._check_witnesses, PROOF, 15)
         manifest, untold = self._manifest, () if self._product is None else self._product.untold
         return VerificationReport(
             checks=tuple(self._checks),
@@ -272,14 +277,16 @@ class _Verification:
         if self._manifest is None:
             skipped.append("the record against the manifest: no readable manifest")
         else:
-            findings += check_identity(record, self._manifest, value, where=RECORD)
-            findings += product.check_files(self._manifest)
+            listed = without_exchange(self._manifest, record)
+            findings += check_identity(record, listed, value, where=RECORD)
+            findings += product.check_files(listed)
         if product.contract is None:
             skipped.append("the record against contract and charge: no valid contract or product")
             return self._close(findings, skipped)
         findings += product.check_product()
         if self._manifest is not None:
-            findings += check_formulas(record.replay, product.contract, self._manifest.files, where=RECORD)
+            files = without_exchange(self._manifest, record).files
+            findings += check_formulas(record.replay, product.contract, files, where=RECORD)
         findings += [] if findings else check_labels(record, product.contract, where=RECORD)
         if self._run is None:
             skipped.append("the record against the charge: no readable run")
@@ -374,6 +381,33 @@ class _Verification:
         self._around.notes.extend(asked.notes)
         self._close(asked.findings, rule=13)
 
+    def _check_latest(self) -> None:
+        """Check rule 14 where the newest version is wanted."""
+        if self._terms.now is None:
+            return
+        if self._manifest is None or self._proof is None or not self._checks[3].passed:
+            self._close((), ("the newest version: this version's own proof does not hold",), rule=14)
+            return
+        from tasks.verification.freshness import CheckedVersion, check_latest
+
+        manifest, size = self._manifest, self._proof.head.size
+        checked = CheckedVersion(self._path, manifest.release, manifest.version, self._manifest_sha256, size)
+        wrong = check_latest(checked, public_key=self._key, now=self._terms.now, pins=self._terms.pins)
+        self._close(wrong, rule=14)
+
+    def _check_witnesses(self) -> None:
+        """Check rule 15 where the checker pins a policy."""
+        if self._terms.witnesses is None:
+            return
+        if self._proof is None or not self._checks[3].passed:
+            self._close((), ("the witnesses: this version's own proof does not hold",), rule=15)
+            return
+        from tasks.verification.witness_checks import check_witnesses
+
+        wrong, notes = check_witnesses(self._proof.checkpoint, self._terms.witnesses)
+        self._around.notes.extend(notes)
+        self._close(wrong, rule=15)
+
     def _check_words(self, catalogue: Any, *, whole: bool) -> None:
         """Check what people read; pages and data files are opened only once all before them holds."""
         if self._product and self._proof and self._manifest:
@@ -397,7 +431,9 @@ class _Verification:
         value, _, findings = self._read(CATALOGUE)
         if value is None or self._manifest is None:
             return self._close(findings, ("the catalogue entry: it or the manifest cannot be read",))
-        findings += check_catalogue(value, self._manifest, where=CATALOGUE)
+        manifest, product = self._manifest, self._product
+        described = manifest if product is None else without_exchange(manifest, product.record)
+        findings += check_catalogue(value, described, where=CATALOGUE)
         if self._record is None or self._proof is None:
             return self._close(findings, ("registry entry, lineage and label: no readable record or proof",))
         whole = all(done.passed for done in self._checks)

@@ -111,7 +111,7 @@ def counted(there: bool, trials: int, *, others: int, law: KeyCountLaw, threshol
     rows = others + there
     kept, noisy = SampledNoise(SecureBytes()).noisy_key_counts(np.full(trials, rows), law=law)
     kept = kept if threshold else np.full(trials, rows > 0)
-    chances = np.array([0, *law.chances]) / ONE
+    chances = np.array([0.0, *(chance / ONE for chance in law.chances)])
     parts = np.concatenate([[0.0], np.diff(chances), [0.0]])
     known = [chances[min(number, chances.size - 1)] for number in (others + 1, others)]
     index = np.clip(others + law.least - noisy, 0, parts.size - 2)

@@ -91,6 +91,6 @@ class SpineProductView:
         """Print the tables: their levels and files."""
         product = SpineProduct.model_validate(replay["product"])
         files = {draw["key"]: draw["measurements"] for draw in replay["draws"]}
-        rows = [(each["table"], each["level"], each["data"], files[each["draw"]]) for each in replay["tables"]]
+        rows = [(each["name"], each["level"], each["data"], files[each["draws"][0]]) for each in replay["tables"]]
         console.print(table(("table", "level", "data", "measurements"), rows))
         console.print(f"places: {replay['places']}, of column {product.spine.column}")

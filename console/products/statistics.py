@@ -26,13 +26,13 @@ from console.products.statistics_charges import (
 )
 from console.products.statistics_draws import print_shares
 from console.render import table
+from contracts.domains.text import BESIDE_KEYS
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistic_forms import DISTINCT, EFFECTIVE_SIZE, SPREADS
 from contracts.release.statistics import StatisticsProduct, StatisticsTable, statistics_product
-from privacy.grant.queries.key_counts import BESIDE_KEYS
 from privacy.statistics.expected_errors import ExpectedError, expected_errors, rows_error
 from privacy.statistics.found_clips import narrower_plans
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
@@ -80,7 +80,8 @@ class StatisticsProductView:
     def plan_facts(self, payload: dict[str, Any]) -> list[tuple[str, str]]:
         """Return how much is drawn."""
         tables, draws = payload["statistics"], payload["draws"]
-        facts = [("draws", f"{len(draws)} for {len(tables)} table{'s' if len(tables) > 1 else ''}")]
+        number = len(draws) + sum(each["counts"] == "rows" for each in payload["selections"])
+        facts = [("draws", f"{number} for {len(tables)} table{'s' if len(tables) > 1 else ''}")]
         clips = [draw for draw in draws if draw["of"] and draw["of"].get("magnitudes")]
         facts += [(f"clip of {each['of']['column']}", clip_words(each)) for each in clips]
         facts += [("keys", selection_words(each)) for each in payload["selections"]]

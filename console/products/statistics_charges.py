@@ -75,6 +75,7 @@ def megabytes_of_keys(plan: StatisticsPlan) -> dict[str, Any]:
 
 def _shapes_of_a_key(plan: StatisticsPlan, tables: Mapping[str, str]) -> Iterator[tuple[int, ...]]:
     """Yield the shape of what is drawn of one key, for each draw of these tables."""
+    yield from ((1,) for each in plan.selections if each.counted_rows is not None)
     for draw in plan.draws:
         if draw.table in tables:
             place = draw.clique.index(tables[draw.table])
@@ -89,9 +90,10 @@ def key_memory(payload: dict[str, Any]) -> list[tuple[str, str]]:
 
 def weights_object(draws: Sequence[StatisticsDraw]) -> dict[str, Any]:
     """Return how wide the interval of a weighted count is at lower clips of the weight; nothing without a weight."""
-    costs, weight = clip_costs(draws), draws[0].weight
+    weight = draws[0].weight if draws else None
     if weight is None:
         return {}
+    costs = clip_costs(draws)
     told = [{"clip": plain_text(clip), "half_width_95": width} for clip, width in costs]
     return {"survey_weight": {"column": weight.column, "counts": told}}
 

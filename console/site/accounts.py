@@ -6,18 +6,20 @@ adds up, in the units of its calculus, is folded away.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from markupsafe import Markup
+
 from console.accounts import fitting, selections
 from console.site.asking import PAGE, NotThere, Page, Site, Viewer
 from console.site.burn_down import Burnt, burn_down
-from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.accounting.amounts import atto_to_text, percent_text, pico_to_text
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.ledger.accounts.admission import loss_name
 from privacy.ledger.terms import AccountState
+from tasks.records.charts import charts
 
 Says = Callable[..., str]
 
@@ -48,12 +50,17 @@ def account_page(site: Site, viewer: Viewer, name: str, *, before: int | None, s
     told = {
         **_object(site, state),
         "charges": [
-            {**vars(line), "amount": pico_to_text(line.amount), **_claim(line.epsilon, line.delta)}
+            {
+                **vars(line),
+                "amount": pico_to_text(line.amount),
+                "share": percent_text(line.amount, state.cap, up=True),
+                **_claim(line.epsilon, line.delta),
+            }
             for line in charges[:PAGE]
         ],
         "next": charges[PAGE - 1].number if len(charges) > PAGE else None,
         "first_page": before is None,
-        "spent_by": _spent_by(burnt),
+        "spent_by": _spent_by(burnt, state),
         "spenders": len(burnt.by_release),
         "burn_down": [{"at": at, "left": pico_to_text(left)} for at, left in burnt.steps],
         "forecast": forecast,
@@ -61,18 +68,25 @@ def account_page(site: Site, viewer: Viewer, name: str, *, before: int | None, s
     }
     if viewer.auditor is not None:
         told["sources"] = list(site.view.sources(state))
-    share = f"{math.floor(1000 * told['share_left']) / 10:g} %"
-    words = {"label": says("burn.label", account=name, share=share)}
+    words = {"label": says("burn.label", account=name, share=told["percent_left"])}
     words |= {"now": says("burn.now"), "out": says("burn.out")}
-    return Page("account", told, drawn={"burn_down": burn_down(state, burnt.steps, runs_out, words, now)})
+    drawn = {"burn_down": burn_down(state, burnt.steps, runs_out, words, now), "segments": _segments(burnt, state)}
+    return Page("account", told, drawn=drawn)
 
 
-def _spent_by(burnt: Burnt) -> list[dict[str, Any]]:
-    """Return the ten releases that took most, with what their runs claim, each by itself."""
+def _segments(burnt: Burnt, state: AccountState) -> Markup:
+    """Draw the cap: a segment for each release that took of it, the largest first, and what is left."""
+    shares = [("before" if place % 2 == 0 else "other", amount) for place, (_, amount) in enumerate(burnt.by_release)]
+    return charts.budget_bar([*((kind, float(amount)) for kind, amount in shares), ("left", float(state.remaining))])
+
+
+def _spent_by(burnt: Burnt, state: AccountState) -> list[dict[str, Any]]:
+    """Return the ten releases that took most: their share of the cap, and what their runs claim, each by itself."""
     return [
         {
             "release": release,
             "spent": pico_to_text(amount),
+            "share": percent_text(amount, state.cap, up=True),
             "runs": sum(each.runs for each in burnt.claimed if each.release == release),
             "claims": [_claim(each.epsilon, each.delta) for each in burnt.claimed if each.release == release],
         }
@@ -114,6 +128,8 @@ def _object(site: Site, state: AccountState) -> dict[str, Any]:
         "spent": pico_to_text(state.spent),
         "left": pico_to_text(state.remaining),
         "selections": selections(state),
+        "percent_left": percent_text(state.remaining, state.cap, up=False),
+        "percent_spent": percent_text(state.spent, state.cap, up=True),
         "share_left": state.remaining / state.cap if state.cap else 0.0,
     }
 

@@ -25,6 +25,7 @@ from console.site.answering import PageRoutes
 from console.site.asking import NotThere, Page, Site, Viewer
 from console.site.auditor_routes import PlaceInPath, ReleaseInPath
 from console.site.guard import Guard
+from console.site.place_sums import add_place_sums
 from console.site.public_address import is_our_host
 from console.site.whole_version import whole_version
 from tasks.records.page.language import language
@@ -64,6 +65,7 @@ def make_app(site: Site) -> FastAPI:
     _add_troubles(app, answering)
     _add_releases(app, site, answering)
     _add_version(app, site, answering)
+    add_place_sums(app, site, answering)
     _add_accounts(app, site, answering)
     _add_journal(app, site, answering)
     _add_rest(app, site, answering)

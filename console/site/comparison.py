@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from console.site.asking import NotThere, Page, Site
 from console.site.folders import Folder, Folders
+from console.site.joint_loss import joint_losses
 from console.site.releases import version_object
 from console.site.version import facts_of, folder_of
 from contracts.release.statistics import NEAR_ZERO
+from tasks.records.charts import charts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +50,11 @@ def compare_page(site: Site, release: str, first: int, second: int) -> Page:
         found = compare_versions(site.folders, one, other)
         site.comparisons.keep(key, found)
     told = {"release": release, "first": version_object(one.entry), "second": version_object(other.entry)}
-    return Page("compare", {**told, **found})
+    together = joint_losses(site, one, other)
+    bars = [
+        charts.budget_bar([*zip(("before", "charged", "left"), each.pop("parts"), strict=True)]) for each in together
+    ]
+    return Page("compare", {**told, **found, "together": together}, drawn={"together": bars})
 
 
 def compare_versions(folders: Folders, one: Folder, other: Folder) -> dict[str, Any]:

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from console.site.asking import Site
-from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.accounting.amounts import atto_to_text, percent_text, pico_to_text
 from privacy.ledger.entries import RUN_KINDS, Entry
-from tasks.records.page.words import share
 
 _LONGEST: Final = 300
 _ENDS: Final = {"version_published": "published", "charge_returned": "returned"}
@@ -85,5 +84,5 @@ def _charged(site: Site, body: dict[str, Any]) -> dict[str, Any]:
     state = site.view.account(account)
     told = {"release": str(body["release"])[:_LONGEST], "account": account, "epsilon": pico_to_text(body["epsilon"])}
     if state is not None and account in parts:
-        told["share"] = share(pico_to_text(parts[account]), pico_to_text(state.cap), up=True)
+        told["share"] = percent_text(parts[account], state.cap, up=True)
     return told

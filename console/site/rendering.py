@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import ROUND_CEILING, Context, Decimal
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -23,11 +24,13 @@ from tasks.records.page.language import language
 
 LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "ja": "日本語"}
 _NAV: Final = (("releases", "/"), ("accounts", "/accounts"), ("journal", "/journal"), ("checkpoints", "/checkpoints"))
-_PRODUCTS: Final = ("tables", "statistics", "synthetic", "classifier")
+_PRODUCTS: Final = ("tables", "statistics", "synthetic", "classifier", "spine")
 _STUDIO: Final = ("studio", "/studio")
 _SECTIONS: Final = {"accounts": "accounts", "account": "accounts", "journal": "journal", "entry": "journal"} | {
     "checkpoints": "checkpoints",
-    **dict.fromkeys(("releases", "release", "version", "record", "tables", "files", "verify", "compare"), "releases"),
+    **dict.fromkeys(
+        ("releases", "release", "version", "record", "tables", "files", "verify", "compare", "place_sums"), "releases"
+    ),
 }
 
 
@@ -96,6 +99,7 @@ def _environment() -> Environment:
         "day": lambda at: str(at).replace("T", " ").removesuffix("Z")[:16],
         "clock": lambda at: f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC",
         "amount": _amount,
+        "amount_up": _amount_up,
         "json": lambda value: json.dumps(value, ensure_ascii=False),
     }
     environment.globals |= {"known_kind": lambda kind: kind in KINDS, "known_product": lambda kind: kind in _PRODUCTS}
@@ -112,6 +116,11 @@ def _size(size: int) -> str:
         if size >= unit:
             return f"{size / unit:.1f} {name}"
     return f"{size} B"
+
+
+def _amount_up(text: str) -> str:
+    """Write a loss in four digits, rounded up; the API has all of them."""
+    return format(Context(prec=4, rounding=ROUND_CEILING).plus(Decimal(text)).normalize(), "f")
 
 
 def _amount(text: str) -> str:

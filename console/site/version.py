@@ -45,7 +45,7 @@ _FACTS: Final = (
 def version_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
     """Show a version at a glance."""
     folder = folder_of(site, release, number)
-    told = _head(site, viewer, folder)
+    told = head_of(site, viewer, folder)
     record, values = site.folders.record(folder), site.folders.values(folder)
     replay = (record or {}).get("replay") or {}
     product = replay.get("product") or {}
@@ -72,7 +72,7 @@ def record_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
     if not pages:
         raise NotThere
     chosen = pages[0] if viewer.language == "ja" else pages[-1]
-    return Page("record", {**_head(site, viewer, folder), "page": chosen})
+    return Page("record", {**head_of(site, viewer, folder), "page": chosen})
 
 
 def tables_page(site: Site, viewer: Viewer, release: str, number: int, *, file: str | None) -> Page:
@@ -92,7 +92,7 @@ def tables_page(site: Site, viewer: Viewer, release: str, number: int, *, file: 
         [chosen, *(name for name in names if name != chosen)][:_MOST_TABLES] if len(names) > _MOST_TABLES else names
     )
     told = {"file": chosen, "names": sorted(shown), "more_names": len(names) - len(shown)}
-    return Page("tables", {**_head(site, viewer, folder), **told, "preview": None if seen is None else vars(seen)})
+    return Page("tables", {**head_of(site, viewer, folder), **told, "preview": None if seen is None else vars(seen)})
 
 
 def files_page(site: Site, viewer: Viewer, release: str, number: int, *, after: str) -> Page:
@@ -102,7 +102,7 @@ def files_page(site: Site, viewer: Viewer, release: str, number: int, *, after: 
     listed = [vars(folder.files[name]) for name in names[:FILES_PAGE]]
     told: dict[str, Any] = {"files": listed, "next": names[FILES_PAGE - 1] if len(names) > FILES_PAGE else None}
     told |= {"count": len(folder.files), "key_id": key_id(site.public_key), "public_key": site.public_key}
-    return Page("files", {**_head(site, viewer, folder), **told})
+    return Page("files", {**head_of(site, viewer, folder), **told})
 
 
 def verify_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
@@ -111,7 +111,7 @@ def verify_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
     if not folder.is_readable:
         raise NotThere
     answer = verified(site, folder)
-    told = {**_head(site, viewer, folder), "verification": _verification(answer), "key_id": key_id(site.public_key)}
+    told = {**head_of(site, viewer, folder), "verification": _verification(answer), "key_id": key_id(site.public_key)}
     return Page("verify", told, refresh=_AGAIN if answer.state in ("running", "waiting", "busy") else 0)
 
 
@@ -119,7 +119,7 @@ def auditor_version_page(site: Site, viewer: Viewer, release: str, number: int) 
     """List the private files about a version, and frame its full record."""
     if viewer.auditor is None:
         raise NotThere
-    head = _head(site, viewer, folder_of(site, release, number))
+    head = head_of(site, viewer, folder_of(site, release, number))
     pages = [each["key"] for each in head["for_auditors"] if each["name"].endswith(".html")]
     return Page("version_auditor", {**head, "framed": pages[0] if pages else None})
 
@@ -191,7 +191,7 @@ def forecast(root: str) -> dict[str, Any]:
         return {state.terms.name: calendar_object(calendar, state) for state in accounts}
 
 
-def _head(site: Site, viewer: Viewer, folder: Folder) -> dict[str, Any]:
+def head_of(site: Site, viewer: Viewer, folder: Folder) -> dict[str, Any]:
     """Return what every page of a version begins with."""
     values, entry = site.folders.values(folder), folder.entry
     seen = {

@@ -169,6 +169,7 @@ def _start(studio: Studio, request: Request, name: str) -> Response:
     begun: dict[str, Any] = {
         "specs": studio.folder.specs(),
         "tables": studio.folder.tables(),
+        "codebooks": studio.folder.codebooks(),
         "folder": studio.folder.path,
         "workspace": studio.workspace,
         "site": studio.site() is not None,

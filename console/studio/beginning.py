@@ -22,7 +22,7 @@ _NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _SPEC: Final = """\
 release: {release}
 contract: {contract}
-source: {{path: {table}}}
+source: {{path: {table}{delimiter}}}
 charge: {{account: {release}, epsilon: 1, delta: 0}}
 product:
   kind: tables
@@ -34,10 +34,11 @@ publish: {{to: releases/, formats: [parquet, csv]}}
 
 
 class NewRelease(SentBody):
-    """A release that begins: its name and the file that will hold its rows."""
+    """A release that begins: its name, the file that will hold its rows, and what describes their columns."""
 
     release: str = Field(max_length=64)
     table: str = Field(max_length=200)
+    codebook: str = Field(default="", max_length=200)
 
 
 class WantedAccount(SentBody):
@@ -69,10 +70,10 @@ def open_account(folder: SpecFolder, workspace: Workspace | None, terms: WantedA
 
 
 def new_release(folder: SpecFolder, wanted: NewRelease) -> Said:
-    """Draft a contract from the header of a table, and begin a spec; files that are there stay.
+    """Draft a contract from the header of a table and a codebook, and begin a spec; files that are there stay.
 
     Raises:
-        FileRefused: the release has no name that a folder can have, or the table is none of this folder.
+        FileRefused: the release has no name that a folder can have, or table or codebook are none of this folder.
     """
     if not _NAME.fullmatch(wanted.release):
         allowed = "lower-case letters and digits, with single hyphens between them"
@@ -80,14 +81,20 @@ def new_release(folder: SpecFolder, wanted: NewRelease) -> Said:
     if wanted.table not in folder.tables():
         allowed = f"a table in {folder.path}: .csv, .parquet, .duckdb, .sav or .dta"
         raise FileRefused([Finding("the page", "table", repr(wanted.table), allowed, "put it there")])
+    if wanted.codebook and (wanted.codebook == wanted.table or wanted.codebook not in folder.codebooks()):
+        allowed = f"another file in {folder.path} that describes the columns: JSON, CSV, DDI (XML), SPSS or Stata"
+        raise FileRefused([Finding("the page", "codebook", repr(wanted.codebook), allowed, "choose one, or none")])
     spec, contract = f"{wanted.release}.yaml", f"{wanted.release}.contract.yaml"
     if folder.file(spec).exists():
         raise FileRefused([Finding(spec, "release", "a spec of that name", "a new name", "open it, or name another")])
     said = Said(True, {})
     if not folder.file(contract).exists():
-        said = say(["contract", "draft", f"--from={wanted.table}", f"--to={contract}"], folder.path)
+        book = [f"--codebook={wanted.codebook}"] if wanted.codebook else []
+        said = say(["contract", "draft", f"--from={wanted.table}", *book, f"--to={contract}"], folder.path)
     if said.done:
+        mark = said.answer.get("delimiter") or ","
         names = {"release": wanted.release, "contract": contract, "table": flow(wanted.table)}
+        names["delimiter"] = "" if mark == "," else f", delimiter: {flow(mark)}"
         folder.write(FileText(folder.file(spec), _SPEC.format(**names)))
         return Said(True, {"spec": spec})
     return said

@@ -4,7 +4,7 @@
 |---|---|
 | `release`, `source`, `account`, `epsilon`, `delta`, `mechanism`, `method` | a value of the spec |
 | `table.add`, `table.drop`, `table.column`, `table.weight` | the list of tables |
-| `unit.KEY`, `adjacency`, `nulls`, `provenance` | a value of the contract |
+| `unit.KEY`, `adjacency`, `nulls`, `provenance`, `reference` | a value of the contract |
 | those of `product_choices` | kind of the product, statistics, synthetic rows |
 | `column.kind`, `column.range`, `column.listed`, `column.left_out`, `column.taken_in` | a column of the contract |
 """
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import yaml
 
-from console.studio.form import ColumnForm, column_of, columns_of_table
+from console.studio.form import ColumnForm, column_of, columns_of_table, provenance_of
 from console.studio.product_choices import OF_PRODUCTS
 from console.studio.yaml_text import YamlStep, YamlTree, tree_of, with_value, without
 from contracts.reading.placeholders import PLACEHOLDER
@@ -38,7 +38,6 @@ _CONTRACT: Final[dict[str, tuple[YamlStep, ...]]] = {
     "unit.max_rows_per_unit": ("unit", "max_rows_per_unit"),
     "adjacency": ("adjacency",),
     "nulls": ("defaults", "nulls"),
-    "provenance": ("defaults", "provenance"),
 }
 _TABLES: Final[tuple[YamlStep, ...]] = ("product", "tables")
 _LONGEST: Final = 100_000
@@ -69,7 +68,7 @@ def chosen(spec: str, contract: str, name: str, at: str, value: str) -> tuple[st
     if len(value) > _LONGEST:
         raise NoChoice(name)
     try:
-        if not isinstance(tree_of(contract if name in _CONTRACT or name in _OF_COLUMNS else spec), dict):
+        if not isinstance(tree_of(contract if name in _CONTRACT or name in _OF_CONTRACT else spec), dict):
             raise NoChoice(name)
         if name in _SPEC:
             return with_value(spec, _SPEC[name], value.strip()), contract
@@ -79,8 +78,8 @@ def chosen(spec: str, contract: str, name: str, at: str, value: str) -> tuple[st
             return _OF_TABLES[name](spec, at, value), contract
         if name in OF_PRODUCTS:
             return OF_PRODUCTS[name](spec, contract, at, value), contract
-        if name in _OF_COLUMNS:
-            return spec, _OF_COLUMNS[name](contract, at, value)
+        if name in _OF_CONTRACT:
+            return spec, _OF_CONTRACT[name](contract, at, value)
     except (yaml.YAMLError, ValueError, LookupError, TypeError):  # whatever tree a person has typed
         raise NoChoice(name) from None
     raise NoChoice(name)
@@ -202,6 +201,18 @@ def _left_out(contract: str, at: str, value: str) -> str:
     return without(text, ("columns", at))
 
 
+def _provenance(contract: str, at: str, value: str) -> str:
+    """Say where domains come from; a public document that is named already stays named."""
+    tree: Any = tree_of(contract)
+    _, reference = provenance_of((tree.get("defaults") or {}).get("provenance"))
+    new: YamlTree = {"public": reference or PLACEHOLDER} if value == "public" else value
+    return with_value(contract, ("defaults", "provenance"), new)
+
+
+def _reference(contract: str, at: str, value: str) -> str:
+    return with_value(contract, ("defaults", "provenance"), {"public": value.strip() or PLACEHOLDER})
+
+
 def _taken_in(contract: str, at: str, value: str) -> str:
     """Take a column in that was left out; its domain is open."""
     tree: Any = tree_of(contract)
@@ -220,7 +231,9 @@ _OF_TABLES: Final[dict[str, _Act]] = {
     "table.column": _table_column,
     "table.weight": _table_weight,
 }
-_OF_COLUMNS: Final[dict[str, _Act]] = {
+_OF_CONTRACT: Final[dict[str, _Act]] = {
+    "provenance": _provenance,
+    "reference": _reference,
     "column.kind": _column_kind,
     "column.range": _column_range,
     "column.listed": _column_listed,

@@ -22,6 +22,7 @@ from contracts.reading.yaml_lines import shown
 LARGEST: Final = 2_000_000
 _SUFFIXES: Final = (".yaml", ".yml")
 _TABLES: Final = (".csv", ".parquet", ".duckdb", ".sav", ".dta")
+_CODEBOOKS: Final = (".json", ".csv", ".xml", ".sav", ".zsav", ".por", ".dta")
 _MOST_NAMED: Final = 200
 
 
@@ -134,6 +135,10 @@ class SpecFolder:
     def tables(self) -> list[str]:
         """Name the files that may hold rows, by their names alone."""
         return self._named(_TABLES)
+
+    def codebooks(self) -> list[str]:
+        """Name the files that may be a codebook, by their names alone."""
+        return self._named(_CODEBOOKS)
 
     def _named(self, suffixes: tuple[str, ...]) -> list[str]:
         try:

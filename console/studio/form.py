@@ -172,17 +172,26 @@ def _table(place: int, entry: Any) -> TableChoice:
 def _contract(tree: dict[str, Any]) -> dict[str, Any]:
     columns, left_out = tree.get("columns"), tree.get("left_out")
     defaults = tree.get("defaults")
-    provenance = defaults.get("provenance") if isinstance(defaults, dict) else None
+    provenance, reference = provenance_of(defaults.get("provenance") if isinstance(defaults, dict) else None)
     return {
         "short": "schema" not in tree,
         "id": text_at(tree, "id"),
         "unit": {key: text_at(tree, "unit", key) for key in ("kind", "scope", "column", "max_rows_per_unit")},
         "adjacency": text_at(tree, "adjacency"),
         "nulls": text_at(tree, "defaults", "nulls"),
-        "provenance": provenance if isinstance(provenance, str) else "" if provenance is None else flow(provenance),
+        "provenance": provenance,
+        "reference": reference,
         "left_out": [each for each in left_out if isinstance(each, str)] if isinstance(left_out, list) else [],
         "columns": [column_of(*each) for each in columns.items()] if isinstance(columns, dict) else [],
     }
+
+
+def provenance_of(node: Any) -> tuple[str, str]:
+    """Return of which kind a provenance is, and the public document that it names; both may be open."""
+    if isinstance(node, dict):
+        kind = "public" if "public" in node else text_at(node, "kind")
+        return kind, text_at(node, "public") or text_at(node, "reference")
+    return node if isinstance(node, str) else "", ""
 
 
 def column_of(name: str, node: Any) -> ColumnForm:

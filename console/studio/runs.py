@@ -95,7 +95,7 @@ class Runs:
         Args:
             spec: its file.
             options: further options of the command.
-            seconds: that it takes by its plan; the time of its last run here is known better.
+            seconds: that it takes by its plan on an idle machine; the time of its last run here is known better.
         Raises:
             RunRefused: a run is going on, or the workspace cannot be written.
         """
@@ -157,7 +157,7 @@ class Runs:
             "spec": str(spec),
             "command": " ".join(["sudare", *words]),
             "began": time.time(),
-            "expected": known.get(str(spec), seconds),
+            "expected": known.get(str(spec), seconds * slowdown()),
             "durations": known,
         }
         with _private(self._here / "run.json") as file:
@@ -172,6 +172,11 @@ class Runs:
                 pass_fds=(lock,),
                 start_new_session=True,
             )
+
+
+def slowdown() -> float:
+    """Return how many processes wait for each processor of this machine now, at least 1."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def _private(path: Path) -> BinaryIO:

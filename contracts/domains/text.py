@@ -27,6 +27,8 @@ from contracts.reading.scalars import Problem, Whole, refuse
 
 OTHERS: Final = "(others)"
 """The cell of all texts that are no selected key."""
+BESIDE_KEYS: Final = 2
+"""Cells beside those of selected keys: that of all other texts, and that of none."""
 LONGEST_KEY: Final = 1000
 NO_KEY: Final = ""
 """What stands in a snapshot for a text that can be no key; no key is empty."""

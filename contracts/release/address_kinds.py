@@ -15,10 +15,14 @@ _S3: Final = "contracts.release.s3_address:S3Address"
 _SCHEMES: Final = {
     **dict.fromkeys(("postgresql", "postgres"), _POSTGRES),
     **dict.fromkeys(("s3", "s3+https", "s3+http"), _S3),
-    "delta": "contracts.release.delta_address:DeltaAddress",
+    "delta": "contracts.release.lake_address:DeltaAddress",
+    "iceberg": "contracts.release.lake_address:IcebergAddress",
 }
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3", "postgresql+psycopg": "postgresql", "https": "s3+https"}
-_ALLOWED: Final = "postgresql://HOST/DATABASE, s3://BUCKET/KEY or s3+https:// before HOST/BUCKET/KEY, delta:///FOLDER"
+_ALLOWED: Final = (
+    "postgresql://HOST/DATABASE, s3://BUCKET/KEY or s3+https:// before HOST/BUCKET/KEY, "
+    "delta:///FOLDER, iceberg:///FOLDER"
+)
 
 
 def is_address(written: str) -> bool:

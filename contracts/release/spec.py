@@ -38,7 +38,9 @@ from contracts.reading.scalars import (
 from contracts.reading.validation_errors import dotted, from_problem, from_validation
 from contracts.reading.yaml_lines import Document, located, shown
 from contracts.release.about import About
+from contracts.release.approvals import Approvals
 from contracts.release.classifier import ClassifierProduct
+from contracts.release.exchange_forms import ExchangeForm
 from contracts.release.lambda_reference import LambdaReference
 from contracts.release.product_kinds import product_kinds
 from contracts.release.product_spec import ProductSpec
@@ -120,6 +122,7 @@ class Publish(Frozen):
         formulas: what becomes in CSV files of labels that a spreadsheet takes for formulas: "neutralised" puts a
             single quote in front, "accepted" leaves them as they are, and None refuses them.
         labels: "columns" for what labels stand for, in columns beside them: their order, the ends of bins, codes.
+        exchange: further forms of tables and metadata, for other programs.
     """
 
     to: WrittenPath
@@ -127,6 +130,9 @@ class Publish(Frozen):
     credentials: CredentialsName | None = None
     formulas: Formulas | None = None
     labels: LabelForm | None = Field(default=None, exclude_if=lambda labels: labels is None)
+    exchange: Annotated[tuple[ExchangeForm, ...], BeforeValidator(as_tuple)] = Field(
+        default=(), exclude_if=lambda forms: not forms
+    )
 
     @field_validator("formats")
     @classmethod
@@ -134,6 +140,13 @@ class Publish(Frozen):
         if not formats or len(set(formats)) < len(formats):
             refuse([Problem("[" + ", ".join(formats) + "]", "some of parquet, csv and parts, each once")])
         return formats
+
+    @field_validator("exchange")
+    @classmethod
+    def _each_form_once(cls, forms: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(forms)) < len(forms):
+            refuse([Problem("[" + ", ".join(forms) + "]", f"some of {', '.join(get_args(ExchangeForm))}, each once")])
+        return forms
 
 
 class SpecFile(Frozen):
@@ -148,6 +161,7 @@ class SpecFile(Frozen):
     about: About = About()
     period: Granularity | None = None
     redraw: Redraw | None = None
+    approvals: Approvals | None = Field(default=None, exclude_if=lambda approvals: approvals is None)
 
     @field_validator("release")
     @classmethod
@@ -181,11 +195,16 @@ class ReleaseSpec(SpecFile):
         Independent of the file's layout, comments, order of keys and spelling of numbers, and of where the file lies;
         and of what says nothing about what is computed: `about`, `redraw: on_change`, and the date of this run.
         """
+        return canonical.digest(self.digested)
+
+    @property
+    def digested(self) -> dict[str, Any]:
+        """What the digest is of, as JSON values."""
         content = self.model_dump(mode="json", by_alias=True, exclude={"path", "written_paths", "about", "due"})
         content["contract"], content["source"]["path"], content["publish"]["to"] = self.written_paths
         if self.redraw != ON_SCHEDULE:
             content["redraw"] = None
-        return canonical.digest(content)
+        return content
 
     @property
     def run_digest(self) -> str:

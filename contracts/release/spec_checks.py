@@ -15,6 +15,7 @@ from contracts.domains.notation import NumberNotation
 from contracts.errors import Finding
 from contracts.periods.period_rules import TOTAL_OF_ALL, by_problems
 from contracts.reading.scalars import FieldPath, Problem, spelled
+from contracts.release.exchange_forms import exchange_problems
 from contracts.release.linked_source import linked_findings
 from contracts.release.product_kinds import product_kinds
 from contracts.release.product_spec import ProductSpec
@@ -40,8 +41,13 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     findings += [spec.finding(("source",), problem) for problem in untyped] + _formula_findings(spec, contract)
     findings += _delta_findings(spec, contract) + _notation_findings(spec, contract)
     fits: list[Finding] = product_kinds()[spec.product.kind].load("check")(spec, contract)
-    if spec.publish.labels is None or fits:
+    if fits:
         return findings + fits
+    publish = spec.publish
+    exchanged = exchange_problems(publish.exchange, publish.formats, spec.product, contract)
+    findings += [spec.finding(("publish", "exchange"), problem) for problem in exchanged]
+    if publish.labels is None:
+        return findings
     beside = label_problems(spec.product, contract)
     return findings + [spec.finding(at, problem) for at, problem in beside]
 

@@ -47,6 +47,7 @@ from contracts.release.statistic_forms import (
     RATIO_FORM,
     UNITS,
     form_remedy,
+    interval_problems,
     quantiles_schema,
     read_quantiles,
     read_ratio,
@@ -65,7 +66,7 @@ class Statistic(Frozen):
     some quantiles of a column: `{quantiles: [0.1, 0.5, 0.9], of: income, resolution: 100}`. A quantile p is the
     smallest value at or below which at least a share p of the rows lie; `resolution` is the length of the intervals
     in which rows are counted, and `method` says whether quantiles come of these counts alone, or are chosen by the
-    exponential mechanism beside them.
+    exponential mechanism beside them. `interval_share` is then the share of their intervals in what both cost.
 
     `units` is the number of privacy units that have a row in the cell, and `{distinct: employer_id}` that of
     different values of a column there. A missing value is none. No survey weight enters.
@@ -90,6 +91,7 @@ class Statistic(Frozen):
     quantiles: Annotated[tuple[Bound, ...], BeforeValidator(as_tuple)] = ()
     resolution: Bound | None = None
     method: Literal["auto", "tree", "exponential"] = "auto"
+    interval_share: Bound | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -141,20 +143,22 @@ class Statistic(Frozen):
         if self.over is not None and self.over.per_unit is not None:
             remedy = "publish the two sums with per_unit, each in a table of its own, or drop it"
             refuse([Problem("per_unit of a ratio", "per_unit of a sum", remedy, ("over", "per_unit"))])
-        if self.what != QUANTILES and (self.quantiles, self.resolution, self.method) != ((), None, "auto"):
+        own = self.quantiles, self.resolution, self.method, self.interval_share
+        if self.what != QUANTILES and own != ((), None, "auto", None):
             refuse([Problem(f"quantiles, a resolution or a method with a {self.what}", QUANTILES_FORM)])
         if self.what == QUANTILES:
-            problems = list(share_problems(self.quantiles))
+            problems = [*share_problems(self.quantiles), *interval_problems(self.interval_share, self.method)]
             if problems:
                 refuse(problems)
         return self
 
     @model_serializer(mode="wrap")
     def _without_what_is_usual(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write `per_unit` only where there is one: what was written before it reads alike."""
+        """Write `per_unit` and `interval_share` only where there is one: what was written before reads alike."""
         written: dict[str, Any] = handler(self)
-        if self.per_unit is None:
-            written.pop("per_unit", None)
+        for name in ("per_unit", "interval_share"):
+            if getattr(self, name) is None:
+                written.pop(name, None)
         return written
 
     @property

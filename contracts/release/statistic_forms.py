@@ -27,6 +27,10 @@ FORMS: Final = (
 )
 METHODS: Final = ("auto", "tree", "exponential")
 """How quantiles are drawn."""
+USUAL_INTERVAL_SHARE: Final = Decimal("0.25")
+"""Of what chosen quantiles and their intervals cost, the share of the intervals, where nothing is said."""
+_OF_QUANTILES: Final = ("method", "interval_share", "resolution")
+_LEAST_INTERVAL_SHARE, _MOST_INTERVAL_SHARE = Decimal("0.01"), Decimal("0.9")
 _FINEST_SHARE: Final = 6
 """Decimals of a quantile."""
 
@@ -55,8 +59,8 @@ def read_ratio(written: dict[str, Any]) -> dict[str, Any]:
 
 def read_quantiles(written: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a statistic that is written as quantiles of a column."""
-    if not {QUANTILES, "of"} <= set(written) <= {QUANTILES, "of", "method", "resolution", "clip", "step"}:
-        more = "`method:`, `resolution:`, `clip:` and `step:`"
+    if not {QUANTILES, "of"} <= set(written) <= {QUANTILES, "of", *_OF_QUANTILES, "clip", "step"}:
+        more = "`method:`, `interval_share:`, `resolution:`, `clip:` and `step:`"
         refuse([Problem(show(written), f"{QUANTILES_FORM}, with {more} if wanted")])
     rest = {key: value for key, value in written.items() if key != "of"}
     return {"what": QUANTILES, "column": written["of"], **rest}
@@ -77,6 +81,19 @@ def share_problems(shares: tuple[Decimal, ...]) -> Iterator[Problem]:
             yield Problem(f"the quantile {share} twice", "each once", "drop one", at)
 
 
+def interval_problems(share: Decimal | None, method: str) -> Iterator[Problem]:
+    """Yield what is wrong with the share of the intervals of quantiles, where one is written."""
+    at = ("interval_share",)
+    if share is not None and method == METHODS[1]:
+        found, remedy = "interval_share with method: tree", "drop it: a tree gives quantiles and intervals alike"
+        yield Problem(found, "method: exponential, or auto", remedy, at)
+    if share is not None and not _LEAST_INTERVAL_SHARE <= share <= _MOST_INTERVAL_SHARE:
+        allowed = f"from {_LEAST_INTERVAL_SHARE} to {_MOST_INTERVAL_SHARE}, of what quantiles and intervals cost"
+        yield Problem(f"interval_share: {share}", allowed, f"write {USUAL_INTERVAL_SHARE}, or drop it", at)
+    elif share is not None and share != round(share, _FINEST_SHARE):
+        yield Problem(f"interval_share: {share}", f"at most {_FINEST_SHARE} decimals", "round it", at)
+
+
 def quantiles_schema(more: dict[str, Any]) -> dict[str, Any]:
     """Describe the written form; `more` are the keys that every statistic of a column may have."""
     shares = {"type": "array", "items": {"type": ["number", "string"]}, "minItems": 1}
@@ -85,6 +102,7 @@ def quantiles_schema(more: dict[str, Any]) -> dict[str, Any]:
         QUANTILES: shares,
         "of": {"type": "string"},
         "method": method,
+        "interval_share": {"type": ["number", "string"]},
         "resolution": {"type": ["number", "string"]},
         **more,
     }

@@ -28,6 +28,7 @@ from tasks.records.ledger_facts import gather
 from tasks.records.model.across_statements import ExecutionStatement, SumStatement
 from tasks.records.outputs import AcrossPlan
 from tasks.records.software import software
+from tasks.release_freshness import show_latest
 from tasks.report import report
 from tasks.storage.workspace.run_folder import now_to_the_second
 from tasks.storage.workspace.settings import Workspace
@@ -105,8 +106,11 @@ def publish_across(
         )
         report(facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-    publication = publish(ledger, signer, federation.run_key, workspace.root / spec.publish, write)
+    publication = publish(
+        ledger, signer, federation.run_key, workspace.root / spec.publish, write, workspace.witnesses()
+    )
     show_journal(workspace, ledger)
+    show_latest(workspace, ledger, publication.release, workspace.root / spec.publish)
     return publication
 
 

@@ -8,7 +8,7 @@ goes down.
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Final
 
@@ -169,6 +169,20 @@ def atto_to_text(units: int) -> str:
     digits = str(units).rstrip("0") or "0"
     power = len(str(units)) - len(digits) - 18
     return _decimal_text(units, 18) if units == 0 or len(digits) > 6 else f"{digits}e{power}"
+
+
+def percent_text(part: int | Decimal, whole: int | Decimal, *, up: bool) -> str:
+    """Write a share in per cent and three digits, rounded against the spender; of nothing, nothing.
+
+    Args:
+        part, whole: amounts in one unit, >= 0.
+        up: whether the part is a loss.
+    """
+    if not part or not whole:
+        return "0 %"
+    rounding = ROUND_CEILING if up else ROUND_FLOOR
+    share = Context(prec=3, rounding=rounding).divide(100 * Decimal(part), Decimal(whole))
+    return f"{format(share.normalize(), 'f')} %"
 
 
 def _decimal_text(units: int, places: int) -> str:

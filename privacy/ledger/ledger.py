@@ -345,6 +345,11 @@ class Ledger:
 
     # --- journal ----------------------------------------------------------------------------------------------
 
+    def size(self) -> int:
+        """Return how many entries the journal has."""
+        with self._store.reading() as connection:
+            return int(connection.execute(schema.head.select()).one().size)
+
     def journal(self) -> tuple[Entry, ...]:
         """Return the journal's entries in order; `LedgerCorrupt` when one does not hash to its hash."""
         with self._store.reading() as connection:

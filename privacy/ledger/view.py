@@ -240,6 +240,17 @@ class LedgerView:
             rows = connection.execute(query).all()
         return tuple(_charge_line(row) for row in rows)
 
+    def charged(self, run_key: str) -> dict[str, ChargeLine]:
+        """Return what a run took from each account, by name; empty where there is no such run."""
+        charges, parts = schema.charges.c, schema.parts.c
+        asked = charges.number, charges.run_key, charges.release, charges.status, parts.amount, charges.request
+        query = select(parts.account, *asked).join_from(
+            schema.parts, schema.charges, charges.run_key == parts.run_key
+        )
+        with self.reading() as connection:
+            rows = connection.execute(query.where(parts.run_key == run_key)).all()
+        return {row[0]: _charge_line((*row[1:], None)) for row in rows}
+
     def claimed(self, account: str) -> tuple[Claimed, ...]:
         """Return what the releases that stand charged to an account claim, by name."""
         parts, charges = schema.parts.c, schema.charges.c
@@ -313,7 +324,7 @@ def _requested(connection: Connection, name: str) -> ColumnElement[int]:
     return cast(cast(text, JSON)[name].as_string(), BigInteger)
 
 
-def _charge_line(row: Row[Any]) -> ChargeLine:
+def _charge_line(row: Sequence[Any]) -> ChargeLine:
     number, run_key, release, status, amount, request, version = row
     claim = json.loads(request)
     return ChargeLine(number, run_key, release, status, amount, claim["epsilon"], claim["delta"], version)

@@ -2,7 +2,7 @@
 
 The estimate of a cell, or of a sum of cells, before it is made whole and non-negative is unbiased, with the exact
 variance that `place_estimates` gives; its noise is a weighted sum of discrete Gaussians. The interval is the estimate
-plus and minus 1.96 deviations and half a row, so that the whole numbers of a single draw are not cut between two. An
+plus and minus two deviations and half a row, so that the whole numbers of a single draw are not cut between two. An
 exact count is whole and not negative, so that the ends are rounded inwards and cut at 0: no exact count is lost by
 that. At last it is widened to hold what is published.
 """
@@ -19,8 +19,8 @@ from privacy.arrays import Floats
 from privacy.refine.margin_spaces import cell_shares
 from privacy.refine.place_counts import GRID
 
-REACH: Final = 1.959964
-"""Deviations of a normal variable within which 95 % of it lies, rounded up."""
+REACH: Final = 2.0
+"""Deviations of a normal variable: 95.4 % of it lies within two."""
 
 
 def interval_ends(

@@ -15,7 +15,7 @@ from contracts.domains.value_trees import ValueTree
 from contracts.release.statistics import StatisticsProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import ExponentialMechanism
-from privacy.statistics.quantile_method import CHOICE_SHARE, table_choices
+from privacy.statistics.quantile_method import column_choice_share, table_choices
 from privacy.statistics.shares import draw_shares
 
 
@@ -59,7 +59,7 @@ def wanted_choices(product: StatisticsProduct, contract: Contract) -> Iterator[W
     for table in product.tables:
         trees = {addends.column: key for key, addends in table.draws(contract) if isinstance(addends, ValueTree)}
         for each in table_choices(table, contract, product.mechanism):
-            part = shares[trees[each.column]] * CHOICE_SHARE
+            part = shares[trees[each.column]] * column_choice_share(table, each.column)
             yield WantedChoices(f"table:{table.name}/{each.key_name}", table.name, table.by, each, part)
 
 

@@ -38,7 +38,7 @@ from privacy.marginals.uncertainty import variance
 from privacy.statistics.choices import PlannedChoices, plan_choices, wanted_choices
 from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.key_counts import KeyCountNumbers
-from privacy.statistics.quantile_method import CHOICE_SHARE, table_choices
+from privacy.statistics.quantile_method import column_choice_share, table_choices
 from privacy.statistics.refined_counts import refine_counts
 from privacy.statistics.selections import PlannedSelection, plan_selections, selection_shares
 from privacy.statistics.shares import draw_shares
@@ -259,7 +259,7 @@ def wanted_draws(product: StatisticsProduct, contract: Contract) -> tuple[list[W
                 given[magnitudes] = given.get(magnitudes, Fraction(0)) + part
                 own, clip = own - part, magnitudes.draw_key
             if isinstance(addends, ValueTree) and addends.column in chosen:
-                own *= 1 - CHOICE_SHARE
+                own *= 1 - column_choice_share(table, addends.column)
             found.append(WantedDraw(key, table.name, table.by, addends, own, clip))
     histograms = [WantedDraw(each.draw_key, "", (), each, share) for each, share in given.items()]
     return histograms, found

@@ -1,8 +1,8 @@
 """How the quantiles of a column are drawn: by a tree of counts alone, or chosen by the exponential mechanism too.
 
 `tree`          one tree gives all quantiles and their intervals
-`exponential`   quantiles are chosen with `CHOICE_SHARE` of what the tree would cost (`quantile_choices`); a tree with
-                the rest gives their intervals, and counts
+`exponential`   quantiles are chosen with three quarters of what the tree would cost (`quantile_choices`), or with all
+                but its `interval_share`; a tree with the rest gives their intervals, and counts
 `auto`          the one of the lesser expected error, from public facts alone
 
 The expected error is the standard deviation of a quantile's rank under noise alone, squared and averaged over the
@@ -27,13 +27,11 @@ from contracts.contract.contract import Adjacency, Contract
 from contracts.domains.quantile_choices import QuantileChoices
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import QUANTILES
+from contracts.release.statistic_forms import QUANTILES, USUAL_INTERVAL_SHARE
 from contracts.release.statistics import StatisticsTable
 from privacy.statistics.quantiles import worst_squares
 
 Mechanism = Literal["laplace", "gaussian"]
-CHOICE_SHARE: Final = Fraction(3, 4)
-"""Of what quantiles and their intervals cost, the share that the choices get."""
 FITTED: Final = 0.5
 """The error of a tree's estimate over that of the rank at its worst boundary."""
 MOST_CHOICES: Final = 20_000
@@ -71,10 +69,23 @@ def quantile_method(
     """
     choices = choices_of(statistic, tree)
     tree_error = tree_rank_error(tree, choices, mechanism, contract.adjacency)
-    choice_error = choice_rank_error(choices, mechanism, contract.adjacency)
+    share = choice_share(statistic)
+    choice_error = choice_rank_error(choices, mechanism, contract.adjacency, share=share)
     many = cells * choices.parts > MOST_CHOICES
     better: Literal["tree", "exponential"] = "exponential" if choice_error < tree_error and not many else "tree"
     return QuantileMethod(better if statistic.method == "auto" else statistic.method, tree_error, choice_error, many)
+
+
+def choice_share(statistic: Statistic) -> Fraction:
+    """Return what the choices get of what quantiles and their intervals cost together."""
+    written = statistic.interval_share
+    return 1 - Fraction(USUAL_INTERVAL_SHARE if written is None else written)
+
+
+def column_choice_share(table: StatisticsTable, column: str) -> Fraction:
+    """Return what the choices of a column's quantiles get."""
+    own = (each for each in table.of if each.what == QUANTILES and each.column == column)
+    return choice_share(next(own))
 
 
 def choices_of(statistic: Statistic, tree: ValueTree) -> QuantileChoices:
@@ -107,9 +118,11 @@ def tree_rank_error(tree: ValueTree, choices: QuantileChoices, mechanism: Mechan
     return FITTED * sqrt(variance * sum(squares) / len(squares))
 
 
-def choice_rank_error(choices: QuantileChoices, mechanism: Mechanism, adjacency: Adjacency) -> float:
-    """Return the same of choices; a rho is that of an epsilon-bounded range, epsilon^2 / 8."""
-    epsilon = float(CHOICE_SHARE) if mechanism == "laplace" else 2 * sqrt(float(CHOICE_SHARE))
+def choice_rank_error(
+    choices: QuantileChoices, mechanism: Mechanism, adjacency: Adjacency, *, share: Fraction
+) -> float:
+    """Return the same of choices, which get a share; a rho is that of an epsilon-bounded range, epsilon^2 / 8."""
+    epsilon = float(share) if mechanism == "laplace" else 2 * sqrt(float(share))
     base = epsilon / (float(choices.loss_factor) * (2 if adjacency == "replace_one" else 1))
     variances = [2 / (base * float(choices.rate_share(place))) ** 2 for place in range(choices.parts)]
     return sqrt(sum(variances) / len(variances))

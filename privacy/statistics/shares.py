@@ -42,7 +42,7 @@ from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import LaplaceNoise, marginal_moves
 from privacy.statistics.noise_quantiles import six_digits_up
-from privacy.statistics.quantile_method import CHOICE_SHARE, Mechanism, table_choices
+from privacy.statistics.quantile_method import Mechanism, column_choice_share, table_choices
 from privacy.statistics.quantiles import worst_squares
 from privacy.statistics.table_values import MOST_AVERAGED
 from privacy.table_plans.split import optimal_shares, shares_by_weight
@@ -118,7 +118,7 @@ def _squares(table: StatisticsTable, product: StatisticsProduct, contract: Contr
             own += Fraction(_count_numbers(addends), len(counted) ** 2)
         kept = Fraction(1)
         if isinstance(addends, ValueTree) and addends.column in chosen:
-            kept = 1 - CHOICE_SHARE
+            kept = 1 - column_choice_share(table, addends.column)
         elif isinstance(addends, ValueLattice) and addends.column in table.private_clips:
             kept = 1 - Fraction(table.private_clips[addends.column].share)
         power = 2 if product.mechanism == "laplace" else 1

@@ -125,18 +125,26 @@ def published_files(
     return known[0], digests
 
 
-def refuse_confidential(holdout: str, sources: Iterable[str]) -> None:
+def refuse_confidential(
+    holdout: str,
+    sources: Iterable[str],
+    *,
+    what: str = "the holdout",
+    remedy: str = "compare with it privately: --against",
+) -> None:
     """Refuse a holdout that is a source of an account, a part of one, or a file that holds one.
 
     Args:
         holdout: its canonical name.
         sources: the sources that the ledger has bound to people, as it names them.
+        what: what the file is, for the refusal.
+        remedy: what to do instead.
     Raises:
         Refused: it is one of them, or lies in a folder that is one.
     """
     if any(_is_within(holdout, source) for source in sources):
         found, allowed = "a source that the ledger has bound to people", "rows that anybody may see"
-        raise Refused([Finding("the holdout", "file", found, allowed, "compare with it privately: --against")])
+        raise Refused([Finding(what, "file", found, allowed, remedy)])
 
 
 def refuse_own_rows(table: PrivateTable, *, mark: str | None, spec_digest: str, due: str | None) -> None:

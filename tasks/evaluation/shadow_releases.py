@@ -76,9 +76,8 @@ class Shadows:
     def make(self, number: int, places: RowNumbers, advance: OnProgress) -> Seen:
         """Make one release of the rows at these places of the snapshot."""
         part = self._part(number, places)
-        grant = self._grant(number, part)
         try:
-            return self._seen(grant, part, advance)
+            return self._seen(self.grant(number, part), part, advance)
         finally:
             part.path.unlink(missing_ok=True)
 
@@ -94,8 +93,8 @@ class Shadows:
             attempt(lambda: connection.execute(copied), lambda error: trouble(error, path, "copying rows"))
         return PrivateTable(path, secrets.token_hex(32), self.contract.digest, f"file:shadow-{number}")
 
-    def _grant(self, number: int, part: PrivateTable) -> Grant:
-        """Open an account that pays this release alone, and its grant."""
+    def grant(self, number: int, part: PrivateTable) -> Grant:
+        """Open an account that pays this release alone, and its grant; `part` has the rows."""
         name, run = f"shadow-{number}", f"shadow-{number}"
         mark = snapshot_mark(part.keyed_hash, self.spec.digest)
         asked = request_for(self.spec, self.contract, self.plan, run_key=run, snapshot_hash=mark, source=part.source)

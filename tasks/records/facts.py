@@ -22,6 +22,7 @@ from privacy.refine.total import NoisySum
 from privacy.statistics.plan import StatisticsPlan
 from privacy.table_plans.plan import TablesPlan
 from tasks.records.model.across_statements import ExecutionStatement
+from tasks.records.model.approval_statements import ApprovalsStatement
 from tasks.records.outputs import (
     DenseTable,
     DrawnTables,
@@ -108,6 +109,7 @@ class RunFacts:
         execution: how it was made across sites; None where it was made in one place.
         write: writes the files of a release across sites.
         statistics: what a release of statistics publishes; None for others.
+        approvals: who approved the plan before the charge; None where no approval was asked for.
         made: what a release of any other kind publishes; None for those above.
     """
 
@@ -141,6 +143,7 @@ class RunFacts:
     execution: ExecutionStatement | None = None
     write: WriteFiles | None = None
     statistics: ReleasedStatistics | None = None
+    approvals: ApprovalsStatement | None = None
     made: Fit | None = None
 
     @property

@@ -139,6 +139,7 @@ def published_run(record: RecordTerms, found: RunEvidence) -> Run:
         "about": About.model_validate(stated.about),
         "of_tables": isinstance(record, Record),
         "execution": None,
+        "approvals": replay.approvals,
         "distances": {key: Published(to_json=each.model_dump) for key, each in replay.distances.items()},
     }
     known |= record_part(kind_of(record)).published(record, contract, product, accounts, reserved)
@@ -169,7 +170,9 @@ def _spec(record: RecordTerms, product: Any, reserved: Mapping[str, Any]) -> Pub
         charge=Published(account=charge.account, epsilon=charge.epsilon, delta=Decimal(replay.charge.delta)),
         product=product,
         source=_source(stated),
-        publish=Published(formulas=replay.formulas, formats=stated.formats, labels=replay.labels),
+        publish=Published(
+            formulas=replay.formulas, formats=stated.formats, labels=replay.labels, exchange=replay.exchange
+        ),
         **{f"{replay.product['kind']}_product": product},
     )
 

@@ -38,6 +38,8 @@ def replay(run: Run) -> dict[str, Any]:
         "cap": facts.account.cap,
         "formulas": facts.spec.publish.formulas,
         **({} if facts.spec.publish.labels is None else {"labels": facts.spec.publish.labels}),
+        **({"exchange": list(facts.spec.publish.exchange)} if facts.spec.publish.exchange else {}),
+        **({} if facts.approvals is None else {"approvals": facts.approvals.model_dump(mode="json")}),
         "due": facts.spec.due,
         "distances": {key: found.to_json() for key, found in facts.distances.items()},
         **_of_the_product(run),

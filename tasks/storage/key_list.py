@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from time import time
 from typing import Final
 
 from contracts.canonical import readable_json
 from tasks.storage.version_folders import KEYS
 
+_HOUR: Final = 3600
+_OTHERS: Final = 0o004
 KEYS_SCHEMA: Final = "sudare-keys/1"
 
 
@@ -20,7 +23,7 @@ def write_changes(store: Path, notes: Sequence[str]) -> None:
 
 
 def write_whole(path: Path, content: bytes, *, mode: int) -> None:
-    """Write a file that appears whole or stays as it was."""
+    """Write a file that appears whole or stays as it was; times of public ones, and of their folder, are hours."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     with partial.open("wb") as file:
         file.write(content)
@@ -28,3 +31,7 @@ def write_whole(path: Path, content: bytes, *, mode: int) -> None:
         os.fsync(file.fileno())
     partial.chmod(mode)
     partial.replace(path)
+    if mode & _OTHERS:
+        hour = int(time()) // _HOUR * _HOUR
+        for each in (path, path.parent):
+            os.utime(each, (hour, hour))

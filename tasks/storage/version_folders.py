@@ -12,6 +12,8 @@ MANIFEST = "MANIFEST.json"
 PROOF = "PROOF.json"
 KEYS = "KEYS.json"
 """Of a store, not of a version: the changes of the signing key."""
+LATEST_NOTE = "LATEST.note"
+"""Of a release, beside its versions: which one is the newest."""
 _CHANGE: Final = b"sudare-key-change/"
 _LARGEST: Final = 2**26
 _SIGNS: Final = (MANIFEST, "record.json", "latest")

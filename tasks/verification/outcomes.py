@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from contracts.errors import Finding
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
+    from privacy.ledger.journal.key_changes import SignedChange
+    from privacy.ledger.journal.witness_policy import WitnessPolicy
 
 RuleFindings = tuple[list[Finding], list[str]]
 """What a part of a rule found wrong, and what it could not check."""
@@ -124,10 +131,22 @@ ALL_RULES: Final = (
         "the public journal has this version, and no withdrawal of it",
         "the publisher took the version back, or the public journal does not stand behind it",
     ),
+    Rule(
+        14,
+        "latest",
+        "this is the newest version, by a note that is not too old",
+        "an older state is shown to you, or newer ones are kept from you",
+    ),
+    Rule(
+        15,
+        "witnesses",
+        "enough witnesses have seen this journal",
+        "others may be shown another journal under this key",
+    ),
 )
 RULES: Final = ALL_RULES[:10]
 """Checked always; 11 where it is asked for and something was estimated, 12 where an auditors' record is named,
-13 where the public journal is asked."""
+13 where the public journal is asked, 14 where the newest version is wanted, 15 where a policy is pinned."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +181,25 @@ class RuleOutcome:
             "findings": [{"code": code, "meaning": meaning, **vars(finding)} for finding in self.findings],
             "skipped": list(self.skipped),
         }
+
+
+@dataclass(frozen=True)
+class CheckerTerms:
+    """What else a checker pins and wants, beside the key.
+
+    Args:
+        recovery: the publisher's recovery key, which revokes a signing key.
+        changes: changes of the signing key that are known from elsewhere.
+        now: the checker's clock, where the newest version is wanted (rule 14).
+        pins: the folder that remembers which notes were seen.
+        witnesses: the pinned policy (tlog-policy) that says whose cosignatures are needed (rule 15).
+    """
+
+    recovery: str | None = None
+    changes: tuple[SignedChange, ...] = ()
+    now: datetime | None = None
+    pins: Path | None = None
+    witnesses: WitnessPolicy | None = None
 
 
 @dataclass(frozen=True)
@@ -239,6 +277,11 @@ class VerificationReport:
 NOT_COMPARED: Final = (
     "whether record.html, record.ja.html, label.html, croissant.json, deployment.yaml and lineage.json read as what "
     "is published: words by other code: not compared, go by the statement, record.json"
+)
+
+EXCHANGE_WORDS: Final = (
+    "whether the descriptions in exchange/ read as what is published: words by other code: not compared; the counts "
+    "there are the published ones"
 )
 
 NOTE: Final = (

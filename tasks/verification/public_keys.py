@@ -20,6 +20,8 @@ from tasks.storage.version_folders import published_around
 
 OWN: Final = "workspaces"
 PIN: Final = "pinned.pub"
+POLICY_PIN: Final = "witnesses.policy"
+"""The policy of witnesses, beside the pin of the signing key."""
 RECOVERY_PIN: Final = "recovery.pub"
 """The publisher's recovery key, beside the pin of the signing key."""
 _REMEDY: Final = "get the key from the publisher; `sudare init` wrote it to .sudare/keys/signing.pub"
@@ -145,3 +147,21 @@ def pin_key(source: Path, folder: Path, *, replace: bool = False, name: str = PI
         found = error.strerror or type(error).__name__
         raise SpecRefused([Finding(printable(str(pin)), "pin", found, "a folder that can be written")]) from None
     return pin
+
+
+def pin_policy(source: Path, folder: Path) -> Path:
+    """Keep a policy of witnesses beside the pin of the signing key; it takes the place of another one.
+
+    Raises:
+        SpecRefused: it is no policy, or one that nobody can meet, or the folder cannot be written.
+    """
+    from tasks.verification.witness_checks import pinned_policy  # few checkers have one
+
+    try:
+        text = source.read_text(encoding="utf-8")
+        pinned_policy(text, printable(str(source)))
+        (folder / POLICY_PIN).write_text(text, encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        found = getattr(error, "strerror", None) or "bytes that are no text"
+        raise SpecRefused([Finding(printable(str(source)), "policy", found, "a policy of witnesses")]) from None
+    return folder / POLICY_PIN

@@ -23,6 +23,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.spreadsheet import formula_problem
 from contracts.errors import Finding
 from contracts.periods.redraw import due_run_key
+from contracts.release.exchange_forms import EXCHANGE
 from contracts.release.lambda_reference import AUTO, LambdaReference
 from contracts.release.tables.all_marginals import RESIDUALS
 from contracts.release.tables.expansion import expand, tables_of
@@ -32,6 +33,7 @@ from contracts.release.tables.table_form import form_problems
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.suppression import Threshold, threshold_for
 from tasks.records.files.part_names import parts_among
+from tasks.records.model.approval_statements import about, unsound
 from tasks.records.model.auditor_statements import withheld
 from tasks.records.model.journal_statements import ChargeBody
 from tasks.records.model.release_statement import Manifest, stated_predicate
@@ -94,6 +96,14 @@ def check_identity(record: RecordTerms, manifest: Manifest, value: Any, *, where
         remedy = "auditors cannot tell whether their copy is of this record: ask the publisher"
         findings.append(Finding(where, "auditor_commitment", "nothing", "the commitment to the full record", remedy))
     return findings + _check_listed_files(record, manifest, where)
+
+
+def without_exchange(manifest: Manifest, record: RecordTerms) -> Manifest:
+    """Return the manifest without the files of the forms of exchange that a record states; rule 10 checks those."""
+    if not record.replay.exchange:
+        return manifest
+    kept = tuple(each for each in manifest.subject if not each.name.startswith(EXCHANGE))
+    return Manifest.model_construct(**{**dict(manifest), "subject": kept})
 
 
 def check_form(record: RecordTerms, value: Any, *, where: str) -> list[Finding]:
@@ -220,7 +230,17 @@ def check_charge(record: RecordTerms, contract: Contract, run: JournalledRun, *,
         *differences(journalled, where=where, allowed="as the charge in the journal says"),
         *differences(declared, where=where, allowed="as the contract says"),
         *_check_due(replay, charge, where),
+        *_check_approvals(record, charge, where),
     ]
+
+
+def _check_approvals(record: RecordTerms, charge: ChargeBody, where: str) -> Iterator[Finding]:
+    """Check that enough of those who may approve have signed this charge, each with a key of its own."""
+    stated = record.replay.approvals
+    if stated is None:
+        return
+    for found, allowed in unsound(stated, about(record.release, charge.model_dump(mode="json"))):
+        yield Finding(where, "replay.approvals", found, allowed, OTHER)
 
 
 def check_formulas(replay: ReplayTerms, contract: Contract, names: Iterable[str], *, where: str) -> list[Finding]:

@@ -20,7 +20,7 @@ from tasks.records.strict_json import printable, shown
 from tasks.verification.catalogue_digests import check_whole
 from tasks.verification.descriptions import check_descriptions
 from tasks.verification.files.version_folder import VersionFolder
-from tasks.verification.outcomes import NOT_COMPARED, Words
+from tasks.verification.outcomes import EXCHANGE_WORDS, NOT_COMPARED, Words
 from tasks.verification.pages import check_pages, words_of_this_code
 
 _TWICE: Final = "what follows from the rest of a version is not stated again: go by the rest"
@@ -54,8 +54,12 @@ def check_words(
     findings = check_descriptions(folder, told, manifest, sound, again=again and complete)
     if complete:
         findings += _check_own(record, proof, manifest)
+    if complete and record.replay.exchange:
+        from tasks.verification.exchange_checks import check_exchange  # for the few versions that have any
+
+        findings += check_exchange(folder, told, manifest, again=again)
     if not again:
-        return Words(tuple(findings), (NOT_COMPARED,))
+        return Words(tuple(findings), (NOT_COMPARED, *([EXCHANGE_WORDS] if record.replay.exchange else [])))
     if complete:
         findings += check_pages(folder, told, manifest)
         findings += check_whole(catalogue, told, where="croissant.json")

@@ -81,7 +81,8 @@ def test_a_pure_account_needs_no_delta(place: Place, typed: Typed) -> None:
     words[words.index("adult-1994")], words[words.index("1994")] = "adult-1995", "1995"
     said = typed(*words, "--json", at=place.workspace)
     assert said.code == 0
-    assert said.json["loss"] == {"what": "ε", "cap": "3", "spent": "0", "remaining": "3"}
+    shares = {"share_spent": "0 %", "share_left": "100 %"}
+    assert said.json["loss"] == {"what": "ε", "cap": "3", "spent": "0", "remaining": "3", **shares}
 
 
 def test_an_unknown_account_is_refused_with_those_there_are(shared: Place, typed: Typed) -> None:

@@ -11,6 +11,8 @@ from flows.prefect_runs.prefect_server import PrefectServer
 from tasks.storage.workspace import signing_keys
 from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place, Typed
+from tests.worlds.tables import first
+from tests.worlds.versions import Worlds, publish_version
 
 PASSPHRASE = "a quiet morning by the lake"
 
@@ -84,3 +86,42 @@ def test_the_doctor_says_that_a_closed_key_was_not_opened(
     seen = {each["matter"]: each for each in typed("doctor", "--json", at=again(place)).json["observations"]}
     assert seen["keys"]["health"] == "notable"
     assert "sudare keys show" in seen["keys"]["remedy"]
+
+
+def test_the_key_is_rotated_and_revoked_by_commands(
+    tmp_path: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each says what signs from now on; without the recovery key's passphrase nothing changes."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    where = Workspace.create(tmp_path / "w")
+    rotated = typed("keys", "rotate", "--json", at=where).json
+    assert (rotated["number"], rotated["change"]) == (1, "rotated")
+    assert where.public_key_file.read_text() == f"{rotated['public_key']}\n"
+    monkeypatch.setenv("SUDARE_RECOVERY_SECRET", PASSPHRASE)
+    made = typed("keys", "recovery", str(tmp_path / "recovery.pem"), "--json", at=where)
+    assert made.code == 0
+    assert Path(made.json["public_key_file"]).read_text() == f"{made.json['public_key']}\n"
+    monkeypatch.setenv("SUDARE_RECOVERY_SECRET", "something else entirely")
+    refused = typed("keys", "revoke", "--recovery", str(tmp_path / "recovery.pem"), at=where)
+    assert (refused.code, "does not open it" in refused.err) == (2, True)
+    assert len(Workspace.open(where.root).open_ledger().key_changes()) == 1
+    monkeypatch.setenv("SUDARE_RECOVERY_SECRET", PASSPHRASE)
+    signing_keys._open.clear()
+    revoked = typed("keys", "revoke", "--recovery", str(tmp_path / "recovery.pem"), "--json", at=where).json
+    assert (revoked["number"], revoked["change"], revoked["key_id"]) == (2, "revoked", rotated["successor"])
+    assert typed("keys", "show", "--json", at=Workspace.open(where.root)).json["public_key"] == revoked["public_key"]
+    assert typed("keys", "reprove", "--json", at=Workspace.open(where.root)).json == {"proofs": []}
+
+
+def test_two_folders_are_compared_by_a_command(worlds: Worlds, tmp_path: Path, typed: Typed) -> None:
+    """Exit 0 for a copy, 5 for two journals of one key, 2 for a folder without a proof."""
+    one, other = worlds.published(first()), publish_version(first(), tmp_path / "other")
+    (tmp_path / "key.pub").write_text(f"{one.key}\n")
+    key = ("--key", str(tmp_path / "key.pub"))
+    assert typed("verify", "--compare", str(one.folder), str(one.folder.parent), *key).code == 0
+    told = typed("verify", "--compare", str(one.folder), str(other.folder), *key, "--json")
+    assert told.code == 5
+    assert any(finding["field"].startswith("manifest") for finding in told.json["findings"])
+    (tmp_path / "empty").mkdir()
+    refused = typed("verify", "--compare", str(one.folder), str(tmp_path / "empty"), *key)
+    assert (refused.code, "no PROOF.json" in refused.err) == (2, True)

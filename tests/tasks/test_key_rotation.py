@@ -17,7 +17,7 @@ from tasks.storage.version_folders import KEYS
 from tasks.storage.workspace import signing_keys
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace
-from tasks.verification.outcomes import VerificationReport
+from tasks.verification.outcomes import CheckerTerms, VerificationReport
 from tasks.verify import verify
 from tests.worlds.tables import first
 from tests.worlds.versions import SEED, Worlds, broken
@@ -65,7 +65,8 @@ def version_of(place: Workspace) -> Path:
 
 def checked(place: Workspace, key: Signer | str, recovery: Signer | None = None) -> VerificationReport:
     pinned = key if isinstance(key, str) else key.public_key
-    return verify(version_of(place), public_key=pinned, recovery=None if recovery is None else recovery.public_key)
+    terms = CheckerTerms(None if recovery is None else recovery.public_key)
+    return verify(version_of(place), public_key=pinned, terms=terms)
 
 
 def test_whoever_pinned_either_key_is_led_to_the_other(place: Workspace) -> None:
@@ -129,10 +130,8 @@ def test_a_thief_who_rotates_is_stopped_by_the_recovery_key(place: Workspace) ->
     prove_again(again(place), thief)
     said = KeyChange(1, "rotated", OLD.public_key, thief.public_key, 5, "2026-01-01T00:00:00Z")
     forged = signed_change(said, (OLD, thief))
-    known = {"changes": [forged]}
-    assert not verify(
-        version_of(place), public_key=OLD.public_key, recovery=recovery.public_key, changes=known["changes"]
-    ).ok
+    terms = CheckerTerms(recovery.public_key, (forged,))
+    assert not verify(version_of(place), public_key=OLD.public_key, terms=terms).ok
 
 
 def test_the_change_is_finished_by_the_same_command(place: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

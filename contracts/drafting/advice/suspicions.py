@@ -20,6 +20,7 @@ _IDENTIFIERS = re.compile(
     r"|https?://\S+",
     re.IGNORECASE,
 )
+_NEGATION = re.compile(r"\b(?:non|not|no) ")
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W_])[\s_\-./']+(?=[^\W_])")
 
 _ID_NAME = re.compile(
@@ -71,6 +72,8 @@ def near_duplicates(values: Sequence[str]) -> Iterator[tuple[str, str]]:
     for place, (one, first) in enumerate(words):
         matcher = difflib.SequenceMatcher(b=one, autojunk=False)
         for other, second in words[place + 1 :]:
+            if one == _NEGATION.sub("", other) or other == _NEGATION.sub("", one):  # the one denies the other
+                continue
             matcher.set_seq1(other)
             if matcher.real_quick_ratio() > ALIKE and matcher.quick_ratio() > ALIKE and matcher.ratio() > ALIKE:
                 yield first, second

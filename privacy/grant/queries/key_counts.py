@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
+from contracts.domains.text import BESIDE_KEYS
 from privacy.accounting.events import DiscreteLaplace
 from privacy.accounting.key_count_law import KeyCountLaw, key_count_law
 from privacy.accounting.key_selection import KeySelection, key_selection
@@ -18,9 +19,6 @@ from privacy.grant.measurement import DurableDraw, KeyCountMeasurement
 from privacy.grant.queries.keys import packed, unpacked
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.marginals.key_units import KeyLabels, PrivateKeyRows
-
-BESIDE_KEYS = 2
-"""Counts beside those of keys: of rows whose text is not published, and of rows without one."""
 
 
 @dataclass(frozen=True)

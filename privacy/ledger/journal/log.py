@@ -11,13 +11,14 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from privacy.ledger.entries import OPEN, Entry
+from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.journal import checked_entry, tree_nodes
 from privacy.ledger.journal.merkle import Nodes, consistency_proof, inclusion_proof, root
 from privacy.ledger.store import schema
 
 _J = schema.journal.c
+_VERSIONS = ("version_published", "version_withdrawn")
 
 
 class JournalLog:
@@ -49,14 +50,18 @@ class JournalLog:
         return logged
 
     def open_entries(self) -> Iterator[Entry]:
-        """Yield the open entries in order: publications and withdrawals of all releases."""
-        query = schema.journal.select().where(_J.kind.in_(OPEN), _J.sequence < self.size).order_by(_J.sequence)
+        """Yield the open entries about versions, in order: publications and withdrawals of all releases."""
+        query = schema.journal.select().where(_J.kind.in_(_VERSIONS), _J.sequence < self.size).order_by(_J.sequence)
         for row in self._connection.execute(query):
             yield checked_entry(row)
 
     def proven(self, entry: Entry) -> dict[str, Any]:
         """Return an entry with its audit path to the root, as JSON values."""
         return {"entry": entry.to_json(), "path": list(inclusion_proof(self.nodes, entry.sequence, self.size))}
+
+    def consistency(self, earlier: int, size: int) -> tuple[str, ...]:
+        """Return the proof that the journal of `size` entries begins with what it held at an earlier size."""
+        return consistency_proof(self.nodes, earlier, size) if 0 < earlier < size else ()
 
     def earlier(self, run_keys: set[str]) -> list[dict[str, Any]]:
         """Return each checkpoint that was signed for some runs, with the proof that the journal begins with it."""

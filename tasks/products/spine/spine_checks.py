@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Final
 
 import pyarrow as pa
@@ -29,14 +31,16 @@ from contracts.release.spine.spine_rules import spine_problems, tree_problems
 from privacy.accounting.events import DiscreteGaussian, PrivacyEvent
 from privacy.grant.queries.place_counts import groups_digest
 from privacy.marginals.uncertainty import variance
-from privacy.table_plans.spine_counts import spine_counts
-from privacy.table_plans.spine_plan import SpinePlan, plan_spine, with_variances
+from privacy.table_plans.spine_counts import SpineCounts, spine_counts
+from privacy.table_plans.spine_plan import PlaceDraw, SpinePlan, plan_spine, with_variances
 from tasks.records.draws.place_counts import PlaceCountDraw
+from tasks.records.files.part_names import parts_among
 from tasks.records.model.release_statement import Manifest
-from tasks.records.spine.spine_files import PLACES_FILE, data_file, read_places_table
-from tasks.records.spine.spine_statement import SpineRecord, SpineReplay
+from tasks.records.spine.spine_files import PLACES_FILE, data_file, read_places_table, write_table
+from tasks.records.spine.spine_statement import SpineRecord, SpineReplay, stated_tables
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
+from tasks.verification.data_files.rewriting import version_marks
 from tasks.verification.draws.charged_noise import check_draws
 from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.files.table_files import MISFIT, OTHER_TABLE, UNREADABLE, compare_column, read_parquet
@@ -58,7 +62,6 @@ from tasks.verification.record_identity import (
 
 _COLUMNS: Final = ("count", "lower", "upper")
 _MACHINES: Final = Fraction(1, 10**6)
-_SHOWN: Final = 300
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,6 @@ class SpineChecks:
 
     statement: ClassVar = SpineRecord
     untold: tuple[str, ...] = ("whether totals of places that are published exactly are public elsewhere",)
-    untraced: tuple[str, ...] = ()
     draws_complete = True
 
     def __init__(self, record: SpineRecord, where: str, manifest_name: str) -> None:
@@ -116,6 +118,7 @@ class SpineChecks:
         self.events: tuple[PrivacyEvent, ...] = ()
         self._sound = True
         self._plan: SpinePlan | None = None
+        self._exact: set[str] = set()
         if not record.replay.product.get("invariants"):
             self.untold = ()
 
@@ -128,6 +131,17 @@ class SpineChecks:
     def contract(self) -> Contract | None:
         """The contract, where it could be read."""
         return None if self.meaning is None else self.meaning.contract
+
+    @property
+    def untraced(self) -> tuple[str, ...]:
+        """How the file of places was named and read, and where its totals are said to be published."""
+        levels = self._record.replay.product.get("invariants")
+        named = [
+            f"replay.product.invariants.{printable(str(level))}.{key}"
+            for level in (levels if isinstance(levels, dict) else ())
+            for key in ("column", "reference")
+        ]
+        return ("replay.product.spine.file", "replay.product.spine.unbalanced", *named)
 
     @property
     def rules(self) -> Mapping[int, str]:
@@ -201,20 +215,35 @@ class SpineChecks:
         spreads = [variance(event) for event in self.events if isinstance(event, DiscreteGaussian)]
         self._plan = with_variances(self._plan, spreads)
         made = spine_counts(self._plan, self.meaning.tree, self.meaning.contract, drawn.noisy)
-        findings: list[Finding] = []
-        for draw in self._plan.draws:
-            expected = made.table(draw, self.meaning.tree.levels.index(draw.level))
-            data = files.read(data_file(draw), findings)
-            if data is None:
-                continue
-            where, cells = printable(data_file(draw)), self.meaning.cells_at(draw.level)
-            types = dict.fromkeys(_COLUMNS, "int64")
-            columns, wrong = read_parquet(data, where=where, cells=cells, clique=draw.clique, values=types)
-            findings += wrong
-            for name in _COLUMNS if columns is not None else ():
-                terms: dict[str, Any] = {"where": where, "name": name, "source": "made again", "remedy": OTHER_TABLE}
-                findings += compare_column(columns[name], expected[name].reshape(-1), **terms)  # type: ignore[index]
+        findings = [finding for draw in self._plan.draws for finding in self._check_table(made, draw, files, sound)]
         return measured, (findings, files.skipped)
+
+    def _check_table(
+        self, made: SpineCounts, draw: PlaceDraw, files: OpenFiles, sound: frozenset[str]
+    ) -> list[Finding]:
+        """Write a table again and compare its digest; where it differs, find the first number that does."""
+        name, meaning = data_file(draw), self.meaning
+        if meaning is None or meaning.tree is None:
+            return []
+        with TemporaryDirectory() as place:
+            marks = version_marks(self._record)
+            again = write_table(made, meaning.tree, draw, meaning.contract, Path(place), marks=marks)
+        parts = parts_among(name, files.manifest.files)
+        if name in sound and files.manifest.files[name].sha256 == again.sha256 and not parts:
+            self._exact.add(name)
+            return []
+        findings: list[Finding] = []
+        data = files.read(name, findings)
+        if data is None:
+            return findings
+        expected, where = made.table(draw, meaning.tree.levels.index(draw.level)), printable(name)
+        terms: dict[str, Any] = {"cells": meaning.cells_at(draw.level), "clique": draw.clique}
+        columns, wrong = read_parquet(data, where=where, values=dict.fromkeys(_COLUMNS, "int64"), **terms)
+        findings += wrong
+        for column in _COLUMNS if columns is not None else ():
+            told: dict[str, Any] = {"where": where, "name": column, "source": "made again", "remedy": OTHER_TABLE}
+            findings += compare_column(columns[column], expected[column].reshape(-1), **told)  # type: ignore[index]
+        return findings
 
     def forms(self) -> Mapping[str, FileForm]:
         """Of the tables and of what was drawn; the places are compared as they are read."""
@@ -222,6 +251,8 @@ class SpineChecks:
             return {}
         forms = drawn_forms(self._record.replay, self.meaning)
         for draw in self._plan.draws if self._plan is not None else ():
+            if data_file(draw) in self._exact:
+                continue  # its bytes are those that are written
             cells = self.meaning.cells_at(draw.level)
             forms[data_file(draw)] = FileForm({name: cells.column(name).labels for name in draw.clique})
         forms[PLACES_FILE] = FileForm(piece=sum(self.meaning.tree.sizes), all_dictionaries=True)
@@ -265,17 +296,21 @@ def read_spine(replay: SpineReplay, *, where: str) -> tuple[SpineMeaning | None,
 def _check_stated(replay: SpineReplay, product: SpineProduct, plan: SpinePlan, where: str) -> list[Finding]:
     """Check that levels, tables and draws are those of the plan, one by one."""
     levels = [(level.name, level.invariant) for level in replay.levels]
-    tables = [(table.table, table.level, table.draw, table.data) for table in replay.tables]
+    tables = [table.model_dump(mode="json") for table in replay.tables]
     drawn = [(draw.key, list(draw.clique), list(draw.shape), getattr(draw, "level", None)) for draw in replay.draws]
-    pairs: list[tuple[str, object, object]] = [
+    listed: list[tuple[str, list[Any], list[Any]]] = [
         ("replay.levels", levels, [(name, name in product.invariants) for name in product.spine.levels]),
-        ("replay.places", replay.places, PLACES_FILE),
-        ("replay.tables", tables, [(each.table, each.level, each.key, data_file(each)) for each in plan.draws]),
+        ("replay.places", [replay.places], [PLACES_FILE]),
+        ("replay.tables", tables, stated_tables(plan)),
         ("replay.draws", drawn, [(each.key, list(each.clique), list(each.shape), each.level) for each in plan.draws]),
-        ("replay.product.spine.sha256", product.spine.sha256 is None, False),
+        ("replay.product.spine.sha256", [product.spine.sha256 is None], [False]),
     ]
-    texts = [(at, str(one)[:_SHOWN], str(other)[:_SHOWN]) for at, one, other in pairs if one != other]
-    return list(differences(texts, where=where, allowed="as product and contract say"))
+    pairs: list[tuple[str, object, object]] = []
+    for at, found, expected in listed:
+        pairs.append((at, f"{len(found)} of them", f"{len(expected)} of them"))
+        each = enumerate(zip(found, expected, strict=False))
+        pairs += [(f"{at}[{place}]", str(one), str(other)) for place, (one, other) in each]
+    return list(differences(pairs, where=where, allowed="as product and contract say"))
 
 
 def _check_tree(tree: PlaceTree, replay: SpineReplay, meaning: SpineMeaning, where: str) -> list[Finding]:

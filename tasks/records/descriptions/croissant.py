@@ -8,22 +8,13 @@ creator is the curator whom the publisher declares, and is left out where nobody
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from contracts.contract.contract import Contract
-from contracts.contract.label_columns import label_columns
-from tasks.records.draws.draw_form import DrawForm
+from tasks.records.descriptions.file_words import FileWords, dataset_description
 from tasks.records.explanation import RecordExplanation
-from tasks.records.files.residual_file import RESIDUAL_COLUMNS, RESIDUALS_FILE
-from tasks.records.files.tidy_tables import DATA, WrittenFile
-from tasks.records.groups.contract_terms import SCOPE_WORDS
-from tasks.records.model.draw_kinds import draw_form
-from tasks.records.model.record_kinds import COUNT_COLUMNS, RecordPart, record_part
+from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.public_text import sentence
-from tasks.records.values import Values
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
 CONTEXT: dict[str, Any] = {
@@ -80,19 +71,6 @@ _TYPES = {
     "bool": "sc:Boolean",
     "date": "sc:Date",
 }
-_ROLES = {
-    "part": "Some rows of a data file once more.",
-    "measurements": "Noisy counts as they were drawn.",
-    "statistics": "What was added up in each sum over rows.",
-    "rounds": "The noisy sum over sites of each round, as it was drawn.",
-    "choices": "Private choices as they were made.",
-    "model": "The fitted model, in whole numbers.",
-    "weights": "Weights and biases of the classifier, as safetensors.",
-    "inputs": "How a row becomes the classifier's input, and what its outputs mean.",
-    "card": "The model card.",
-}
-_ARRAYS = frozenset({"model", "statistics", "rounds"})
-_OF_ARRAYS = {"array": "Name of an array.", "value": "Its values in row-major order."}
 
 
 def croissant(explanation: RecordExplanation) -> dict[str, Any]:
@@ -104,7 +82,7 @@ def croissant(explanation: RecordExplanation) -> dict[str, Any]:
         dict: JSON-LD; paths are relative to the version's folder.
     """
     fields, record, files = explanation.values, explanation.record, explanation.files
-    curator, words = sentence(fields, "accountability.curator"), _FileWords.of(explanation)
+    curator, words = sentence(fields, "accountability.curator"), FileWords.of(explanation)
     tables = [
         (number, file) for number, file in enumerate(files) if file.path.endswith(".parquet") and file.role != "part"
     ]
@@ -114,7 +92,7 @@ def croissant(explanation: RecordExplanation) -> dict[str, Any]:
         "conformsTo": CONFORMS_TO,
         "name": f"{record['release']}-v{record['version']}",
         "alternateName": fields["identity.title"],
-        "description": _description(fields),
+        "description": dataset_description(fields),
         **({"creator": {"@type": "sc:Organization", "name": curator}} if curator else {}),
         "version": f"{record['version']}.0.0",
         "datePublished": fields["identity.measured_hour"][:10],
@@ -124,92 +102,12 @@ def croissant(explanation: RecordExplanation) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class _FileWords:
-    """What the files of a version are, and their columns.
-
-    Args:
-        values: the record's values.
-        part: what records say of the kind of product.
-        forms: those of the draws, by their keys; none of tables of counts.
-        beside: what the columns beside labels mean, by name; none where labels stand alone.
-    """
-
-    values: Values
-    part: RecordPart
-    forms: Mapping[str, DrawForm[Any, Any]]
-    beside: Mapping[str, str]
-
-    @classmethod
-    def of(cls, explanation: RecordExplanation) -> _FileWords:
-        """Read which kinds of draws a record states."""
-        kind, draws = explanation.values["identity.product_type"], explanation.record["replay"]["draws"]
-        forms = {draw["key"]: draw_form(draw["kind"]) for draw in draws if "kind" in draw}
-        replay = explanation.record["replay"]
-        columns = () if replay.get("labels") is None else Contract.model_validate(replay["contract"]).columns
-        beside = (each for column in columns for each in label_columns(column))
-        return cls(explanation.values, record_part(kind), forms, {each.name: each.means for each in beside})
-
-    def summary(self, file: WrittenFile) -> str:
-        """Say what a file is."""
-        form = self._form(file)
-        if file.role == DATA:
-            return self.part.words.data
-        return _ROLES[file.role] if form is None else form.summary
-
-    def columns(self, file: WrittenFile) -> Mapping[str, str]:
-        """Say what the columns of a file mean; those of labels where nothing else is known."""
-        form = self._form(file)
-        if form is not None:
-            return form.columns
-        if file.role in _ARRAYS:
-            return _OF_ARRAYS
-        if file.path == RESIDUALS_FILE:
-            return RESIDUAL_COLUMNS
-        known = self.part.data_columns(self.values, file.path) if file.role == DATA else COUNT_COLUMNS
-        labels = self.beside if file.role == DATA else {}
-        return {**labels, **{name: column.means for name, column in known.items()}}
-
-    def rows(self, file: WrittenFile) -> str:
-        """Say what the rows are."""
-        form = self._form(file)
-        if file.role in _ARRAYS or (form is not None and not form.cells):
-            return f"{file.rows} rows, one a number."
-        if form is not None:
-            return f"{file.rows} rows, {form.cells}."
-        if file.role == DATA and not self.part.data_columns(self.values, file.path):
-            return f"{file.rows} rows."
-        if file.form == "dense":
-            return f"{file.rows} rows, one a cell of the declared domain."
-        if file.role == DATA:
-            return f"{file.rows} rows, one a cell above 0; the count of every other cell of the declared domain is 0."
-        return (
-            f"{file.rows} rows, one a cell whose noisy count reached the threshold; every other cell lies below it."
-        )
-
-    def _form(self, file: WrittenFile) -> DrawForm[Any, Any] | None:
-        """Return the form of the draw that a file shows, if it has words of its own for its files."""
-        form = self.forms.get(file.draw)
-        return form if form is not None and file.role == form.role and form.summary else None
-
-
-def _description(fields: dict[str, Any]) -> str:
-    delta = "" if fields["guarantee.delta"] == "0" else f" and delta {fields['guarantee.delta']}"
-    words = record_part(fields["identity.product_type"]).words
-    return (
-        f"{words.made} about {fields['identity.title']} with {fields['guarantee.variant']}, "
-        f"epsilon {fields['guarantee.epsilon']}{delta}, "
-        f"for {fields['unit.unit']} ({fields['unit.adjacency']}), bounded {SCOPE_WORDS[fields['unit.scope']]}. "
-        f"{words.remark}"
-    )
-
-
 def _id(name: str, otherwise: str) -> str:
     """Name a part by itself where that is an address without escapes, and by its number where it is not."""
     return name if _ADDRESS.fullmatch(name) else otherwise
 
 
-def _file(file: WrittenFile, number: int, words: _FileWords) -> dict[str, Any]:
+def _file(file: WrittenFile, number: int, words: FileWords) -> dict[str, Any]:
     path = PurePosixPath(file.path)
     return {
         "@type": "cr:FileObject",
@@ -223,9 +121,9 @@ def _file(file: WrittenFile, number: int, words: _FileWords) -> dict[str, Any]:
     }
 
 
-def _records(file: WrittenFile, number: int, words: _FileWords) -> dict[str, Any]:
+def _records(file: WrittenFile, number: int, words: FileWords) -> dict[str, Any]:
     name, meanings = file.path.removesuffix(".parquet"), words.columns(file)
-    otherwise = words.part.words.value if file.role == DATA else "Label of the cell."
+    otherwise = words.label(file)
     records, source = _id(name, f"records-{number}"), _id(file.path, f"file-{number}")
     return {
         "@type": "cr:RecordSet",

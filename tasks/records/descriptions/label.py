@@ -11,10 +11,10 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from privacy.accounting.posterior import PRIORS
-from tasks.records.charts import charts
 from tasks.records.explanation import RecordExplanation
 from tasks.records.model.record_kinds import record_part
 from tasks.records.page import words
+from tasks.records.page.budget_view import budget_bar, budget_shares
 from tasks.records.page.style import style
 from tasks.records.public_text import plain, public_field, says_anything, sentence
 
@@ -33,7 +33,7 @@ def label_html(explanation: RecordExplanation) -> bytes:
     Privacy: reads the public record only.
     """
     values, record = explanation.values, explanation.record
-    parts = [(name, float(values[f"ledger.{name}"])) for name in ("before", "charged", "left")]
+    shares = budget_shares(values)
     page: str = _template().render(
         record=record,
         v=values,
@@ -44,12 +44,9 @@ def label_html(explanation: RecordExplanation) -> bytes:
         protected=words.protected(values),
         learned=_learned(values),
         largest=words.largest_attribute(values),
-        lost=lambda amount: words.brief(amount, up=True),
-        left=lambda amount: words.brief(amount, up=False),
-        loss_unit=words.loss_unit(values),
         further=words.further(values),
-        budget=charts.budget_bar(parts),
-        spent=words.share(values["ledger.after"], values["ledger.cap"], up=True),
+        budget=budget_bar(shares),
+        shares=shares,
         unprotected=_unprotected(values),
         more=max(0, len(_word_list(values)) - MOST_LINES),
         people=_people(values),

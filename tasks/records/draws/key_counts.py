@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
+from contracts.domains.text import BESIDE_KEYS
 from contracts.message import message
 from privacy.accounting.amounts import atto_to_text
 from privacy.accounting.events import event_from_json
 from privacy.accounting.key_selection import KeySelection, failures
 from privacy.grant.measurement import KeyCountMeasurement
-from privacy.grant.queries.key_counts import BESIDE_KEYS
 from tasks.records.draws.draw_form import DrawForm
 from tasks.records.draws.marginal import file_name
 from tasks.records.facts import RunFacts

@@ -8,7 +8,7 @@ from contracts.contract.spreadsheet import stated
 from contracts.message import SEMICOLON, joined, message
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.groups.declarations import declares
-from tasks.records.groups.field import FieldGroup, Run, public
+from tasks.records.groups.field import NONE, FieldGroup, Run, public
 
 
 def files(run: Run) -> list[dict[str, Any]]:
@@ -55,6 +55,10 @@ def _labels(run: Run) -> str:
     )
 
 
+def _exchange(run: Run) -> str | list[str]:
+    return list(run.facts.spec.publish.exchange) or NONE
+
+
 def row_count_origin(run: Run) -> str:
     """Say which numbers of rows the declared domains fix, and which are released with the noisy counts."""
     draws = run.facts.tables_plan.measured
@@ -86,6 +90,7 @@ OUTPUT = FieldGroup(
         public("formats", "Formats that were asked for.", lambda run: list(run.facts.spec.publish.formats)),
         public("formulas", "How CSV files write labels that a spreadsheet would run.", _formulas),
         public("labels", "What stands beside labels in the data files.", _labels),
+        public("exchange", "Forms for exchange between offices, in exchange/.", _exchange),
         public("partitioning", "How files are split.", partitioning),
     ),
 )

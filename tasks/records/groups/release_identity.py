@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from privacy.ledger.journal.signing import key_id
 from tasks.records.groups.declarations import declares
 from tasks.records.groups.field import NONE, FieldGroup, Run, auditor, public, unsourced
+
+
+def _approvals(run: Run) -> str | list[dict[str, str]]:
+    stated = run.facts.approvals
+    if stated is None:
+        return NONE
+    names = {each.key: each.name for each in stated.by}
+    return [{"name": names.get(each.key, NONE), "key_id": key_id(each.key), "at": each.at} for each in stated.given]
+
 
 IDENTITY = FieldGroup(
     "identity",
@@ -68,6 +78,7 @@ ACCOUNTABILITY = FieldGroup(
         declares("curator", "Who is responsible for the data."),
         declares("operator", "Who ran the release."),
         declares("approvers", "Who approved it, and when."),
+        public("approvals", "Who signed the plan before it was charged; the signatures are checked.", _approvals),
         declares("legal_basis", "Legal basis, or reference of the impact assessment."),
         declares("policy_version", "Privacy policy that the release follows."),
         declares("rationale", "Why this epsilon, and why this cap."),

@@ -10,8 +10,10 @@ from pydantic import AfterValidator, Field
 
 from contracts.contract.label_columns import LabelForm
 from contracts.contract.spreadsheet import Formulas
+from contracts.release.exchange_forms import ExchangeForm
 from privacy.ledger.journal.checkpoints import read_checkpoint
 from privacy.ledger.journal.signed_note import MOST_NOTE_BYTES, TreeHead
+from tasks.records.model.approval_statements import ApprovalsStatement
 from tasks.records.model.declarations import Declarations
 from tasks.records.model.statement import (
     Count,
@@ -264,6 +266,8 @@ class ReplayTerms(Statement):
     cap: Units
     formulas: Formulas | None
     labels: LabelForm | None = Field(default=None, exclude_if=lambda labels: labels is None)
+    approvals: ApprovalsStatement | None = Field(default=None, exclude_if=lambda approvals: approvals is None)
+    exchange: Tuple[ExchangeForm] = Field(default=(), exclude_if=lambda forms: not forms)
     draws: Tuple[DrawStatement]
     distances: dict[StatedText, DistanceStatement]
     due: StatedText | None

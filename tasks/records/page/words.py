@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from contracts.message import joined, message
-from privacy.accounting.amounts import ATTO, PICO
+from privacy.accounting.amounts import ATTO, PICO, percent_text
 from privacy.accounting.calculus import calculus_from_json
 from privacy.accounting.posterior import largest_posterior, odds_bound, right_of_100, smallest_posterior
 from privacy.accounting.scale import further_epsilons
@@ -136,16 +136,15 @@ def subject(values: Values) -> str:
     return joined([values["unit.unit"], SCOPE_WORDS[values["unit.scope"]]])
 
 
-def brief(amount: str, *, up: bool, digits: int = 4) -> str:
-    """Round an amount to a few digits against the spender: what is lost up, what is left down.
+def brief(amount: str, *, up: bool) -> str:
+    """Round an amount to four digits against the spender: what is lost up, what is left down.
 
     Args:
         amount: as the record writes it.
         up: whether the amount is a loss.
-        digits: how many, beginning with the first that is not 0.
     """
     rounding = ROUND_CEILING if up else ROUND_FLOOR
-    rounded = Context(prec=digits, rounding=rounding).plus(Decimal(amount))
+    rounded = Context(prec=4, rounding=rounding).plus(Decimal(amount))
     return format(rounded.normalize(), "f")
 
 
@@ -175,10 +174,8 @@ def further(values: Values) -> dict[str, str | None]:
 
 
 def share(part: str, percent: str, *, up: bool) -> str:
-    """Write an amount as a share of another in three digits, rounded like `brief`; of nothing, nothing."""
-    if Decimal(percent) == 0:
-        return "0 %"
-    return f"{brief(str(100 * Decimal(part) / Decimal(percent)), up=up, digits=3)} %"
+    """Write an amount as a share of another, as `percent_text`; arguments as the record writes amounts."""
+    return percent_text(Decimal(part), Decimal(percent), up=up)
 
 
 def relative_error(half_width: int, size: float) -> str:

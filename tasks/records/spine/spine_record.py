@@ -11,14 +11,13 @@ from contracts.message import message
 from contracts.release.spine.place_faults import NEEDED
 from contracts.release.spine.product import spine_product
 from privacy.generators.generator import Fitted
-from privacy.table_plans.spine_plan import place_file, plan_spine
+from privacy.table_plans.spine_plan import plan_spine
 from tasks.records.draws.drawn import drawn_files, published_draws, stated_draws
-from tasks.records.files.tidy_tables import DATA
 from tasks.records.groups.field import FieldGroup, Run
 from tasks.records.model.record_kinds import COUNT_COLUMNS, DataColumn, ProductWords, ShownFile
 from tasks.records.spine.spine_fields import CHANGED
 from tasks.records.spine.spine_files import PLACES_FILE, TOTAL
-from tasks.records.spine.spine_statement import SpineRecord, stated_levels
+from tasks.records.spine.spine_statement import SpineRecord, stated_levels, stated_tables
 from tasks.records.unpublished import Published
 from tasks.records.values import Values
 
@@ -52,15 +51,7 @@ class SpineRecordPart:
             "draws": stated_draws(run.facts),
             "levels": stated_levels(plan, product.invariants),
             "places": PLACES_FILE,
-            "tables": [
-                {
-                    "table": draw.table,
-                    "level": draw.level,
-                    "draw": draw.key,
-                    "data": f"{DATA}/{place_file(draw.table, draw.level)}.parquet",
-                }
-                for draw in plan.draws
-            ],
+            "tables": stated_tables(plan),
         }
 
     def published(
@@ -80,7 +71,7 @@ class SpineRecordPart:
         """Yield the places, the tables, and the files of what was drawn."""
         yield record.replay.places, ("", "data", "dense")
         for table in record.replay.tables:
-            yield table.data, (table.draw, "data", "dense")
+            yield table.data, (table.draws[0], "data", "dense")
         yield from drawn_files(record.replay.draws)
 
     def data_columns(self, values: Values, path: str) -> Mapping[str, DataColumn]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from privacy.table_plans.spine_plan import SpinePlan
+from privacy.table_plans.spine_plan import SpinePlan, place_file
+from tasks.records.files.tidy_tables import DATA
 from tasks.records.model.statement import Count, StatedText, Statement, Tuple
 from tasks.records.model.synthetic_statements import DrawsReplay
 from tasks.records.model.version_statements import RecordTerms
@@ -20,11 +21,12 @@ class PlaceLevelStatement(Statement):
 
 
 class PlaceTableStatement(Statement):
-    """A published table at a level: the draw of the same cells, and its file."""
+    """A published table at a level: its columns, the draw of the same cells, and its file."""
 
-    table: StatedText
+    name: StatedText
     level: StatedText
-    draw: StatedText
+    columns: Tuple[StatedText]
+    draws: Tuple[StatedText]
     data: StatedText
 
 
@@ -45,6 +47,20 @@ class SpineRecord(RecordTerms):
     """record.json of a version of counts by place."""
 
     replay: SpineReplay
+
+
+def stated_tables(plan: SpinePlan) -> list[dict[str, Any]]:
+    """State each table at each of its levels."""
+    return [
+        {
+            "name": place_file(draw.table, draw.level),
+            "level": draw.level,
+            "columns": list(draw.clique),
+            "draws": [draw.key],
+            "data": f"{DATA}/{place_file(draw.table, draw.level)}.parquet",
+        }
+        for draw in plan.draws
+    ]
 
 
 def stated_levels(plan: SpinePlan, invariants: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tasks.storage.sources.lake_version import LakeFile, LakeVersion, placed
 from tasks.storage.sources.typed_rows import refuse
 
 LOG: Final = "_delta_log"
@@ -35,39 +35,7 @@ _WORDS: Final = {
 _ACTIONS: Final = ("protocol", "metaData", "add", "remove")
 
 
-@dataclass(frozen=True)
-class DeltaFile:
-    """One file of a version.
-
-    Args:
-        path: below the table's folder, as the log writes it.
-        size: in bytes.
-        partition: the text of each partition column, None for a missing one.
-    """
-
-    path: str
-    size: int
-    partition: tuple[tuple[str, str | None], ...]
-
-
-@dataclass(frozen=True)
-class DeltaVersion:
-    """What the log says of one version.
-
-    Args:
-        number: the version.
-        table: the table's own id.
-        columns: the names of its columns.
-        files: its files, in the order of their paths.
-    """
-
-    number: int
-    table: str
-    columns: tuple[str, ...]
-    files: tuple[DeltaFile, ...]
-
-
-def read_version(where: str, folder: Path, *, number: int | None, at: datetime | None) -> DeltaVersion:
+def read_version(where: str, folder: Path, *, number: int | None, at: datetime | None) -> LakeVersion:
     """Read one version of a table.
 
     Args:
@@ -98,7 +66,7 @@ def read_version(where: str, folder: Path, *, number: int | None, at: datetime |
         else:
             files.pop(action["path"], None)
     _check_understood(where, protocol, about, files.values())
-    return _version(where, meant, about, files)
+    return _version(where, folder, meant, about, files)
 
 
 def last_commit(where: str, folder: Path) -> datetime | None:
@@ -221,17 +189,20 @@ def _check_understood(
 
 
 def _version(
-    where: str, number: int, about: Mapping[str, Any], files: Mapping[str, Mapping[str, Any]]
-) -> DeltaVersion:
+    where: str, folder: Path, number: int, about: Mapping[str, Any], files: Mapping[str, Mapping[str, Any]]
+) -> LakeVersion:
     """Put together what was found."""
     try:
         columns = tuple(field["name"] for field in json.loads(about["schemaString"])["fields"])
         keys = tuple(about.get("partitionColumns") or ())
-        found = tuple(
-            DeltaFile(path, int(add["size"]), tuple((key, add["partitionValues"].get(key)) for key in keys))
+        found = [
+            (path, tuple((key, add["partitionValues"].get(key)) for key in keys))
             for path, add in sorted(files.items(), key=lambda each: each[0].encode())
+        ]
+        table = str(about["id"])
+        return LakeVersion(
+            table, number, columns, tuple(LakeFile(placed(where, folder, each), of) for each, of in found)
         )
-        return DeltaVersion(number, str(about["id"]), columns, found)
     except (KeyError, TypeError, ValueError, AttributeError):
         pass
     refuse(where, "source.path", "a Delta log that cannot be read", "a whole log", "repair the table, and run again")

@@ -89,7 +89,13 @@ def readable(source: Source, contract: Contract) -> list[str]:
     formats = stored_formats(source.format)
     if formats:
         return linked_gates(formats)
-    typed = source.select is None and (source.files or source.format) in ("parquet", "duckdb", "postgresql", "delta")
+    typed = source.select is None and (source.files or source.format) in (
+        "parquet",
+        "duckdb",
+        "postgresql",
+        "delta",
+        "iceberg",
+    )
     stored = [TYPED] if typed else []
     if source.files is not None:
         return [many[source.files], ALIKE, *stored, ONCE]

@@ -30,6 +30,7 @@ _OF_A_PATH: Final = (
     ),
     (re.compile(r"(.*/)?(snapshot/snapshot-[0-9]+|manifest/manifest-[^/]*)"), "a Paimon table"),
 )
+_ADDRESSES: Final = {"a Delta table": "delta", "an Iceberg table": "iceberg"}
 ABOVE: Final = ("_delta_log", ".hoodie", "_spark_metadata", "metadata", "snapshot")
 """What lies beside the files of a table, or above them."""
 _COMMIT: Final = re.compile(r"_(started|committed)_([0-9]+)")
@@ -68,8 +69,8 @@ def _kind(path: str) -> str | None:
 def _refuse(where: object, kind: str) -> None:
     allowed = "files that together are the table; here rows that were deleted or rewritten would come back"
     remedy = "write the table as it is now to plain files in a folder of their own, and name that folder"
-    if kind == "a Delta table":
-        remedy = "name it as a table: `path: delta:///FOLDER`, without `files:`"
+    if kind in _ADDRESSES:
+        remedy = f"name it as a table: `path: {_ADDRESSES[kind]}:///FOLDER`, without `files:`"
     refuse(where, "source.path", kind, allowed, remedy)
 
 

@@ -35,6 +35,23 @@ def create_keys(folder: Path, *, seed: bytes | None, name: str | None) -> None:
     (folder / "signing.pub").write_text(public + "\n", encoding="utf-8")
 
 
+def create_signing_key(file: Path, name: str | None) -> str:
+    """Make a signing key in a file of its own, with its public half in FILE.pub; return the public half.
+
+    Raises:
+        WorkspaceRefused: one of the two files is there already, or no key can have this name.
+    """
+    public = file.with_name(f"{file.name}.pub")
+    for each in (file, public):
+        if each.exists():
+            raise refusal(str(each), "FILE", "a file that is there", "a name that is free", "name another file")
+    seed = secrets.token_bytes(32)
+    half = public_half(seed, name)
+    write_secret(file, seed)
+    public.write_text(half + "\n", encoding="utf-8")
+    return half
+
+
 def public_half(seed: bytes, name: str | None) -> str:
     """Return the public half of a signing key under a name: NAME+HASH+BASE64.
 

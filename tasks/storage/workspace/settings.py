@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from contracts.release.about import Publisher
     from privacy.ledger.journal.signing import SecretKey, Signer
     from privacy.ledger.ledger import Ledger
+    from tasks.storage.witnesses import Witnesses
     from tasks.storage.workspace.signing_keys import KeyPlace
 
 FILE = "sudare.toml"
@@ -165,6 +166,19 @@ class Workspace:
             remedy = "name the key that belongs to it under [signer]; to change to another one: sudare keys rotate"
             raise refusal(str(published), "signing key", "the public half of another key", "its own", remedy)
         return signer
+
+    def witnesses(self) -> Witnesses | None:
+        """Return who has to cosign checkpoints; None where sudare.toml names no policy.
+
+        Raises:
+            TooFewWitnesses: the policy cannot be read, or cannot be met.
+        """
+        policy = self.values.get("publish.witnesses")
+        if not policy:
+            return None
+        from tasks.storage.witnesses import read_witnesses
+
+        return read_witnesses(self.root / policy, self.values.get("publish.witness_timeout", ""))
 
     @property
     def key_file(self) -> Path:

@@ -52,7 +52,7 @@ def check_written(
         product: gives the record, and how its files are written.
     """
     files, record = OpenFiles(folder, manifest, sound), product.record
-    packages, marks = _packages(record), _marks(record)
+    packages, marks = _packages(record), version_marks(record)
     same = packages.get("pyarrow") == pa.__version__
     for name, form in sorted(product.forms().items()):
         findings: list[Finding] = []
@@ -69,7 +69,7 @@ def check_written(
         yield from findings
 
 
-def _marks(record: RecordTerms) -> dict[str, str]:
+def version_marks(record: RecordTerms) -> dict[str, str]:
     """Return what every file of a version says of where it comes from."""
     return {
         "sudare_release": record.release,

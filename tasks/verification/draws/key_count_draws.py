@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.domains.text import BESIDE_KEYS
 from contracts.errors import Finding
 from privacy.accounting.key_selection import KeySelection
-from privacy.grant.queries.key_counts import BESIDE_KEYS, KeyCountQuery, law_of, packed_counts
+from privacy.grant.queries.key_counts import KeyCountQuery, law_of, packed_counts
 from tasks.records.draws.key_counts import NOISY, KeyCountDraw
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.draw_checks import (

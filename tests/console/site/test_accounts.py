@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +66,44 @@ def test_an_account_burns_down_to_what_the_ledger_says(client: TestClient) -> No
     assert len(told["charges"]) == len(told["burn_down"]) == 4
     assert 'role="img"' in client.get("/account", params={"name": ACCOUNT}).text
     assert client.get("/account", params={"name": "nobody's"}).status_code == 404
+
+
+def test_shares_of_the_cap_are_those_of_the_ledger_and_drawn_a_segment_each(client: TestClient) -> None:
+    """Losses up and what is left down; the segments of the releases and of what is left fill the bar."""
+    told, (first, _) = _told(client, ACCOUNT), _page(client, ACCOUNT)
+    cap = Decimal(told["cap"])
+    for each in (*told["spent_by"], *told["charges"]):
+        exact = 100 * Decimal(each.get("spent") or each["amount"]) / cap
+        assert 0 <= Decimal(each["share"].removesuffix(" %")) - exact < exact / 99
+        assert f">{each['share']}</td>" in first
+    assert 0 <= 100 * Decimal(told["left"]) / cap - Decimal(told["percent_left"].removesuffix(" %")) < Decimal("0.1")
+    [bar] = re.findall(r'<svg class="budget".*?</svg>', first, re.DOTALL)
+    widths = [int(width) for width in re.findall(r'width="(\d+)"', bar)]
+    assert (len(widths), sum(widths)) == (len(told["spent_by"]) + 1, 1000)
+
+
+def test_two_versions_together_lose_what_the_account_adds_up_or_the_sum_of_their_claims(
+    client: TestClient, accounts: tuple[Site, Path]
+) -> None:
+    """The smaller of two bounds, by a second derivation; the larger of both ε, which is no bound, is below them."""
+    where, state = "/api/releases/adult-tables/compare", accounts[0].view.account(ACCOUNT)
+    assert state is not None
+    charges = {
+        each["version"]: each for each in _told(client, ACCOUNT)["charges"] if each["release"] == "adult-tables"
+    }
+    for first, second in ((1, 3), (2, 3), (1, 2)):
+        [joint] = client.get(where, params={"first": first, "second": second}).json()["together"]
+        both = [charges[first], charges[second]]
+        amount = sum(int(Decimal(each["amount"]).scaleb(12)) for each in both)
+        order = state.terms.calculus.order  # type: ignore[union-attr]
+        delta = Fraction(state.terms.delta, 10**18)
+        rest = math.log(1 - 1 / order) - (math.log(delta) + math.log(order)) / (float(order) - 1)
+        renyi, pure = amount / 10**12 + rest, sum(float(each["epsilon"]) for each in both)
+        assert float(joint["epsilon"]) == pytest.approx(min(renyi, pure), abs=1e-9)
+        assert float(joint["epsilon"]) > max(float(each["epsilon"]) for each in both)
+        assert joint["delta"] == ("0" if pure < renyi else "1e-9")
+    [alone] = client.get(where, params={"first": 2, "second": 2}).json()["together"]
+    assert (alone["epsilon"], alone["second"], alone["together"]) == ("0.5", "0 %", charges[2]["share"])
 
 
 @pytest.mark.parametrize("name", [ACCOUNT, "pure", "shut"])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tasks.storage.workspace.settings import Workspace
 from tests.console.site.test_browser import DESK, PHONE, browser
@@ -20,6 +20,8 @@ PAGES = (
     "/studio?spec=tables.yaml",
     "/studio?spec=wrong.yaml",
     "/studio?spec=model.yaml",
+    "/studio?spec=statistics.yaml",
+    "/studio?spec=synthetic.yaml",
     "/enter?token=used",
 )
 
@@ -32,6 +34,9 @@ def found_on(page: Page, made: Open, language: str) -> list[tuple[str, str, str,
     for path in PAGES:
         base = made.url if path.startswith("/enter") else made.root
         page.goto(f"{base}{path}{'&' if '?' in path else '?'}lang={language}")
+        page.evaluate("document.querySelectorAll('#form details').forEach((each) => (each.open = true))")
+        parts = page.locator("#form details[data-table]")
+        expect(parts.locator(".pair")).to_have_count(parts.count(), timeout=120_000)
         found += [(path, *finding) for finding in findings(page)]
     return found
 
@@ -44,7 +49,7 @@ def test_no_page_of_the_studio_has_findings(
     scheme: Literal["light", "dark"],
     language: str,
 ) -> None:
-    """The beginning, tables, a text with mistakes, a product that has no form, and an address that was used."""
+    """The beginning, each product with all its parts open, a text with mistakes, and an address that was used."""
     folder, workspace = place_of_studio
     (folder / "wrong.yaml").write_text((folder / "tables.yaml").read_text().replace("laplace", "lapace"))
     context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)

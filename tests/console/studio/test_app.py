@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from fastapi.testclient import TestClient
 from httpx import Response
 
@@ -76,3 +77,26 @@ def test_a_text_without_end_has_no_form_and_no_plan(client: TestClient) -> None:
     """Aliases that multiply, typed into the editor."""
     looked = sent(client, "/studio/look", {"spec": {"name": "bad.yaml", "text": bomb()}})
     assert looked.json()["ready"] is False
+
+
+def test_a_draft_takes_a_codebook_of_the_folder_and_no_other_file(client: TestClient, studio: Studio) -> None:
+    """Labels come from it. The table itself, a file elsewhere, or one that is not there is refused by name."""
+    folder = studio.folder.path
+    (folder / "visits.csv").write_text("sex,ward\nF,surgery\n")
+    (folder / "book.csv").write_text("column,values\nsex,F=female; M=male\nward,surgery; maternity\n")
+    begun = {"release": "visits", "table": "visits.csv"}
+    for book in ("visits.csv", "../book.csv", "nothing.json", "/etc/passwd"):
+        refused = sent(client, "/studio/new", {**begun, "codebook": book})
+        assert (refused.status_code, "codebook" in refused.json()["findings"]) == (400, True), book
+    assert not (folder / "visits.contract.yaml").exists()
+    drafted = sent(client, "/studio/new", {**begun, "codebook": "book.csv"})
+    assert drafted.json() == {"spec": "visits.yaml"}
+    assert "F: female" in (folder / "visits.contract.yaml").read_text()
+
+
+def test_a_spec_names_the_mark_between_fields_that_is_no_comma(client: TestClient, studio: Studio) -> None:
+    """The first line tells it to the draft; a run would else take the whole line for one column."""
+    (studio.folder.path / "visits.csv").write_text("sex;ward\nF;surgery\n")
+    assert sent(client, "/studio/new", {"release": "visits", "table": "visits.csv"}).status_code == 200
+    tree = yaml.safe_load((studio.folder.path / "visits.yaml").read_text())
+    assert tree["source"] == {"path": "visits.csv", "delimiter": ";"}

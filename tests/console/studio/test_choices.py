@@ -292,3 +292,20 @@ def test_synthetic_rows_are_chosen() -> None:
 def test_a_product_choice_that_cannot_be_made_is_refused(name: str, at: str, value: str) -> None:
     with pytest.raises(NoChoice):
         choose(name, at, value, spec=STATISTICS)
+
+
+def test_a_public_document_that_a_draft_names_stays_named() -> None:
+    """A codebook's name comes with the draft; who says that it is public keeps it, and may write another one."""
+    drafted = CONTRACT.replace(
+        "provenance: declared", 'provenance: {kind: <declare>, reference: "form 7b; check it"}'
+    )
+    assert form(contract=drafted)["contract"]["provenance"] == "<declare>"
+    _, public = choose("provenance", value="public", contract=drafted)
+    told = form(contract=public)["contract"]
+    assert (told["provenance"], told["reference"]) == ("public", "form 7b; check it")
+    _, named = choose("reference", value="Form 7b, town gazette 12/2023", contract=public)
+    assert form(contract=named)["contract"]["reference"] == "Form 7b, town gazette 12/2023"
+    _, declared = choose("provenance", value="declared", contract=named)
+    assert form(contract=declared)["contract"]["provenance"] == "declared"
+    _, open_yet = choose("provenance", value="public", contract=CONTRACT)
+    assert form(contract=open_yet)["contract"]["reference"] == "<declare>"

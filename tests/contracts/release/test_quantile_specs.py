@@ -127,7 +127,7 @@ def test_the_schema_has_the_written_form() -> None:
     """An editor that follows the schema knows quantiles."""
     forms = Statistic.model_json_schema()["anyOf"]
     (form,) = [each for each in forms if "quantiles" in each.get("properties", {})]
-    assert set(form["properties"]) == {"quantiles", "of", "method", "resolution", "clip", "step"}
+    assert set(form["properties"]) == {*("quantiles", "of", "method", "interval_share", "resolution", "clip", "step")}
     assert form["required"] == ["quantiles", "of"]
 
 

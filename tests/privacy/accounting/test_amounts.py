@@ -20,6 +20,7 @@ from privacy.accounting.amounts import (
     delta_down,
     delta_up,
     loss_up,
+    percent_text,
     pico_to_text,
 )
 
@@ -168,3 +169,13 @@ def test_the_text_of_a_delta_is_exact(units: int) -> None:
 def test_a_round_delta_reads_as_people_write_it() -> None:
     """1e-9 is shown as 1e-9."""
     assert [atto_to_text(units) for units in (10**9, 25 * 10**10, 0, 1)] == ["1e-9", "25e-8", "0", "1e-18"]
+
+
+@given(st.integers(0, 10**18), st.integers(1, 10**18))
+def test_a_share_is_rounded_against_the_spender_by_less_than_a_hundredth_of_itself(part: int, whole: int) -> None:
+    """What is lost is never shown smaller and what is left never larger; both ends of a cap are whole."""
+    lost, left = (Decimal(percent_text(part, whole, up=up).removesuffix(" %")) for up in (True, False))
+    assert left * whole <= 100 * part <= lost * whole
+    assert (lost - left) * whole <= part + 10**-9 * part
+    assert (percent_text(whole, whole, up=True), percent_text(0, whole, up=True)) == ("100 %", "0 %")
+    assert percent_text(part, 0, up=False) == "0 %"

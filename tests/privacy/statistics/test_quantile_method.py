@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
+from pydantic import ValidationError
 
+from contracts.domains.quantile_choices import QuantileChoices
+from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistics import Statistic, statistics_product
+from privacy.statistics.chosen_quantiles import ChosenQuantiles
+from privacy.statistics.estimates import Estimates
 from privacy.statistics.plan import StatisticsPlan
 from privacy.statistics.quantile_method import MOST_CHOICES, quantile_method
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
@@ -58,3 +66,42 @@ def test_auto_takes_the_tree_where_cells_are_too_many(tmp_path: Path) -> None:
     found = [quantile_method(each, tree, contract, MOST_CHOICES + 1, "laplace") for each in (statistic, asked)]
     assert [each.method for each in found] == ["tree", "exponential"]
     assert found[0].many
+
+
+@pytest.mark.parametrize("written", ["0.25", "0.02"])
+def test_the_share_of_the_intervals_is_that_of_the_spec(tmp_path: Path, written: str) -> None:
+    """Choices have the rest; what is usual is the same plan as nothing."""
+    tables = TABLE.replace("of: age}", f"of: age, interval_share: {written}}}").replace("SHARES", "[0.5]")
+    planned = plan(tables, tmp_path / "own")
+    (choice,), (tree,) = planned.choices, planned.draws
+    assert (tree.share, choice.share) == (Fraction(written), 1 - Fraction(written))
+    assert float(tree.noise.epsilon) == pytest.approx(float(written) * planned.epsilon / 10**12)  # type: ignore[union-attr]
+    usual = plan(TABLE.replace("SHARES", "[0.5]"), tmp_path / "usual")
+    assert (planned.events == usual.events) == (written == "0.25")
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ({"interval_share": 0}, "from 0.01 to 0.9"),
+        ({"interval_share": 1}, "from 0.01 to 0.9"),
+        ({"interval_share": 0.1234567}, "at most 6 decimals"),
+        ({"interval_share": 0.1, "method": "tree"}, "method: exponential, or auto"),
+    ],
+)
+def test_a_share_that_is_none_is_refused(written: dict[str, object], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        Statistic.model_validate({"quantiles": [0.5], "of": "age", **written})
+    with pytest.raises(ValidationError, match="quantiles: "):
+        Statistic.model_validate({"what": "mean", "column": "age", "interval_share": 0.1})
+
+
+def test_an_interval_that_misses_its_value_is_drawn_out_to_it() -> None:
+    """The chosen value stays what it is: a tree with little of the charge may be far off."""
+    lattice = ValueLattice("age", Decimal(0), Decimal(100), Decimal(1), counts_missing=False)
+    chosen = ChosenQuantiles(np.array([[20], [50], [80]]), QuantileChoices(lattice, (Decimal("0.5"),)))
+    tree = Estimates(np.full(3, 55.0), np.full(3, 40.0), np.full(3, 60.0))
+    (found,) = chosen.placed([tree], [Decimal("0.5")])
+    assert found.values.tolist() == [20, 50, 80]
+    assert found.lower.tolist() == [20, 40, 40]
+    assert found.upper.tolist() == [60, 60, 80]

@@ -58,6 +58,8 @@ CONSTANT = {
     "reproducibility.reproducible.exactly": "tables byte for byte; models in test_synthetic_version",
     "notices.notice.form": "these runs publish tables",
     "notices.notice.note": "that the notice is no legal opinion is no fact of a run",
+    "accountability.approvals": "these runs ask for none; approvals are in flows/test_approvals",
+    "output.exchange": "these runs ask for none; forms of exchange are in records/exchange/test_exchange_files",
     "output.labels": "these runs have labels alone; columns beside them are in verification/files/test_label_checks",
     "output.files.columns.type": "each run writes text, whole numbers, decimals (the variance) and flags",
     "integrity.journal_entries.kind": "each run that ends has reserved, opened and drawn",

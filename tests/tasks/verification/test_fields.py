@@ -17,6 +17,7 @@ from tests.tasks.products.tables.test_minimum_frequency import suppressing
 from tests.tasks.verification.forgery import Json, as_forged, forge, load, told, with_words
 from tests.worlds.classifiers import dp_sgd
 from tests.worlds.sparse_tables import small
+from tests.worlds.spines import with_totals
 from tests.worlds.statistics import pure as statistics
 from tests.worlds.synthetic_rows import aim
 from tests.worlds.tables import second
@@ -30,6 +31,7 @@ KINDS: dict[str, Callable[[], AnyScenario]] = {
     "synthetic": aim,
     "classifier": dp_sgd,
     "statistics": statistics,
+    "spine": with_totals,
 }
 OWN_FIELDS = {
     "synthetic": {"product.expected_error", "product.model", "product.options"},
@@ -42,6 +44,12 @@ UNCONFIRMED: dict[str, set[Path_]] = {
         ("replay", "charge", "epsilon"),
         ("replay", "draws", 0, "shape", 0),
     },
+    "spine": {
+        ("replay", "product", "spine", "file"),
+        ("replay", "product", "spine", "unbalanced"),
+        ("replay", "product", "invariants", "wing", "column"),
+        ("replay", "product", "invariants", "wing", "reference"),
+    },
 }
 """What a spec asked for may be more than it cost, and what a fit noted: both are listed. The size of a checkpoint
 that is not published stands beside them."""
@@ -49,6 +57,8 @@ ON_PRIVATE_ROWS = {
     "classifier": {f"replay.draws.training.plan.{name}" for name in ("clipping_norm", "expected_batch_size")}
 }
 """What only the training itself would show."""
+OF_A_PUBLIC_FILE = {"spine": {".".join(map(str, path)) for path in UNCONFIRMED["spine"]}}
+"""How the file of places was named and read, and where its totals are published."""
 DECLARED = {
     *(f"declarations.source.{name}" for name in ("by", "files", "format", "select", "select_types")),
     *(f"declarations.software.{name}" for name in ("code", "commit", "container", "dirty", "distributions")),
@@ -142,7 +152,9 @@ def test_what_is_the_publishers_word_is_a_short_list(published: tuple[str, Versi
     of_record = {name for name in report.word if not name.startswith("journal.")}  # the others: test_journal_fields
     noted = {f"replay.{name}" for name in ("formulas", "notes") if record["replay"].get(name) is not None}
     options = {f"replay.product.options.{name}" for name in record["replay"]["product"].get("options", ())}
-    assert of_record == DECLARED | declared | noted | options | ON_PRIVATE_ROWS.get(kind, set())
+    assert of_record == DECLARED | declared | noted | options | ON_PRIVATE_ROWS.get(
+        kind, set()
+    ) | OF_A_PUBLIC_FILE.get(kind, set())
     assert report.to_json()["publishers_word"] == list(report.word)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from contracts.contract.odcs import load_contract
 from contracts.contract.semantic_version import admits_breaking, read_version
+from contracts.contract.short_form import contract_document
 from contracts.drafting.advice.advice import Advice, advise
 from contracts.drafting.advice.suspicions import looks_identifying, near_duplicates
 from contracts.errors import ContractRefused
@@ -138,6 +139,8 @@ def test_plain_categories_do_not_look_like_identifiers(value: str) -> None:
         ("Married-civ-spouse", "Married-AF-spouse", False),
         ("5th-6th", "7th-8th", False),
         ("hyperthyroidism", "hypothyroidism", False),
+        ("Institutional Group Quarters", "Non-institutional Group Quarters", False),
+        ("Not in the labour force", "Not in the labor force", True),
     ],
 )
 def test_two_spellings_of_one_category_are_told_from_two_categories(one: str, other: str, alike: bool) -> None:
@@ -153,3 +156,26 @@ def test_versions() -> None:
     assert not admits_breaking("2.0.0", "1.0.0")
     assert admits_breaking("2023", "2024")
     assert not admits_breaking("2023", "2023")
+
+
+ONE_DEFAULT = """\
+id: a
+version: 1.0.0
+unit: {kind: row, scope: block}
+adjacency: add_remove
+defaults:
+  nulls: category
+  provenance: {public: "Taken over from b.csv; check it: nothing of it may have been collected from the rows"}
+columns:
+  a: 0..9 by 1
+  b: 0..9 by 1
+  c: {range: 0..9 by 1, provenance: declared}
+"""
+
+
+def test_a_default_of_all_columns_is_advised_on_once(tmp_path: Path) -> None:
+    """It stands in one line, whatever the number of columns that it holds for."""
+    file = tmp_path / "c.yaml"
+    file.write_text(ONE_DEFAULT)
+    found = advise(load_contract(file), contract_document(file))
+    assert [(each.rule, each.field) for each in found] == [("unchecked", "defaults.provenance")]

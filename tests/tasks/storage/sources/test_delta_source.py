@@ -186,15 +186,15 @@ def test_the_same_version_is_taken_up_and_another_one_read(tmp_path: Path, table
 def test_a_commit_while_it_is_read_does_no_harm_and_a_file_that_goes_stops_the_run(
     tmp_path: Path, table: DeltaTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tasks.storage.sources import delta_source
+    from tasks.storage.sources import lake_version
 
-    linked = delta_source._linked
+    linked = lake_version._linked
 
     def writing(*given: Any) -> Any:
         table.commit(table.add(ROWS[0], name="d.parquet"))
         return linked(*given)
 
-    monkeypatch.setattr(delta_source, "_linked", writing)
+    monkeypatch.setattr(lake_version, "_linked", writing)
     assert taken(table.source(), tmp_path) == expected(tmp_path, *ROWS[1:])
 
     def cleaning(*given: Any) -> Any:
@@ -202,15 +202,13 @@ def test_a_commit_while_it_is_read_does_no_harm_and_a_file_that_goes_stops_the_r
         (table.folder / "c.parquet").unlink()
         return parts
 
-    monkeypatch.setattr(delta_source, "_linked", cleaning)
+    monkeypatch.setattr(lake_version, "_linked", cleaning)
     with pytest.raises(Refused, match=r"changed while it was read|that cannot be read|no such file|Parquet"):
         take_in(table.source("?version=2"), make_contract(tmp_path), tmp_path / "gone")
     assert not (tmp_path / "gone" / "run" / "snapshot.duckdb").exists()
 
 
-OUTSIDE = (
-    "found: a Delta table with files outside its folder (a shallow clone); allowed: files below the table's folder"
-)
+OUTSIDE = "found: a table with files outside its folder; allowed: files below the table's folder"
 UNREADABLE: dict[str, tuple[Any, str]] = {
     "deletion vectors": (
         lambda t: t.commit(t.add(ROWS[0], name="d.parquet", deletionVector={"storageType": "u", "cardinality": 1})),
@@ -286,7 +284,7 @@ def test_all_spellings_and_versions_of_a_table_are_one_source(tmp_path: Path, ta
 @pytest.mark.parametrize(
     ("path", "found"),
     [
-        ("delta://people", "a Delta table without a folder"),
+        ("delta://people", "a delta table without a folder"),
         ("delta:///people?version=-1", "the version '-1'"),
         ("delta:///people?at=2026-01-01", "the instant '2026-01-01'"),
         ("delta:///people?version=1&at=2026-01-01T00:00Z", "more than one version"),
@@ -299,7 +297,7 @@ def test_addresses_that_cannot_be_read_are_refused(path: str, found: str) -> Non
 
 def test_keys_that_a_table_does_not_take_are_refused(table: DeltaTable) -> None:
     path = f"delta://{table.folder}"
-    assert "`files` for a Delta table" in refused_source({"path": path, "files": "parquet"})
+    assert "`files` for a delta table" in refused_source({"path": path, "files": "parquet"})
     assert "`table` for a delta file" in refused_source({"path": path, "table": "people"})
 
 

@@ -1,0 +1,88 @@
+"""`sudare plan SPEC --surrogate FILE`: errors on a public stand-in. Reads no confidential row."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+
+from console.options import workspace_at
+from console.render import table
+from contracts.errors import Finding, SpecRefused
+from contracts.reading.scalars import plain_text
+from flows.evaluation.surrogate import SIZES, surrogate_errors
+from flows.request import Request, planned_request
+
+_TIMES: Final = ("0.5", "1", "2")
+
+
+def told_of_surrogate(
+    request: Request, file: Path | None, because: str | None, folder: Path | None, *, epsilon: Decimal
+) -> dict[str, Any]:
+    """Make releases of a stand-in; refusals as of `surrogate_errors`.
+
+    Args:
+        request: the release.
+        file: the stand-in.
+        because: why it is public.
+        folder: the workspace that was named; it keeps the snapshot of the stand-in while it is needed.
+        epsilon: of the releases.
+    Returns:
+        dict: JSON values.
+    """
+    if file is None:
+        found, allowed = "no --surrogate beside it", "both, or none"
+        raise SpecRefused([Finding("the command", "--public-because", found, allowed, "add --surrogate FILE")])
+    workspace = workspace_at(folder)
+    charge = request.spec.charge.model_copy(update={"epsilon": epsilon})
+    asked = planned_request(request.spec.model_copy(update={"charge": charge}), request.contract, workspace)
+    return surrogate_errors(asked, file, because=because, workspace=workspace).to_json()
+
+
+def surrogate_section(request: Request, file: Path | None, because: str | None, folder: Path | None) -> str:
+    """Write a section of a memo: errors on a stand-in at half, once and twice the epsilon; arguments as above."""
+    lines = ["## What it does to a public stand-in", ""]
+    for times in _TIMES:
+        epsilon = request.spec.charge.epsilon * Decimal(times)
+        told = told_of_surrogate(request, file, because, folder, epsilon=epsilon)
+        lines += _heading(told) if len(lines) == 2 else []
+        lines += [f"| {plain_text(epsilon.normalize())} | {' | '.join(line)} |" for line in _lines(told)]
+    return "\n".join(lines)
+
+
+def _heading(told: dict[str, Any]) -> list[str]:
+    classes = " | ".join(_class(place) for place in range(len(SIZES)))
+    return [
+        f"Stand-in: {told['file']} ({told['because']}).",
+        f"What refined counts are off by in {told['releases']} releases, by the rows of the cell:",
+        "",
+        f"| ε | table | {classes} |",
+        f"|---:|---|{'---:|' * len(SIZES)}",
+    ]
+
+
+def print_surrogate(console: Console, told: dict[str, Any]) -> None:
+    """Print the errors by table and class of size."""
+    console.print()
+    console.print(f"off by, after refinement, in {told['releases']} releases of {told['file']} ({told['because']}):")
+    headings = [_class(place) for place in range(len(SIZES))]
+    console.print(table(("table", *headings), _lines(told), numbers=tuple(headings)))
+
+
+def _lines(told: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return a line for each table: its name, and the error in each class of size."""
+    lines = []
+    for name in dict.fromkeys(each["table"] for each in told["errors"]):
+        found = {each["least"]: each for each in told["errors"] if each["table"] == name}
+        lines.append((name, *(f"±{found[least]['rmse']:,.3g}" if least in found else "" for least in SIZES)))
+    return lines
+
+
+def _class(place: int) -> str:
+    """Name a class of size."""
+    least, after = SIZES[place], SIZES[place + 1] if place + 1 < len(SIZES) else None
+    if after is None:
+        return f"{least:,} on"
+    return f"{least:,}" if after == least + 1 else f"{least:,} to {after - 1:,}"

@@ -1,0 +1,79 @@
+"""CSV on the Web: metadata of the CSV files of a version, with the type and meaning of every column.
+
+Source: W3C Recommendation 2015-12-17, Metadata Vocabulary for Tabular Data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import quote
+
+from contracts.canonical import readable_json
+from contracts.contract.spreadsheet import neutralised
+from contracts.release.exchange_forms import EXCHANGE
+from tasks.records.descriptions.file_words import FileWords, dataset_description
+from tasks.records.exchange.sdmx_tables import ReadData
+from tasks.records.explanation import RecordExplanation
+from tasks.records.files.tidy_tables import DATA, WrittenFile
+from tasks.records.public_text import sentence
+
+CSVW: Final = f"{EXCHANGE}csvw.json"
+_TYPES: Final = {
+    "double": "double",
+    "float": "double",
+    "bool": {"base": "boolean", "format": "true|false"},
+    "date": {"base": "date", "format": "yyyy-MM-dd"},
+    "string": "string",
+}
+_UNWRITTEN: Final = re.compile(r"[^A-Za-z0-9_]")
+
+
+def csvw_files(explanation: RecordExplanation, read: ReadData) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """Yield the metadata of all CSV files; no data file is read."""
+    yield CSVW, iter((readable_json(_group(explanation)),))
+
+
+def _group(explanation: RecordExplanation) -> dict[str, Any]:
+    values, words = explanation.values, FileWords.of(explanation)
+    curator, record = sentence(values, "accountability.curator"), explanation.record
+    neutral = record["replay"]["formulas"] == "neutralised"
+    return {
+        "@context": ["http://www.w3.org/ns/csvw", {"@language": "en"}],
+        "dc:title": f"{record['release']} v{record['version']}",
+        "dc:description": dataset_description(values),
+        "dc:issued": values["identity.measured_hour"][:10],
+        **({"dc:publisher": curator} if curator else {}),
+        "dialect": {"delimiter": ",", "encoding": "utf-8", "header": True, "lineTerminators": ["\n"]},
+        "tables": [
+            _table(file, words, neutral=neutral)
+            for file in explanation.files
+            if file.role == DATA and file.path.endswith(".csv")
+        ],
+    }
+
+
+def _table(file: WrittenFile, words: FileWords, *, neutral: bool) -> dict[str, Any]:
+    means = words.columns(file)
+    return {
+        "url": f"../{quote(file.path)}",
+        "dc:description": f"{words.summary(file)} {words.rows(file)}",
+        "tableSchema": {
+            "columns": [
+                {
+                    "name": _name(name),
+                    "titles": neutralised(name) if neutral else name,
+                    "dc:description": means.get(name, words.label(file)),
+                    "datatype": _TYPES.get(kind, "integer"),
+                }
+                for name, kind in file.columns
+            ]
+        },
+    }
+
+
+def _name(column: str) -> str:
+    """Write a column's name as a variable of a URI template: other characters as %XX of UTF-8."""
+    text = _UNWRITTEN.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), column)
+    return f"%5F{text[1:]}" if text.startswith("_") else text

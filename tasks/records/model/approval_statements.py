@@ -1,0 +1,123 @@
+"""An approval: what an approver signs before a release is charged, and what the record states of it.
+
+Signed are release, spec, contract and plan by their digests, and the memo that was read. The plan's digest is that of
+the charge: account, relation, events, ε and δ. The journal has all of it, so a checker computes the digest again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from contracts.canonical import digest
+from contracts.release.approvals import public_part
+from privacy.ledger.journal.signing import signature_holds
+from tasks.records.model.statement import Hash, Signature, StatedText, Statement, Tuple
+
+APPROVAL_SCHEMA: Final = "sudare-approval/1"
+PURPOSE: Final = "approval"
+SignedDay = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
+PublicKey = Annotated[str, Field(max_length=512, pattern=r"^[^\s+]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]{44}$")]
+_PLANNED: Final = (
+    *("account", "adjacency", "unit", "scope", "rows_per_unit", "events", "epsilon", "delta"),
+    *("public_total", "days", "noise_epsilon"),
+)
+
+
+class ApprovedPlan(Statement):
+    """What an approval is about.
+
+    Attributes:
+        schema_: of the file.
+        release: name of the product.
+        spec_digest, contract_digest: of spec and contract.
+        plan_digest: of what is charged.
+        memo_sha256: of the memo that was read.
+    """
+
+    schema_: Literal["sudare-approval/1"] = Field(alias="schema")
+    release: StatedText
+    spec_digest: Hash
+    contract_digest: Hash
+    plan_digest: Hash
+    memo_sha256: Hash
+
+
+class SignedApproval(ApprovedPlan):
+    """An approval, as its file has it; `at` is the approver's word."""
+
+    at: SignedDay
+    key: PublicKey
+    signature: Signature
+
+    @property
+    def holds(self) -> bool:
+        """Whether the signature is that of its key over all the rest."""
+        content = self.model_dump(mode="json", by_alias=True, exclude={"signature"})
+        return signature_holds(self.key, PURPOSE, content, self.signature)
+
+
+class ApproverStatement(Statement):
+    """Who may approve."""
+
+    name: StatedText
+    key: PublicKey
+
+
+class GivenApproval(Statement):
+    """A signature; the rest of what was signed stands elsewhere in the version."""
+
+    key: PublicKey
+    at: SignedDay
+    memo_sha256: Hash
+    signature: Signature
+
+
+class ApprovalsStatement(Statement):
+    """How many of whom had to approve, and who did."""
+
+    needed: Annotated[int, Field(ge=1, le=64)]
+    by: Tuple[ApproverStatement]
+    given: Tuple[GivenApproval]
+
+
+def plan_digest(charge: Mapping[str, Any]) -> str:
+    """Return the digest of what is charged.
+
+    Args:
+        charge: a charge as JSON: `ChargeRequest.public_json`, or the body of charge_reserved in the journal.
+    """
+    return digest({name: charge[name] for name in _PLANNED})
+
+
+def about(release: str, charge: Mapping[str, Any]) -> dict[str, str]:
+    """Return what an approval of a charge must be about, but for the memo; arguments as for `plan_digest`."""
+    return {
+        "schema": APPROVAL_SCHEMA,
+        "release": release,
+        "spec_digest": charge["spec_digest"],
+        "contract_digest": charge["contract_digest"],
+        "plan_digest": plan_digest(charge),
+    }
+
+
+def unsound(stated: ApprovalsStatement, meant: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the approvals of a record: what was found, and what is allowed.
+
+    Args:
+        stated: of the record.
+        meant: what they must be about (`about`).
+    """
+    known, given = [each.key for each in stated.by], [each.key for each in stated.given]
+    for number, each in enumerate(stated.given, 1):
+        signed = SignedApproval.model_validate({**meant, **each.model_dump(mode="json")})
+        if each.key not in known:
+            yield f"approval {number}, by a key of nobody who may approve", "signatures by the keys of `by`"
+        elif not signed.holds:
+            yield f"approval {number}, whose signature does not hold", "a signature over this release, spec and plan"
+    if any(len({public_part(key) for key in keys}) < len(keys) for keys in (known, given)):
+        yield "a key twice", "each key once"
+    if len(given) < stated.needed:
+        yield f"{len(given)} approvals", f"{stated.needed}, as the record says are needed"

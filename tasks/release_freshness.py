@@ -1,0 +1,79 @@
+"""LATEST.note of a release: which version is the newest, and until when that may be believed.
+
+Written after each publication and withdrawal, and by `sudare releases refresh`, where sudare.toml says how long a
+note is good for (`fresh_for` under `[publish]`). A schedule has to make it again before it is too old.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from contracts.errors import StoreUnwritable
+from privacy.ledger.journal.latest_note import NONE_LEFT, LatestStatement, hour_of
+from privacy.ledger.journal.signing import Signer
+from privacy.ledger.ledger import Ledger
+from tasks.storage.key_list import write_whole
+from tasks.storage.version_folders import LATEST_NOTE
+from tasks.storage.workspace.keys import refusal
+from tasks.storage.workspace.settings import FILE, Workspace
+
+logger = logging.getLogger(__name__)
+
+_DAYS: Final = re.compile(r"([1-9][0-9]{0,3}) days?")
+
+
+def show_latest(workspace: Workspace, ledger: Ledger, release: str, store: Path) -> Path | None:
+    """Write the note of a release, where the workspace makes notes.
+
+    Args:
+        workspace: says how long a note is good for, and has the key.
+        ledger: knows which versions there are.
+        release: its name.
+        store: the release store.
+    Returns:
+        Path: the note; None where sudare.toml does not say how long one is good for, or nothing was published.
+    Raises:
+        WorkspaceRefused: the setting is no number of days.
+        StoreUnwritable: versions are as they were; `sudare releases refresh` finishes it.
+    """
+    days = fresh_for(workspace)
+    folder = store / release
+    if days is None or not folder.is_dir():
+        return None
+    note = latest_of(ledger, workspace.signer(), release, now=datetime.now(UTC), days=days)
+    try:
+        write_whole(folder / LATEST_NOTE, note, mode=0o644)
+    except OSError as error:
+        raise StoreUnwritable.because(error, store) from error
+    logger.info("the newest version of %s was stated for %d days", release, days)
+    return folder / LATEST_NOTE
+
+
+def latest_of(ledger: Ledger, signer: Signer, release: str, *, now: datetime, days: int) -> bytes:
+    """Return the signed note: the newest version that was not withdrawn, and the size of the journal."""
+    standing = [each for each in ledger.versions(release) if each.status in ("published", "superseded")]
+    newest = max(standing, key=lambda each: each.number, default=None)
+    number, manifest = (0, NONE_LEFT) if newest is None else (newest.number, newest.manifest or NONE_LEFT)
+    until = hour_of(now + timedelta(days=days))
+    said = LatestStatement(release, number, manifest, ledger.size(), hour_of(now), until)
+    return signer.note(said.text).to_bytes()
+
+
+def fresh_for(workspace: Workspace) -> int | None:
+    """Return for how many days a note is good; None where the workspace makes none.
+
+    Raises:
+        WorkspaceRefused: it is written in another form.
+    """
+    written = workspace.values.get("publish.fresh_for", "")
+    if not written:
+        return None
+    found = _DAYS.fullmatch(written.strip())
+    if found is None:
+        allowed, remedy = 'a number of days, such as "31 days"', "correct it, or leave it out"
+        raise refusal(str(workspace.root / FILE), "publish.fresh_for", repr(written[:60]), allowed, remedy)
+    return int(found[1])

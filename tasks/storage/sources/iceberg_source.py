@@ -1,0 +1,172 @@
+"""An Iceberg table as a source: the files of one snapshot.
+
+Which metadata file counts is a catalogue's to say. Without one it is the newest in the folder, and where two are
+equally new, or a catalogue is somewhere else, the address names the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contracts.contract.contract import Contract
+from contracts.release.lake_address import METADATA, IcebergAddress
+from contracts.release.source import Source
+from tasks.storage.sources.lake_version import LakeFile, LakeVersion, lake_origin, placed
+from tasks.storage.sources.origin import Origin
+from tasks.storage.sources.source_kinds import SourceKind
+from tasks.storage.sources.typed_rows import refuse
+
+_NUMBERED: Final = re.compile(r"v?([0-9]+)(-[^/]*)?\.metadata\.json")
+_NEWEST_FORMAT: Final = 2
+_LATER: Final = "name a later snapshot, or none"
+
+
+@contextmanager
+def iceberg_origin(source: Source, address: IcebergAddress, contract: Contract) -> Iterator[Origin]:
+    """Look at a snapshot of the table.
+
+    Raises:
+        SourceUnreadable: there is no such snapshot, or none that can be read; a file of it is gone.
+    """
+    version = read_snapshot(source.name, address)
+    yield lake_origin(source, contract, version, cleaner="expired snapshots")
+
+
+def last_written(source: Source, address: IcebergAddress) -> datetime | None:
+    """Return when the newest metadata file says that the table was written; None where there is no table."""
+    if address.metadata is None and not (address.folder / "metadata").is_dir():
+        return None
+    path = address.metadata or _newest(source.name, address.folder)
+    try:
+        return datetime.fromtimestamp(json.loads(path.read_text(encoding="utf-8"))["last-updated-ms"] / 1000, UTC)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    _unreadable(source.name)
+
+
+def read_snapshot(where: str, address: IcebergAddress) -> LakeVersion:
+    """Read one snapshot of a table.
+
+    Args:
+        where: the table, for messages.
+        address: the folder, or the metadata file, and the snapshot.
+    Raises:
+        SourceUnreadable: no table, no such snapshot, or one that cannot be read without knowing more.
+    """
+    # Seconds of loading: for Iceberg tables alone.
+    from pyiceberg.exceptions import NotInstalledError, ValidationError
+    from pyiceberg.table import StaticTable
+
+    path = address.metadata or _newest(where, address.folder)
+    try:
+        table = StaticTable.from_metadata(path.as_uri())
+        snapshot = _meant(where, table, address)
+        _check_understood(where, table)
+        schema = table.schemas()[
+            table.metadata.current_schema_id if snapshot.schema_id is None else snapshot.schema_id
+        ]
+        tasks: list[Any] | None = list(table.scan(snapshot_id=snapshot.snapshot_id).plan_files())
+    except (OSError, ValueError, KeyError, TypeError, ValidationError, NotInstalledError):
+        tasks = None
+    if tasks is None:
+        _unreadable(where)
+    files = sorted((_file(where, address.folder, task) for task in tasks), key=lambda each: str(each.path).encode())
+    for file in files:
+        _check_ids(where, file.path, {field.name: field.field_id for field in schema.fields})
+    names = tuple(field.name for field in schema.fields)
+    return LakeVersion(str(table.metadata.table_uuid), snapshot.snapshot_id, names, tuple(files))
+
+
+def _newest(where: str, folder: Path) -> Path:
+    """Return the metadata file with the highest number."""
+    place = folder / "metadata"
+    found: dict[int, list[Path]] = {}
+    for path in place.iterdir() if place.is_dir() else ():
+        if name := _NUMBERED.fullmatch(path.name):
+            found.setdefault(int(name[1]), []).append(path)
+    if not found:
+        told = "a folder without Iceberg metadata" if folder.is_dir() else "no such folder"
+        refuse(where, "source.path", told, f"a folder with metadata/*{METADATA}", "correct `path:`")
+    newest = found[max(found)]
+    if len(newest) > 1:
+        remedy = f"ask the catalogue which one counts, and write iceberg:///FOLDER/metadata/NAME{METADATA}"
+        refuse(where, "source.path", "two metadata files that are equally new", "one newest metadata file", remedy)
+    return newest[0]
+
+
+def _meant(where: str, table: Any, address: IcebergAddress) -> Any:
+    """Return the snapshot that is meant."""
+    if address.number is not None:
+        found, told = (
+            table.snapshot_by_id(address.number),
+            f"the snapshot {address.number}, which has expired or never was",
+        )
+    elif address.at is not None:
+        found = table.snapshot_as_of_timestamp(int(address.at.timestamp() * 1000))
+        told = f"the instant {address.at.isoformat()}, before the first snapshot"
+        if found is None and any(each.timestamp_ms <= address.at.timestamp() * 1000 for each in table.history()):
+            told = f"the instant {address.at.isoformat()}, whose snapshot has expired"
+    else:
+        found, told = table.current_snapshot(), "a table without a snapshot"
+    if found is None:
+        refuse(where, "source.path", told, "a snapshot that the table still has", _LATER)
+    return found
+
+
+def _check_understood(where: str, table: Any) -> None:
+    """Refuse a table whose files are not the rows, or were once divided by what is no field any more."""
+    from pyiceberg.transforms import VoidTransform
+
+    newest = {field.source_id for field in table.spec().fields}
+    earlier = [field for spec in table.specs().values() for field in spec.fields]
+    found = None
+    if table.metadata.format_version > _NEWEST_FORMAT:
+        found = f"an Iceberg table of format version {table.metadata.format_version}"
+    elif any(isinstance(each.transform, VoidTransform) or each.source_id not in newest for each in earlier):
+        found = "an Iceberg table with a dropped partition field"
+    if found is not None:
+        allowed = f"a table of format version 1 or {_NEWEST_FORMAT} with the partition fields that it always had"
+        refuse(where, "source.path", found, allowed, "write the table as it is now to a new table, and name that one")
+
+
+def _file(where: str, folder: Path, task: Any) -> LakeFile:
+    """Return the file of one task of a scan."""
+    found = None
+    if task.delete_files:
+        found = "an Iceberg table with row-level deletes"
+    elif str(getattr(task.file.file_format, "value", task.file.file_format)).upper() != "PARQUET":
+        found = "an Iceberg table with files that are no Parquet"
+    if found is not None:
+        remedy = "rewrite the table's data files (rewrite_data_files), or write it to a new table"
+        refuse(where, "source.path", found, "a table whose Parquet files are its rows", remedy)
+    return LakeFile(placed(where, folder, str(task.file.file_path)))
+
+
+def _check_ids(where: str, path: Path, ids: dict[str, int]) -> None:
+    """Refuse a file whose column is another one of the same name: it was dropped and added again."""
+    try:
+        schema = pq.read_schema(path)
+    except (OSError, pa.ArrowException):
+        return  # the reading says what is wrong with it
+    written = {field.name: (field.metadata or {}).get(b"PARQUET:field_id") for field in schema}
+    odd = [name for name, id_ in written.items() if id_ is not None and name in ids and int(id_) != ids[name]]
+    if odd:
+        found = f"files whose column {odd[0]!r} is another one of that name (it was dropped and added again)"
+        remedy = "rewrite the table's files (an overwrite of all rows)"
+        refuse(where, "source.path", found, "files with the columns of the table", remedy)
+
+
+def _unreadable(where: str) -> NoReturn:
+    refuse(where, "source.path", "Iceberg metadata that cannot be read", "a whole table", f"repair it, or {_LATER}")
+
+
+ICEBERG: Final = SourceKind(iceberg_origin, last_written)

@@ -1,0 +1,144 @@
+"""Is this the newest version? Rule 14: the publisher's note says so, is not too old, and is no older one again.
+
+    rollback   an older version, or an older note, than this checker has seen before
+    freeze     a note that is too old: somebody keeps newer ones back, or the publisher stopped
+    two faces  another manifest of this very number than the note names
+
+Clocks differ: an hour is allowed on either side. What the checker has seen is kept in the folder of its pins, by
+journal and release; it only ever grows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from contracts.errors import Finding
+from privacy.ledger.journal.latest_note import LatestStatement, read_latest
+from privacy.ledger.journal.signed_note import FalseSignature, MalformedNote, read_verifier_key, verified_lines
+from tasks.records.strict_json import printable
+from tasks.storage.version_folders import LATEST_NOTE
+from tasks.verification.files.version_folder import read_text_file
+
+SLACK: Final = timedelta(hours=1)
+SEEN: Final = "seen.json"
+_ASK: Final = "ask the publisher for a new one: sudare releases refresh"
+_BACK: Final = "an older state was put back: get the folder from the publisher again"
+
+
+@dataclass(frozen=True)
+class CheckedVersion:
+    """The version that is held against the note.
+
+    Args:
+        folder: where it is, links resolved.
+        release: its name.
+        number: its number.
+        manifest: SHA-256 (hex) of its MANIFEST.json.
+        size: what the journal held by its proof [entries].
+    """
+
+    folder: Path
+    release: str
+    number: int
+    manifest: str
+    size: int
+
+
+def check_latest(version: CheckedVersion, *, public_key: str, now: datetime, pins: Path | None) -> list[Finding]:
+    """Hold a version against LATEST.note beside it, and the note against what was seen before.
+
+    Args:
+        version: the version, whose own rules hold.
+        public_key: the key that it is held against.
+        now: the checker's clock.
+        pins: the folder that remembers what was seen; None to remember nothing.
+    Returns:
+        list[Finding]: empty where the version is the newest one. Then the note is remembered.
+    """
+    data, findings = read_text_file(version.folder.parent, LATEST_NOTE)
+    if data is None:
+        return [
+            Finding(LATEST_NOTE, each.field, each.found, "the publisher's note beside the versions", _ASK)
+            for each in findings
+        ]
+    try:
+        note, said = read_latest(data)
+        signed = verified_lines(note, [read_verifier_key(public_key)])
+    except (MalformedNote, FalseSignature) as error:
+        return [Finding(LATEST_NOTE, "note", printable(str(error)), "the publisher's signed note", _ASK)]
+    if not signed:
+        return [Finding(LATEST_NOTE, "signature", "none by this version's key", "one by it", _ASK)]
+    seen = _seen(pins, public_key, version.release)
+    findings = [*_age(said, now), *_of_version(said, version), *_rolled_back(said, seen)]
+    if not findings and pins is not None:
+        _remember(pins, public_key, said)
+    return findings
+
+
+def _age(said: LatestStatement, now: datetime) -> Iterator[Finding]:
+    if now > datetime.fromisoformat(said.until) + SLACK:
+        found, allowed = f"good until {said.until}", f"a note that is good at {now:%Y-%m-%dT%H:%MZ}, an hour allowed"
+        yield Finding(
+            LATEST_NOTE, "until", found, allowed, f"newer ones are kept from you, or there are none: {_ASK}"
+        )
+    if now < datetime.fromisoformat(said.made) - SLACK:
+        found, allowed = f"made at {said.made}", f"before {now:%Y-%m-%dT%H:%MZ}, an hour allowed"
+        remedy = "one of the two clocks is wrong: correct yours, or name --at TIME"
+        yield Finding(LATEST_NOTE, "made", found, allowed, remedy)
+
+
+def _of_version(said: LatestStatement, version: CheckedVersion) -> Iterator[Finding]:
+    if said.release != version.release:
+        yield Finding(LATEST_NOTE, "release", printable(said.release), version.release, _BACK)
+    elif said.version != version.number:
+        found = f"v{said.version} is the newest" if said.version else "all versions were withdrawn"
+        yield Finding(LATEST_NOTE, "version", found, f"v{version.number}, which you check", "get the newest version")
+    elif said.manifest != version.manifest:
+        found, allowed = f"{said.manifest[:16]}…", f"{version.manifest[:16]}…, this version's"
+        remedy = "there are two versions of one number: tell the publisher, and show both"
+        yield Finding(LATEST_NOTE, "manifest", found, allowed, remedy)
+    if said.size < version.size:
+        found, allowed = f"a journal of {said.size} entries", f"at least {version.size}, as in this version's proof"
+        yield Finding(LATEST_NOTE, "size", found, allowed, _BACK)
+
+
+def _rolled_back(said: LatestStatement, seen: tuple[int, int, str]) -> Iterator[Finding]:
+    size, version, made = seen
+    if said.size < size or said.made < made:
+        found = f"a journal of {said.size} entries at {said.made}"
+        allowed = f"at least {size} entries, and not before {made}: you have seen that, with v{version}"
+        yield Finding(LATEST_NOTE, "size", found, allowed, _BACK)
+
+
+def _seen(pins: Path | None, public_key: str, release: str) -> tuple[int, int, str]:
+    """Return size, version and hour of the newest note that was seen of a release."""
+    kept = _kept(pins).get(_name(public_key, release)) if pins is not None else None
+    return (kept["size"], kept["version"], kept["made"]) if kept else (0, 0, "")
+
+
+def _kept(pins: Path) -> dict[str, Any]:
+    try:
+        value = json.loads((pins / SEEN).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _name(public_key: str, release: str) -> str:
+    """Name a journal and a release; a changed key has the name of the one before."""
+    return f"{read_verifier_key(public_key).name} {release}"
+
+
+def _remember(pins: Path, public_key: str, said: LatestStatement) -> None:
+    kept = _kept(pins)
+    kept[_name(public_key, said.release)] = {"size": said.size, "version": said.version, "made": said.made}
+    pins.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = pins / f".{SEEN}.{os.getpid()}"
+    partial.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    partial.replace(pins / SEEN)

@@ -1,0 +1,59 @@
+"""Have enough witnesses seen this journal? Rule 15, where the checker pins a policy."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from contracts.errors import Finding, SpecRefused
+from privacy.ledger.journal.signed_note import FalseSignature, MalformedNote, VerifiedLine, read_note, verified_lines
+from privacy.ledger.journal.witness_policy import PolicyUnmet, WitnessPolicy, read_policy
+from tasks.storage.version_folders import PROOF
+
+
+def pinned_policy(text: str, where: str) -> WitnessPolicy:
+    """Read the policy that a checker pins.
+
+    Raises:
+        SpecRefused: names the line.
+    """
+    try:
+        return read_policy(text)
+    except PolicyUnmet as error:
+        allowed = "a policy of witnesses (tlog-policy) that some of them can meet"
+        raise SpecRefused([Finding(where, "policy", str(error), allowed, "correct the policy")]) from None
+
+
+def check_witnesses(checkpoint: str, policy: WitnessPolicy) -> tuple[list[Finding], list[str]]:
+    """Hold the cosignatures of a checkpoint against a pinned policy.
+
+    Args:
+        checkpoint: the signed note, whose own signature was checked.
+        policy: who has to have seen it.
+    Returns:
+        tuple: findings, and a note for each witness that has.
+    """
+    seen: dict[str, VerifiedLine] = {}
+    findings = []
+    try:
+        note = read_note(checkpoint.encode())
+    except MalformedNote as error:
+        return [Finding(PROOF, "checkpoint", str(error), "a signed note", "get the version again")], []
+    for name, witness in policy.witnesses.items():
+        try:
+            lines = verified_lines(note, [witness.key])
+        except FalseSignature:
+            allowed, remedy = "a line that holds, or none", "it was changed, or made without this witness's key"
+            findings.append(Finding(PROOF, f"witness {name}", "a line that does not hold", allowed, remedy))
+            continue
+        if lines:
+            seen[name] = lines[0]
+    notes = [f"witness {name} saw this journal at {_time(line)}" for name, line in seen.items()]
+    if not policy.is_met(seen.keys()):
+        found = f"{len(seen)} of them ({', '.join(seen) or 'none'})"
+        remedy = "others may be shown another journal: ask the publisher for a proof that the witnesses signed"
+        findings.append(Finding(PROOF, "cosignatures", found, f"those of {policy.words}", remedy))
+    return findings, notes
+
+
+def _time(line: VerifiedLine) -> str:
+    return datetime.fromtimestamp(line.time or 0, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,245 @@
+"""Approvals before the charge, as people type them: review, approve, run; and what is refused by name."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.orchestration import release_plainly
+from tasks.products.approvals import ApprovalMissing
+from tasks.records.model.approval_statements import ApprovalsStatement, about, unsound
+from tasks.storage.workspace.keys import create_signing_key
+from tasks.verify import verify
+from tests.console.conftest import Place, Typed
+from tests.tasks.verification.forgery import as_forged, load, with_words
+from tests.worlds.versions import Version, broken, named
+
+NAMES = ("board", "officer", "stranger")
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> dict[str, str]:
+    """Three secret keys below tmp_path, and their public halves."""
+    return {name: create_signing_key(tmp_path / name, f"office.example/{name}") for name in NAMES}
+
+
+def asking(place: Place, name: str, keys: dict[str, str], needed: int = 2, *changes: tuple[str, str]) -> Path:
+    """Write a spec that needs approvals of board and officer, in a folder of their own."""
+    spec = place.spec(name, *changes)
+    by = "".join(f"    - {{name: The {who}, key: {keys[who]}}}\n" for who in ("board", "officer"))
+    spec.write_text(f"{spec.read_text()}approvals:\n  needed: {needed}\n  folder: {name}-approvals\n  by:\n{by}")
+    return spec
+
+
+def pack_of(typed: Typed, place: Place, spec: Path, tmp_path: Path) -> Path:
+    pack = tmp_path / f"{spec.stem}.zip"
+    assert typed("review", str(spec), "--out", str(pack), at=place.workspace).code == 0
+    return pack
+
+
+def sign(typed: Typed, pack: Path, who: str, spec: Path) -> Any:
+    folder = spec.parent / f"{spec.stem}-approvals"
+    said = typed("approve", str(pack), "--key", str(pack.parent / who), "--out", str(folder), "--json")
+    assert said.code == 0, said.err
+    return said.json
+
+
+def made(place: Place, spec: Path) -> Path:
+    """Make the release, and return the folder of its first version."""
+    release_plainly(spec, place.workspace.root)
+    return place.workspace.releases / spec.stem / "v1"
+
+
+def key_of(place: Place) -> str:
+    return place.workspace.signer().public_key
+
+
+def spent(place: Place) -> list[int]:
+    with closing(place.workspace.open_ledger()) as ledger:
+        return [state.remaining for state in ledger.accounts()]
+
+
+def test_a_release_runs_once_enough_have_signed_and_the_record_has_their_signatures(
+    place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path
+) -> None:
+    spec, before = asking(place, "signed", keys), spent(place)
+    said = typed("run", str(spec), at=place.workspace)
+    assert said.code == ApprovalMissing.exit_code
+    assert "0 of 2 approvals" in said.err
+    assert "sudare review signed.yaml --out pack.zip" in said.err
+    pack = pack_of(typed, place, spec, tmp_path)
+    assert sign(typed, pack, "board", spec)["epsilon"] == "1"
+    with pytest.raises(ApprovalMissing, match="not yet: The officer"):
+        release_plainly(spec, place.workspace.root)
+    sign(typed, pack, "stranger", spec)
+    with pytest.raises(ApprovalMissing, match=r"which is none of `approvals\.by`"):
+        release_plainly(spec, place.workspace.root)
+    assert spent(place) == before
+    sign(typed, pack, "officer", spec)
+    folder = made(place, spec)
+    assert spent(place) != before
+    record = json.loads((folder / "record.json").read_bytes())
+    given = record["replay"]["approvals"]["given"]
+    assert sorted(each["key"] for each in given) == sorted([keys["board"], keys["officer"]])
+    report = verify(folder, public_key=key_of(place))
+    assert report.ok, report.findings
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (("epsilon: 1.0", "epsilon: 1.1"), "another spec"),
+        (("[age]", "[age, sex]"), "another spec"),
+    ],
+)
+def test_an_approval_of_another_plan_counts_for_nothing(
+    place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path, change: tuple[str, str], found: str
+) -> None:
+    spec, before = asking(place, "moved", keys, 1), spent(place)
+    sign(typed, pack_of(typed, place, spec, tmp_path), "board", spec)
+    spec.write_text(spec.read_text().replace(*change))
+    with pytest.raises(ApprovalMissing, match=found) as refused:
+        release_plainly(spec, place.workspace.root)
+    assert "moved-approvals" in refused.value.findings[1].where
+    assert spent(place) == before
+
+
+def test_one_who_signs_twice_is_one(place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path) -> None:
+    spec = asking(place, "twice", keys)
+    pack = pack_of(typed, place, spec, tmp_path)
+    first = Path(sign(typed, pack, "board", spec)["approval"])
+    first.with_name("again.json").write_bytes(first.read_bytes())
+    with pytest.raises(ApprovalMissing, match="1 of 2"):
+        release_plainly(spec, place.workspace.root)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "found"),
+    [
+        (lambda file: file.update(at="2020-01-01"), "a signature that does not hold"),
+        (lambda file: file.update(memo_sha256="0" * 64), "a signature that does not hold"),
+        (lambda file: file.update(release="another"), "an approval of the release another"),
+        (lambda file: file.update(contract_digest="0" * 64), "another contract"),
+        (lambda file: file.update(plan_digest="0" * 64), "another plan of this spec"),
+        (lambda file: file.pop("key"), "another form"),
+    ],
+)
+def test_a_file_that_was_changed_counts_for_nothing(
+    place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path, spoil: Callable[[Any], Any], found: str
+) -> None:
+    spec = asking(place, "changed", keys, 1)
+    path = Path(sign(typed, pack_of(typed, place, spec, tmp_path), "board", spec)["approval"])
+    content = json.loads(path.read_bytes())
+    spoil(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(ApprovalMissing, match=found):
+        release_plainly(spec, place.workspace.root)
+
+
+@pytest.mark.parametrize("name", ["memo.md", "spec.json", "contract.json", "charge.json"])
+def test_a_pack_whose_parts_do_not_belong_together_is_not_signed(
+    place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path, name: str
+) -> None:
+    """What is read is what is signed: a memo that says less, a spec with another epsilon."""
+    pack, other = pack_of(typed, place, asking(place, "packed", keys), tmp_path), tmp_path / "other.zip"
+    with zipfile.ZipFile(pack) as read, zipfile.ZipFile(other, "w") as write:
+        for each in read.namelist():
+            content = read.read(each)
+            changed = content.replace(b"1994", b"1995") if each == name else content
+            assert changed != content or each != name
+            write.writestr(each, changed)
+    said = typed("approve", str(other), "--key", str(tmp_path / "board"), "--out", str(tmp_path / "none"))
+    assert said.code == 2
+    assert f"that of {name}" in said.err
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_memo_says_what_why_and_what_else(
+    place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path
+) -> None:
+    rationale = ("region: United States", "region: United States, rationale: Shares of 5 % stay readable")
+    spec = asking(place, "told", keys, 2, rationale)
+    first, again = (pack_of(typed, place, spec, tmp_path).read_bytes() for _ in range(2))
+    assert first == again
+    with zipfile.ZipFile(tmp_path / "told.zip") as pack:
+        memo, plan = pack.read("memo.md").decode(), json.loads(pack.read("plan.json"))
+    assert "Shares of 5 % stay readable" in memo
+    assert "The board, key" in memo
+    half = plan["draws"][0]["interval_95"]
+    assert f"±{half} ({half / 1000:.2%})" in memo
+    lines = [line.split(" | ") for line in memo.splitlines() if line.startswith("| ") and "±" in line]
+    tried = {line[0].removeprefix("| "): line[1] for line in lines if len(line) == 3}
+    assert list(tried) == ["0.25", "0.5", "1", "2", "4"]
+    assert tried["1"] == f"±{half}"
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("needed: 3", "3 of 2 approvers"),
+        ("needed: 0", "approvals.needed"),
+        ("folder: a, also: b", "also"),
+    ],
+)
+def test_what_no_approver_can_meet_is_refused(
+    place: Place, typed: Typed, keys: dict[str, str], written: str, said: str
+) -> None:
+    spec = asking(place, "unmet", keys)
+    text = spec.read_text()
+    changed = text.replace("needed: 2", written) if "needed" in written else f"{text}  also: b\n"
+    spec.write_text(changed)
+    refused = typed("plan", str(spec), at=place.workspace)
+    assert refused.code == 2
+    assert said in refused.err
+
+
+def test_a_key_twice_or_of_another_form_is_refused(place: Place, typed: Typed, keys: dict[str, str]) -> None:
+    spec = asking(place, "keyed", keys)
+    text = spec.read_text()
+    spec.write_text(text.replace(keys["officer"], keys["board"]))
+    assert "twice" in typed("plan", str(spec), at=place.workspace).err
+    spec.write_text(text.replace(keys["officer"], "ssh-ed25519 AAAA"))
+    assert "NAME+HASH+BASE64" in typed("plan", str(spec), at=place.workspace).err
+
+
+def test_forged_approvals_of_a_version_are_found(
+    place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path
+) -> None:
+    """The publisher signs everything again; the approvers' signatures are not the publisher's to make."""
+    spec = asking(place, "forged", keys)
+    pack = pack_of(typed, place, spec, tmp_path)
+    for who in ("board", "officer"):
+        sign(typed, pack, who, spec)
+    folder = made(place, spec)
+    version = Version(folder, place.workspace.signer()).copy(tmp_path / "v")
+    version = as_forged(version)
+    assert verify(version.folder, public_key=version.key).ok
+    spoils: tuple[Callable[[Any], Any], ...] = (
+        lambda stated: stated["given"].pop(),
+        lambda stated: stated["given"].append(stated["given"][0]),
+        lambda stated: stated["given"][0].update(at="2020-01-01"),
+        lambda stated: stated["given"][0].update(key=keys["stranger"]),
+        lambda stated: stated["by"].pop(),
+    )
+    for number, spoil in enumerate(spoils):
+        one = version.copy(tmp_path / f"v{number}")
+        with_words(one, lambda record, spoil=spoil: spoil(record["replay"]["approvals"]))
+        report = verify(one.folder, public_key=one.key)
+        assert 5 in broken(report)
+        assert "record.json" in named(report)
+    [charge] = [
+        each["entry"]["body"]
+        for each in load(folder / "PROOF.json")["entries"]
+        if "spec_digest" in each["entry"]["body"]
+    ]
+    stated = ApprovalsStatement.model_validate(load(folder / "record.json")["replay"]["approvals"])
+    assert not [*unsound(stated, about("forged", charge))]
+    for name, other in (("epsilon", 1), ("account", "another"), ("rows_per_unit", 2), ("events", [])):
+        assert len([*unsound(stated, about("forged", {**charge, name: other}))]) == 2
+    assert len([*unsound(stated, about("another", charge))]) == 2

@@ -1,0 +1,80 @@
+"""Errors on a public stand-in, as people type it: what they come to, and which rows are refused."""
+
+from __future__ import annotations
+
+import zipfile
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.console.conftest import Place, Typed
+
+BECAUSE = ("--public-because", "an older extract that was published in 1992")
+
+
+@pytest.fixture
+def older(place: Place, tmp_path: Path) -> Path:
+    """Other rows of the same columns: every second one of the example."""
+    rows = pq.read_table(place.adult / "adult.parquet")
+    path = tmp_path / "older.parquet"
+    pq.write_table(rows.take(list(range(0, rows.num_rows, 2))), path)
+    return path
+
+
+@pytest.mark.stat
+def test_errors_of_a_stand_in_are_those_of_the_noise_and_nothing_is_charged(
+    place: Place, typed: Typed, older: Path
+) -> None:
+    """Unrefined, the mean squared error is the variance of the noise, within a factor of 3.5.
+
+    n is 300 squared Laplace errors at least. The mean lies below 1/3.5 with a probability of at most
+    0.87^300 < 1e-18 (Chernoff), and above 3.5 with less than that of one error of 40 standard deviations.
+    """
+    spec = place.spec("stand-in", ("method: simplex, integers: true", "method: none"))
+    with closing(place.workspace.open_ledger()) as ledger:
+        before = [state.remaining for state in ledger.accounts()], len(ledger.charges())
+    said = typed("plan", str(spec), "--surrogate", str(older), *BECAUSE, "--json", at=place.workspace)
+    assert said.code == 0, said.err
+    told = said.json["surrogate"]
+    assert told["because"] == BECAUSE[1]
+    expected = {each["key"].removeprefix("table:"): each["expected_error"] for each in said.json["draws"]}
+    cells = sum(each["cells"] for each in told["errors"])
+    off = sum(each["cells"] * (each["rmse"] / expected[each["table"]]) ** 2 for each in told["errors"]) / cells
+    assert cells * told["releases"] >= 300
+    assert 1 / 3.5 < off < 3.5
+    assert {each["table"] for each in told["errors"]} >= {"age", "education_x_income"}
+    with closing(place.workspace.open_ledger()) as ledger:
+        assert ([state.remaining for state in ledger.accounts()], len(ledger.charges())) == before
+
+
+def test_confidential_rows_are_no_stand_in(place: Place, typed: Typed, older: Path) -> None:
+    """A file that the ledger has bound, and a stand-in without a reason or without a file."""
+    spec = place.spec("confidential")
+    bound = typed("plan", str(spec), "--surrogate", str(place.adult / "adult.parquet"), *BECAUSE, at=place.workspace)
+    assert bound.code == 2
+    assert "the stand-in: file" in bound.err
+    assert "a source that the ledger has bound to people" in bound.err
+    assert "no reason" in typed("plan", str(spec), "--surrogate", str(older), at=place.workspace).err
+    assert "no --surrogate" in typed("plan", str(spec), *BECAUSE, at=place.workspace).err
+
+
+def test_a_product_without_tables_has_no_such_errors(place: Place, typed: Typed, older: Path) -> None:
+    said = typed(
+        "plan", str(place.adult / "statistics.yaml"), "--surrogate", str(older), *BECAUSE, at=place.workspace
+    )
+    assert said.code == 2
+    assert "kind statistics" in said.err
+
+
+def test_the_memo_has_the_stand_in(place: Place, typed: Typed, older: Path, tmp_path: Path) -> None:
+    spec, pack = place.spec("tried"), tmp_path / "pack.zip"
+    said = typed("review", str(spec), "--out", str(pack), "--surrogate", str(older), *BECAUSE, at=place.workspace)
+    assert said.code == 0, said.err
+    with zipfile.ZipFile(pack) as files:
+        memo = files.read("memo.md").decode()
+    section = memo[memo.index("## What it does to a public stand-in") :]
+    assert BECAUSE[1] in section
+    lines = [line for line in section.splitlines() if line.startswith(("| 0.5 | age", "| 1 | age", "| 2 | age"))]
+    assert len(lines) == 3
