@@ -11,14 +11,13 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from privacy.ledger.entries import Entry
+from privacy.ledger.entries import OPEN, Entry
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.journal import checked_entry, tree_nodes
 from privacy.ledger.journal.merkle import Nodes, consistency_proof, inclusion_proof, root
 from privacy.ledger.store import schema
 
 _J = schema.journal.c
-_VERSIONS = ("version_published", "version_withdrawn")
 
 
 class JournalLog:
@@ -50,8 +49,8 @@ class JournalLog:
         return logged
 
     def open_entries(self) -> Iterator[Entry]:
-        """Yield the open entries about versions, in order: publications and withdrawals of all releases."""
-        query = schema.journal.select().where(_J.kind.in_(_VERSIONS), _J.sequence < self.size).order_by(_J.sequence)
+        """Yield the open entries in order: publications and withdrawals of all releases, and changes of the key."""
+        query = schema.journal.select().where(_J.kind.in_(OPEN), _J.sequence < self.size).order_by(_J.sequence)
         for row in self._connection.execute(query):
             yield checked_entry(row)
 
