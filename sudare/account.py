@@ -103,19 +103,20 @@ class Account:
 
     def _repr_html_(self) -> str:
         told = self.to_json()
-        loss = told["loss"]
-        part = float(Decimal(loss["spent"]) / Decimal(loss["cap"])) if Decimal(loss["cap"]) else 1.0
-        words = f"{part:.1%} of the cap is spent"
+        loss, cap = told["loss"], Decimal(told["loss"]["cap"])
+        words = f"{loss['share_spent']} of the cap is spent, {loss['share_left']} is left"
+        parts = [float(Decimal(each["spent"]) / cap) for each in told["releases"]] if cap else [1.0]
+        taken = [f"{each['release']} ({each['share']})" for each in told["releases"]]
         fits = [f"ε = {epsilon} ({noise})" for noise, epsilon in told["fits"].items() if epsilon is not None]
         return html.facts(
             f"account {self._name} ({told['status']})",
             [
-                ("spent", html.share(part, words)),
+                ("spent", html.shares(parts, words)),
                 ("", words),
                 ("people", f"{told['population']}, block {told['block']}, unit {told['unit']}"),
                 ("cap", f"ε = {told['epsilon']} at δ = {told['delta']}"),
                 ("can still give", " or ".join(fits) or "nothing"),
-                ("released", ", ".join(self.releases) or "nothing yet"),
+                ("released", ", ".join(taken) or "nothing yet"),
             ],
         )
 

@@ -7,6 +7,7 @@ on light and dark ground.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
 from typing import Final
 
 from markupsafe import Markup, escape
@@ -84,16 +85,20 @@ def whisker(low: float, value: float, high: float, scale: tuple[float, float]) -
     return _strip(bar + line, f"{low:g} to {high:g}")
 
 
-def share(part: float, label: str) -> Markup:
-    """Draw a part of a whole, such as what an account has spent of its cap.
+def shares(parts: Sequence[float], label: str) -> Markup:
+    """Draw parts of a whole side by side, such as what each release took of an account's cap.
 
     Args:
-        part: from 0 to 1.
+        parts: each from 0 to 1, together at most 1.
         label: says it in words.
     """
-    filled = drawing.place(part, (0, 1))
+    ends = [drawing.place(end, (0, 1)) for end in accumulate(parts, initial=0.0)]
     frame = f'<rect x="0" y="3" width="1000" height="10" fill="{FAINT}" fill-opacity=".3"/>'
-    return _strip(f'{frame}<rect x="0" y="3" width="{filled}" height="10" fill="{INK}"/>', label)
+    filled = "".join(
+        f'<rect x="{begin}" y="3" width="{max(end - begin - 4, 1)}" height="10" fill="{INK}"/>'
+        for begin, end in pairwise(ends)
+    )
+    return _strip(frame + filled, label)
 
 
 def _strip(inside: str, label: str) -> Markup:

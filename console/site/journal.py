@@ -60,6 +60,7 @@ def entry_page(site: Site, viewer: Viewer, sequence: int, *, says: Says) -> Page
         "previous": entry.previous,
         "sealed": sealed,
         "entry": None if sealed else entry.to_json(),
+        "logged": entry.logged.decode(),
         "canonical": None if sealed else canonical_json(entry.to_json()).decode(),
         "proof": None if proof is None else _proof(site, entry, proof),
         "size": site.view.size(),

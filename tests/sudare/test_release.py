@@ -83,7 +83,7 @@ def test_labels_are_escaped() -> None:
     for drawn in (html.table([MARKUP], [[MARKUP]]), html.facts(MARKUP, [(MARKUP, MARKUP)]), html.plain(MARKUP)):
         assert "<b>" not in drawn
         assert "&lt;b&gt;&amp;" in drawn
-    assert "<b>" not in html.share(0.5, MARKUP)
+    assert "<b>" not in html.shares([0.5, 0.25], MARKUP)
 
 
 def test_an_account_tells_what_is_left_and_is_never_pickled(house: House, released: sudare.Release) -> None:
