@@ -170,7 +170,7 @@ def errors(folder: Path) -> dict[str, dict[str, Any]]:
             "rmse": _rmse(counts, truth),
             "holds": float(holds.mean()),
             "by_class": shares,
-            "length": float(2 * deviations.mean() * 1.96) / (2 * alone[LEVELS[level]]),
+            "length": float((upper - lower).mean()) / (2 * alone[LEVELS[level]]),
         }
     everything = [values.reshape(-1, *measured.shape) for values in version.estimate.upward]
     for name, start in (

@@ -25,7 +25,7 @@ from console.site.comparison import meaning
 from console.site.guard import POLICY
 from console.site.version import folder_of, verified
 from contracts.contract.odcs import load_contract
-from privacy.ledger.entries import OPEN, RUN_KINDS
+from privacy.ledger.entries import RUN_KINDS
 from privacy.ledger.journal.merkle import root_from_proof
 from tests.console.conftest import ADULT
 from tests.console.site.conftest import REASON, SCRIPT, Shown, answered, copied
