@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from console.errors import Interrupted
-from console.keys import opened_signer
 from console.progress import paused, shown
 from contracts.errors import GateBroken, SudareError
 from flows.order import OperatorDecision, ReleaseOrder
@@ -72,6 +71,8 @@ def running(where: Workspace) -> Iterator[tuple[PrefectServer, Stop]]:
 
     The signing key is opened first: a passphrase is asked for before anything begins.
     """
+    from console.keys import opened_signer  # here: help needs no signer
+
     opened_signer(where)
     try:
         with Stop() as stop, shown(), prefect_server(where) as prefect:

@@ -163,6 +163,7 @@ def test_every_command_has_help_with_an_example_and_speaks_json(words: tuple[str
 def test_the_commands_are_those_of_the_manual() -> None:
     """The list changes only on purpose."""
     assert [" ".join(words) for words in sorted(_commands())] == [
+        "approve",
         "budget backup",
         "budget bind",
         "budget close",
@@ -188,6 +189,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "federation site",
         "init",
         "interval",
+        "key new",
         "key pin",
         "keys encrypt",
         "keys recovery",
@@ -207,6 +209,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "releases refresh",
         "releases show",
         "releases withdraw",
+        "review",
         "run",
         "sample",
         "serve",

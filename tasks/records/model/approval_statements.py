@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from contracts.canonical import digest
-from contracts.release.approvals import public_part
 from privacy.ledger.journal.signing import signature_holds
 from tasks.records.model.statement import Hash, Signature, StatedText, Statement, Tuple
 
@@ -110,6 +109,8 @@ def unsound(stated: ApprovalsStatement, meant: Mapping[str, str]) -> Iterator[tu
         stated: of the record.
         meant: what they must be about (`about`).
     """
+    from contracts.release.approvals import public_part  # here: few records have approvals
+
     known, given = [each.key for each in stated.by], [each.key for each in stated.given]
     for number, each in enumerate(stated.given, 1):
         signed = SignedApproval.model_validate({**meant, **each.model_dump(mode="json")})
