@@ -19,6 +19,8 @@ from privacy.ledger.store.ledger_rows import existing_charge, find_version, set_
 from privacy.ledger.terms import Charge, VersionEntry
 
 VISIBLE = ("published", "superseded", "withdrawn")
+MOST_REASON = 2000
+"""Characters of a reason: its entry is published whole, in a tile whose entries have at most 65,535 bytes each."""
 
 
 def allocate(connection: Connection, run_key: str) -> VersionEntry:
@@ -83,6 +85,9 @@ def withdraw(transaction: Transaction, journal: Journal, release: str, number: i
     if not reason.strip() or is_not_plain(reason):
         found, allowed = ascii(reason[:80]), "text that reads as it is, without control characters or direction marks"
         raise refusal(f"{release} v{number}", "reason", found, allowed)
+    if len(reason) > MOST_REASON:
+        found, remedy = f"{len(reason):,} characters", "say it shorter, and where the rest stands"
+        raise refusal(f"{release} v{number}", "reason", found, f"at most {MOST_REASON:,} characters", remedy)
     known = next((each for each in there if each.number == number), None)
     if known is None:
         numbers = ", ".join(f"v{each.number}" for each in there)

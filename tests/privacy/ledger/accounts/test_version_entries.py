@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from privacy.grant.grant import open_grant
+from privacy.ledger.accounts.version_entries import MOST_REASON
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
@@ -154,6 +155,17 @@ def test_a_version_is_withdrawn_once(place: Place) -> None:
     assert ledger.journal() == entries
     assert ledger.record_publication("run-1", "e" * 64).kind == "version_published"
     assert statuses(ledger) == ["withdrawn"]
+
+
+def test_a_reason_is_short_enough_for_a_tile(place: Place) -> None:
+    """An entry of a tile has a length of two bytes; the longest characters take twelve bytes, as two escapes."""
+    ledger = charged(place, "run-1")
+    publish_all(ledger, "run-1")
+    with pytest.raises(LedgerRefusal, match=r"(?s)reason.*2,001 characters.*at most 2,000"):
+        ledger.withdraw("people-tables", 1, reason="w" * (MOST_REASON + 1))
+    assert statuses(ledger) == ["published"]
+    ledger.withdraw("people-tables", 1, reason="\U0001f331" * MOST_REASON)
+    assert len(ledger.journal()[-1].logged) < 2**16
 
 
 def test_a_version_that_nobody_saw_is_not_withdrawn(place: Place) -> None:
