@@ -32,7 +32,7 @@ _AGAIN: Final = "ask the publisher for the pack that sudare review wrote"
 
 def approve(
     pack: Annotated[Path, typer.Argument(metavar="PACK", help="What `sudare review` wrote.")],
-    key: Annotated[Path, typer.Option("--key", metavar="FILE", help="Your secret key: sudare key new FILE")],
+    key: Annotated[Path, typer.Option("--key", metavar="FILE", help="Your secret key: sudare keys new FILE")],
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Where to write it; here without it.")
     ] = None,

@@ -72,16 +72,11 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
             "refresh": "console.releases:refresh",
         },
     ),
-    "key": (
-        "Keys: whose versions you verify.",
-        {
-            "new": "console.key:new",
-            "pin": "console.key:pin",
-        },
-    ),
     "keys": (
-        "Keys of this workspace: where its signing key lies, and how it is changed.",
+        "Keys: whose versions you verify, where yours lies, and how it is changed.",
         {
+            "pin": "console.pinned_keys:pin",
+            "new": "console.pinned_keys:new",
             "show": "console.keys:show",
             "encrypt": "console.keys:encrypt",
             "rotate": "console.keys:rotate",
@@ -114,8 +109,8 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
 CHECKER: Final = frozenset(
     {
         "console.verify:verify",
-        "console.key:pin",
-        "console.key:new",
+        "console.pinned_keys:pin",
+        "console.pinned_keys:new",
         "console.sample:sample",
         "console.explain:explain",
         "console.interval:interval",

@@ -150,7 +150,7 @@ def recovery(file: NewRecoveryFile, workspace: At = None, as_json: AsJson = Fals
     public = Signer(create_key(place, secret), name).public_key
     half = file.with_suffix(".pub")
     half.write_text(f"{public}\n", encoding="utf-8")
-    said = f"Keep {file} away from this machine. Give {half} to those who verify: sudare key pin ... --recovery FILE"
+    said = f"Keep {file} away from this machine. Give {half} to those who verify: sudare keys pin ... --recovery FILE"
     payload = {"file": str(file), "public_key": public, "public_key_file": str(half)}
     answer(payload, lambda console: console.print(said, soft_wrap=True), as_json=as_json)
 

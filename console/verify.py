@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 
 from console.errors import VerificationFailed, VersionTakenBack
-from console.key import key_to_verify_with
 from console.options import AsJson, At
+from console.pinned_keys import key_to_verify_with
 from console.progress import shown
 from console.render import answer
 from contracts.errors import Finding, SpecRefused
@@ -88,7 +88,7 @@ def verify(
     """Check a published version offline, against a key that you pin; exit 0 only if all of it holds.
 
     A key inside the folder is never trusted. It needs no workspace: pin the publisher's
-    key once (sudare key pin FILE), or name it with --key. Exit 5 if anything does not
+    key once (sudare keys pin FILE), or name it with --key. Exit 5 if anything does not
     hold or could not be checked, 2 if there is no version or no key to begin with. With
     --online the publisher's journal is asked in one request; exit 6 if all of it holds
     but the version was withdrawn.

@@ -24,8 +24,8 @@ from contracts.domains.domain_terms import Frozen
 from contracts.reading.scalars import Label, Problem, as_tuple, refuse, show
 
 _KEY: Final = re.compile(r"([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]{44})")
-_FORM: Final = "one line NAME+HASH+BASE64: the public half of an Ed25519 key, as `sudare key new` writes it"
-_REMEDY: Final = "the approver makes one and gives you FILE.pub: sudare key new FILE"
+_FORM: Final = "one line NAME+HASH+BASE64: the public half of an Ed25519 key, as `sudare keys new` writes it"
+_REMEDY: Final = "the approver makes one and gives you FILE.pub: sudare keys new FILE"
 _ED25519: Final = 1
 
 

@@ -1,4 +1,4 @@
-"""`sudare verify` and `sudare key pin` as strangers type them: what is no version, and whose key it is."""
+"""`sudare verify` and `sudare keys pin` as strangers type them: what is no version, and whose key it is."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_folder_of_several_versions_names_them(here: Path, typed: Typed) -> No
 
 
 def test_a_missing_key_is_refused_in_words(here: Path, typed: Typed) -> None:
-    _refused(typed("verify", "town/v1"), "no key named, none pinned", "sudare key pin FILE")
+    _refused(typed("verify", "town/v1"), "no key named, none pinned", "sudare keys pin FILE")
     _refused(typed("verify", "town/v1", "--key", "no.pub"), "No such file or directory", "from the publisher")
     _refused(typed("verify", "town/v1", "--key", "town/v1/PROOF.json"), "no key", "from the publisher")
 
@@ -179,38 +179,38 @@ def test_the_report_of_a_sound_version_follows_the_schema_in_docs(here: Path, ty
 
 def test_a_pinned_key_need_not_be_named(here: Path, typed: Typed) -> None:
     """Outside a workspace it is the user's; the file is for its owner alone."""
-    said = typed("key", "pin", "key.pub", "--json")
+    said = typed("keys", "pin", "key.pub", "--json")
     pin = here / "home" / ".config" / "sudare" / PIN
     assert (said.code, said.json["pinned"], said.json["for"]) == (0, str(pin), "this user")
     assert pin.stat().st_mode & 0o777 == 0o600
-    assert typed("key", "pin", "key.pub").code == 0
+    assert typed("keys", "pin", "key.pub").code == 0
     assert typed("verify", "town/v1").code == 0
     assert typed("verify", "town/v1", "--key", "other.pub").code == 5
 
 
 def test_another_key_is_pinned_only_when_asked(here: Path, typed: Typed) -> None:
-    assert typed("key", "pin", "key.pub").code == 0
-    _refused(typed("key", "pin", "other.pub"), f"key {key_id(Signer(SEED).public_key)}", "--replace")
+    assert typed("keys", "pin", "key.pub").code == 0
+    _refused(typed("keys", "pin", "other.pub"), f"key {key_id(Signer(SEED).public_key)}", "--replace")
     assert typed("verify", "town/v1").code == 0
-    assert typed("key", "pin", "other.pub", "--replace").code == 0
+    assert typed("keys", "pin", "other.pub", "--replace").code == 0
     assert typed("verify", "town/v1").code == 5
 
 
 def test_a_key_that_came_with_a_version_is_not_pinned(here: Path, typed: Typed) -> None:
     shutil.copy("key.pub", "town/v1/data/key.pub")
-    _refused(typed("key", "pin", "town/v1/data/key.pub"), "a file inside", "from the publisher's site")
-    _refused(typed("key", "pin", "v1.zip"), "no key", "from the publisher")
+    _refused(typed("keys", "pin", "town/v1/data/key.pub"), "a file inside", "from the publisher's site")
+    _refused(typed("keys", "pin", "v1.zip"), "no key", "from the publisher")
 
 
 def test_a_workspace_has_a_pin_of_its_own(here: Path, typed: Typed) -> None:
     """Its own key is used until another is pinned for it; the user's pin does not count there."""
     workspace = Workspace.create(here / "workspace")
-    assert typed("key", "pin", "key.pub").code == 0
+    assert typed("keys", "pin", "key.pub").code == 0
     assert typed("verify", "town/v1", at=workspace).code == 5
-    said = typed("key", "pin", "key.pub", "--json", at=workspace)
+    said = typed("keys", "pin", "key.pub", "--json", at=workspace)
     assert (said.json["pinned"], said.json["for"]) == (str(workspace.keys / PIN), "this workspace")
     assert typed("verify", "town/v1", at=workspace).code == 0
-    assert typed("key", "pin", "other.pub", "--user", "--replace", at=workspace).code == 0
+    assert typed("keys", "pin", "other.pub", "--user", "--replace", at=workspace).code == 0
     assert typed("verify", "town/v1", at=workspace).code == 0
     assert typed("verify", "town/v1").code == 5
 
@@ -232,9 +232,9 @@ def test_your_own_pin_wins_over_the_key_that_a_download_brings(
     forged, honest = _stranger(here), here / "town" / "v1"
     monkeypatch.chdir(here / "download")
     _refused(
-        typed("verify", str(forged)), "no key named, none pinned, and the workspace around you", "sudare key pin"
+        typed("verify", str(forged)), "no key named, none pinned, and the workspace around you", "sudare keys pin"
     )
-    assert typed("key", "pin", str(here / "key.pub"), "--user").code == 0
+    assert typed("keys", "pin", str(here / "key.pub"), "--user").code == 0
     said = typed("verify", str(forged))
     assert said.code == 5
     assert "does NOT hold under key" in said.out
@@ -278,15 +278,15 @@ def test_without_a_pin_only_a_workspace_that_you_made_here_has_a_key_for_you(
 
 def test_a_workspace_that_is_named_is_used_and_the_other_pin_is_said(here: Path, typed: Typed) -> None:
     _stranger(here)
-    assert typed("key", "pin", "key.pub", "--user").code == 0
+    assert typed("keys", "pin", "key.pub", "--user").code == 0
     said = typed("verify", "town/v1", "--workspace", "download")
     assert said.code == 5
     assert "! TWO KEYS: your own pin is another key" in said.out
 
 
 def test_a_pin_keeps_the_time_at_which_it_was_made(here: Path, typed: Typed) -> None:
-    assert typed("key", "pin", "key.pub").code == 0
+    assert typed("keys", "pin", "key.pub").code == 0
     pin = here / "home" / ".config" / "sudare" / PIN
     os.utime(pin, (1_700_000_000, 1_700_000_000))
-    assert typed("key", "pin", "key.pub").code == 0
+    assert typed("keys", "pin", "key.pub").code == 0
     assert typed("verify", "town/v1", "--json").json["key"]["pinned_since"] == "2023-11-14 22:13 UTC"

@@ -45,9 +45,9 @@ def pin(
 
     Examples:
 
-        sudare key pin publisher.pub
+        sudare keys pin publisher.pub
 
-        sudare key pin publisher.pub --recovery recovery.pub
+        sudare keys pin publisher.pub --recovery recovery.pub
     """
     around = None if user else workspace_or_none(workspace)
     folder = user_folder() if around is None else around.keys
@@ -76,7 +76,7 @@ def new(
 
     Examples:
 
-        sudare key new board.key --name office.example/board
+        sudare keys new board.key --name office.example/board
     """
     half = create_signing_key(file, name)
     payload = {"key_id": key_id(half), "secret": str(file), "public": f"{file}.pub", "key": half}
@@ -126,12 +126,12 @@ def key_to_verify_with(named: Path | None, workspace: Path | None) -> KeyChoice:
             return nearer
         found = f"no key named, none pinned, and the workspace around you ({around.root}) is none that you made here"
         remedy = (
-            "a download may bring a key of its own: get the publisher's, then: sudare key pin FILE --user; "
+            "a download may bring a key of its own: get the publisher's, then: sudare keys pin FILE --user; "
             f"or, if the workspace is yours: --workspace {around.root}"
         )
         raise SpecRefused([Finding("the command", "--key", found, "the publisher's public key", remedy)])
     found = "no key named, none pinned, and no workspace here that has one of its own"
-    remedy = "get the publisher's public key, then: sudare key pin FILE, once; or add --key FILE"
+    remedy = "get the publisher's public key, then: sudare keys pin FILE, once; or add --key FILE"
     raise SpecRefused([Finding("the command", "--key", found, "the publisher's public key", remedy)])
 
 
