@@ -1,8 +1,8 @@
 """`sudare metrics`: what a monitoring system watches of a workspace, in Prometheus's text format.
 
 What accounts have left, how charges and versions stand, how old the newest checkpoint is, and what the schedule still
-has room for. All of it is in the public journal or in the workspace's settings, with its times to the hour. Not told
-is what follows from rows or is sealed for auditors: how long runs take, how large anything is, failed gates, sources.
+has room for. All of it is in open entries of the journal or in the workspace's settings, its times to the hour. Not
+told is what is sealed for auditors, such as failed gates; so there is no length of the journal, which counts them.
 """
 
 from __future__ import annotations
@@ -119,16 +119,14 @@ def _of_accounts(accounts: Iterable[AccountState]) -> Iterator[Gauge]:
 
 def _of_publications(ledger: Ledger) -> Iterator[Gauge]:
     """When each release, and any of them, was last published: each publication signs a checkpoint of the journal."""
-    entries = ledger.journal()
     last: dict[str, float] = {}
     releases = {version.run_key: version.release for version in ledger.versions()}
-    for entry in entries:
+    for entry in ledger.journal():
         if entry.kind == "version_published":
             release = releases.get(str(entry.body["run_key"]), "")
             last[release] = max(_seconds(entry.at), last.get(release, 0.0))
     newest: tuple[tuple[Labels, float], ...] = (({}, max(last.values())),) if last else ()
     told = tuple(({"release": release}, at) for release, at in sorted(last.items()))
-    yield Gauge("journal_entries", "Entries of the journal.", (({}, float(len(entries))),))
     yield Gauge("checkpoint_timestamp_seconds", "The hour of the newest signed checkpoint.", newest)
     yield Gauge("release_published_timestamp_seconds", "The hour in which a release was last published.", told)
 

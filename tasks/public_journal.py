@@ -237,4 +237,7 @@ class _Folder:
             os.fsync(file.fileno())
         os.utime(partial, (self._seconds, self._seconds))
         partial.replace(path)
+        # A folder's time is that of its last file: it too is told to the hour.
+        for folder in (each for each in path.parents if each.is_relative_to(self._folder)):
+            os.utime(folder, (self._seconds, self._seconds))
         self._files += 1

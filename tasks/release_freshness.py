@@ -54,12 +54,15 @@ def show_latest(workspace: Workspace, ledger: Ledger, release: str, store: Path)
 
 
 def latest_of(ledger: Ledger, signer: Signer, release: str, *, now: datetime, days: int) -> bytes:
-    """Return the signed note: the newest version that was not withdrawn, and the size of the journal."""
+    """Return the signed note: the newest version that was not withdrawn, and the size of the newest checkpoint.
+
+    The journal itself may have grown by an entry that nobody may see before the next version, such as a failed gate.
+    """
     standing = [each for each in ledger.versions(release) if each.status in ("published", "superseded")]
     newest = max(standing, key=lambda each: each.number, default=None)
     number, manifest = (0, NONE_LEFT) if newest is None else (newest.number, newest.manifest or NONE_LEFT)
     until = hour_of(now + timedelta(days=days))
-    said = LatestStatement(release, number, manifest, ledger.size(), hour_of(now), until)
+    said = LatestStatement(release, number, manifest, ledger.signed_size(), hour_of(now), until)
     return signer.note(said.text).to_bytes()
 
 

@@ -377,7 +377,7 @@ class _Verification:
 
         run, used = self._run.published, self._used
         now = datetime.now(UTC)
-        asked = ask_journal(self._online, self._proof, run, public_key=self._key, others=used.others, now=now)
+        asked = ask_journal(self._online, self._proof, run, public_key=self._key, trusted=used.trusted, now=now)
         self._around.notes.extend(asked.notes)
         self._close(asked.findings, rule=13)
 
@@ -392,7 +392,8 @@ class _Verification:
 
         manifest, size = self._manifest, self._proof.head.size
         checked = CheckedVersion(self._path, manifest.release, manifest.version, self._manifest_sha256, size)
-        wrong = check_latest(checked, public_key=self._key, now=self._terms.now, pins=self._terms.pins)
+        keys, now, pins = self._used.trusted, self._terms.now, self._terms.pins
+        wrong = check_latest(checked, public_key=self._key, trusted=keys, now=now, pins=pins)
         self._close(wrong, rule=14)
 
     def _check_witnesses(self) -> None:

@@ -16,9 +16,8 @@ from contracts.release.product_kinds import product_kinds
 from contracts.release.source import Source
 from contracts.release.spec import ChargeTerms, Publish, ReleaseSpec, load_spec
 from contracts.release.spec_checks import check_spec
-from privacy.private_table import PrivateTable
+from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.evaluation.public_rows import published_files, refuse_own_rows
-from tasks.products.charge_request import mark_of, run_key
 from tasks.products.product_kind import planning_of
 from tasks.products.version_records import (
     RECORD,
@@ -31,6 +30,7 @@ from tasks.products.version_records import (
 from tasks.storage.workspace.settings import Workspace
 from tasks.verification.files.version_folder import open_version
 
+_PUBLIC: Final = "an attack on confidential rows would be an access that nothing records: name public rows"
 _READ: Final[dict[str, Callable[[Path], tuple[Any, Any]]]] = {
     "synthetic": published_record,
     "classifier": published_classifier_record,
@@ -99,21 +99,22 @@ def columns_of(attacked: Attacked) -> tuple[str, ...]:
     return names
 
 
-def refuse_rows_of(attacked: Attacked, table: PrivateTable, workspace: Workspace) -> None:
-    """Refuse the rows of the version, or those that the spec was charged for."""
-    spec = attacked.spec
+def refuse_rows_of(
+    attacked: Attacked, table: PrivateTable, workspace: Workspace, *, what: str = "the holdout", remedy: str = _PUBLIC
+) -> None:
+    """Refuse the rows of the version, or of a spec those that any release was charged for."""
     if attacked.folder is not None:
         record, _ = _READ[kind_of(attacked.folder) or "synthetic"](attacked.folder)
         mark = mark_of_snapshot(attacked.folder)
         refuse_own_rows(table, mark=mark, spec_digest=record.replay.spec_digest, due=record.replay.due)
         return
     with closing(workspace.open_ledger()) as ledger:
-        marks = {charge.request.snapshot_hash for charge in ledger.charges(spec_digest=spec.digest)}
-        charged = ledger.charge(run_key(spec, attacked.contract, table)) is not None and spec.due is None
-    if charged or mark_of(spec, table) in marks:
-        found, allowed = "the rows that this spec was charged for", "rows that anybody may see, of other people"
-        remedy = "an attack on confidential rows would be an access that nothing records: name public rows"
-        raise SpecRefused([Finding("the holdout", "rows", found, allowed, remedy)])
+        requests = [each.request for of in ledger.accounts() for each in ledger.charges(account=of.terms.name)]
+    # A mark is of one spec: an edited spec, if only by its epsilon, would not find its own.
+    own = (snapshot_mark(table.keyed_hash, each.spec_digest, each.due) == each.snapshot_hash for each in requests)
+    if any(own):
+        found, allowed = "rows that a release was charged for", "rows that anybody may see, of other people"
+        raise SpecRefused([Finding(what, "rows", found, allowed, remedy)])
 
 
 def adapted(attacked: Attacked, rows: int) -> tuple[ReleaseSpec, Contract, tuple[str, ...]]:

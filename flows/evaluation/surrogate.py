@@ -110,7 +110,7 @@ def surrogate_errors(request: Request, file: Path, *, because: str | None, works
     refuse_confidential(source.name, bound, what="the stand-in", remedy=_REMEDY)
     target = Attacked(request.spec, request.contract)
     with private_snapshot(Real(source), request.contract, workspace) as table:
-        refuse_rows_of(target, table, workspace)
+        refuse_rows_of(target, table, workspace, what="the stand-in", remedy=_REMEDY)
         rows = _rows(table, request.contract, workspace.memory_limit)
         spec, contract, said = adapted(target, len(rows.codes))
         own = planned_request(spec, contract, workspace)

@@ -345,10 +345,12 @@ class Ledger:
 
     # --- journal ----------------------------------------------------------------------------------------------
 
-    def size(self) -> int:
-        """Return how many entries the journal has."""
+    def signed_size(self) -> int:
+        """Return how many entries the newest signed checkpoint is over; 0 where none was signed."""
+        newest = schema.checkpoints.select().order_by(schema.checkpoints.c.size.desc()).limit(1)
         with self._store.reading() as connection:
-            return int(connection.execute(schema.head.select()).one().size)
+            row = connection.execute(newest).first()
+        return 0 if row is None else int(row.size)
 
     def journal(self) -> tuple[Entry, ...]:
         """Return the journal's entries in order; `LedgerCorrupt` when one does not hash to its hash."""

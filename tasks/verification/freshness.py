@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from contracts.errors import Finding
+from privacy.ledger.journal.key_changes import TrustedKey
 from privacy.ledger.journal.latest_note import LatestStatement, read_latest
 from privacy.ledger.journal.signed_note import FalseSignature, MalformedNote, read_verifier_key, verified_lines
 from tasks.records.strict_json import printable
@@ -50,12 +51,15 @@ class CheckedVersion:
     size: int
 
 
-def check_latest(version: CheckedVersion, *, public_key: str, now: datetime, pins: Path | None) -> list[Finding]:
+def check_latest(
+    version: CheckedVersion, *, public_key: str, trusted: Sequence[TrustedKey] = (), now: datetime, pins: Path | None
+) -> list[Finding]:
     """Hold a version against LATEST.note beside it, and the note against what was seen before.
 
     Args:
         version: the version, whose own rules hold.
         public_key: the key that it is held against.
+        trusted: all keys that the pinned one leads to, each with the journal that it vouches for.
         now: the checker's clock.
         pins: the folder that remembers what was seen; None to remember nothing.
     Returns:
@@ -69,11 +73,15 @@ def check_latest(version: CheckedVersion, *, public_key: str, now: datetime, pin
         ]
     try:
         note, said = read_latest(data)
-        signed = verified_lines(note, [read_verifier_key(public_key)])
+        # A key that was given up signs no later note: a thief would hide newer versions by it.
+        keys = [each.key for each in trusted if each.vouches(said.size, said.made)]
+        keys += [public_key] if public_key not in {each.key for each in trusted} else []
+        signed = verified_lines(note, [read_verifier_key(key) for key in keys])
     except (MalformedNote, FalseSignature) as error:
         return [Finding(LATEST_NOTE, "note", printable(str(error)), "the publisher's signed note", _ASK)]
     if not signed:
-        return [Finding(LATEST_NOTE, "signature", "none by this version's key", "one by it", _ASK)]
+        found = "none by a key that your pin leads to and that was in use then"
+        return [Finding(LATEST_NOTE, "signature", found, "one by the key that signs now", _ASK)]
     seen = _seen(pins, public_key, version.release)
     findings = [*_age(said, now), *_of_version(said, version), *_rolled_back(said, seen)]
     if not findings and pins is not None:

@@ -20,7 +20,14 @@ from urllib.parse import quote
 
 from contracts.errors import Finding
 from privacy.ledger.entries import CLOCK_SLACK, Entry, is_to_the_hour
-from privacy.ledger.journal.key_changes import KeyChange, SignedChange, key_history, read_change
+from privacy.ledger.journal.key_changes import (
+    MOST_CHANGES,
+    KeyChange,
+    SignedChange,
+    TrustedKey,
+    key_history,
+    read_change,
+)
 from privacy.ledger.journal.merkle import root_from_proof, roots_from_consistency
 from privacy.ledger.journal.signed_note import MalformedNote
 from privacy.ledger.journal.signing import key_id
@@ -31,6 +38,7 @@ from tasks.records.model.status_statement import StatusPredicate, read_status
 from tasks.records.model.version_statements import EntryStatement, Proof
 from tasks.records.strict_json import LARGEST_JSON, printable
 from tasks.verification.inclusion import REWRITTEN, UNPROVEN, check_checkpoint
+from tasks.verification.key_succession import too_many
 from tasks.verification.outcomes import WITHDRAWN
 
 _SECONDS: Final = 20
@@ -63,7 +71,7 @@ def ask_journal(
     published: PublishedBody,
     *,
     public_key: str,
-    others: Sequence[str] = (),
+    trusted: Sequence[TrustedKey] = (),
     now: datetime,
 ) -> JournalStatus:
     """Ask a public journal what became of a version, and check the answer.
@@ -73,7 +81,7 @@ def ask_journal(
         proof: the version's own proof, checked before.
         published: the publication that it shows.
         public_key: the key that signed the version, to which the pinned one led, NAME+HASH+BASE64.
-        others: further keys that the pinned one leads to.
+        trusted: all keys that the pinned one leads to, each with the journal that it vouches for.
         now: the time by the checker's clock (UTC).
     """
     where = address_of(journal, published.release)
@@ -86,14 +94,28 @@ def ask_journal(
     envelope, status, findings = read_status(content, where=printable(where))
     if envelope is None or status is None:
         return JournalStatus(tuple(findings))
+    if len(status.keys) > MOST_CHANGES:
+        return JournalStatus((too_many(printable(where)),))
     history = key_history(public_key, list(_changes(status.keys)))
-    trusted = [public_key, *(each.key for each in history.trusted), *others]
-    key = next((each for each in trusted if key_id(each) in {by.keyid for by in envelope.signatures}), public_key)
+    known = [*trusted, *history.trusted]
+    signers = {by.keyid for by in envelope.signatures}
+    key = next((each.key for each in known if key_id(each.key) in signers), public_key)
     findings += check_envelope(envelope, public_key=key, where=printable(where))
     findings += [_revoked(key, change, printable(where)) for key, change in history.revoked if key == public_key]
+    findings += [] if findings else _after_its_time(key, known, status, printable(where))
     if findings:
         return JournalStatus(tuple(findings))
     return _Answer(status, proof, published, printable(where)).checked(key, now)
+
+
+def _after_its_time(key: str, known: Sequence[TrustedKey], status: StatusPredicate, where: str) -> Iterator[Finding]:
+    """Yield that the key was given up before: somebody else may have signed, and left a withdrawal out."""
+    for each in known:
+        if each.key == key and not each.vouches(status.head.size, status.at):
+            found = f"{status.head.size} entries at {printable(status.at)}, by a key that was given up"
+            allowed = f"at most {each.most} entries, until {each.until}, or the key that followed it"
+            yield Finding(where, f"key {key_id(key)}", found, allowed, UNPROVEN)
+            return
 
 
 def _changes(notes: Iterable[str]) -> Iterator[SignedChange]:
@@ -140,6 +162,8 @@ class _Answer:
 
     def checked(self, public_key: str, now: datetime) -> JournalStatus:
         """Check rules 2 to 5."""
+        if self._status.release != self._published.release:
+            self._say("release", printable(self._status.release), self._published.release)
         self._findings += check_checkpoint(self._status.checkpoint, public_key=public_key, where=self._where)
         notes = self._times(now)
         self._checkpoints()

@@ -13,7 +13,14 @@ from typing import Any, Final
 
 from contracts.errors import Finding
 from privacy.ledger.journal.checkpoints import read_checkpoint
-from privacy.ledger.journal.key_changes import KeyHistory, SignedChange, TrustedKey, key_history, read_change
+from privacy.ledger.journal.key_changes import (
+    MOST_CHANGES,
+    KeyHistory,
+    SignedChange,
+    TrustedKey,
+    key_history,
+    read_change,
+)
 from privacy.ledger.journal.signed_note import FalseSignature, MalformedNote, read_verifier_key, verified_lines
 from privacy.ledger.journal.signing import key_id
 from tasks.records.strict_json import read_json
@@ -37,16 +44,25 @@ def key_in_use(
     Returns:
         KeyInUse: the pinned key itself where no other one signed.
     """
-    history = key_history(pinned, [*changes, *_changes_around(folder)], recovery=recovery)
+    known = [*changes, *_changes_around(folder)]
+    if len({each.note.text for each in known}) > MOST_CHANGES:
+        return KeyInUse(pinned, findings=(too_many(PROOF),))
+    history = key_history(pinned, known, recovery=recovery)
     note = _checkpoint(folder)
-    others = tuple(each.key for each in history.trusted)
     for key, change in history.revoked:
         if note is None or _signed(note, key) or (key == pinned and not _by_another(note, history)):
-            return KeyInUse(key, others, findings=(_revoked(key, change.at, change.successor),))
+            return KeyInUse(key, history.trusted, findings=(_revoked(key, change.at, change.successor),))
     by = next((each for each in history.trusted if note is not None and _signed(note, each.key)), None)
     if by is None:
-        return KeyInUse(pinned, others)
-    return KeyInUse(by.key, others, history.before, tuple(_told(by, pinned)), tuple(_too_late(by, note or "")))
+        return KeyInUse(pinned, history.trusted)
+    late = tuple(_too_late(by, note or ""))
+    return KeyInUse(by.key, history.trusted, history.before, tuple(_told(by, pinned)), late)
+
+
+def too_many(where: str) -> Finding:
+    """Return that there are more changes than are looked at: among many, one that counts could be hidden."""
+    found, allowed = f"more than {MOST_CHANGES} changes of the key", f"at most {MOST_CHANGES}"
+    return Finding(where, "keys", found, allowed, "get the file again from the publisher: somebody filled it up")
 
 
 def read_changes(value: Any, *, where: str) -> list[SignedChange]:
@@ -95,7 +111,8 @@ def _by_another(note: str, history: KeyHistory) -> bool:
 
 def _told(by: TrustedKey, pinned: str) -> Iterator[str]:
     if by.key != pinned:
-        yield f"signed by key {key_id(by.key)}, to which your pin {key_id(pinned)} leads: {by.why}; pin it: {by.key}"
+        advice = f"; pin it: {by.key}" if by.most is None else ""
+        yield f"signed by key {key_id(by.key)}, to which your pin {key_id(pinned)} leads: {by.why}{advice}"
 
 
 def _too_late(by: TrustedKey, note: str) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from privacy.ledger.journal.key_changes import SignedChange
+    from privacy.ledger.journal.key_changes import SignedChange, TrustedKey
     from privacy.ledger.journal.witness_policy import WitnessPolicy
 
 RuleFindings = tuple[list[Finding], list[str]]
@@ -208,17 +208,22 @@ class KeyInUse:
 
     Args:
         key: NAME+HASH+BASE64.
-        others: further keys that count for versions beside it.
+        trusted: the keys that count for what lies beside it, each with the journal that it vouches for.
         signed_before: keys that were changed or revoked since, whose manifests a proof by `key` still vouches for.
         notes: how the pinned key led to it.
         findings: why no version by it is to be believed.
     """
 
     key: str
-    others: tuple[str, ...] = ()
+    trusted: tuple[TrustedKey, ...] = ()
     signed_before: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The trusted keys alone."""
+        return tuple(each.key for each in self.trusted)
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,10 @@ def test_a_version_is_attacked_by_its_record_and_never_by_its_own_rows(
     assert said.code == 0, said.err
     assert (said.json["version"], said.json["claim"]["epsilon"]) == (1, pytest.approx(0.3))
     shutil.copy(shared.adult / "adult.parquet", copy)
-    for what, told in ((folder, "the rows that this version was made of"), (spec, "this spec was charged for")):
+    for what, told in (
+        (folder, "the rows that this version was made of"),
+        (spec, "rows that a release was charged for"),
+    ):
         refused = typed("evaluate", what, "--attack", "shadow", "--holdout", str(copy), *WHY, at=shared.workspace)
         assert refused.code == 2
         assert told in refused.err

@@ -68,7 +68,7 @@ def test_times_are_those_of_the_journal_and_of_the_schedule(published: Place, ty
     assert at % 3600 == 0
     assert values["checkpoint_timestamp_seconds"] == {(): at}
     assert values["release_published_timestamp_seconds"] == {("monthly",): at}
-    assert values["journal_entries"] == {(): len(entries)}
+    assert not any("journal" in name for name in values)  # its length would count failed gates, which are sealed
     assert set(values["schedule_was_due_timestamp_seconds"].values()) == {datetime(2026, 11, 1, 6).timestamp()}
     assert set(values["schedule_due_timestamp_seconds"].values()) == {datetime(2026, 12, 1, 6).timestamp()}
 
@@ -83,7 +83,7 @@ def test_the_text_is_prometheuss_and_a_file_is_replaced_at_once(
     file = tmp_path / "sudare.prom"
     file.write_text("older")
     said = typed("metrics", "--to", str(file), at=published.workspace)
-    assert (said.code, said.out) == (0, f"13 metrics are in {file}\n")
+    assert (said.code, said.out) == (0, f"12 metrics are in {file}\n")
     steady = [line for line in lines if not line.startswith("sudare_written")]
     assert [line for line in file.read_text().splitlines() if not line.startswith("sudare_written")] == steady
     assert [each.name for each in tmp_path.iterdir()] == [file.name]

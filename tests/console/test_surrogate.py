@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import zipfile
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.orchestration import release_plainly
 from tests.console.conftest import Place, Typed
 
 BECAUSE = ("--public-because", "an older extract that was published in 1992")
@@ -58,6 +60,17 @@ def test_confidential_rows_are_no_stand_in(place: Place, typed: Typed, older: Pa
     assert "a source that the ledger has bound to people" in bound.err
     assert "no reason" in typed("plan", str(spec), "--surrogate", str(older), at=place.workspace).err
     assert "no --surrogate" in typed("plan", str(spec), *BECAUSE, at=place.workspace).err
+
+
+def test_charged_rows_are_no_stand_in_of_an_edited_spec(place: Place, typed: Typed, tmp_path: Path) -> None:
+    """A copy under another name is known by its rows, also where the spec has another epsilon."""
+    release_plainly(place.spec("charged", ("epsilon: 1.0", "epsilon: 0.3")), place.workspace.root)
+    copy = shutil.copy(place.adult / "adult.parquet", tmp_path / "copy.parquet")
+    edited = place.spec("edited", ("epsilon: 1.0", "epsilon: 0.2"))
+    said = typed("plan", str(edited), "--surrogate", str(copy), *BECAUSE, at=place.workspace)
+    assert said.code == 2
+    assert "the stand-in: rows" in said.err
+    assert "rows that a release was charged for" in said.err
 
 
 def test_a_product_without_tables_has_no_such_errors(place: Place, typed: Typed, older: Path) -> None:

@@ -18,15 +18,18 @@ from threading import Thread
 
 import pytest
 
+from contracts.canonical import readable_json
 from contracts.errors import StoreUnwritable
 from contracts.periods.time_blocks import time_block
 from privacy.ledger.entries import OPEN
 from privacy.ledger.journal.checkpoints import signed_head
+from privacy.ledger.journal.envelope import enveloped
 from privacy.ledger.journal.key_changes import signed_change
 from privacy.ledger.journal.signing import Signer, key_id
 from privacy.ledger.journal.tiles import TilePlace, read_bundle
 from privacy.ledger.ledger import Ledger
 from tasks.public_journal import JournalFolderRefused, publish_journal
+from tasks.records.model.status_statement import read_status, stated_status
 from tasks.verification.outcomes import VerificationReport
 from tasks.verify import verify
 from tests.tasks.verification.forgery import edit
@@ -168,7 +171,7 @@ def test_a_journal_of_entries_in_the_clear_would_be_found(ledger: Ledger, folder
 
 def test_all_times_are_cut_to_the_hour(ledger: Ledger, tmp_path: Path) -> None:
     to = shown(ledger, tmp_path / "public")
-    assert {path.stat().st_mtime % 3600 for path in to.rglob("*") if path.is_file()} == {0.0}
+    assert {path.stat().st_mtime % 3600 for path in (to, *to.rglob("*"))} == {0.0}, "folders too"
     assert b"06:59" not in public_bytes(to)
     assert b"2026-03-05T06:00:00Z" in public_bytes(to)
 
@@ -353,6 +356,30 @@ def test_a_rotated_key_s_answer_is_believed_by_whoever_pinned_the_one_before(
     assert checked(folder, 2, to).ok
     unknown = Signer(bytes(range(9, 41)), SIGNER.verifier.name)
     assert outcome(folder, 2, shown(ledger, to, signer=unknown))[0] == "signatures, keyid"
+
+
+def test_an_answer_by_a_key_that_was_given_up_is_found(ledger: Ledger, folder: Path, tmp_path: Path) -> None:
+    """Who has the old key could leave out what was withdrawn since; the journal had fewer entries in its time."""
+    changed(ledger, "rotated", SIGNER, NEXT)
+    fields = {finding.field for finding in checked(folder, 2, shown(ledger, tmp_path / "public")).findings}
+    assert f"key {key_id(SIGNER.public_key)}" in fields
+
+
+def test_an_answer_about_another_release_is_found(ledger: Ledger, folder: Path, tmp_path: Path) -> None:
+    to = shown(ledger, tmp_path / "public")
+    [path] = (to / "status").glob("*.json")
+    _, status, _ = read_status(path.read_bytes(), where="status")
+    assert status is not None
+    other = stated_status(
+        "other-tables",
+        at=status.at,
+        note=status.checkpoint,
+        entries=[each.model_dump() for each in status.entries],
+        earlier=[each.model_dump() for each in status.earlier],
+        keys=list(status.keys),
+    )
+    path.write_bytes(readable_json(enveloped(other, SIGNER)))
+    assert "release" in {finding.field for finding in checked(folder, 2, to).findings}
 
 
 def test_a_key_that_was_revoked_since_is_told_to_whoever_asks(ledger: Ledger, folder: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from privacy.ledger.journal.key_changes import TrustedKey
 from privacy.ledger.journal.latest_note import LatestStatement, hour_of, read_latest
 from privacy.ledger.journal.signed_note import MalformedNote
 from privacy.ledger.journal.signing import Signer
@@ -47,6 +48,21 @@ def test_the_newest_version_holds_while_the_note_is_good(version: CheckedVersion
     """An hour is allowed on either side: clocks differ, and one that is an hour off finds nothing."""
     for now in (NOW, NOW - timedelta(minutes=90), datetime(2026, 12, 2, 13, 0, tzinfo=UTC)):
         assert told(version, now) == []
+
+
+def test_the_key_that_signs_now_is_believed_and_one_that_was_given_up_is_not(version: CheckedVersion) -> None:
+    """After a change the new key signs the note beside versions of the old one; a thief has the old one alone."""
+    successor = Signer(bytes([9]) * 32, SIGNER.verifier.name)
+    old = TrustedKey(SIGNER.public_key, 40, "2026-11-25T11:00:00Z", "")
+    keys = (old, TrustedKey(successor.public_key, None, None, ""))
+
+    def fields() -> list[str]:
+        found = check_latest(version, public_key=SIGNER.public_key, trusted=keys, now=NOW, pins=None)
+        return [finding.field for finding in found]
+
+    assert fields() == ["signature"]
+    write(version.folder.parents[1], SAID, successor)
+    assert fields() == []
 
 
 def test_a_note_that_is_too_old_or_of_tomorrow_is_found(version: CheckedVersion) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from privacy.ledger.journal.signed_note import (
+    MalformedNote,
     SignedNote,
     TreeHead,
     VerifierKey,
@@ -59,6 +60,8 @@ def signed_head(note: str, public_key: str) -> TreeHead:
     if not verified_lines(read, [key]):
         names = ", ".join(f"{line.name} ({line.key_hash.hex()})" for line in read.signatures[:3])
         raise UnsignedCheckpoint("key", names, f"{key.name} ({key.key_hash.hex()}), the pinned key")
+    if head.extensions:
+        raise MalformedNote("checkpoint: three lines, and no further ones")
     if head.origin != key.name:
         raise UnsignedCheckpoint("origin", head.origin, f"{key.name}, the name of the pinned key")
     return head

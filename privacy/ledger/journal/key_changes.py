@@ -132,12 +132,18 @@ class TrustedKey:
     Args:
         key: NAME+HASH+BASE64.
         most: the largest journal that it vouches for [entries]; None for the one that signs now.
+        until: the hour in which it was given up; None for the one that signs now.
         why: how it was reached, for people.
     """
 
     key: str
     most: int | None
+    until: str | None
     why: str
+
+    def vouches(self, size: int, at: str) -> bool:
+        """Say whether it could sign for a journal of so many entries in an hour: it was not given up before."""
+        return self.most is None or self.until is None or (size <= self.most and at <= self.until)
 
 
 @dataclass(frozen=True)
@@ -165,7 +171,7 @@ def key_history(pinned: str, changes: Iterable[SignedChange], *, recovery: str |
         changes: what was found, from wherever; only signatures count.
         recovery: the publisher's recovery key, if the checker pins it.
     """
-    known = list({each.note.text: each for each in changes}.values())[:MOST_CHANGES]
+    known = list({each.note.text: each for each in changes}.values())
     rotations = [each.change for each in known if _is_rotation(each)]
     revoked = {each.change.key: each.change for each in known if _is_revocation(each, recovery)}
     recovered = {
@@ -176,13 +182,13 @@ def key_history(pinned: str, changes: Iterable[SignedChange], *, recovery: str |
         and each.is_signed_by(recovery)
         and each.is_signed_by(each.change.successor)
     }
-    trusted: dict[str, TrustedKey] = {pinned: TrustedKey(pinned, _most(pinned, rotations), "the pinned key")}
+    trusted: dict[str, TrustedKey] = {pinned: _trusted(pinned, rotations, "the pinned key")}
     waiting = [pinned]
     while waiting:
         key = waiting.pop()
         for other, why in _neighbours(key, rotations, revoked, recovered):
             if other not in trusted:
-                trusted[other] = TrustedKey(other, _most(other, rotations), why)
+                trusted[other] = _trusted(other, rotations, why)
                 waiting.append(other)
     counted = tuple(each for each in trusted.values() if each.key not in revoked)
     return KeyHistory(
@@ -232,7 +238,8 @@ def _neighbours(
             yield change.key, f"change {change.number}, at {change.at}: the key before, for what it signed until then"
 
 
-def _most(key: str, rotations: list[KeyChange]) -> int | None:
-    """Return the largest journal that a key vouches for: what it held when the key was first given up."""
-    sizes = [change.size for change in rotations if change.key == key]
-    return min(sizes) if sizes else None
+def _trusted(key: str, rotations: list[KeyChange], why: str) -> TrustedKey:
+    """Return a key with what the journal held, and the hour, when it was first given up."""
+    found = [(change.size, change.at) for change in rotations if change.key == key]
+    most, until = min(found) if found else (None, None)
+    return TrustedKey(key, most, until, why)

@@ -38,7 +38,7 @@ class LatestStatement:
         release: its name.
         version: the newest version that was not withdrawn; 0 for none.
         manifest: SHA-256 (hex) of its MANIFEST.json.
-        size: what the journal held when it was said [entries].
+        size: what the newest signed checkpoint held when it was said [entries].
         made: the hour when it was said.
         until: the hour after which it is too old.
     """

@@ -134,7 +134,7 @@ def test_a_witness_that_saw_the_whole_journal_refuses_another_of_that_size(
 ) -> None:
     one = policy(tmp_path, [three[0].line], "1")
     publication = run.publish(one)
-    size = run.ledger.size()
+    size = run.ledger.signed_size()
     assert show(three[0], TreeHead(SIGNER.verifier.name, size, "1" * 64)) == 409
     assert show(three[1], TreeHead(SIGNER.verifier.name, size, "1" * 64)) == 200
     assert checked(publication, one, "1")[0] is True

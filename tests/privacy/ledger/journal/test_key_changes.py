@@ -83,6 +83,21 @@ def test_the_recovery_key_leads_on_even_after_the_thief_rotated() -> None:
     }
 
 
+def test_junk_hides_no_change() -> None:
+    """However many notes of strangers stand before it, a revocation counts."""
+    junk = [change(THIEF, RECOVERY, number=number, size=number) for number in range(1, 151)]
+    revoked = change(FIRST, SECOND, RECOVERY, SECOND, kind="revoked")
+    assert FIRST.public_key not in led(FIRST, *junk, revoked, recovery=RECOVERY)
+
+
+def test_a_key_vouches_for_nothing_after_it_was_given_up() -> None:
+    history = key_history(FIRST.public_key, [ONE])
+    before, after = history.trusted
+    assert (before.vouches(10, HOUR), before.vouches(11, HOUR)) == (True, False)
+    assert not before.vouches(10, "2026-11-25T23:00:00Z")
+    assert after.vouches(10**9, "2099-01-01T00:00:00Z")
+
+
 def test_every_changed_character_of_a_note_is_found() -> None:
     """Any other character in the text either breaks its form or both signatures."""
     note = ONE.note.to_bytes().decode()
