@@ -25,7 +25,8 @@ def interval(version_dir: PlaceVersion, where: SumConditions = "", as_json: AsJs
     """Give the count of any sum of cells of counts by place, with its 95 % interval.
 
     It is computed from what the version publishes: the noisy counts of all levels. No row is read, and
-    nothing is charged. The version is not verified: sudare verify does that.
+    nothing is charged. Each file that is used must have the SHA-256 that MANIFEST.json states. The manifest's
+    signature is not checked: first type sudare verify VERSION_DIR.
 
     `and` joins conditions, | joins labels. Places are named by their level, labels by their column.
 

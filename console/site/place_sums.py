@@ -61,7 +61,11 @@ def sums_page(site: Site, viewer: Viewer, release: str, number: int, picked: Seq
     if largest > MOST_CELLS:
         told |= {"command": f'sudare interval {folder.path.parent.name}/{folder.path.name} --where "{asked}"'}
         return Page("place_sums", {**head_of(site, viewer, folder), **told, "choices": []})
-    version = _version(str(folder.path), str(folder.entry.manifest))
+    try:
+        version = _version(str(folder.path), str(folder.entry.manifest))
+    except SpecRefused as refusal:
+        told["refused"] = [_words(finding) for finding in refusal.findings]
+        return Page("place_sums", {**head_of(site, viewer, folder), **told, "choices": []})
     try:
         told["sum"] = asdict(version.interval(asked))
     except SpecRefused as refusal:
@@ -108,4 +112,6 @@ def _cells(draw: dict[str, Any]) -> int:
 
 
 def _words(finding: Finding) -> dict[str, str]:
-    return {"found": finding.found, "allowed": finding.allowed, "remedy": finding.remedy}
+    """Tell a refusal; of a file its name too."""
+    found = finding.found if finding.field != "the file" else f"{finding.where}: {finding.found}"
+    return {"found": found, "allowed": finding.allowed, "remedy": finding.remedy}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tests.console.conftest import Typed
-from tests.tasks.verification.forgery import edit_table
+from tests.tasks.verification.forgery import edit_table, sign_manifest
 from tests.worlds.spines import with_totals
 from tests.worlds.statistics import pure
+from tests.worlds.tables import first
 from tests.worlds.versions import Version, Worlds
 
 
@@ -35,15 +39,78 @@ def test_no_conditions_of_the_version_and_other_products_are_refused(
     said = typed("interval", str(wings.folder), "--where", "wing=east")
     assert said.code == 2
     assert "a place of level wing" in said.err
-    said = typed("interval", str(worlds.published(pure(), here=True).folder))
-    assert said.code == 2
-    assert "no record of counts by place that can be read" in said.err
+    for other, kind in ((pure(), "statistics"), (first(), "tables")):
+        said = typed("interval", str(worlds.published(other, here=True).folder))
+        assert said.code == 2
+        assert f"found:   a version of kind {kind}\n" in said.err
+        assert "sudare interval is for no other kind" in said.err
+        assert "discriminator" not in said.err
+        assert said.err.count("found:") == 1
 
 
-def test_a_version_with_other_places_is_refused(wings: Version, typed: Typed, tmp_path: object) -> None:
-    """The places must be those of the record; verify says the rest."""
-    spoiled = wings.copy(tmp_path / "v")  # type: ignore[operator]
-    edit_table(spoiled.folder / "data/places.parquet", lambda places: places.slice(0, places.num_rows - 1))
-    said = typed("interval", str(spoiled.folder), "--where", "wing=north")
+def times_three(path: Path, column: str) -> None:
+    """Forge the values of a column, in a file that can be read."""
+
+    def forged(table: pa.Table) -> pa.Table:
+        at = table.column_names.index(column)
+        values = pa.array(table.column(column).to_numpy() * 3, table.schema.field(column).type)
+        return table.set_column(at, table.schema.field(column), values)
+
+    edit_table(path, forged)
+
+
+SPOILED: dict[str, Callable[[Path], object]] = {
+    "missing": Path.unlink,
+    "garbage": lambda path: path.write_bytes(b"PAR1 no table"),
+    "a link": lambda path: path.symlink_to(path.rename(path.with_suffix(".other")).name),
+}
+USED = ("record.json", "data/places.parquet", "data/floor_x_insured.wing.parquet", "measurements/floor.ward.parquet")
+
+
+@pytest.mark.parametrize("how", SPOILED)
+@pytest.mark.parametrize("name", [*USED, "MANIFEST.json"])
+def test_a_file_that_is_missing_or_another_is_refused_by_name(
+    wings: Version, typed: Typed, tmp_path: Path, name: str, how: str
+) -> None:
+    """Exit 2 before it is read, with what to type."""
+    spoiled = wings.copy(tmp_path / "v").folder
+    SPOILED[how](spoiled / name)
+    said = typed("interval", str(spoiled), "--where", "wing=north")
+    assert (said.code, said.out) == (2, "")
+    assert f"{name}: the file" in said.err
+    assert "sudare verify VERSION_DIR" in said.err
+
+
+@pytest.mark.parametrize(
+    ("name", "column"), [("data/floor_x_insured.wing.parquet", "count"), ("measurements/floor.ward.parquet", "noisy")]
+)
+def test_forged_values_are_refused(wings: Version, typed: Typed, tmp_path: Path, name: str, column: str) -> None:
+    """Three times the counts, or the noisy counts, in files of the right form; the whole is counted elsewhere."""
+    spoiled = wings.copy(tmp_path / "v").folder
+    times_three(spoiled / name, column)
+    said = typed("interval", str(spoiled), "--where", "wing=north")
+    assert (said.code, said.out) == (2, "")
+    assert f"{name}: the file\n    found:   a file with another SHA-256" in said.err
+
+
+@pytest.mark.parametrize("name", USED[1:])
+def test_garbage_that_the_manifest_states_is_refused_too(
+    wings: Version, typed: Typed, tmp_path: Path, name: str
+) -> None:
+    """Who signs garbage gets no traceback; other places than those of the record are refused likewise."""
+    forged = wings.copy(tmp_path / "v")
+    (forged.folder / name).write_bytes(b"PAR1 no table")
+    sign_manifest(forged.folder, forged.signer)
+    said = typed("interval", str(forged.folder), "--where", "wing=north")
     assert said.code == 2
-    assert "sudare verify says what is wrong with this version" in said.err
+    assert "sudare verify VERSION_DIR" in said.err
+
+
+def test_other_places_that_the_manifest_states_are_refused(wings: Version, typed: Typed, tmp_path: Path) -> None:
+    """The places must be those of the record too."""
+    forged = wings.copy(tmp_path / "v")
+    edit_table(forged.folder / "data/places.parquet", lambda places: places.slice(0, places.num_rows - 1))
+    sign_manifest(forged.folder, forged.signer)
+    said = typed("interval", str(forged.folder), "--where", "wing=north")
+    assert said.code == 2
+    assert "files as published" in said.err

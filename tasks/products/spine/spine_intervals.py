@@ -1,10 +1,10 @@
 """The interval of any sum of cells of a version of counts by place, from what it publishes alone.
 
-    1. the record, the places and the noisy counts are read; their digests must be those of the record
+    1. the record, the places and the noisy counts are read, each only if its SHA-256 is that of the manifest
     2. the upward pass is made, and the downward pass as far as the places that are asked for
-    3. the sum of the estimates, its exact variance over the tree, and the published count
+    3. the sum of the estimates and its exact variance over the tree; the published count, from files checked as in 1
 
-The version is not verified here: `sudare verify` does that.
+The manifest's signature is not checked here, and nothing is made again: `sudare verify` does that.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from decimal import Decimal
 from itertools import islice
 from math import prod
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -34,13 +35,16 @@ from privacy.refine.place_intervals import interval_ends
 from privacy.table_plans.spine_counts import measured_spine
 from privacy.table_plans.spine_plan import SpinePlan, place_file, plan_spine, with_variances
 from tasks.products.spine.spine_checks import read_spine
-from tasks.products.version_records import understood
+from tasks.products.version_records import RECORD, kind_of, understood
 from tasks.records.draws.place_counts import NOISY
 from tasks.records.files.tidy_tables import DATA
 from tasks.records.spine.spine_files import PLACES_FILE, read_places_table
 from tasks.records.spine.spine_statement import SpineRecord
+from tasks.records.strict_json import printable
+from tasks.verification.files.version_folder import ManifestFiles
 
-RECORD = "record.json"
+KIND: Final = "spine"
+_UNREADABLE: Final = (OSError, ValueError, LookupError, pa.ArrowException)
 
 
 @dataclass(frozen=True)
@@ -68,12 +72,12 @@ class PublishedSpine:
     """A version of counts by place, ready for sums.
 
     Args:
-        folder: the version's folder.
+        files: of the version.
         contract, product, plan, tree: of the version.
         estimate: the upward pass of what it publishes.
     """
 
-    folder: Path
+    files: ManifestFiles
     contract: Contract
     product: SpineProduct
     plan: SpinePlan
@@ -86,7 +90,7 @@ class PublishedSpine:
         Args:
             where: conditions (`contracts.release.spine.place_selection`).
         Raises:
-            SpecRefused: it is no sum of cells of the version.
+            SpecRefused: it is no sum of cells of the version, or a file of counts is not that of the manifest.
         Privacy: post-processing of published values.
         """
         try:
@@ -125,7 +129,7 @@ class PublishedSpine:
                     inside = inside[parent]
                 at = last
             file = f"{DATA}/{place_file(table.name, self.tree.levels[at])}.parquet"
-            total += _added(self.folder / file, inside, mark)
+            total += _added(self.files, file, inside, mark)
         return total
 
 
@@ -142,15 +146,18 @@ def show_text(where: str) -> str:
     return where[:80] or "all rows"
 
 
-def _added(path: Path, places: NDArray[np.bool_], mark: NDArray[np.bool_]) -> int:
+def _added(files: ManifestFiles, name: str, places: NDArray[np.bool_], mark: NDArray[np.bool_]) -> int:
     """Add up the counts of some places and cells of a file, one row group after the other."""
     total, start, cells = 0, 0, mark.size
-    with pq.ParquetFile(path) as file:
-        for group in range(file.num_row_groups):
-            counts = file.read_row_group(group, columns=["count"]).column(0).to_numpy()
-            numbers = np.arange(start, start + counts.size)
-            total += int(counts[places[numbers // cells] & mark[numbers % cells]].sum())
-            start += counts.size
+    try:
+        with files.open(name) as opened, pq.ParquetFile(opened) as file:
+            for group in range(file.num_row_groups):
+                counts = file.read_row_group(group, columns=["count"]).column(0).to_numpy()
+                numbers = np.arange(start, start + counts.size)
+                total += int(counts[places[numbers // cells] & mark[numbers % cells]].sum())
+                start += counts.size
+    except _UNREADABLE as error:
+        raise _refused(name, str(error)) from None
     return total
 
 
@@ -162,6 +169,12 @@ def published_spine(folder: Path) -> PublishedSpine:
     Raises:
         SpecRefused: it is no such version, or its files are not those of its record.
     """
+    files = ManifestFiles(folder)
+    files.open(RECORD).close()
+    if (kind := kind_of(folder)) not in (None, KIND):
+        found, remedy = f"a version of kind {printable(str(kind))}", "name a version of kind spine (counts by place)"
+        allowed = "counts by place: sudare interval is for no other kind"
+        raise SpecRefused([Finding(printable(str(folder)), "version", found, allowed, remedy)])
     record, meaning = understood(
         folder,
         SpineRecord,
@@ -172,21 +185,28 @@ def published_spine(folder: Path) -> PublishedSpine:
     replay, product, contract = record.replay, meaning.product, meaning.contract
     labels = contract.column(product.spine.column).labels
     try:
-        tree = read_places_table(pq.read_table(folder / PLACES_FILE), product, labels)
+        with files.open(PLACES_FILE) as places:
+            tree = read_places_table(pq.read_table(places), product, labels)
         if tree.sha256 != product.spine.sha256:
             raise ValueError("other places than those of the record")
         charge = {"epsilon": Decimal(replay.charge.epsilon), "delta": Decimal(replay.charge.delta)}
         plan = plan_spine(product, contract, sizes=replay.sizes, tree=tree, **charge)
         spreads = [variance(event_from_json(draw.event)) for draw in replay.draws]  # type: ignore[arg-type]
         plan = with_variances(plan, spreads)
-        noisy = {draw.key: _noisy(folder / (draw.measurements or ""), draw.shape) for draw in replay.draws}
-    except (OSError, ValueError, LookupError, pa.ArrowException) as error:
-        remedy = "sudare verify says what is wrong with this version"
-        finding = Finding(str(folder), "version", str(error).splitlines()[0][:200], "files as published", remedy)
-        raise SpecRefused([finding]) from None
-    return PublishedSpine(folder, contract, product, plan, tree, estimate_upwards(measured_spine(plan, tree, noisy)))
+        noisy = {draw.key: _noisy(files, draw.measurements or "", draw.shape) for draw in replay.draws}
+    except _UNREADABLE as error:
+        raise _refused(str(folder), str(error)) from None
+    return PublishedSpine(files, contract, product, plan, tree, estimate_upwards(measured_spine(plan, tree, noisy)))
 
 
-def _noisy(path: Path, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    column = pq.read_table(path, columns=[NOISY]).column(0)
+def _noisy(files: ManifestFiles, name: str, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    with files.open(name) as file:
+        column = pq.read_table(file, columns=[NOISY]).column(0)
     return np.asarray(pc.cast(column, pa.int64()).to_numpy()).reshape(shape)
+
+
+def _refused(where: str, found: str) -> SpecRefused:
+    """Refuse what cannot be read although it is the file that the manifest states."""
+    remedy = "see what is wrong with this version: sudare verify VERSION_DIR"
+    text = printable((found.splitlines() or ["nothing that can be read"])[0])
+    return SpecRefused([Finding(printable(where), "version", text, "files as published", remedy)])

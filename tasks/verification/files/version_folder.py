@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from contracts.errors import Finding, SpecRefused
 from tasks.records.model.release_statement import Manifest, read_envelope
@@ -22,6 +23,7 @@ _MISSING = "it was lost, or the copy was not finished: get the whole version aga
 _CUT = "it was cut, or the copy was not finished: get the whole version again from its publisher"
 _UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".filepart", ".tmp")
 _BEGUN = "a download that was not finished: remove it, and get the whole version again from its publisher"
+_VERIFY = "use nothing from this version, and see what is wrong with it: sudare verify VERSION_DIR"
 _UNVOUCHED = "nobody vouches for it: remove it, and use nothing from it"
 
 
@@ -242,3 +244,47 @@ class OpenFiles:
                 Finding(printable(name), "the file", found, "the file that was checked", "get the version again")
             )
             return None
+
+
+class ManifestFiles:
+    """The files of a version, for those who use it: opened only if their SHA-256 is that of the manifest.
+
+    The manifest's signature is not checked: `sudare verify` does that.
+
+    Args:
+        path: the version's folder, links resolved.
+    Raises:
+        SpecRefused: it has no manifest that can be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        manifest, _ = read_manifest(path)
+        if manifest is None:
+            finding = Finding(MANIFEST, "the file", "none that can be read", "the version's manifest", _VERIFY)
+            raise SpecRefused([finding])
+        self._stated, (self._folder, _) = manifest.files, list_version(path, manifest.files)
+
+    def open(self, name: str) -> BinaryIO:
+        """Return a file at its beginning; its bytes were hashed before.
+
+        Raises:
+            SpecRefused: it is missing, or is not the one that the manifest states.
+        """
+        if name not in self._stated:
+            raise _unlike(name, "a file that the manifest does not list")
+        if name not in self._folder.files:
+            raise _unlike(name, self._folder.others.get(name, "nothing"))
+        try:
+            file = (self._folder.path / name).open("rb")
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+            file.seek(0)
+        except OSError as error:
+            raise _unlike(name, error.strerror or type(error).__name__) from error
+        if found != self._stated[name].sha256:
+            file.close()
+            raise _unlike(name, "a file with another SHA-256")
+        return file
+
+
+def _unlike(name: str, found: str) -> SpecRefused:
+    return SpecRefused([Finding(printable(name), "the file", found, "the file that the manifest states", _VERIFY)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -71,6 +72,18 @@ def test_what_is_no_sum_of_cells_is_refused(
     told = page(wings, monkeypatch, where=where)
     assert told["sum"] is None
     assert [each["found"] for each in told["refused"]] == [found]
+
+
+def test_a_version_with_a_forged_file_shows_no_sum(
+    wings: Version, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The page names the file, whether it is read for every sum or for this one."""
+    for name in ("measurements/floor.ward.parquet", "data/floor_x_insured.wing.parquet"):
+        spoiled = wings.copy(tmp_path / name.partition("/")[0])
+        (spoiled.folder / name).write_bytes(b"PAR1 no table")
+        told = page(spoiled, monkeypatch, "wing=north")
+        assert told["sum"] is None
+        assert [each["found"] for each in told["refused"]] == [f"{name}: a file with another SHA-256"]
 
 
 def test_a_large_version_names_the_command(wings: Version, monkeypatch: pytest.MonkeyPatch) -> None:
