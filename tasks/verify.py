@@ -18,6 +18,7 @@ from typing import Any, Final
 from contracts.errors import Finding
 from privacy.ledger.journal.signing import key_id
 from tasks.products.record_checks import read_record
+from tasks.records.model.approval_statements import APPROVAL_TERMS
 from tasks.records.model.release_statement import Manifest, SignedEnvelope, check_envelope, read_envelope
 from tasks.records.model.statement import read_statement
 from tasks.records.model.version_statements import Proof
@@ -185,7 +186,8 @@ class _Verification:
         noted = (NOTES,) if fitted and not self._deep else ()
         # A choice that no label calls for changes no byte, and of rows a label may be in none.
         chosen = () if record.replay.formulas is None else (FORMULAS,)
-        return (*record.declarations.names(), *CHARGE_TERMS, *untraced, *noted, *chosen, *journal)
+        approved = () if record.replay.approvals is None else APPROVAL_TERMS
+        return (*record.declarations.names(), *CHARGE_TERMS, *untraced, *noted, *chosen, *approved, *journal)
 
     def _guarded(self, check: Callable[[], object], where: str, *rules: int) -> None:
         """Run a check that closes these rules; what it raises is a finding of each that it did not close."""
@@ -405,7 +407,8 @@ class _Verification:
             return
         from tasks.verification.witness_checks import check_witnesses
 
-        wrong, notes = check_witnesses(self._proof.checkpoint, self._terms.witnesses)
+        now = self._terms.now or datetime.now(UTC)
+        wrong, notes = check_witnesses(self._proof.checkpoint, self._terms.witnesses, now=now)
         self._around.notes.extend(notes)
         self._close(wrong, rule=15)
 

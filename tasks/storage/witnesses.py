@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from threading import Thread
-from time import monotonic
+from time import monotonic, time
 from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -31,7 +31,7 @@ from privacy.ledger.journal.signed_note import (
     read_tree_head,
     verified_lines,
 )
-from privacy.ledger.journal.witness_policy import PolicyUnmet, PolicyWitness, WitnessPolicy, read_policy
+from privacy.ledger.journal.witness_policy import PolicyUnmet, PolicyWitness, WitnessPolicy, read_policy, time_problem
 from privacy.ledger.ledger import Ledger
 
 logger = logging.getLogger(__name__)
@@ -196,6 +196,9 @@ def _understood(witness: PolicyWitness, note: SignedNote, body: bytes) -> Witnes
     line = next((each for each in read.signatures if _is_of(each, witness)), None)
     if not verified or line is None:
         return WitnessAnswer(witness, problem="answers without a line by its key")
+    untimely = time_problem(verified[0].time or 0, now=time())  # no checker would count it
+    if untimely:
+        return WitnessAnswer(witness, problem=f"answers with {untimely}: see both clocks")
     return WitnessAnswer(witness, line=line)
 
 

@@ -4,13 +4,14 @@ Each folder is a version, a release or a store. Of every proof in it that holds 
     the manifest of each release and number         two of them: two versions of one number
     the entry at each place of the journal          two of them: two journals of one key
     the root of each size, earlier ones too         two of them: two journals of one key
-Each finding rests on two signatures of the key: the publisher cannot deny it. Nothing found is no proof that there is
-one journal; where no proof leads from one folder's checkpoint to the other's, a note says so.
+Two proofs of one folder are held against each other, too. Each finding rests on two signatures of the key: the
+publisher cannot deny it. Nothing found is no proof that there is one journal; where no proof leads from one folder's
+checkpoint to the other's, a note says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -41,6 +42,7 @@ class FolderTestimony:
         entries: by place in the journal, the entry's leaf hash.
         roots: by size of the journal, its root; earlier checkpoints that the proofs lead to are among them.
         tops: sizes of the checkpoints that the proofs themselves carry.
+        contradictions: what its own proofs contradict each other in, the first of each kind.
         notes: what was left out, and why.
     """
 
@@ -49,6 +51,7 @@ class FolderTestimony:
     entries: dict[int, str] = field(default_factory=dict)
     roots: dict[int, str] = field(default_factory=dict)
     tops: set[int] = field(default_factory=set)
+    contradictions: dict[str, Finding] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
@@ -59,12 +62,14 @@ def compare_folders(first: Path, second: Path, *, public_key: str) -> tuple[list
         first, second: a version, a release or a store each.
         public_key: the publisher's key that the checker pins.
     Returns:
-        tuple: what the two contradict each other in, and notes.
+        tuple: what each, and then the two, contradict each other in, and notes.
     Raises:
         SpecRefused: a folder has no proof that holds under the key.
     """
     one, other = testimony(first, public_key), testimony(second, public_key)
     findings = [
+        *one.contradictions.values(),
+        *other.contradictions.values(),
         *_contradictions(one, other, one.manifests, other.manifests, "manifest", _TWO_VERSIONS),
         *_contradictions(one, other, one.entries, other.entries, "journal entry", _TWO_JOURNALS),
         *_contradictions(one, other, one.roots, other.roots, "journal of size", _TWO_JOURNALS),
@@ -72,7 +77,7 @@ def compare_folders(first: Path, second: Path, *, public_key: str) -> tuple[list
     notes = [*one.notes, *other.notes]
     if not findings and not (one.tops & other.roots.keys() or other.tops & one.roots.keys()):
         notes.append("no proof leads from a checkpoint of one folder to one of the other: ask the public journal")
-    return findings, notes
+    return [*dict.fromkeys(findings)], notes
 
 
 def testimony(folder: Path, public_key: str) -> FolderTestimony:
@@ -112,10 +117,35 @@ def _hear(found: FolderTestimony, place: Path, public_key: str) -> None:
         why = wrong[0].field if wrong else "it cannot be read"
         found.notes.append(f"{printable(str(place))} was left out: its proof does not hold ({printable(why)})")
         return
-    found.manifests[run.published.release, run.published.number] = run.published.manifest
-    found.entries |= {each.entry.sequence: _hash(each.entry) for each in proof.entries}
-    found.roots |= {earlier.size: earlier.root for earlier in proof.earlier} | {proof.head.size: proof.head.root}
+    published = run.published
+    roots = [*((each.size, each.root) for each in proof.earlier), (proof.head.size, proof.head.root)]
+    own = ((published.release, published.number), published.manifest)
+    _take(found, place, found.manifests, [own], "manifest", _TWO_VERSIONS)
+    entries = [(each.entry.sequence, _hash(each.entry)) for each in proof.entries]
+    _take(found, place, found.entries, entries, "journal entry", _TWO_JOURNALS)
+    _take(found, place, found.roots, roots, "journal of size", _TWO_JOURNALS)
     found.tops.add(proof.head.size)
+
+
+def _take(
+    found: FolderTestimony,
+    place: Path,
+    known: dict[Any, str],
+    said: Iterable[tuple[Any, str]],
+    what: str,
+    remedy: str,
+) -> None:
+    """Take in what one proof says; what the folder's other proofs say otherwise is a contradiction."""
+    for key, value in said:
+        before = known.setdefault(key, value)
+        if before != value:
+            allowed = f"{before[:16]}…, as another version in {found.name} says"
+            where, named = printable(str(place)), f"{what} {printable(_named(key))}"
+            found.contradictions.setdefault(what, Finding(where, named, f"{value[:16]}…", allowed, remedy))
+
+
+def _named(key: Any) -> str:
+    return f"{key[0]} v{key[1]}" if isinstance(key, tuple) else str(key)
 
 
 def _hash(entry: EntryStatement) -> str:
@@ -132,6 +162,5 @@ def _contradictions(
 ) -> Iterator[Finding]:
     """Yield the first place at which both folders say something, and not the same."""
     for place in sorted(place for place in first if place in second and first[place] != second[place])[:1]:
-        named = f"{place[0]} v{place[1]}" if isinstance(place, tuple) else str(place)
         found, allowed = f"{second[place][:16]}…", f"{first[place][:16]}…, as in {one.name}"
-        yield Finding(other.name, f"{what} {printable(named)}", found, allowed, remedy)
+        yield Finding(other.name, f"{what} {printable(_named(place))}", found, allowed, remedy)

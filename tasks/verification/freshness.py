@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from contracts.errors import Finding
+from privacy.ledger.entries import is_to_the_hour
 from privacy.ledger.journal.key_changes import TrustedKey
 from privacy.ledger.journal.latest_note import LatestStatement, read_latest
 from privacy.ledger.journal.signed_note import FalseSignature, MalformedNote, read_verifier_key, verified_lines
@@ -49,6 +50,21 @@ class CheckedVersion:
     number: int
     manifest: str
     size: int
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The newest note that was seen of a release: size of the journal, version, and the hour when it was made."""
+
+    size: int = 0
+    version: int = 0
+    made: str = ""
+
+    @property
+    def sound(self) -> bool:
+        """Whether a note can have said this."""
+        whole = all(type(number) is int and number >= 0 for number in (self.size, self.version))
+        return whole and isinstance(self.made, str) and is_to_the_hour(self.made)
 
 
 def check_latest(
@@ -82,10 +98,13 @@ def check_latest(
     if not signed:
         found = "none by a key that your pin leads to and that was in use then"
         return [Finding(LATEST_NOTE, "signature", found, "one by the key that signs now", _ASK)]
-    seen = _seen(pins, public_key, version.release)
+    kept, damaged = ({}, []) if pins is None else _kept(pins)
+    if damaged:
+        return damaged
+    seen = kept.get(_name(public_key, version.release), _Seen())
     findings = [*_age(said, now), *_of_version(said, version), *_rolled_back(said, seen)]
     if not findings and pins is not None:
-        _remember(pins, public_key, said)
+        _remember(pins, kept | {_name(public_key, said.release): _Seen(said.size, said.version, said.made)})
     return findings
 
 
@@ -116,26 +135,39 @@ def _of_version(said: LatestStatement, version: CheckedVersion) -> Iterator[Find
         yield Finding(LATEST_NOTE, "size", found, allowed, _BACK)
 
 
-def _rolled_back(said: LatestStatement, seen: tuple[int, int, str]) -> Iterator[Finding]:
-    size, version, made = seen
-    if said.size < size or said.made < made:
+def _rolled_back(said: LatestStatement, seen: _Seen) -> Iterator[Finding]:
+    if said.size < seen.size or said.made < seen.made:
         found = f"a journal of {said.size} entries at {said.made}"
-        allowed = f"at least {size} entries, and not before {made}: you have seen that, with v{version}"
+        allowed = (
+            f"at least {seen.size} entries, and not before {seen.made}: you have seen that, with v{seen.version}"
+        )
         yield Finding(LATEST_NOTE, "size", found, allowed, _BACK)
 
 
-def _seen(pins: Path | None, public_key: str, release: str) -> tuple[int, int, str]:
-    """Return size, version and hour of the newest note that was seen of a release."""
-    kept = _kept(pins).get(_name(public_key, release)) if pins is not None else None
-    return (kept["size"], kept["version"], kept["made"]) if kept else (0, 0, "")
-
-
-def _kept(pins: Path) -> dict[str, Any]:
+def _kept(pins: Path) -> tuple[dict[str, _Seen], list[Finding]]:
+    """Return the newest note that was seen of each release, by name; a finding where the file is damaged."""
+    file = pins / SEEN
     try:
-        value = json.loads((pins / SEEN).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
+        value = json.loads(file.read_bytes())
+        seen = {name: _Seen(**each) for name, each in value.items()}
+    except FileNotFoundError:
+        return {}, []
+    except OSError as error:
+        return {}, [_damaged(file, error.strerror or "a file that cannot be read")]
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return {}, [_damaged(file, "something else")]
+    if not seen or not all(each.sound for each in seen.values()):
+        return {}, [_damaged(file, "something else")]
+    return seen, []
+
+
+def _damaged(file: Path, found: str) -> Finding:
+    allowed = "what this program wrote: size, version and hour of the newest note that was seen of each release"
+    remedy = (
+        f"move {printable(str(file))} away and type the command again. The publisher is not at fault. "
+        "What you have seen before is forgotten then: an older state that is put back is not found this time"
+    )
+    return Finding(printable(str(file)), "your own file", found, allowed, remedy)
 
 
 def _name(public_key: str, release: str) -> str:
@@ -143,10 +175,9 @@ def _name(public_key: str, release: str) -> str:
     return f"{read_verifier_key(public_key).name} {release}"
 
 
-def _remember(pins: Path, public_key: str, said: LatestStatement) -> None:
-    kept = _kept(pins)
-    kept[_name(public_key, said.release)] = {"size": said.size, "version": said.version, "made": said.made}
+def _remember(pins: Path, kept: Mapping[str, _Seen]) -> None:
     pins.mkdir(mode=0o700, parents=True, exist_ok=True)
     partial = pins / f".{SEEN}.{os.getpid()}"
-    partial.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    content = {name: asdict(seen) for name, seen in kept.items()}
+    partial.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     partial.replace(pins / SEEN)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Final
 
 from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.signed_note import FalseSignature, MalformedNote, VerifiedLine, read_note, verified_lines
-from privacy.ledger.journal.witness_policy import PolicyUnmet, WitnessPolicy, read_policy
+from privacy.ledger.journal.witness_policy import PolicyUnmet, WitnessPolicy, read_policy, time_problem
 from tasks.storage.version_folders import PROOF
+
+_CLOCKS: Final = (
+    "correct your clock where it is wrong (with --at, the time you named), else tell witness and publisher"
+)
 
 
 def pinned_policy(text: str, where: str) -> WitnessPolicy:
@@ -23,12 +28,13 @@ def pinned_policy(text: str, where: str) -> WitnessPolicy:
         raise SpecRefused([Finding(where, "policy", str(error), allowed, "correct the policy")]) from None
 
 
-def check_witnesses(checkpoint: str, policy: WitnessPolicy) -> tuple[list[Finding], list[str]]:
+def check_witnesses(checkpoint: str, policy: WitnessPolicy, *, now: datetime) -> tuple[list[Finding], list[str]]:
     """Hold the cosignatures of a checkpoint against a pinned policy.
 
     Args:
         checkpoint: the signed note, whose own signature was checked.
         policy: who has to have seen it.
+        now: the checker's clock; a cosignature may be an hour ahead of it.
     Returns:
         tuple: findings, and a note for each witness that has.
     """
@@ -45,7 +51,12 @@ def check_witnesses(checkpoint: str, policy: WitnessPolicy) -> tuple[list[Findin
             allowed, remedy = "a line that holds, or none", "it was changed, or made without this witness's key"
             findings.append(Finding(PROOF, f"witness {name}", "a line that does not hold", allowed, remedy))
             continue
-        if lines:
+        untimely = time_problem(lines[0].time or 0, now=now.timestamp()) if lines else ""
+        if untimely:
+            findings.append(
+                Finding(PROOF, f"witness {name}", untimely, "a time after 1970, up to an hour from now", _CLOCKS)
+            )
+        elif lines:
             seen[name] = lines[0]
     notes = [f"witness {name} saw this journal at {_time(line)}" for name, line in seen.items()]
     if not policy.is_met(seen.keys()):

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from benchmarks.orchestration import release_plainly
+from privacy.ledger.journal.signed_note import COSIGNATURE, VerifierKey
 from tasks.products.approvals import ApprovalMissing
-from tasks.records.model.approval_statements import ApprovalsStatement, about, unsound
+from tasks.records.model.approval_statements import ApprovalsStatement, ApproverStatement, about, unsound
 from tasks.storage.workspace.keys import create_signing_key
 from tasks.verify import verify
 from tests.console.conftest import Place, Typed
@@ -89,6 +90,9 @@ def test_a_release_runs_once_enough_have_signed_and_the_record_has_their_signatu
     assert sorted(each["key"] for each in given) == sorted([keys["board"], keys["officer"]])
     report = verify(folder, public_key=key_of(place))
     assert report.ok, report.findings
+    assert {"replay.approvals.by", "replay.approvals.needed"} <= set(report.word), (
+        "no other file of the version has them"
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,6 +100,7 @@ def test_a_release_runs_once_enough_have_signed_and_the_record_has_their_signatu
     [
         (("epsilon: 1.0", "epsilon: 1.1"), "another spec"),
         (("[age]", "[age, sex]"), "another spec"),
+        (("region: United States", "region: United States, rationale: Release of 2026-11"), "another spec"),
     ],
 )
 def test_an_approval_of_another_plan_counts_for_nothing(
@@ -243,3 +248,11 @@ def test_forged_approvals_of_a_version_are_found(
     for name, other in (("epsilon", 1), ("account", "another"), ("rows_per_unit", 2), ("events", [])):
         assert len([*unsound(stated, about("forged", {**charge, name: other}))]) == 2
     assert len([*unsound(stated, about("another", charge))]) == 2
+    name, short, public = keys["stranger"].split("+")
+    malformed = f"{name}+{'0' * 8 if short != '0' * 8 else '1' * 8}+{public}"
+    cosigning = VerifierKey(name, bytes(32), COSIGNATURE).text
+    for key, told in ((malformed, "a character was changed"), (cosigning, "key type: 4")):
+        more = stated.model_copy(update={"by": (*stated.by, ApproverStatement(name="The stranger", key=key))})
+        [(found, _)] = unsound(more, about("forged", charge))
+        assert found.startswith("approver 3 of `by`")
+        assert told in found

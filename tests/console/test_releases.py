@@ -203,6 +203,8 @@ def test_a_version_that_is_not_there_is_named_with_those_that_are(
     said = typed(*words, at=twice.workspace)
     assert said.code == 4
     assert told in said.err
+    assert "do:" in said.err
+    assert "sudare releases list" in said.err
 
 
 def test_a_run_again_says_how_its_version_stands_and_that_a_closed_account_gives_nothing(

@@ -108,6 +108,41 @@ def test_an_older_state_than_was_seen_before_is_found(version: CheckedVersion, t
     assert told(version, pins=pins) == []
 
 
+SOUND = '{"size": 5, "version": 1, "made": "2026-11-25T11:00:00Z"}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("5", "{}", "[]", "", "\\xff", "[" * 100_000, '{"a town": 5}', '{"a town": {}}', '{"a town": {"size": 5}}'),
+        SOUND.join(['{"a town": ', ', "b town": null}']),
+        *(
+            '{"a town": ' + SOUND.replace(*change) + "}"
+            for change in (("5,", '"5",'), ("5,", "-5,"), ("1,", "true,"))
+        ),
+        *(
+            '{"a town": ' + SOUND.replace(*change) + "}"
+            for change in (("2026-11-25", "9999"), ('"2026', '1, "x": "2026'))
+        ),
+    ],
+)
+def test_a_damaged_memory_is_named_and_the_publisher_is_not_blamed(
+    version: CheckedVersion, tmp_path: Path, content: str
+) -> None:
+    """What the checker remembers is its own file: nothing is read from it, and nothing is written over it."""
+    seen = tmp_path / "pins" / "seen.json"
+    assert told(version, pins=seen.parent) == []
+    seen.write_text(content)
+    [finding] = check_latest(version, public_key=SIGNER.public_key, now=NOW, pins=seen.parent)
+    assert finding.where == str(seen)
+    assert f"move {seen} away" in finding.remedy
+    assert "The publisher is not at fault" in finding.remedy
+    assert "is forgotten then" in finding.remedy
+    assert seen.read_text() == content
+    seen.unlink()
+    assert told(version, pins=seen.parent) == []
+
+
 def test_a_note_of_another_key_or_form_or_none_is_found(version: CheckedVersion, tmp_path: Path) -> None:
     write(tmp_path, SAID, Signer(bytes(32)))
     assert [each for each, _ in told(version)] == ["signature"]

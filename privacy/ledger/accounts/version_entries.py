@@ -91,11 +91,13 @@ def withdraw(transaction: Transaction, journal: Journal, release: str, number: i
     known = next((each for each in there if each.number == number), None)
     if known is None:
         numbers = ", ".join(f"v{each.number}" for each in there)
-        allowed = f"one of {numbers}" if there else "a release that has versions: sudare releases list"
-        raise refusal("the ledger", "version", f"{release} v{number}", allowed)
+        allowed = f"one of {numbers}" if there else "a release that has versions"
+        remedy = "see which there are: sudare releases list"
+        raise refusal("the ledger", "version", f"{release} v{number}", allowed, remedy)
     if known.status not in ("published", "superseded"):
         found = "never published" if known.status == "allocated" else known.status
-        raise refusal(f"{release} v{number}", "status", found, "published or superseded")
+        remedy = "see how its versions stand: sudare releases list"
+        raise refusal(f"{release} v{number}", "status", found, "published or superseded", remedy)
     set_version(connection, known.run_key, status="withdrawn")
     body = {"run_key": known.run_key, "release": release, "number": number, "reason": reason}
     journal.append(transaction, "version_withdrawn", body, subject=known.run_key)

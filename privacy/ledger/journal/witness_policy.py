@@ -5,7 +5,8 @@
     group NAME any|all|N MEMBER…  met where that many of its members are met
     quorum NAME|none              the group or witness that has to be met
 
-Names stand before they are used. Lines that begin with # and empty lines are left aside.
+Names stand before they are used. Lines that begin with # and empty lines are left aside. Below the quorum each name
+stands once: a witness in two groups would count twice.
 Source: C2SP tlog-policy.
 """
 
@@ -18,6 +19,8 @@ from typing import Final
 from privacy.ledger.journal.signed_note import COSIGNATURE, MalformedNote, VerifierKey, read_verifier_key
 
 NONE: Final = "none"
+CLOCK_SLACK: Final = 3600
+"""How far a witness's clock may be ahead of a reader's [seconds]."""
 _MOST_LINES: Final = 1_000
 
 
@@ -102,6 +105,7 @@ def read_policy(text: str) -> WitnessPolicy:
             quorum = words[1]
             if quorum != NONE and quorum not in witnesses and quorum not in groups:
                 raise PolicyUnmet(f"{at}: quorum {quorum[:60]!r}; allowed is a name above it, or none")
+            _check_once(quorum, at, groups)
         else:
             allowed = "log KEY, witness NAME KEY [URL], group NAME any|all|N MEMBER..., and one quorum NAME"
             raise PolicyUnmet(f"{at}: {' '.join(words[:2])[:60]!r}; allowed are {allowed}")
@@ -139,6 +143,34 @@ def _group(words: list[str], at: str, known: Collection[str]) -> tuple[int, tupl
             f"{at}: {asked[:20]!r} of {len(members)}, which no set of witnesses can meet; allowed is {allowed}"
         )
     return needed, members
+
+
+def _check_once(quorum: str, at: str, groups: Mapping[str, tuple[int, tuple[str, ...]]]) -> None:
+    """Refuse a quorum that one witness can meet twice over: below it a name stands in two groups."""
+    reached, left = {quorum}, [quorum]
+    while left:
+        for member in groups.get(left.pop(), (0, ()))[1]:
+            if member in reached:
+                allowed = "each witness and group below the quorum in one group; take it out of the others"
+                raise PolicyUnmet(
+                    f"{at}: {member[:60]!r} would count twice for {quorum[:60]!r}; allowed is {allowed}"
+                )
+            reached.add(member)
+            left.append(member)
+
+
+def time_problem(time: int, *, now: float) -> str:
+    """Say why no cosignature can be of this time; empty where one can.
+
+    Args:
+        time: of the cosignature [seconds since 1970].
+        now: the reader's clock [seconds since 1970].
+    """
+    if time == 0:
+        return "time 0, which says nothing of when"
+    if time > now + CLOCK_SLACK:
+        return f"time {time} (seconds since 1970), more than an hour ahead of this clock"
+    return ""
 
 
 def _key(text: str, at: str) -> VerifierKey:

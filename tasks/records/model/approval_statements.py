@@ -12,11 +12,14 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from contracts.canonical import digest
+from privacy.ledger.journal.signed_note import ED25519, MalformedNote, read_verifier_key
 from privacy.ledger.journal.signing import signature_holds
 from tasks.records.model.statement import Hash, Signature, StatedText, Statement, Tuple
 
 APPROVAL_SCHEMA: Final = "sudare-approval/1"
 PURPOSE: Final = "approval"
+APPROVAL_TERMS: Final = ("replay.approvals.by", "replay.approvals.needed")
+"""What only the publisher says of approvals: who may give them, and how many are needed."""
 SignedDay = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
 PublicKey = Annotated[str, Field(max_length=512, pattern=r"^[^\s+]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]{44}$")]
 _PLANNED: Final = (
@@ -112,6 +115,13 @@ def unsound(stated: ApprovalsStatement, meant: Mapping[str, str]) -> Iterator[tu
     from contracts.release.approvals import public_part  # here: few records have approvals
 
     known, given = [each.key for each in stated.by], [each.key for each in stated.given]
+    for number, key in enumerate(known, 1):
+        wrong = _malformed(key)
+        if wrong:
+            yield (
+                f"approver {number} of `by`, whose key is malformed ({wrong})",
+                "Ed25519 keys, each with its own hash",
+            )
     for number, each in enumerate(stated.given, 1):
         signed = SignedApproval.model_validate({**meant, **each.model_dump(mode="json")})
         if each.key not in known:
@@ -122,3 +132,12 @@ def unsound(stated: ApprovalsStatement, meant: Mapping[str, str]) -> Iterator[tu
         yield "a key twice", "each key once"
     if len(given) < stated.needed:
         yield f"{len(given)} approvals", f"{stated.needed}, as the record says are needed"
+
+
+def _malformed(key: str) -> str:
+    """Say what is wrong with a public key: a hash that is not its own, or another type; empty where nothing is."""
+    try:
+        read = read_verifier_key(key)
+    except MalformedNote as error:
+        return str(error)
+    return "" if read.kind == ED25519 else f"key type: {read.kind}; an approver signs with type {ED25519}"

@@ -58,3 +58,16 @@ def test_a_folder_without_a_proof_under_the_key_is_refused(mine: Version, tmp_pa
         compare_folders(mine.folder, tmp_path / "empty", public_key=mine.key)
     with pytest.raises(SpecRefused, match="does not hold"):
         compare_folders(mine.folder, mine.folder, public_key=Signer(bytes(32)).public_key)
+
+
+def test_two_journals_of_one_key_within_one_folder_are_found(mine: Version, tmp_path: Path) -> None:
+    """A store may have both of them: the second proof is held against the first, and does not take its place."""
+    publish_version(first(), tmp_path / "other").copy(tmp_path / "mine" / "village" / "v1")
+    store, theirs = tmp_path / "mine", mine.copy(tmp_path / "theirs" / "town" / "v1")
+    for one, other in ((store, theirs.folder), (theirs.folder, store), (store, store)):
+        findings, _ = compare_folders(one, other, public_key=mine.key)
+        inside = [finding for finding in findings if "another version in" in finding.allowed]
+        kinds = {finding.field.rpartition(" ")[0] for finding in inside}
+        assert {"journal entry", "journal of size"} <= kinds
+        assert len(inside) == 3, "the manifest of the number too, the first place of each kind"
+        assert all(finding.where.endswith("village/v1") for finding in inside)

@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from privacy.ledger.journal.signed_note import COSIGNATURE, VerifierKey
-from privacy.ledger.journal.witness_policy import PolicyUnmet, read_policy
+from privacy.ledger.journal.witness_policy import PolicyUnmet, read_policy, time_problem
 
 NAMES = ("a", "b", "c")
 LINES = [
@@ -54,6 +54,13 @@ def test_groups_of_groups_and_none() -> None:
         (LINES[0].split()[2], LOG, "line 4: a key of type 1"),
         ("https://w.example/b", "ftp://w.example/b", "line 5: 'ftp://w.example/b'"),
         (LOG, LOG[:-1], "line 2: verifier key"),
+        (
+            "quorum two",
+            "group x any a b\ngroup y any a c\ngroup z all x y\nquorum z",
+            "line 11: 'a' would count twice for 'z'",
+        ),
+        ("quorum two", "group x 2 a two\nquorum x", "line 9: 'a' would count twice"),
+        ("quorum two", "group x any two\ngroup y all two x\nquorum y", "line 10: 'two' would count twice"),
         ("# mine", "quota 2", "line 1: 'quota 2'; allowed are log KEY"),
     ],
 )
@@ -62,3 +69,12 @@ def test_a_wrong_line_is_named(old: str, new: str, words: str) -> None:
     with pytest.raises(PolicyUnmet) as told:
         read_policy(TEXT.replace(old, new, 1))
     assert words in str(told.value)
+
+
+def test_a_cosignature_is_of_a_time_that_has_been() -> None:
+    """An hour is allowed, for clocks differ; no number is too large to be refused by name."""
+    now = 1_800_000_000
+    assert [time_problem(time, now=now) for time in (1, now, now + 3600)] == ["", "", ""]
+    assert "says nothing of when" in time_problem(0, now=now)
+    for time in (now + 3601, 2**62, 2**63 - 1):
+        assert f"time {time} (seconds since 1970), more than an hour ahead" in time_problem(time, now=now)
