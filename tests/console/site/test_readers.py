@@ -36,7 +36,11 @@ def write(folder: Path, version: VersionEntry) -> None:
     (folder / "data").mkdir()
     for number in range(8):
         (folder / "data" / f"{number}.csv").write_bytes(bytes([65 + number]) * 200_000)
-    (folder / "record.json").write_text(json.dumps({"release": version.release}))
+    contract = {"unit": {"kind": "row", "column": None, "scope": "block"}}
+    replay = {"claim": {"epsilon": 0, "delta": 0}, "contract": contract, "rows_per_unit": 1, "adjacency": "add_remove"}
+    record = {"release": version.release, "version": version.number}
+    stated = replay | {"charge": {"account": "people-2024"}}
+    (folder / "record.json").write_text(json.dumps(record | {"replay": stated}))
 
 
 def publish_versions(workspace: Workspace, release: str) -> None:
