@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
 from collections.abc import Callable
 from contextlib import closing
@@ -100,7 +101,6 @@ def test_a_release_runs_once_enough_have_signed_and_the_record_has_their_signatu
     [
         (("epsilon: 1.0", "epsilon: 1.1"), "another spec"),
         (("[age]", "[age, sex]"), "another spec"),
-        (("region: United States", "region: United States, rationale: Release of 2026-11"), "another spec"),
     ],
 )
 def test_an_approval_of_another_plan_counts_for_nothing(
@@ -113,6 +113,18 @@ def test_an_approval_of_another_plan_counts_for_nothing(
         release_plainly(spec, place.workspace.root)
     assert "moved-approvals" in refused.value.findings[1].where
     assert spent(place) == before
+
+
+def test_another_folder_asks_for_new_signatures(
+    place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path
+) -> None:
+    """The folder is part of the spec: signatures that are copied into it are of another one."""
+    spec = asking(place, "monthly", keys, 1)
+    sign(typed, pack_of(typed, place, spec, tmp_path), "board", spec)
+    spec.write_text(spec.read_text().replace("monthly-approvals", "later-approvals"))
+    shutil.copytree(spec.parent / "monthly-approvals", spec.parent / "later-approvals")
+    with pytest.raises(ApprovalMissing, match="another spec"):
+        release_plainly(spec, place.workspace.root)
 
 
 def test_one_who_signs_twice_is_one(place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path) -> None:

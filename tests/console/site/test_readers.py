@@ -37,9 +37,14 @@ def write(folder: Path, version: VersionEntry) -> None:
     for number in range(8):
         (folder / "data" / f"{number}.csv").write_bytes(bytes([65 + number]) * 200_000)
     contract = {"unit": {"kind": "row", "column": None, "scope": "block"}}
-    replay = {"claim": {"epsilon": 0, "delta": 0}, "contract": contract, "rows_per_unit": 1, "adjacency": "add_remove"}
+    replay = {
+        "claim": {"epsilon": 0, "delta": 0},
+        "contract": contract,
+        "rows_per_unit": 1,
+        "adjacency": "add_remove",
+    }
     record = {"release": version.release, "version": version.number}
-    stated = replay | {"charge": {"account": "people-2024"}}
+    stated = replay | {"rows_per_unit": 1, "charge": {"account": "people-2024"}}
     (folder / "record.json").write_text(json.dumps(record | {"replay": stated}))
 
 
