@@ -26,6 +26,7 @@ from tasks.storage.object_store import StoreAway, StoreRefuses
 from tasks.storage.sinks.sink_kinds import SinkKind
 from tasks.storage.sinks.version_copy import WholeVersion
 from tasks.storage.sources.postgres.connection import connected
+from tasks.storage.version_folders import digests_in
 
 if TYPE_CHECKING:
     import psycopg
@@ -101,7 +102,7 @@ def _make(
         "manifest jsonb, record jsonb)".encode()
     )
     record = (version.folder / "record.json").read_bytes()
-    digest = version.content["files"]["record.json"]["sha256"]
+    digest = digests_in(version.manifest)["record.json"]
     connection.execute(
         f"INSERT INTO {quoted}.version VALUES (%s, %s, %s, %s, %s, %s)".encode(),
         [version.release, version.number, version.digest, digest, version.manifest.decode(), record.decode()],

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from contracts.errors import Finding, Refused
 from tasks.storage.version_folders import MANIFEST, PROOF, digests_in
@@ -40,12 +38,6 @@ class WholeVersion:
     def digest(self) -> str:
         """SHA-256 (hex) of the manifest."""
         return hashlib.sha256(self.manifest).hexdigest()
-
-    @property
-    def content(self) -> dict[str, Any]:
-        """The manifest, read."""
-        read: dict[str, Any] = json.loads(self.manifest)
-        return read
 
 
 def whole_version(folder: Path, release: str, number: int, manifest: str | None) -> WholeVersion:
