@@ -296,7 +296,9 @@ FORGERIES = {
     "a contract that is none": Forgery(
         {5}, replay(lambda r: r["contract"].update(columns=[])), says="contract.columns"
     ),
-    "another version": Forgery({5}, lambda record: record.update(version=9), says="as the manifest says"),
+    "another version": Forgery(
+        {5}, lambda record: record.update(version=9), says="as the predicate in MANIFEST.json says"
+    ),
     "a contract whose unit is none": Forgery(
         {5}, replay(lambda r: r["contract"].update(unit="row")), says="replay.contract.unit"
     ),

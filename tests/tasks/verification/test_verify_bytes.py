@@ -53,7 +53,9 @@ def test_every_class_of_byte_in_a_signed_file_counts(spoilt: Version, name: str,
     """The first, a middle and the last byte of each class, as a space, a digit, a letter."""
     content = (spoilt.folder / name).read_bytes()
     places = [place for place, byte in enumerate(content) if CLASSES[kind](byte)]
-    for place in {places[0], places[len(places) // 2], places[-1]}:
+    if not places:  # the manifest's payload is base64, whose letters have no underscore
+        assert (kind, name) == ("underscore", "MANIFEST.json")
+    for place in {places[0], places[len(places) // 2], places[-1]} if places else ():
         for other in {32, 48, 97} - {content[place]}:
             changed = content[:place] + bytes([other]) + content[place + 1 :]
             assert caught(spoilt, name, changed), f"byte {place}: {content[place]:c} to {other:c}"
