@@ -59,6 +59,9 @@ def may_have_changes(folder: Path) -> bool:
         return True
     for proof in (folder / PROOF, folder.parent / "latest" / PROOF):
         try:
+            # a pipe in its place would be waited on for ever
+            if not proof.is_file():
+                continue
             with proof.open("rb") as file:
                 if _CHANGE in file.read(_LARGEST):
                     return True

@@ -260,7 +260,7 @@ def test_forged_approvals_of_a_version_are_found(
     for name, other in (("epsilon", 1), ("account", "another"), ("rows_per_unit", 2), ("events", [])):
         assert len([*unsound(stated, about("forged", {**charge, name: other}))]) == 2
     assert len([*unsound(stated, about("another", charge))]) == 2
-    name, short, public = keys["stranger"].split("+")
+    name, short, public = keys["stranger"].split("+", 2)
     malformed = f"{name}+{'0' * 8 if short != '0' * 8 else '1' * 8}+{public}"
     cosigning = VerifierKey(name, bytes(32), COSIGNATURE).text
     for key, told in ((malformed, "a character was changed"), (cosigning, "key type: 4")):

@@ -190,7 +190,7 @@ class StatisticsChecks:
                 "minimum_frequency": self.meaning.product.minimum_frequency,
                 "refined": refined.get(table.name),
             }
-            terms["counted"] = self._counted(stated.draws, drawn.noisy)
+            terms["counted"] = self._key_counts(stated.draws, drawn.noisy)
             impossible = self.meaning.contract.impossible(table.by)
             expected = table_values(table, numbers, impossible, chosen=chosen, **terms)
             pairs = [(f"{self._where}, sha256 of {stated.name}", stated.sha256, values_digest(expected))]
@@ -241,7 +241,7 @@ class StatisticsChecks:
             found[key] = NoisyNumbers(noisy[draw.key], event, addends)  # type: ignore[arg-type]
         return found
 
-    def _counted(self, keys: tuple[str, ...], noisy: Mapping[str, NDArray[np.int64]]) -> KeyCountNumbers | None:
+    def _key_counts(self, keys: tuple[str, ...], noisy: Mapping[str, NDArray[np.int64]]) -> KeyCountNumbers | None:
         """Return the counts that were drawn with the keys of a table; None where no draw of it did so."""
         rows = self._contract.unit.max_rows_per_unit
         draws = zip(self._record.replay.draws, self.events, strict=True)

@@ -25,8 +25,9 @@ from privacy.ledger import books
 from privacy.ledger.entries import KINDS
 from privacy.ledger.entry_bodies import BODY_KEYS
 from privacy.ledger.errors import LedgerCorrupt
+from privacy.ledger.journal.key_changes import signed_change
 from privacy.ledger.journal.signed_note import TreeHead
-from privacy.ledger.journal.signing import key_id
+from privacy.ledger.journal.signing import Signer, key_id
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.replay.fold import SignedCheckpoint
 from privacy.ledger.store import schema
@@ -469,7 +470,7 @@ def test_the_manual_s_table_is_what_was_tried() -> None:
 WRITTEN = sorted(
     set(BODY_KEYS) - {"charges_inherited", "account_closed", "gate_failed", "engine_failed", "version_withdrawn"}
 )
-"""What the grown ledger holds."""
+"""What the grown ledger holds, once its key was changed."""
 
 
 def misshapen(body: Body) -> Iterator[tuple[str, str, Body]]:
@@ -487,7 +488,11 @@ def misshapen(body: Body) -> Iterator[tuple[str, str, Body]]:
 @pytest.mark.parametrize("kind", WRITTEN)
 def test_an_entry_with_a_key_too_few_or_too_many_is_corruption_to_each_reader(sqlite_place: Place, kind: str) -> None:
     """Chained anew, so that its hash is right; the message names the entry and the key."""
-    grow(sqlite_place)
+    grown = grow(sqlite_place)
+    if kind == "key_changed":
+        successor = Signer(bytes(31) + b"\1", SIGNER.public_key.split("+")[0])
+        key = SIGNER.public_key, successor.public_key
+        grown.change_key("rotated", *key, lambda said: signed_change(said, (SIGNER, successor)))
     rows = journal_rows(sqlite_place)
     number, row = next((n, row) for n, row in enumerate(rows) if row["kind"] == kind)
     for key, wrong, body in misshapen(json.loads(row["body"])):
