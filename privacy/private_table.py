@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -23,6 +24,7 @@ class PrivateTable:
         contract_digest: digest of the contract that the rows were encoded by.
         source: canonical name of the source that was read; whose people it is about, the ledger knows.
         engine: counts the stage where it is; None for a DuckDB file, which this process counts.
+        bounded_groups: by column of texts, how many keys the rows of one unit have at most, as was seen to here.
     """
 
     path: Path
@@ -30,6 +32,7 @@ class PrivateTable:
     contract_digest: str
     source: str
     engine: CountingEngine | None = None
+    bounded_groups: Mapping[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Show the keyed hash only."""

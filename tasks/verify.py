@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,11 +24,10 @@ from tasks.records.model.statement import read_statement
 from tasks.records.model.version_statements import Proof
 from tasks.records.strict_json import read_json
 from tasks.storage.progress import Bar, step
-from tasks.storage.version_folders import LATEST_NOTE, MANIFEST, PROOF, may_have_changes
+from tasks.storage.version_folders import MANIFEST, PROOF, may_have_changes
 from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.files.label_checks import check_labels
 from tasks.verification.files.version_folder import (
-    Sealed,
     VersionFolder,
     check_contents,
     check_listing,
@@ -47,7 +46,9 @@ from tasks.verification.inclusion import (
 )
 from tasks.verification.outcomes import (
     ALL_RULES,
+    AUDITORS,
     RULES,
+    Asked,
     CheckerTerms,
     KeyInUse,
     RuleOutcome,
@@ -63,6 +64,7 @@ from tasks.verification.record_identity import (
     check_form,
     check_formulas,
     check_identity,
+    check_predicate,
     without_exchange,
 )
 from tasks.verification.succession import Surroundings, check_before, check_names, look_around
@@ -115,7 +117,7 @@ def verify(
 
         used = key_in_use(path, pinned=public_key, recovery=terms.recovery, changes=terms.changes)
     with step("verify") as bar:
-        return _Verification((folder, path), used, bar, deep=deep, sealed=sealed, online=online, terms=terms).run()
+        return _Verification((folder, path), used, bar, deep=deep, asked=Asked(sealed, online, terms)).run()
 
 
 class _Verification:
@@ -128,12 +130,10 @@ class _Verification:
         bar: Bar,
         *,
         deep: bool,
-        sealed: Sealed | None,
-        online: str | None,
-        terms: CheckerTerms,
+        asked: Asked,
     ) -> None:
         self._used, self._key, self._bar = used, used.key, bar
-        self._deep, self._sealed, self._online, self._terms = deep, sealed, online, terms
+        self._deep, self._asked = deep, asked
         (self._named, self._path), self._around = paths, Surroundings()
         self._checks: list[RuleOutcome] = []
         self._folder = VersionFolder(self._path, {}, {})
@@ -161,10 +161,8 @@ class _Verification:
         self._guarded(self._check_outcome, RECORD, 8, 9)
         self._guarded(self._check_catalogue, CATALOGUE, 10)
         self._guarded(self._check_estimation, RECORD, 11)
-        self._guarded(self._check_auditors, RECORD, 12)
-        self._guarded(self._check_status, PROOF, 13)
-        self._guarded(self._check_latest, LATEST_NOTE, 14)
-        self._guarded(self._check_witnesses, PROOF, 15)
+        for rule, where in self._asked.rules():
+            self._guarded(partial(self._check_asked, rule), where, rule)
         manifest, untold = self._manifest, () if self._product is None else self._product.untold
         return VerificationReport(
             checks=tuple(self._checks),
@@ -172,7 +170,7 @@ class _Verification:
             release=None if manifest is None else manifest.release,
             version=None if manifest is None else manifest.version,
             notes=(*self._used.notes, *self._around.notes),
-            cannot_tell=(*cannot_tell(asked=self._online is not None), *untold, *self._words.cannot_tell),
+            cannot_tell=(*cannot_tell(asked=self._asked.online is not None), *untold, *self._words.cannot_tell),
             word=self._word(),
         )
 
@@ -280,13 +278,14 @@ class _Verification:
             skipped.append("the record against the manifest: no readable manifest")
         else:
             listed = without_exchange(self._manifest, record)
-            findings += check_identity(record, listed, value, where=RECORD)
+            findings += check_identity(record, listed, where=RECORD)
             findings += product.check_files(listed)
         if product.contract is None:
             skipped.append("the record against contract and charge: no valid contract or product")
             return self._close(findings, skipped)
         findings += product.check_product()
         if self._manifest is not None:
+            findings += check_predicate(self._manifest, value, where=RECORD)
             files = without_exchange(self._manifest, record).files
             findings += check_formulas(record.replay, product.contract, files, where=RECORD)
         findings += [] if findings else check_labels(record, product.contract, where=RECORD)
@@ -354,63 +353,18 @@ class _Verification:
         if outcome is not None:
             self._close(*outcome)
 
-    def _check_auditors(self) -> None:
-        """Check rule 12 where an auditors' record was named."""
-        if self._sealed is None:
-            return
-        value, _, findings = self._read(RECORD)
-        sealed, wrong = read_json(self._sealed.data, where=self._sealed.name)
-        if value is None or sealed is None:
-            self._close(findings + wrong, ("the auditors' record: it or record.json cannot be read",), rule=12)
-            return
-        from tasks.verification.auditor_record import check_sealed
+    def _check_asked(self, rule: int) -> None:
+        """Check one of the rules that only this checker asks for."""
+        from tasks.verification.asked_rules import CheckedSoFar, check_asked
 
-        wrong += check_sealed(sealed, value, public_key=self._key, where=self._sealed.name)
-        self._close(wrong, rule=12)
-
-    def _check_status(self) -> None:
-        """Check rule 13 where the public journal is to be asked, once the version's own proof holds."""
-        if self._online is None:
-            return
-        if self._run is None or self._proof is None or not self._checks[3].passed:
-            self._close((), ("the public journal: the version's own proof does not hold",), rule=13)
-            return
-        from tasks.verification.journal_status import ask_journal
-
-        run, used = self._run.published, self._used
-        now = datetime.now(UTC)
-        asked = ask_journal(self._online, self._proof, run, public_key=self._key, trusted=used.trusted, now=now)
-        self._around.notes.extend(asked.notes)
-        self._close(asked.findings, rule=13)
-
-    def _check_latest(self) -> None:
-        """Check rule 14 where the newest version is wanted."""
-        if self._terms.now is None:
-            return
-        if self._manifest is None or self._proof is None or not self._checks[3].passed:
-            self._close((), ("the newest version: this version's own proof does not hold",), rule=14)
-            return
-        from tasks.verification.freshness import CheckedVersion, check_latest
-
-        manifest, size = self._manifest, self._proof.head.size
-        checked = CheckedVersion(self._path, manifest.release, manifest.version, self._manifest_sha256, size)
-        keys, now, pins = self._used.trusted, self._terms.now, self._terms.pins
-        wrong = check_latest(checked, public_key=self._key, trusted=keys, now=now, pins=pins)
-        self._close(wrong, rule=14)
-
-    def _check_witnesses(self) -> None:
-        """Check rule 15 where the checker pins a policy."""
-        if self._terms.witnesses is None:
-            return
-        if self._proof is None or not self._checks[3].passed:
-            self._close((), ("the witnesses: this version's own proof does not hold",), rule=15)
-            return
-        from tasks.verification.witness_checks import check_witnesses
-
-        now = self._terms.now or datetime.now(UTC)
-        wrong, notes = check_witnesses(self._proof.checkpoint, self._terms.witnesses, now=now)
-        self._around.notes.extend(notes)
-        self._close(wrong, rule=15)
+        value, _, wrong = self._read(RECORD) if rule == AUDITORS else (None, b"", [])
+        manifest, digest, proven = self._manifest, self._manifest_sha256, self._checks[3].passed
+        read = CheckedSoFar(
+            self._path, self._used, manifest, digest, (value, wrong), self._proof, self._run, proven=proven
+        )
+        outcome = check_asked(rule, read, self._asked)
+        self._around.notes.extend(outcome.notes)
+        self._close(outcome.findings, outcome.skipped, rule=rule)
 
     def _check_words(self, catalogue: Any, *, whole: bool) -> None:
         """Check what people read; pages and data files are opened only once all before them holds."""

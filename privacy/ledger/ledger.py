@@ -7,39 +7,31 @@ Each reservation is one transaction that holds the write lock, so sums never pas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from contracts.errors import Finding
 from contracts.periods.time_blocks import TimeBlock
 from privacy.ledger.accounts import charges as charging
 from privacy.ledger.accounts import opening
 from privacy.ledger.accounts import version_entries as publishing
-from privacy.ledger.accounts.admission import Admission, admit, exceeded, price
+from privacy.ledger.accounts.admission import exceeded
 from privacy.ledger.accounts.charges import OpenCharge, Security
-from privacy.ledger.accounts.reckoning import check_accounts, with_failures
+from privacy.ledger.accounts.reckoning import check_accounts
 from privacy.ledger.books import Books
 from privacy.ledger.draw_files import DrawFiles
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.journal import Clock, Journal
-from privacy.ledger.journal.log import JournalLog
 from privacy.ledger.journal.signing import Signer
-from privacy.ledger.replay.fold import SignedCheckpoint, check_ledger
+from privacy.ledger.ledger_reading import LedgerReading
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Store
 from privacy.ledger.store.ledger_rows import (
-    charges_of_account,
-    charges_of_spec,
     existing_account,
-    find_charge,
     set_account,
-    state_of,
-    versions_of,
 )
 from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargeRequest, VersionEntry
 
@@ -53,8 +45,8 @@ def utc_now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class Ledger:
-    """One ledger.
+class Ledger(LedgerReading):
+    """One ledger: what is read of it stands in `LedgerReading`, what is written here.
 
     Args:
         url: SQLAlchemy URL of the database, `sqlite:///…` or `postgresql://…`.
@@ -76,33 +68,15 @@ class Ledger:
         signer: Signer | None = None,
         public_key: str | None = None,
     ) -> None:
-        self._store = Store(url)
-        self._journal, self._clock = Journal(clock), clock
-        identity = self._identity()
-        self._draws = DrawFiles(draws, identity)
+        store, journal = Store(url), Journal(clock)
+        identity = _identity(store, journal)
         known = public_key if signer is None else signer.public_key
-        self._books = Books(self._store, identity, folder=draws, signer=signer, public_key=known)
+        super().__init__(store, journal, Books(store, identity, folder=draws, signer=signer, public_key=known))
+        self._clock, self._draws = clock, DrawFiles(draws, identity)
 
     def close(self) -> None:
         """Close the database."""
         self._store.close()
-
-    def _identity(self) -> str:
-        """Return the hash of the first entry, which names this ledger; a new ledger gets one."""
-        first = self._first_hash()
-        if first is None:
-            with self._store.writing() as transaction:
-                if transaction.size == 0:
-                    created = {"schema_version": schema.VERSION, "id": token_hex(16)}
-                    self._journal.append(transaction, "ledger_created", created, subject="")
-            first = self._first_hash()
-        if first is None:
-            raise LedgerCorrupt("journal entry 0 is missing: restore the ledger from a copy")
-        return first
-
-    def _first_hash(self) -> str | None:
-        with self._store.reading() as connection:
-            return self._journal.first_hash(connection)
 
     # --- accounts and sources -------------------------------------------------------------------------------
 
@@ -148,32 +122,6 @@ class Ledger:
         with self._store.writing() as transaction:
             opening.bind_source(transaction, self._journal, source, population, block, by)
 
-    def account(self, name: str) -> AccountState:
-        """Return an account as it stands.
-
-        Raises:
-            LedgerRefusal: there is none of that name.
-            LedgerCorrupt: the table does not say what the journal's entries add up to.
-        """
-        with self._books.reading() as (connection, reckoning):
-            account = existing_account(connection, name)
-            check_accounts((account,), (name,), reckoning.balances)
-            return with_failures((account,), reckoning.balances)[0]
-
-    def accounts(self) -> tuple[AccountState, ...]:
-        """Return all accounts, by name; `LedgerCorrupt` as for `account`."""
-        with self._books.reading() as (connection, reckoning):
-            rows = connection.execute(schema.accounts.select().order_by(schema.accounts.c.name))
-            accounts = tuple(state_of(row) for row in rows)
-            check_accounts(accounts, reckoning.balances, reckoning.balances)
-            return tuple(with_failures(accounts, reckoning.balances))
-
-    def sources(self) -> dict[str, tuple[str, TimeBlock]]:
-        """Return the people (population and time block) of each bound source."""
-        with self._store.reading() as connection:
-            rows = connection.execute(schema.sources.select())
-            return {row.source: (row.population, TimeBlock(row.block, row.begins, row.ends)) for row in rows}
-
     # --- charges and grants ---------------------------------------------------------------------------------
 
     def reserve(self, request: ChargeRequest) -> Charge:
@@ -194,24 +142,6 @@ class Ledger:
             return reserved
         with self._store.reading() as connection:  # nobody is kept waiting while the refusal is put in words
             raise exceeded(connection, reserved, request)
-
-    def foresee(self, request: ChargeRequest) -> Admission:
-        """Return what `reserve` would charge for a request; writes nothing, and refuses what `reserve` would refuse.
-
-        Raises:
-            BudgetExceeded, LedgerRefusal: as `reserve`.
-        """
-        with self._books.reading() as (connection, reckoning):
-            return admit(connection, request, reckoning)
-
-    def price(self, request: ChargeRequest) -> Admission:
-        """Return what `reserve` would charge for a request if it fitted; writes nothing.
-
-        Raises:
-            LedgerRefusal: as `reserve`, except for a cap that is passed.
-        """
-        with self._books.reading() as (connection, reckoning):
-            return price(connection, request, reckoning)
 
     def return_charge(self, run_key: str) -> None:
         """Give back a charge whose grant was never opened.
@@ -253,12 +183,6 @@ class Ledger:
             body = {name: getattr(request, name) for name in names}
             return self._journal.append(transaction, "engine_failed", body, subject=request.account)
 
-    def gate_failures(self, account: str, *, before: int) -> int:
-        """Return how many releases of an account were stopped by a gate before a journal entry's sequence."""
-        with self._store.reading() as connection:
-            failed = self._journal.entries(connection, kind="gate_failed", subject=account)
-            return sum(entry.sequence < before for entry in failed)
-
     def open_charge(self, run_key: str, *, security: Security) -> OpenCharge:
         """Open (or open again) a reserved charge; `opened` is committed before this returns. A grant draws from it.
 
@@ -273,18 +197,6 @@ class Ledger:
         with self._store.writing() as transaction:
             charge, calculi = charging.open_charge(transaction, self._journal, run_key, security, self._draws)
         return OpenCharge(self._store, self._draws, self._journal, charge, calculi)
-
-    def charge(self, run_key: str) -> Charge | None:
-        """Return the charge of a run, or None."""
-        with self._store.reading() as connection:
-            return find_charge(connection, run_key)
-
-    def charges(self, *, account: str | None = None, spec_digest: str | None = None) -> tuple[Charge, ...]:
-        """Return the charges that took from an account, or those of a release spec, oldest first."""
-        with self._store.reading() as connection:
-            if account is not None:
-                return charges_of_account(connection, account)
-            return charges_of_spec(connection, spec_digest or "")
 
     # --- versions ---------------------------------------------------------------------------------------------
 
@@ -313,6 +225,15 @@ class Ledger:
             self._books.state(transaction, reckoning, signer)
             return publishing.prove(transaction, self._journal, run_key, signer)
 
+    def prove(self, run_key: str, signer: Signer) -> dict[str, Any]:
+        """Return the proof that a run, and the accounts that it was charged to, are in the journal.
+
+        The checkpoint is signed here and now, and shown to follow the one before and that of the version before.
+        """
+        with self._books.writing() as (transaction, reckoning):
+            self._books.state(transaction, reckoning, signer)
+            return publishing.prove(transaction, self._journal, run_key, signer)
+
     def withdraw(self, release: str, number: int, *, reason: str) -> VersionEntry:
         """Write into the journal that a version is withdrawn, and why, which is published; its charge stays.
 
@@ -321,11 +242,6 @@ class Ledger:
         """
         with self._store.writing() as transaction:
             return publishing.withdraw(transaction, self._journal, release, number, reason)
-
-    def versions(self, release: str | None = None) -> tuple[VersionEntry, ...]:
-        """Return the versions of one release or of all, oldest first."""
-        with self._store.reading() as connection:
-            return versions_of(connection, release)
 
     def change_key(self, kind: str, key: str, successor: str, sign: SignChange) -> SignedChange:
         """Enter that another key signs from now on; see `key_entries`."""
@@ -336,56 +252,21 @@ class Ledger:
                 transaction, self._journal, self._clock, kind=kind, key=key, successor=successor, sign=sign
             )
 
-    def key_changes(self) -> tuple[SignedChange, ...]:
-        """Return the changes of the signing key, in their order."""
-        from privacy.ledger.accounts.key_entries import key_changes
 
-        with self._store.reading() as connection:
-            return key_changes(self._journal, connection)
+def _identity(store: Store, journal: Journal) -> str:
+    """Return the hash of the first entry, which names a ledger; a new ledger gets one."""
+    first = _first_hash(store, journal)
+    if first is None:
+        with store.writing() as transaction:
+            if transaction.size == 0:
+                created = {"schema_version": schema.VERSION, "id": token_hex(16)}
+                journal.append(transaction, "ledger_created", created, subject="")
+        first = _first_hash(store, journal)
+    if first is None:
+        raise LedgerCorrupt("journal entry 0 is missing: restore the ledger from a copy")
+    return first
 
-    # --- journal ----------------------------------------------------------------------------------------------
 
-    def signed_size(self) -> int:
-        """Return how many entries the newest signed checkpoint is over; 0 where none was signed."""
-        newest = schema.checkpoints.select().order_by(schema.checkpoints.c.size.desc()).limit(1)
-        with self._store.reading() as connection:
-            row = connection.execute(newest).first()
-        return 0 if row is None else int(row.size)
-
-    def journal(self) -> tuple[Entry, ...]:
-        """Return the journal's entries in order; `LedgerCorrupt` when one does not hash to its hash."""
-        with self._store.reading() as connection:
-            return tuple(self._journal.entries(connection))
-
-    @contextmanager
-    def log(self) -> Iterator[JournalLog]:
-        """Read one state of the journal as what may be published of it."""
-        with self._store.reading() as connection:
-            yield JournalLog(connection)
-
-    def entries_of(self, run_key: str) -> tuple[Entry, ...]:
-        """Return the journal's entries about one run, in order."""
-        with self._store.reading() as connection:
-            return tuple(self._journal.entries(connection, subject=run_key))
-
-    def prove(self, run_key: str, signer: Signer) -> dict[str, Any]:
-        """Return the proof that a run, and the accounts that it was charged to, are in the journal.
-
-        The checkpoint is signed here and now, and shown to follow the one before and that of the version before.
-        """
-        with self._books.writing() as (transaction, reckoning):
-            self._books.state(transaction, reckoning, signer)
-            return publishing.prove(transaction, self._journal, run_key, signer)
-
-    def verify(self, published: Iterable[SignedCheckpoint] = (), *, public_key: str | None = None) -> list[Finding]:
-        """Check the whole ledger: the chain, every cap, that the accounts are the fold of the journal, checkpoints.
-
-        Args:
-            published: checkpoints of published versions, whose signatures were checked; the journal must begin with
-                what each of them held.
-            public_key: key that the ledger's own checkpoints must be signed with; None to leave signatures out.
-        """
-        mark = self._books.marked()
-        with self._store.reading() as connection:
-            findings = check_ledger(connection, published, public_key=public_key)
-            return findings + self._books.unseen(connection, mark)
+def _first_hash(store: Store, journal: Journal) -> str | None:
+    with store.reading() as connection:
+        return journal.first_hash(connection)

@@ -126,9 +126,10 @@ class SnapshotKeys(SnapshotReader):
             path.chmod(0o600)
             connection.execute(f"ATTACH {literal(str(self._table.path))} AS snapshot (READ_ONLY)")
             connection.execute(f"CREATE TABLE codes AS SELECT * {without}REPLACE ({codes}) FROM snapshot.codes")
-            for name, groups in (at_most_groups or {}).items():
+            bounds = dict(at_most_groups or {})
+            for name, groups in bounds.items():
                 self._drop_further_keys(connection, contract, name, groups)
-        return replace(self._table, path=path), contract
+        return replace(self._table, path=path, bounded_groups=bounds), contract
 
     def _drop_further_keys(self, connection: Any, contract: Contract, name: str, groups: int) -> None:
         """Count rows of a unit's further keys with all other texts; the rows of both tables have one order."""

@@ -22,6 +22,7 @@ from contracts.domains.value_lattices import MISSING, ValueLattice
 from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
+from contracts.release.key_bounds import most_cells
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.snapshots.offset_scan import (
     count_distinct,
@@ -52,14 +53,27 @@ class SnapshotSums(SnapshotReader):
     def sums(self, clique: Clique, addends: Sequence[Addends]) -> tuple[PrivateCellSums, ...]:
         """Return a handle for each of some columns over the same cells; opening one adds up all that are no trees.
 
+        Raises:
+            ValueError: a distinct count says that a unit is in fewer cells than this snapshot was bounded to.
         Privacy: nothing is read yet; each handle opens only inside a grant.
         """
         shape = self._contract.shape(clique)
+        for each in addends:
+            if isinstance(each, DistinctCount) and each.most_cells is not None:
+                self._check_bound(clique, each.most_cells)
         known: dict[ValueLattice, NDArray[np.int64]] = {}
         alike = [each.lattice for each in addends if isinstance(each, ValueLattice | LoneSum) and not _bounded(each)]
         together = tuple(each for each in alike if not isinstance(each, NarrowedLattice))
         read = partial(self._of, clique, shape, together, known)
         return tuple(PrivateCellSums(clique, shape, each, *self._mark, read) for each in addends)
+
+    def _check_bound(self, clique: Clique, stated: int) -> None:
+        """Refuse a price for fewer cells than the rows of one unit may lie in here."""
+        groups = [self._table.bounded_groups.get(name) for name in self._contract.texts(clique)]
+        bound = most_cells(clique, groups[0], self._contract) if len(groups) == 1 else None
+        if bound is None or stated < bound:
+            here = "in any number of cells" if bound is None else f"in up to {bound} cells"
+            raise ValueError(f"a unit is {here} of this snapshot, and the distinct count says {stated}")
 
     def _of(
         self,

@@ -6,19 +6,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from contracts.errors import Finding
+from tasks.storage.version_folders import LATEST_NOTE, PROOF
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
     from pathlib import Path
 
     from privacy.ledger.journal.key_changes import SignedChange, TrustedKey
     from privacy.ledger.journal.witness_policy import WitnessPolicy
+    from tasks.verification.files.version_folder import Sealed
 
 RuleFindings = tuple[list[Finding], list[str]]
 """What a part of a rule found wrong, and what it could not check."""
 
 WITHDRAWN: Final = "withdrawn"
 """The field of the finding that a version was withdrawn."""
+AUDITORS: Final = 12
+"""The rule about the auditors' record, which needs the published one."""
 REPORT_SCHEMA: Final = "sudare-verify-report/1"
 CANNOT_TELL: Final = (
     "that the noise was drawn as the record says: it is random, so it cannot be replayed",
@@ -200,6 +205,32 @@ class CheckerTerms:
     now: datetime | None = None
     pins: Path | None = None
     witnesses: WitnessPolicy | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a checker asks beside the rules that are always checked.
+
+    Args:
+        sealed: the auditors' record, to be held against the published one.
+        online: where the publisher's journal is.
+        terms: what else the checker pins and wants.
+    """
+
+    sealed: Sealed | None
+    online: str | None
+    terms: CheckerTerms
+
+    def rules(self) -> Iterator[tuple[int, str]]:
+        """Yield the rules that are asked for, each with the file that it is about."""
+        if self.sealed is not None:
+            yield AUDITORS, "record.json"
+        if self.online is not None:
+            yield 13, PROOF
+        if self.terms.now is not None:
+            yield 14, LATEST_NOTE
+        if self.terms.witnesses is not None:
+            yield 15, PROOF
 
 
 @dataclass(frozen=True)

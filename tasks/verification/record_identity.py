@@ -1,6 +1,6 @@
 """Is the record about this version, this contract and this charge? The checks, in this order.
 
-1. release and version are the manifest's
+1. release and version are the manifest's; once the contract is read, all that the manifest says of privacy
 2. auditor-only values are withheld, and committed to; the record lists each data file once, and has one form
 3. the contract, read again, hashes to its digest, and charge and record name the same contract, spec, account
 4. the product, read again, has the tables that the record replays, refined as the product says
@@ -49,6 +49,7 @@ DESCRIPTIONS: Final = frozenset({"record.ja.html", "label.html", "deployment.yam
 TOTAL_MEASUREMENTS: Final = "measurements/total.parquet"
 RESIDUAL_MEASUREMENTS: Final = "measurements/residuals.parquet"
 MOST_LEVEL_PROBLEMS: Final = 12
+_PREDICATE: Final = "as the predicate in MANIFEST.json says"
 OTHER: Final = "the record speaks of something else: do not believe the one or the other without asking the publisher"
 
 
@@ -82,17 +83,20 @@ def differences(pairs: Iterable[tuple[str, object, object]], *, where: str, allo
             yield Finding(where, field, shown(found), f"{shown(expected)}, {allowed}", OTHER)
 
 
-def check_identity(record: RecordTerms, manifest: Manifest, value: Any, *, where: str) -> list[Finding]:
-    """Check that the record is the manifest's, and open about what it holds back; `value` was read as `record`."""
+def check_predicate(manifest: Manifest, value: Any, *, where: str) -> list[Finding]:
+    """Check what the manifest says of privacy; `value` was read as a record, and its contract as one."""
     stated = manifest.predicate
     listed = manifest.files.get(where)
-    try:
-        expected = stated_predicate(value, stated.record if listed is None else listed.sha256)
-    except (KeyError, TypeError):
-        # The contract is another text than contracts are written in: it is checked, and named, by itself.
-        expected = {name: value[name] for name in ("release", "version")}
+    expected = stated_predicate(value, stated.record if listed is None else listed.sha256)
     pairs = [(name, found, getattr(stated, name)) for name, found in expected.items()]
-    findings = list(differences(pairs, where=where, allowed="as the predicate in MANIFEST.json says"))
+    return list(differences(pairs, where=where, allowed=_PREDICATE))
+
+
+def check_identity(record: RecordTerms, manifest: Manifest, *, where: str) -> list[Finding]:
+    """Check that the record is the manifest's, and open about what it holds back."""
+    stated = manifest.predicate
+    pairs = [("release", record.release, stated.release), ("version", record.version, stated.version)]
+    findings = list(differences(pairs, where=where, allowed=_PREDICATE))
     if record.auditor is not None:
         remedy = "values for auditors only were published: tell the publisher"
         findings.append(Finding(where, "auditor", "values", "no such section in a published record", remedy))

@@ -125,3 +125,17 @@ def test_which_keys_are_kept_no_value_decides(tmp_path: Path) -> None:
             by_unit.setdefault(unit, set()).add(text)
         assert max(map(len, by_unit.values())) == 2
     assert kept[0] == kept[1]
+
+
+def test_a_price_for_fewer_cells_than_the_snapshot_was_bounded_to_is_refused(tmp_path: Path) -> None:
+    """The sensitivity is the snapshot's own: a spec's word alone bounds nothing (law 1)."""
+    table, contract, counted = taken(tmp_path, rows_of(Random("bound")), 2)
+    reader = SnapshotKeys(table, contract)
+    for bounds, cells in (({"note": 2}, 3), ({}, 4), ({"note": 3}, 4)):
+        recoded, with_keys = reader.recoded({"note": sorted(KEYS)}, (), bounds)
+        with pytest.raises(ValueError, match=f"the distinct count says {cells}"):
+            SnapshotSums(recoded, with_keys).sums(("note",), [replace(counted, most_cells=cells)])
+    recoded, with_keys = reader.recoded({"note": sorted(KEYS)}, (), {"note": 2})
+    assert SnapshotSums(recoded, with_keys).sums(("note",), [counted])
+    with pytest.raises(ValueError, match="in any number of cells"):
+        SnapshotSums(recoded, with_keys).sums((), [counted])

@@ -55,7 +55,7 @@ CHECKS = {
     "_check_outcome": ({8, 9}, "record.json"),
     "_check_catalogue": ({10}, "croissant.json"),
     "_check_estimation": ({11}, "record.json"),
-    "_check_auditors": ({12}, "record.json"),
+    "_check_asked": ({13}, "PROOF.json"),
 }
 
 
@@ -66,11 +66,12 @@ def test_whatever_a_check_raises_is_a_finding_of_its_rule_that_names_a_file(
 ) -> None:
     """No list of what a stranger's file can raise is whole."""
 
-    def stop(self: object) -> None:
+    def stop(self: object, *asked: int) -> None:
         raise error
 
     monkeypatch.setattr(_Verification, check, stop)
-    report = verify(guild.folder, public_key=guild.key)
+    online = "https://journal.example" if check == "_check_asked" else None
+    report = verify(guild.folder, public_key=guild.key, online=online)
     rules, where = CHECKS[check]
     assert rules <= broken(report)
     told = [f for each in report.checks if each.rule in rules for f in each.findings]
