@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -44,6 +44,7 @@ from tasks.verification.outcomes import WITHDRAWN
 _SECONDS: Final = 20
 _STALE: Final = timedelta(days=7)
 _BODIES: Final[dict[str, type[Statement]]] = {"version_published": PublishedBody, "version_withdrawn": WithdrawnBody}
+_BROKEN: Final = "the answer is no status of a journal: look whether the address is right, or ask its publisher"
 _UNANSWERED: Final = "nobody can say whether it was withdrawn: try again later, or ask the publisher for the address"
 
 
@@ -93,7 +94,8 @@ def ask_journal(
         return JournalStatus((Finding(printable(where), "the journal", found, "an answer", _UNANSWERED),))
     envelope, status, findings = read_status(content, where=printable(where))
     if envelope is None or status is None:
-        return JournalStatus(tuple(findings))
+        # The version is as it was: it is the answer that is to be had again.
+        return JournalStatus(tuple(replace(each, remedy=_BROKEN) for each in findings))
     if len(status.keys) > MOST_CHANGES:
         return JournalStatus((too_many(printable(where)),))
     history = key_history(public_key, list(_changes(status.keys)))
@@ -138,6 +140,10 @@ def fetched(where: str) -> bytes:
         ValueError: it is too large, or the address is none.
     """
     if not where.startswith(("http://", "https://")):
+        if "://" in where:
+            raise ValueError("an address of another kind: write http(s)://..., or the path of a folder")
+        if Path(where).exists() and not Path(where).is_file():  # a pipe would be waited on for ever
+            raise ValueError("no file")
         with Path(where).open("rb") as file:
             return _bounded(file.read)
     from urllib.request import urlopen

@@ -325,6 +325,21 @@ def test_an_answer_that_is_none_is_told_in_one_line(ledger: Ledger, folder: Path
     report = checked(folder, 1, to)
     assert broken(report) == {13}
     assert not report.only_withdrawn
+    assert "get the version again" not in report.findings[0].remedy, "the version is as it was published"
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/journal", "file:///srv/journal"])
+def test_an_address_of_another_kind_is_told_what_to_write(folder: Path, address: str) -> None:
+    field, found = outcome(folder, 1, address)
+    assert field == "the journal"
+    assert "write http(s)://..., or the path of a folder" in found
+
+
+def test_a_pipe_in_the_place_of_the_answer_is_not_waited_on(ledger: Ledger, folder: Path, tmp_path: Path) -> None:
+    to = shown(ledger, tmp_path / "public")
+    (to / "status" / "town.json").unlink()
+    os.mkfifo(to / "status" / "town.json")
+    assert outcome(folder, 1, to) == ("the journal", "no file")
 
 
 def test_a_clock_that_is_an_hour_off_does_no_harm_and_one_of_days_is_told(
