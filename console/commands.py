@@ -27,6 +27,7 @@ COMMANDS: Final[Table] = {
     "new": "console.new:new",
     "doctor": "console.doctor:doctor",
     "metrics": "console.metrics:metrics",
+    "prune": "console.prune:prune",
     "plan": "console.plan_command:plan",
     "check": "console.check:check",
     "review": "console.review:review",

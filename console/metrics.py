@@ -74,12 +74,21 @@ def metrics(
     """
     with ledger_at(workspace) as ledger:
         gauges = tuple(gauges_of(ledger, workspace_at(workspace), now=datetime.now()))
-    text = "".join(f"{line}\n" for each in gauges for line in each.lines())
+    text = _text(gauges)
     if to is not None:
         _replace(to, text)
     payload = {each.name: [{**labels, "value": value} for labels, value in each.samples] for each in gauges}
     told = text.rstrip("\n") if to is None else f"{len(gauges)} metrics are in {to}"
     answer({"metrics": payload}, lambda console: console.print(told), as_json=as_json)
+
+
+def text_of(ledger: Ledger, workspace: Workspace, *, now: datetime) -> str:
+    """Return the metrics of a workspace in Prometheus's text format; arguments as for `gauges_of`."""
+    return _text(gauges_of(ledger, workspace, now=now))
+
+
+def _text(gauges: Iterable[Gauge]) -> str:
+    return "".join(f"{line}\n" for each in gauges for line in each.lines())
 
 
 def gauges_of(ledger: Ledger, workspace: Workspace, *, now: datetime) -> Iterator[Gauge]:

@@ -52,6 +52,10 @@ PublicUrl = Annotated[
     str | None,
     typer.Option("--public-url", metavar="URL", help="The https address of the proxy in front of the site."),
 ]
+MetricsTokens = Annotated[
+    Path | None,
+    typer.Option("--metrics-tokens", metavar="FILE", help="Serve /metrics to holders of these tokens (mode 0600)."),
+]
 
 
 class PortTaken(Refused):
@@ -68,6 +72,7 @@ def serve(
     auditor_header: Header = None,
     trusted_proxy: Proxy = None,
     public_url: PublicUrl = None,
+    metrics_tokens: MetricsTokens = None,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
@@ -87,6 +92,8 @@ def serve(
         sudare serve --auditor-header X-Auditor --trusted-proxy 127.0.0.1
 
         sudare serve --auditors auditors.txt --public-url https://review.example.org
+
+        sudare serve --metrics-tokens scrapers.txt
     """
     if add_auditor is not None:
         _add_auditor(auditors, add_auditor, as_json=as_json)
@@ -94,7 +101,8 @@ def serve(
     who = _auditors(auditors, auditor_header, trusted_proxy)
     public = _public(public_url)
     where = workspace_at(workspace)
-    site = make_site(where, who, public, listening=host)
+    scrapers = None if metrics_tokens is None else Auditors(metrics_tokens)
+    site = make_site(where, who, public, listening=host, scrapers=scrapers)
     with listening_at(host, port) as listening:
         url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
         payload = {"url": url, "workspace": str(where.root), "auditors": who is not None}
@@ -113,6 +121,7 @@ def make_site(
     *,
     listening: str = HOST,
     in_studio: bool = False,
+    scrapers: Auditors | None = None,
 ) -> Site:
     """Put together what the site shows.
 
@@ -121,6 +130,7 @@ def make_site(
         auditors: who may see more; None for nobody.
         public: the address of the proxy in front of it, where it is told.
         listening: the address or name that it listens on.
+        scrapers: who may read metrics; None for nobody.
         in_studio: whether it stands beside a studio, which its navigation leads back to.
     Raises:
         LedgerUnavailable: there is no ledger, or it does not answer.
@@ -140,6 +150,7 @@ def make_site(
         public=public,
         listening=listening,
         in_studio=in_studio,
+        scrapers=scrapers,
         access_log=AccessLog(workspace.private / FILE),
     )
 

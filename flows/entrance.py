@@ -7,6 +7,7 @@ to nobody.
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -18,7 +19,9 @@ from flows.outcome import Outcome
 from flows.periods.clock import check_due, check_over, today
 from flows.periods.publications import attempt_noted, settled
 from flows.request import Request, check_recorded, read_request
+from flows.run_telemetry import check_telemetry, telemetry_of
 from tasks.products.approvals import check_approved
+from tasks.storage.progress import timed
 from tasks.storage.workspace.run_folder import RunFolder, hold, run_name, sheltered
 from tasks.storage.workspace.settings import Workspace
 
@@ -39,6 +42,7 @@ def make_release(order: ReleaseOrder, workspace: Workspace, conductor: Conductor
     request = read_request(order.spec, workspace, order.period, order.due)
     check_recorded(request)
     check_capacity(request, workspace)
+    check_telemetry(workspace)
     spec = request.spec
     name, of_period = run_name(spec.release, spec.run_digest), spec.block is not None
     with hold(workspace.runs, name, keep_snapshot=order.keep_snapshot, of_period=of_period) as run:
@@ -60,9 +64,10 @@ def _enter(
     check_over(request, day)
     with closing(workspace.open_ledger()) as ledger:
         check_approved(request.spec, request.contract, request.plan, ledger)
-    with attempt_noted(request, workspace, run):
+    began = time.time_ns()
+    with attempt_noted(request, workspace, run), timed() as done:
         decision = conductor.decide(run, request)
-        with lineage_of(request, workspace) as tell:
+        with telemetry_of(request, workspace, done, began) as ended, lineage_of(request, workspace) as tell:
 
             def steps() -> Outcome:
                 from flows.release import release_steps  # Prefect, which loads while the data are read
@@ -71,4 +76,5 @@ def _enter(
 
             outcome = conductor.carry_out(decision, steps)
             tell(Path(outcome.folder))
+            ended(outcome)
             return outcome

@@ -45,13 +45,17 @@ def lineage_of(request: Request, workspace: Workspace) -> Iterator[Callable[[Pat
         yield published.append
         send(target, complete_event(run, datetime.now(UTC), published[-1] if published else Path()))
     except BaseException as error:
-        send(target, fail_event(run, datetime.now(UTC), _word_for(error)))
+        send(target, fail_event(run, datetime.now(UTC), public_word(error)[0]))
         raise
 
 
-def _word_for(error: BaseException) -> str:
-    """Return what may be told of an error; exact classes only, since a class derived from one may say more."""
-    return type(error).__name__ if type(error) in _PUBLIC else _ANY_OTHER
+def public_word(error: BaseException) -> tuple[str, bool]:
+    """Return what may be told of an error, and whether spec and ledger alone decided it.
+
+    Exact classes only, since a class derived from one may say more.
+    """
+    public = type(error) in _PUBLIC
+    return type(error).__name__ if public else _ANY_OTHER, public
 
 
 def _version() -> str:

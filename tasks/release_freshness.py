@@ -7,10 +7,8 @@ note is good for (`fresh_for` under `[publish]`). A schedule has to make it agai
 from __future__ import annotations
 
 import logging
-import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
 
 from contracts.errors import StoreUnwritable
 from privacy.ledger.journal.latest_note import NONE_LEFT, LatestStatement, hour_of
@@ -18,12 +16,10 @@ from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from tasks.storage.key_list import write_whole
 from tasks.storage.version_folders import LATEST_NOTE
-from tasks.storage.workspace.keys import refusal
 from tasks.storage.workspace.settings import FILE, Workspace
+from tasks.storage.workspace.settings_file import read_days
 
 logger = logging.getLogger(__name__)
-
-_DAYS: Final = re.compile(r"([1-9][0-9]{0,3}) days?")
 
 
 def show_latest(workspace: Workspace, ledger: Ledger, release: str, store: Path) -> Path | None:
@@ -72,11 +68,4 @@ def fresh_for(workspace: Workspace) -> int | None:
     Raises:
         WorkspaceRefused: it is written in another form.
     """
-    written = workspace.values.get("publish.fresh_for", "")
-    if not written:
-        return None
-    found = _DAYS.fullmatch(written.strip())
-    if found is None:
-        allowed, remedy = 'a number of days, such as "31 days"', "correct it, or leave it out"
-        raise refusal(str(workspace.root / FILE), "publish.fresh_for", repr(written[:60]), allowed, remedy)
-    return int(found[1])
+    return read_days(workspace.root / FILE, workspace.values, "publish.fresh_for")

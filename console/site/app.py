@@ -73,6 +73,10 @@ def make_app(site: Site) -> FastAPI:
         from console.site.auditor_routes import add_auditors
 
         add_auditors(app, site, site.auditors, answering)
+    if site.scrapers is not None:
+        from console.site.metrics_route import add_metrics
+
+        add_metrics(app, site.workspace, site.scrapers)
     for route in app.routes:
         if isinstance(route, APIRoute) and route.methods is not None and "GET" in route.methods:
             route.methods.add("HEAD")  # answered like GET; the server leaves the body out

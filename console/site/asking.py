@@ -54,6 +54,7 @@ class Site:
         public: the address of the proxy in front of it; None where none is told.
         listening: the address or name that it listens on: requests that name another host are refused.
         in_studio: whether it stands beside a studio.
+        scrapers: who may read metrics; None where nobody may.
         access_log: where logins, and what auditors read, are written down; private.
     """
 
@@ -69,6 +70,7 @@ class Site:
     listening: str
     public: PublicAddress | None = None
     in_studio: bool = False
+    scrapers: Auditors | None = None
     burn_downs: BurnDowns = field(default_factory=BurnDowns)
     previews: Kept[Preview] = field(default_factory=lambda: Kept(256))
     thumbnails: Kept[bytes] = field(default_factory=lambda: Kept(256))

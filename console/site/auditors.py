@@ -89,11 +89,16 @@ class Auditors:
         """Whether there is a login."""
         return self._file is not None
 
+    def holder(self, token: str) -> str | None:
+        """Return whose token it is, or None."""
+        told = _digest(token.strip())
+        matching = [name for name, kept in self._current_tokens().items() if hmac.compare_digest(kept, told)]
+        return matching[0] if matching else None
+
     def log_in(self, token: str) -> str | None:
         """Return the secret of a new session, or None for a token that is nobody's."""
-        told = hashlib.sha256(token.strip().encode()).hexdigest()
-        matching = [name for name, kept in self._current_tokens().items() if hmac.compare_digest(kept, told)]
-        if not matching:
+        name, told = self.holder(token), _digest(token.strip())
+        if name is None:
             return None
         secret = secrets.token_urlsafe(32)
         with self._lock:
@@ -101,7 +106,7 @@ class Auditors:
             self._sessions = {key: each for key, each in self._sessions.items() if each[2] > now}
             while len(self._sessions) >= _MOST_SESSIONS:
                 del self._sessions[next(iter(self._sessions))]
-            self._sessions[_digest(secret)] = (matching[0], told, now + LASTING_SECONDS)
+            self._sessions[_digest(secret)] = (name, told, now + LASTING_SECONDS)
         return secret
 
     def log_out(self, secret: str) -> None:

@@ -5,8 +5,10 @@ What is reported is a step's name and how far it is; never a count of private ro
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -30,6 +32,21 @@ class Reporter(Protocol):
         """Close the step's bar."""
 
 
+@dataclass(frozen=True)
+class StepTime:
+    """When a step ran; private, since how long it takes may depend on the rows.
+
+    Args:
+        name: of the step.
+        began: [ns since 1970, UTC].
+        ended: the same.
+    """
+
+    name: str
+    began: int
+    ended: int
+
+
 class _Silence:
     """The reporter when nobody watches; also its own bar."""
 
@@ -47,12 +64,24 @@ class _Silence:
 
 
 _reporter: Reporter = _Silence()
+_times: list[StepTime] | None = None
 
 
 def watch(reporter: Reporter | None) -> None:
     """Send the progress of this process to `reporter`; None for silence."""
     global _reporter
     _reporter = reporter if reporter is not None else _Silence()
+
+
+@contextmanager
+def timed() -> Iterator[list[StepTime]]:
+    """Yield a list that each step of the block is added to when it ends, whether it is reported or not."""
+    global _times
+    before, _times = _times, []
+    try:
+        yield _times
+    finally:
+        _times = before
 
 
 @contextmanager
@@ -69,7 +98,7 @@ def quietly() -> Iterator[None]:
 @contextmanager
 def step(name: str) -> Iterator[Bar]:
     """Report a named step around a block; an exception closes it as failed."""
-    reporter = _reporter
+    reporter, began = _reporter, time.time_ns()
     bar = reporter.begin(name)
     try:
         yield bar
@@ -77,3 +106,5 @@ def step(name: str) -> Iterator[Bar]:
         reporter.end(name, ok=False)
         raise
     reporter.end(name, ok=True)
+    if _times is not None:
+        _times.append(StepTime(name, began, time.time_ns()))

@@ -200,6 +200,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "metrics",
         "new",
         "plan",
+        "prune",
         "publish",
         "releases catalog",
         "releases diff",

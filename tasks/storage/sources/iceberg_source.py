@@ -71,19 +71,20 @@ def read_snapshot(where: str, address: IcebergAddress) -> LakeVersion:
         table = StaticTable.from_metadata(path.as_uri())
         snapshot = _meant(where, table, address)
         _check_understood(where, table)
-        schema = table.schemas()[
-            table.metadata.current_schema_id if snapshot.schema_id is None else snapshot.schema_id
-        ]
+        schema = _schema_of(table, snapshot, newest=address.number is None and address.at is None)
         tasks: list[Any] | None = list(table.scan(snapshot_id=snapshot.snapshot_id).plan_files())
     except (OSError, ValueError, KeyError, TypeError, ValidationError, NotInstalledError):
         tasks = None
     if tasks is None:
         _unreadable(where)
     files = sorted((_file(where, address.folder, task) for task in tasks), key=lambda each: str(each.path).encode())
-    for file in files:
-        _check_ids(where, file.path, {field.name: field.field_id for field in schema.fields})
-    names = tuple(field.name for field in schema.fields)
-    return LakeVersion(str(table.metadata.table_uuid), snapshot.snapshot_id, names, tuple(files))
+    ids = {field.name: field.field_id for field in schema.fields}
+    stored = [_names_in(where, file.path, ids) for file in files]
+    # Where files differ in how they call a column, the rules for folders refuse them.
+    alike = stored[0] if stored and all(each == stored[0] for each in stored) else {}
+    return LakeVersion(
+        str(table.metadata.table_uuid), snapshot.snapshot_id, tuple(ids), tuple(files), tuple(alike.items())
+    )
 
 
 def _newest(where: str, folder: Path) -> Path:
@@ -122,6 +123,11 @@ def _meant(where: str, table: Any, address: IcebergAddress) -> Any:
     return found
 
 
+def _schema_of(table: Any, snapshot: Any, *, newest: bool) -> Any:
+    """Return the columns of the table as it is now, or of an earlier state as they were then."""
+    return table.schema() if newest or snapshot.schema_id is None else table.schemas()[snapshot.schema_id]
+
+
 def _check_understood(where: str, table: Any) -> None:
     """Refuse a table whose files are not the rows, or were once divided by what is no field any more."""
     from pyiceberg.transforms import VoidTransform
@@ -151,18 +157,23 @@ def _file(where: str, folder: Path, task: Any) -> LakeFile:
     return LakeFile(placed(where, folder, str(task.file.file_path)))
 
 
-def _check_ids(where: str, path: Path, ids: dict[str, int]) -> None:
-    """Refuse a file whose column is another one of the same name: it was dropped and added again."""
+def _names_in(where: str, path: Path, ids: dict[str, int]) -> dict[str, str]:
+    """Return how a file calls columns that the table calls otherwise: a writer spells what Avro cannot have, or the
+    column was renamed since. A column that is another one of the same name was dropped and added again: refused.
+    """
     try:
         schema = pq.read_schema(path)
     except (OSError, pa.ArrowException):
-        return  # the reading says what is wrong with it
-    written = {field.name: (field.metadata or {}).get(b"PARQUET:field_id") for field in schema}
-    odd = [name for name, id_ in written.items() if id_ is not None and name in ids and int(id_) != ids[name]]
+        return {}  # the reading says what is wrong with it
+    stated = {field.name: (field.metadata or {}).get(b"PARQUET:field_id") for field in schema}
+    written = {name: int(id_) for name, id_ in stated.items() if id_ is not None}
+    odd = [name for name, id_ in written.items() if name in ids and id_ != ids[name]]
     if odd:
         found = f"files whose column {odd[0]!r} is another one of that name (it was dropped and added again)"
         remedy = "rewrite the table's files (an overwrite of all rows)"
         refuse(where, "source.path", found, "files with the columns of the table", remedy)
+    by_id = {id_: name for name, id_ in written.items()}
+    return {name: by_id[id_] for name, id_ in ids.items() if id_ in by_id and by_id[id_] != name}
 
 
 def _unreadable(where: str) -> NoReturn:

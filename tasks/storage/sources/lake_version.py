@@ -42,12 +42,14 @@ class LakeVersion:
         number: the version's own.
         columns: the names of its columns.
         files: its files, in the order of their paths.
+        stored_as: how all its files call columns that the table calls otherwise, by the table's names.
     """
 
     table: str
     number: int
     columns: tuple[str, ...]
     files: tuple[LakeFile, ...]
+    stored_as: tuple[tuple[str, str], ...] = ()
 
 
 def placed(where: str, folder: Path, written: str) -> Path:
@@ -86,7 +88,7 @@ def lake_origin(source: Source, contract: Contract, version: LakeVersion, *, cle
 
     def reading(folder: Path, advance: Callable[[float], None]) -> Reading:
         parts = _linked(source.name, version, folder / FETCHED, cleaner)
-        found = read_parts(source.name, parts, source, contract)
+        found = read_parts(source.name, parts, source, contract, stored_as=dict(version.stored_as))
         _check_columns(source.name, version, found)
         return checked(found, source, contract)
 

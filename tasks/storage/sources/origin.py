@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from contracts.contract.contract import Contract
+from contracts.domains.value_sql import identifier
 from contracts.release.spec import Source
 from tasks.storage.sources.csv_reader import read_csv
 from tasks.storage.sources.folder import FolderFile
@@ -59,16 +60,48 @@ def read_file(source: Source, path: Path, contract: Contract) -> Reading:
     return read_sqlite(path, table=source.table or "")
 
 
-def read_parts(where: object, parts: Sequence[FolderFile], source: Source, contract: Contract) -> Reading:
-    """Look at the files of a folder, which is here or was fetched."""
-    return read_folder(
+def read_parts(
+    where: object,
+    parts: Sequence[FolderFile],
+    source: Source,
+    contract: Contract,
+    *,
+    stored_as: Mapping[str, str] | None = None,
+) -> Reading:
+    """Look at the files of a folder, which is here or was fetched.
+
+    Args:
+        where: the folder, for messages.
+        parts: its files.
+        source: the source.
+        contract: the contract.
+        stored_as: how all files call columns that the table calls otherwise, by the table's names.
+    """
+    inside = dict(stored_as or {})
+    lower = {name.lower(): stored.lower() for name, stored in inside.items()}
+    reading = read_folder(
         where,
         parts,
         source.files or "parquet",
         delimiter=source.delimiter,
-        expected=contract.source_columns,
-        types=source.select_types(contract)[0],
-        columns=source.read_as(contract),
+        expected=[inside.get(name, name) for name in contract.source_columns],
+        types={lower.get(name, name): each for name, each in source.select_types(contract)[0].items()},
+        columns={lower.get(name, name): each for name, each in source.read_as(contract).items()},
+    )
+    return _called(reading, inside) if inside else reading
+
+
+def _called(reading: Reading, stored_as: Mapping[str, str]) -> Reading:
+    """Return a reading whose columns have the table's names."""
+    names = {stored: name for name, stored in stored_as.items()}
+    lower = {stored.lower(): name.lower() for name, stored in stored_as.items()}
+    listed = ", ".join(f"{identifier(stored)} AS {identifier(name)}" for stored, name in names.items())
+    return replace(
+        reading,
+        columns=tuple(names.get(name, name) for name in reading.columns),
+        relation=f"(SELECT * RENAME ({listed}) FROM {reading.relation})",
+        stored={names.get(name, name): kind for name, kind in reading.stored.items()},
+        typed={lower.get(name, name): copy for name, copy in reading.typed.items()},
     )
 
 

@@ -29,6 +29,7 @@ from tasks.storage.workspace.settings_file import (
     read_share,
 )
 from tasks.storage.workspace.spark_settings import SparkSettings, spark_settings
+from tasks.storage.workspace.telemetry_target import NO_TELEMETRY, TelemetryTarget, telemetry_target
 
 if TYPE_CHECKING:
     from contracts.release.about import Publisher
@@ -60,6 +61,7 @@ class Workspace:
         schedule: which specs run when.
         publisher: what the publisher declares of all its releases.
         lineage: where lineage events go.
+        telemetry: who is told of the steps of runs.
         spark: where Spark is, for sources with `engine: spark`.
         asks_above: the share of rows that do not fit the contract above which a run asks.
         values: the settings as they are written, by table and key.
@@ -74,6 +76,7 @@ class Workspace:
     schedule: tuple[Scheduled, ...] = ()
     publisher: Publisher | None = None
     lineage: LineageTarget = NOBODY
+    telemetry: TelemetryTarget = NO_TELEMETRY
     spark: SparkSettings | None = None
     asks_above: Fraction = Fraction(1, 100)
     values: Mapping[str, str] = field(default_factory=dict)
@@ -272,6 +275,7 @@ class Workspace:
             schedule=read_schedule(file, values),
             publisher=read_publisher(file, publisher),
             lineage=lineage_target(root, values, os.environ),
+            telemetry=telemetry_target(root, values, os.environ),
             spark=spark_settings(root, values),
             asks_above=read_share(file, values, "run.asks_above"),
             values=values,

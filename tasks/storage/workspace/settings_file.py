@@ -15,6 +15,7 @@ from contracts.errors import Finding
 from tasks.storage.workspace.keys import WorkspaceRefused, refusal
 from tasks.storage.workspace.lineage_target import LINEAGE_KEYS
 from tasks.storage.workspace.spark_settings import SPARK_KEYS
+from tasks.storage.workspace.telemetry_target import TELEMETRY_KEYS
 
 if TYPE_CHECKING:
     from contracts.release.about import Publisher
@@ -38,12 +39,16 @@ _KEYS = {
     "publish.witnesses": "a policy of witnesses, a file; empty to ask none",
     "publish.witness_timeout": "seconds to wait for each witness; 10 where nothing is written",
     "publish.journal": 'a folder for the public journal, such as "public/journal"; empty to publish none',
+    "retention.snapshots": 'how long snapshots are kept that no run needs, such as "7 days"; empty: for ever',
+    "retention.draws": 'how long drawn noise is kept after its publication, such as "400 days"; empty: for ever',
     "prefect.api_url": "the URL of a running Prefect server's API; empty to start one with each run",
     **LINEAGE_KEYS,
     **SPARK_KEYS,
+    **TELEMETRY_KEYS,
     **{f"{table}.{key}": what for table in ("signer", "next_signer") for key, what in _SIGNER_KEYS.items()},
 }
 _SCHEDULE = "schedule."
+_DAYS = re.compile(r"([1-9][0-9]{0,3}) days?")
 _PUBLISHER = "publisher"
 _CRON = 'five cron fields (minute hour day month weekday) that occur, such as "0 6 1 * *"'
 TEMPLATE = """\
@@ -64,11 +69,19 @@ asks_above = "1 %"       # `sudare run` asks when more rows of a column do not f
 [publish]
 journal = ""             # a folder: the journal for the public, as tiles; empty: none
 
+[retention]              # what `sudare prune` removes; empty: nothing
+snapshots = ""           # of confidential rows that no run needs any more, such as "7 days"
+draws = ""               # noise of published versions, such as "400 days"
+
 [prefect]
 api_url = ""             # of a running Prefect server; empty: each run starts its own
 
 [lineage]                # OpenLineage events of runs: `url` of a server, or a `file`
 # file = "lineage.ndjson"
+
+[telemetry]              # of runs, for those who operate: a `log` of events, and the `traces` of steps
+# log = "sudare.ndjson"
+# traces = "http://127.0.0.1:4318/v1/traces"     # a collector (OTLP over HTTP)
 
 [spark]                  # for sources with `engine: spark`
 # python = "spark/bin/python"        # of an environment with pyspark
@@ -139,6 +152,22 @@ def read_share(file: Path, values: Mapping[str, str], key: str) -> Fraction:
         allowed = 'a share of rows from "0 %" to "100 %"'
         raise refusal(str(file), key, repr(written[:60]), allowed, 'write it in per cent, such as "1 %"')
     return share
+
+
+def read_days(file: Path, values: Mapping[str, str], key: str) -> int | None:
+    """Read a number of days; None where none is written.
+
+    Raises:
+        WorkspaceRefused: it is written in another form.
+    """
+    written = values.get(key, "")
+    if not written:
+        return None
+    found = _DAYS.fullmatch(written.strip())
+    if found is None:
+        allowed, remedy = 'a number of days, such as "31 days"', "correct it, or leave it out"
+        raise refusal(str(file), key, repr(written[:60]), allowed, remedy)
+    return int(found[1])
 
 
 def read_publisher(file: Path, written: Any) -> Publisher | None:

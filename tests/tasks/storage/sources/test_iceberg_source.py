@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.transforms import IdentityTransform
@@ -181,7 +182,7 @@ def test_a_snapshot_that_expired_is_told(tmp_path: Path, place: IcebergPlace) ->
     assert early.startswith("found: the instant 2020-01-01T00:00:00+00:00, before the first snapshot")
 
 
-def test_a_renamed_column_is_no_column_of_the_files(tmp_path: Path, place: IcebergPlace) -> None:
+def test_files_that_call_a_column_differently_are_refused(tmp_path: Path, place: IcebergPlace) -> None:
     _renamed(place)
     place.table.append(rows_of(ROWS[0]).rename_columns(["age", "sex", "pay", "since"]))
     with pytest.raises(GateBroken, match=r"other columns than in the first file .*(wage.*pay|pay.*wage)"):
@@ -212,3 +213,23 @@ def test_a_schedule_sees_when_the_table_was_last_written(tmp_path: Path, place: 
     assert last(source, source.path) == datetime.fromtimestamp(place.table.metadata.last_updated_ms / 1000, UTC)
     gone = Source.model_validate({"path": f"iceberg://{tmp_path}/nowhere"})
     assert last(gone, gone.path) is None
+
+
+def test_a_column_is_found_by_its_id_under_whatever_name_all_files_have(tmp_path: Path) -> None:
+    """A writer spells a hyphen as Avro can have it; and a column that was renamed since is the same one."""
+    catalogue = SqlCatalog("tests", uri=f"sqlite:///{tmp_path}/other.db", warehouse=tmp_path.as_uri())
+    catalogue.create_namespace("here")
+    odd = rows_of(*ROWS).rename_columns(["age", "se-x", "pay", "since"])
+    table = catalogue.create_table("here.odd", odd.schema, location=(tmp_path / "odd").as_uri())
+    table.append(odd)
+    with table.update_schema() as update:
+        update.rename_column("pay", "wage")
+        update.rename_column("se-x", "sex")
+    [file] = (tmp_path / "odd" / "data").glob("*.parquet")
+    assert pq.read_schema(file).names == ["age", "se_x2Dx", "pay", "since"]
+    whole = Source.model_validate({"path": f"iceberg://{tmp_path}/odd"})
+    assert taken(whole, tmp_path) == expected(tmp_path, *ROWS)
+    select = "SELECT age, lower(sex) AS sex, wage, since FROM source"
+    chosen = {"path": f"iceberg://{tmp_path}/odd", "select": select, "types": {"sex": "text"}}
+    quiet = [",".join((age, sex.lower(), *more)) for age, sex, *more in (row.split(",") for row in ROWS)]
+    assert taken(Source.model_validate(chosen), tmp_path) == expected(tmp_path, *quiet)

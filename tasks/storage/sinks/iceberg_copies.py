@@ -1,0 +1,166 @@
+"""Versions as snapshots of Iceberg tables (`lake_copies`), in a folder without a catalogue.
+
+Each commit writes `metadata/vN.metadata.json`, only where none of its number was, so of two writers one wins. A
+snapshot's summary says which version it is of. The format's version is 2; a snapshot replaces the file of the one
+before.
+
+Source: the Iceberg table spec, version 2, "File System Tables".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contracts.canonical import digest
+from contracts.release.lake_address import IcebergAddress
+from tasks.storage.sinks.lake_copies import Commit, put, said_by, to_lake, told
+from tasks.storage.sinks.sink_kinds import SinkKind
+from tasks.storage.sinks.version_copy import WholeVersion
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+SAID: Final = "sudare"
+_METADATA: Final = re.compile(r"v([0-9]+)\.metadata\.json")
+
+
+class IcebergTables:
+    """Iceberg tables, read and written by the newest metadata file of their folder."""
+
+    def commits(self, folder: Path) -> list[Commit]:
+        """Return the snapshots of versions, in their order."""
+        number = _newest(folder)
+        if number is None:
+            return []
+        content = json.loads(_metadata(folder, number).read_text(encoding="utf-8"))
+        found = []
+        for snapshot in sorted(content.get("snapshots", ()), key=lambda each: int(each["sequence-number"])):
+            of = told(snapshot["summary"].get(SAID))
+            if of is not None:
+                found.append(Commit(int(snapshot["snapshot-id"]), *of, (_file(of[0], of[1]),)))
+        return found
+
+    def commit(self, folder: Path, version: WholeVersion, name: str, earlier: list[Commit]) -> Commit:
+        """Write a snapshot in which a file is all there is."""
+        # Seconds of loading: for Iceberg tables alone.
+        from pyiceberg.io.pyarrow import parquet_files_to_data_files
+
+        table, schema = _opened(folder, version, name)
+        with table.transaction() as change:
+            if earlier:
+                with change.update_schema(allow_incompatible_changes=True) as columns:
+                    columns.union_by_name(schema)
+            mapping = change.table_metadata.schema().name_mapping.model_dump_json()
+            change.set_properties({"schema.name-mapping.default": mapping})
+            said = {SAID: json.dumps(said_by(version))}
+            with change.update_snapshot(snapshot_properties=said).overwrite() as snapshot:
+                for each in _shown(table):
+                    snapshot.delete_data_file(each)
+                [added] = parquet_files_to_data_files(
+                    table.io, change.table_metadata, iter([(folder / name).as_uri()])
+                )
+                snapshot.append_data_file(added)
+        return self.commits(folder)[-1]
+
+    def holds(self, schema: pa.Schema) -> bool:
+        """Say whether Iceberg has a type for each column."""
+        from pyiceberg.exceptions import NotInstalledError
+        from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, _pyarrow_to_schema_without_ids
+
+        try:
+            _pyarrow_to_schema_without_ids(schema)
+            return True
+        except (UnsupportedPyArrowTypeException, NotInstalledError, TypeError):
+            return False
+
+
+def to_iceberg(
+    version: WholeVersion,
+    address: IcebergAddress,
+    credentials: str | None,
+    *,
+    newest: bool = False,
+    advance: Callable[[float], None] = lambda fraction: None,
+) -> str:
+    """Write a version as snapshots of Iceberg tables; arguments and refusals as for `to_lake`.
+
+    Args:
+        version: the version.
+        address: the folder of the releases' tables.
+        credentials: none are needed.
+        newest: a snapshot shows the version that it is of, so that they go up.
+        advance: called with the fraction done.
+    """
+    return to_lake(IcebergTables(), version, address, advance)
+
+
+def _file(version: int, manifest: str) -> str:
+    return f"data/v{version}-{manifest[:16]}.parquet"
+
+
+def _newest(folder: Path) -> int | None:
+    found = [_METADATA.fullmatch(each.name) for each in (folder / "metadata").glob("*.json")]
+    return max((int(each[1]) for each in found if each), default=None)
+
+
+def _metadata(folder: Path, number: int) -> Path:
+    return folder / "metadata" / f"v{number}.metadata.json"
+
+
+def _shown(table: Table) -> list[Any]:
+    return [] if table.current_snapshot() is None else [task.file for task in table.scan().plan_files()]
+
+
+def _opened(folder: Path, version: WholeVersion, name: str) -> tuple[Table, Any]:
+    """Return the table, or one that its first commit makes; and the columns of a file that comes."""
+    from pyiceberg.catalog.noop import NoopCatalog
+    from pyiceberg.io import load_file_io
+    from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
+    from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+    from pyiceberg.schema import assign_fresh_schema_ids
+    from pyiceberg.serializers import FromInputFile
+    from pyiceberg.table import CommitTableResponse, Table
+    from pyiceberg.table.metadata import new_table_metadata
+    from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+    from pyiceberg.table.update import update_table_metadata
+
+    class Folder(NoopCatalog):  # type: ignore[misc] # pyiceberg is not followed
+        """The only catalogue is the folder: the next metadata file is written, or another writer has done so."""
+
+        def commit_table(self, table: Table, requirements: Any, updates: Any) -> CommitTableResponse:
+            for each in requirements:
+                each.validate(table.metadata)
+            made = update_table_metadata(table.metadata, updates, metadata_location=table.metadata_location)
+            path = _metadata(folder, 1 if number is None else number + 1)
+            put(path, made.model_dump_json().encode())
+            return CommitTableResponse(metadata=made, metadata_location=path.as_uri())
+
+    number, place = _newest(folder), folder.as_uri()
+    (folder / "metadata").mkdir(parents=True, exist_ok=True)
+    schema = _pyarrow_to_schema_without_ids(_optional(pq.read_schema(folder / name)))
+    io, catalogue = load_file_io(location=place), Folder(SAID)
+    if number is None:
+        known = UUID(digest({"release": version.release, "table": folder.name})[:32])
+        fresh = assign_fresh_schema_ids(schema)
+        metadata = new_table_metadata(fresh, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, place, {}, known)
+        at = ""
+    else:
+        at = _metadata(folder, number).as_uri()
+        metadata = FromInputFile.table_metadata(io.new_input(at))
+    return Table((SAID, folder.name), metadata, at, io, catalogue), schema
+
+
+def _optional(schema: pa.Schema) -> pa.Schema:
+    """Return the columns as ones that may be missing: a later version may lack them."""
+    return pa.schema([field.with_nullable(True) for field in schema])
+
+
+ICEBERG: Final = SinkKind(to_iceberg)

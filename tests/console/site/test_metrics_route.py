@@ -1,0 +1,76 @@
+"""`/metrics` of the site: the numbers of `sudare metrics`, for holders of a token and nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from console.serve import make_site
+from console.site.app import make_app
+from console.site.asking import Site
+from console.site.auditors import Auditors, add_auditor
+from tests.console.conftest import Typed
+from tests.console.site.conftest import Shown
+
+Scraped = Callable[[str | None], tuple[int, str]]
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> tuple[Path, str]:
+    file = tmp_path / "scrapers.txt"
+    return file, add_auditor(file, "prometheus")
+
+
+@pytest.fixture
+def scraped(shown: Shown, tokens: tuple[Path, str]) -> Iterator[Scraped]:
+    site = make_site(shown.workspace, None, scrapers=Auditors(tokens[0]))
+    client = TestClient(make_app(site), base_url="http://localhost", follow_redirects=False)
+
+    def ask(authorization: str | None) -> tuple[int, str]:
+        headers = {} if authorization is None else {"Authorization": authorization}
+        answer = client.get("/metrics", headers=headers)
+        return answer.status_code, answer.text
+
+    yield ask
+    site.view.close()
+
+
+def steady(text: str) -> list[str]:
+    return [line for line in text.splitlines() if not line.startswith("sudare_written")]
+
+
+def test_a_token_reads_what_the_command_prints(
+    shown: Shown, scraped: Scraped, tokens: tuple[Path, str], typed: Typed
+) -> None:
+    code, text = scraped(f"Bearer {tokens[1]}")
+    assert code == 200
+    assert steady(text) == steady(typed("metrics", at=shown.workspace).out)
+    assert 'sudare_versions{status="withdrawn"} 1' in text
+    assert "secret" not in text
+
+
+def test_without_its_token_nobody_reads_them(scraped: Scraped, tokens: tuple[Path, str]) -> None:
+    """Neither nobody's token, nor another scheme, nor the file's hash; nor a token whose line is gone."""
+    file, token = tokens
+    kept = file.read_text().split()[1]
+    for authorization in (None, "", "Bearer", "Bearer wrong", f"Basic {token}", f"Bearer {kept}"):
+        assert scraped(authorization) == (401, "a token is needed\n")
+    assert scraped(f"bearer {token}")[0] == 200
+    file.write_text("")
+    assert scraped(f"Bearer {token}")[0] == 401
+
+
+def test_without_a_file_of_tokens_there_is_no_such_address(client: TestClient, tokens: tuple[Path, str]) -> None:
+    assert client.get("/metrics", headers={"Authorization": f"Bearer {tokens[1]}"}).status_code == 404
+
+
+def test_a_ledger_that_is_not_there_is_said_without_a_word_of_where(site: Site, tokens: tuple[Path, str]) -> None:
+    away = replace(site.workspace, ledger_url="postgresql://nobody@127.0.0.1:9/none")
+    broken = replace(site, workspace=away, scrapers=Auditors(tokens[0]))
+    client = TestClient(make_app(broken), base_url="http://localhost")
+    answer = client.get("/metrics", headers={"Authorization": f"Bearer {tokens[1]}"})
+    assert (answer.status_code, answer.text) == (503, "the ledger cannot be read\n")
