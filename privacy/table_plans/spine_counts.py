@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,10 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.release.spine.places import PlaceTree
 from privacy.arrays import Floats
+from privacy.refine.chunks import over_pieces
 from privacy.refine.place_counts import whole_counts
 from privacy.refine.place_estimates import (
+    PIECE_CELLS,
     LevelTable,
     MeasuredSpine,
     SpineEstimate,
@@ -78,11 +81,18 @@ class SpineCounts:
         """Return the published columns of a table at a level: counts and the ends of their intervals."""
         kept, shape = kept_columns(self.plan, draw), self.plan.shape
         left_out = tuple(axis for axis, own in enumerate(kept, start=1) if not own)
-        counts = self.counts[level].reshape(-1, *shape).sum(axis=left_out)
-        values = self.values[level].reshape(-1, *shape).sum(axis=left_out)
-        deviations = margin_deviations(self.variances[level], shape, kept)
-        lower, upper = interval_ends(values, deviations.reshape(-1, *[1] * (values.ndim - 1)), counts)
-        empty = self.contract.impossible(draw.clique[1:])
+        empty, places = self.contract.impossible(draw.clique[1:]), draw.shape[0]
+        deviations = margin_deviations(self.variances[level], shape, kept).reshape(-1, *[1] * (len(draw.shape) - 1))
+        counts, lower, upper = (np.empty(draw.shape, dtype=np.int64) for _ in range(3))
+        step = max(1, PIECE_CELLS // prod(shape))
+
+        def fill(low: int) -> None:
+            here = slice(low, low + step)
+            counts[here] = self.counts[level][here].reshape(-1, *shape).sum(axis=left_out)
+            values = self.values[level][here].reshape(-1, *shape).sum(axis=left_out)
+            lower[here], upper[here] = interval_ends(values, deviations[here], counts[here])
+
+        over_pieces(fill, range(0, places, step))
         lower[:, empty], upper[:, empty] = 0, 0
         return {"count": counts, "lower": lower, "upper": upper}
 
