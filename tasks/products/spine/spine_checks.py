@@ -140,6 +140,7 @@ class SpineChecks(DrawnChecks[SpineRecord, SpineMeaning]):
         spreads = [variance(event) for event in self.events if isinstance(event, DiscreteGaussian)]
         self._plan = with_variances(self._plan, spreads)
         made = spine_counts(self._plan, self.meaning.tree, self.meaning.contract, drawn.noisy)
+        drawn.noisy.clear()  # what follows from it is there, and takes as much memory
         wrong = over_pieces(lambda draw: self._check_table(made, draw, files), self._plan.draws)
         return measured, (list(chain.from_iterable(wrong)), sorted(files.skipped))
 
