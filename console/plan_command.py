@@ -41,6 +41,10 @@ def plan(
             help='Find the least epsilon that is so exact: "±5% where count >= 1000", "age: ±50". More than once.',
         ),
     ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="FILE.svg", help="Write the trade-off of --for as a picture."),
+    ] = None,
     surrogate: Surrogate = None,
     public_because: PublicBecause = None,
     exact: Exact = False,
@@ -64,10 +68,16 @@ def plan(
 
         sudare plan examples/adult/tables.yaml --for "±5% where count >= 1000"
 
+        sudare plan examples/adult/tables.yaml --for "age: ±50" --picture trade-off.svg
+
         sudare plan examples/adult/tables.yaml --surrogate census-2010.parquet --public-because "published in 2012"
 
         sudare plan examples/adult/tables.yaml --json
     """
+    if picture is not None:
+        from console.trade_off import check_picture  # for the few plans that have a picture
+
+        check_picture(picture, aims or ())
     where = nearest_workspace(workspace)
     request = read_request(spec, where, period)
     payload = plan_object(request, where, rows, aims=aims or ())
@@ -76,6 +86,11 @@ def plan(
 
         epsilon = Decimal(payload["aims"]["epsilon"]) if "aims" in payload else request.spec.charge.epsilon
         payload["surrogate"] = told_of_surrogate(request, surrogate, public_because, workspace, epsilon=epsilon)
+    if picture is not None:
+        from console.trade_off import write_picture
+
+        write_picture(picture, payload["aims"], request.spec.release)
+        payload["aims"]["picture"] = str(picture)
     answer(payload, lambda console: _print(console, payload, exact=exact), as_json=as_json)
     if not payload["account"].get("fits", True):
         raise typer.Exit(BudgetExceeded.exit_code)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_SCALARS: Final = frozenset({int, float, bool, str, type(None)})
+_LISTS: Final = frozenset({list, tuple})
+_BETWEEN: Final = "\0"
+"""Stands between elements until it is replaced: inside a text it would be escaped."""
 
 
 def canonical_json(value: Any) -> bytes:
@@ -19,11 +25,48 @@ def canonical_json(value: Any) -> bytes:
 
 
 def readable_json(value: Any) -> bytes:
-    """Encode `value` as canonical JSON for people: sorted keys, two-space indents, one final newline."""
-    text = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8") + b"\n"
+    """Encode `value` as canonical JSON for people: sorted keys, two-space indents, one final newline.
+
+    Python writes indents in Python, element by element. So lists are written without, and broken after.
+    """
+    return (_lines(value, "\n") + "\n").encode("utf-8")
 
 
 def digest(value: Any) -> str:
     """Return the SHA-256 (lowercase hex) of the canonical JSON of `value`."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def _lines(value: Any, start: str) -> str:
+    """Write a value whose own line begins with `start`, a line end and its indent."""
+    inner = f"{start}  "
+    if type(value) is dict and value and set(map(type, value)) == {str}:
+        lines = (f"{inner}{_CANONICAL.encode(key)}: {_lines(each, inner)}" for key, each in sorted(value.items()))
+        return f"{{{','.join(lines)}{start}}}"
+    if type(value) in _SCALARS:
+        return _CANONICAL.encode(value)
+    if type(value) not in _LISTS or not value:
+        return _by_python(value, start)
+    kinds = set(map(type, value))
+    if kinds <= _SCALARS:
+        return f"[{inner}{_joined(value, inner)}{start}]"
+    if kinds <= _LISTS and all(value) and set(map(type, chain.from_iterable(value))) <= _SCALARS:
+        deeper = f"{inner}  "
+        rows = _encoder(_BETWEEN).encode(value)[2:-2].replace(f"]{_BETWEEN}[", f"{inner}],{inner}[{deeper}")
+        return f"[{inner}[{deeper}{rows.replace(_BETWEEN, f',{deeper}')}{inner}]{start}]"
+    return f"[{','.join(f'{inner}{_lines(each, inner)}' for each in value)}{start}]"
+
+
+def _joined(values: Any, start: str) -> str:
+    return _encoder(f",{start}").encode(values)[1:-1]
+
+
+@lru_cache(maxsize=64)
+def _encoder(between: str) -> json.JSONEncoder:
+    return json.JSONEncoder(separators=(between, ": "), ensure_ascii=False, allow_nan=False)
+
+
+def _by_python(value: Any, start: str) -> str:
+    """Write empty values, and whatever else JSON takes for a list, an object or a scalar."""
+    text = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+    return text.replace("\n", start)

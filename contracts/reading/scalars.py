@@ -92,6 +92,8 @@ def _number_remedy(text: str) -> str:
 
 def parse_whole(value: object) -> int:
     """Read a whole number from its digits."""
+    if type(value) is int and abs(value) <= LARGEST_NUMBER:
+        return value  # lists of bins have hundreds of thousands of them
     if isinstance(value, int) and not isinstance(value, bool):
         text = str(value)
     elif isinstance(value, str):

@@ -7,7 +7,7 @@ chunks, and what is summed over chunks is summed in that order: the same bytes w
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 CHUNK: Final = 1 << 17
 """Cells in a chunk: one MiB of 64-bit numbers stays in a core's cache between two loops over it."""
 Result = TypeVar("Result")
+Piece = TypeVar("Piece")
 
 
 def over_chunks(work: Callable[[slice], Result], size: int, *, threads: int | None = None) -> list[Result]:
@@ -32,11 +33,25 @@ def over_chunks(work: Callable[[slice], Result], size: int, *, threads: int | No
     if threads is not None and threads < 1:
         raise ValueError(f"threads must be at least 1, not {threads}")
     chunks = [slice(start, min(start + CHUNK, size)) for start in range(0, size, CHUNK)]
-    workers = min(threads or _cores(), len(chunks))
+    return over_pieces(work, chunks, threads=threads)
+
+
+def over_pieces(
+    work: Callable[[Piece], Result], pieces: Iterable[Piece], *, threads: int | None = None
+) -> list[Result]:
+    """Call `work` once for each piece, on every core, and return the results in their order.
+
+    Args:
+        work: what to do with one piece; it writes at most where no other piece does.
+        pieces: they must not depend on the number of threads.
+        threads: at most so many; None for one a core.
+    """
+    waiting = list(pieces)
+    workers = min(threads or _cores(), len(waiting))
     if workers <= 1:
-        return [work(chunk) for chunk in chunks]
+        return [work(piece) for piece in waiting]
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(work, chunks))
+        return list(pool.map(work, waiting))
 
 
 def exact_sum(values: NDArray[np.int64]) -> int:

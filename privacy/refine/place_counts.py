@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.arrays import Floats
+from privacy.refine.chunks import over_pieces
 from privacy.refine.place_estimates import (
     MeasuredSpine,
     SpineEstimate,
@@ -71,7 +72,9 @@ def _level(estimate: SpineEstimate, level: int, above: WholeCounts, values: Floa
     cells, starts = prod(measured.shape), measured.starts(level - 1)
     counts = np.empty((measured.sizes[level], cells), dtype=np.int64)
     found = np.empty((measured.sizes[level], cells))
-    for first, end in pieces(starts, cells):
+
+    def fill(families: tuple[int, int]) -> None:
+        first, end = families
         shaped = values[first:end].reshape(-1, *measured.shape)
         low, high, parts = downwards(estimate, level, shaped, first, end)
         found[low:high] = parts.reshape(-1, cells)
@@ -81,6 +84,8 @@ def _level(estimate: SpineEstimate, level: int, above: WholeCounts, values: Floa
             counts[low:high] = _two_margins(own, begins, above[first:end], totals)
         else:
             counts[low:high] = _family(own, begins, above[first:end])
+
+    over_pieces(fill, pieces(starts, cells))
     return counts, found
 
 

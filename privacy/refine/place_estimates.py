@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.arrays import Floats
+from privacy.refine.chunks import over_pieces
 from privacy.refine.margin_spaces import precisions, spread
 
 PIECE_CELLS: Final = 1 << 22
@@ -109,18 +110,28 @@ def estimate_upwards(measured: MeasuredSpine) -> SpineEstimate:
         if level == last:
             variances.append(_smallest_variances(measured))
             continue
-        sums = np.empty((measured.sizes[level], *measured.shape))
-        family = np.empty((measured.sizes[level], 1 << len(measured.shape)))
-        starts = measured.starts(level)
-        for first, end in pieces(starts, prod(measured.shape)):
-            low, high = int(starts[first]), int(starts[end])
-            parts = smallest(measured, low, high) if level + 1 == last else upward[0][low:high]
-            sums[first:end] = np.add.reduceat(parts, starts[first:end] - low, axis=0)
-            family[first:end] = np.add.reduceat(variances[0][low:high], starts[first:end] - low, axis=0)
+        sums, family = _families(measured, level, upward[0] if upward else None, variances[0])
         spreads = _combined_variances(measured, level, family)
         variances.insert(0, spreads)
         upward.insert(0, _combined(measured, level, sums, family, spreads))
     return SpineEstimate(measured, tuple(upward), tuple(variances))
+
+
+def _families(measured: MeasuredSpine, level: int, below: Floats | None, variances: Floats) -> tuple[Floats, Floats]:
+    """Add up the parts of each place of a level, and their variances; `below` None where they are the smallest."""
+    sums = np.empty((measured.sizes[level], *measured.shape))
+    family = np.empty((measured.sizes[level], 1 << len(measured.shape)))
+    starts = measured.starts(level)
+
+    def fill(families: tuple[int, int]) -> None:
+        first, end = families
+        low, high = int(starts[first]), int(starts[end])
+        parts = smallest(measured, low, high) if below is None else below[low:high]
+        sums[first:end] = np.add.reduceat(parts, starts[first:end] - low, axis=0)
+        family[first:end] = np.add.reduceat(variances[low:high], starts[first:end] - low, axis=0)
+
+    over_pieces(fill, pieces(starts, prod(measured.shape)))
+    return sums, family
 
 
 def pieces(starts: NDArray[np.int64], cells: int) -> Iterator[tuple[int, int]]:
@@ -187,10 +198,14 @@ def _combined_variances(measured: MeasuredSpine, level: int, family: Floats) -> 
 def _combined(measured: MeasuredSpine, level: int, sums: Floats, family: Floats, spreads: Floats) -> Floats:
     """Weigh what was measured of each place and the sum of its parts by their precisions."""
     own = 1 / (1 + _own_precisions(measured, level) * family)
-    for low, high in _runs(measured.sizes[level], prod(measured.shape)):
+
+    def fill(places: tuple[int, int]) -> None:
+        low, high = places
         told = spread(spreads[low:high], _told(measured, level, low, high))
         sums[low:high] = told + spread(own[low:high], sums[low:high])
         sums[low:high] = _with_totals(sums[low:high], measured, level, low, high)
+
+    over_pieces(fill, _runs(measured.sizes[level], prod(measured.shape)))
     return sums
 
 

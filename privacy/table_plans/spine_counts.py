@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.release.spine.places import PlaceTree
 from privacy.arrays import Floats
+from privacy.refine.chunks import over_pieces
 from privacy.refine.place_counts import whole_counts
 from privacy.refine.place_estimates import (
+    PIECE_CELLS,
     LevelTable,
     MeasuredSpine,
-    SpineEstimate,
     estimate_upwards,
     final_variances,
     implied_totals,
@@ -58,31 +59,36 @@ class SpineCounts:
     Args:
         plan: what was drawn.
         contract: gives the cells that cannot hold anybody.
-        estimate: the upward pass.
+        variances: of the estimates, by level, place and set of columns [rows²].
         counts: by level, whole, shape (places, cells) [rows].
         values: by level, the estimates before they were made whole [rows].
     """
 
     plan: SpinePlan
     contract: Contract
-    estimate: SpineEstimate
+    variances: tuple[Floats, ...]
     counts: tuple[NDArray[np.int64], ...]
     values: tuple[Floats, ...]
-
-    @cached_property
-    def variances(self) -> tuple[Floats, ...]:
-        """Variances of the estimates, by level, place and set of columns [rows²]."""
-        return final_variances(self.estimate)
 
     def table(self, draw: PlaceDraw, level: int) -> PlaceColumns:
         """Return the published columns of a table at a level: counts and the ends of their intervals."""
         kept, shape = kept_columns(self.plan, draw), self.plan.shape
         left_out = tuple(axis for axis, own in enumerate(kept, start=1) if not own)
-        counts = self.counts[level].reshape(-1, *shape).sum(axis=left_out)
-        values = self.values[level].reshape(-1, *shape).sum(axis=left_out)
-        deviations = margin_deviations(self.variances[level], shape, kept)
-        lower, upper = interval_ends(values, deviations.reshape(-1, *[1] * (values.ndim - 1)), counts)
-        empty = self.contract.impossible(draw.clique[1:])
+        empty, places = self.contract.impossible(draw.clique[1:]), draw.shape[0]
+        deviations = margin_deviations(self.variances[level], shape, kept).reshape(-1, *[1] * (len(draw.shape) - 1))
+        # The table of all columns is what was counted: no second copy of it is made.
+        counts = self.counts[level].reshape(draw.shape) if all(kept) else np.empty(draw.shape, dtype=np.int64)
+        lower, upper = (np.empty(draw.shape, dtype=np.int64) for _ in range(2))
+        step = max(1, PIECE_CELLS // prod(shape))
+
+        def fill(low: int) -> None:
+            here = slice(low, low + step)
+            if left_out:
+                counts[here] = self.counts[level][here].reshape(-1, *shape).sum(axis=left_out)
+            values = self.values[level][here].reshape(-1, *shape).sum(axis=left_out)
+            lower[here], upper[here] = interval_ends(values, deviations[here], counts[here])
+
+        over_pieces(fill, range(0, places, step))
         lower[:, empty], upper[:, empty] = 0, 0
         return {"count": counts, "lower": lower, "upper": upper}
 
@@ -95,4 +101,4 @@ def spine_counts(
     impossible = contract.impossible(plan.columns)
     levels = list(whole_counts(estimate, total=plan.public_total, impossible=impossible))
     counts, values = tuple(each for _, each, _ in levels), tuple(each for _, _, each in levels)
-    return SpineCounts(plan, contract, estimate, counts, values)
+    return SpineCounts(plan, contract, final_variances(estimate), counts, values)

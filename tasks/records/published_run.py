@@ -13,7 +13,6 @@ from decimal import Decimal
 from typing import Any, cast
 
 from contracts.contract.check_terms import checks
-from contracts.contract.contract import Contract
 from contracts.release.about import About
 from contracts.release.product_kinds import product_kinds
 from privacy.ledger.entries import Entry
@@ -31,6 +30,7 @@ from tasks.records.facts import reservation
 from tasks.records.groups.field import Run
 from tasks.records.model.declarations import Declarations, SoftwareStatement
 from tasks.records.model.record_kinds import kind_of, record_part
+from tasks.records.model.recorded_contract import recorded_contract
 from tasks.records.model.release_statement import Manifest
 from tasks.records.model.statement import FileStatement
 from tasks.records.model.version_statements import Proof, Record, RecordTerms
@@ -114,7 +114,7 @@ def published_run(record: RecordTerms, found: RunEvidence) -> Run:
     Privacy: reads published statements only.
     """
     replay, stated = record.replay, record.declarations
-    contract = Contract.model_validate(replay.contract)
+    contract = recorded_contract(replay.contract)
     kind, entries, accounts = str(replay.product["kind"]), found.entries, found.accounts
     reserved = _reserved(entries)
     product = product_kinds()[kind].load("spec").model_validate(replay.product)

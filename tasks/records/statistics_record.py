@@ -22,8 +22,7 @@ from tasks.records.files.tidy_tables import DATA, ColumnValues
 from tasks.records.groups.field import NONE, FieldGroup, Run
 from tasks.records.model.record_kinds import DataColumn, ProductWords, ShownFile
 from tasks.records.model.statement import Hash, StatedText, Statement, Tuple
-from tasks.records.model.synthetic_statements import DrawsReplay
-from tasks.records.model.version_statements import RecordTerms
+from tasks.records.model.synthetic_statements import DrawsRecord, DrawsReplay
 from tasks.records.outputs import StatisticsTableValues
 from tasks.records.statistics_fields import CHANGED
 from tasks.records.unpublished import Published
@@ -49,7 +48,7 @@ class StatisticsReplay(DrawsReplay):
     clips: Tuple[FoundClipStatement] = ()
 
 
-class StatisticsRecord(RecordTerms):
+class StatisticsRecord(DrawsRecord):
     """record.json of a version of statistics."""
 
     replay: StatisticsReplay

@@ -96,19 +96,14 @@ def _too_large(value: Any) -> str | None:
     """Say that a value has too many levels or values, without recursion; None where it has not."""
     level, values = [value], 1
     for _ in range(DEEPEST):
-        level = list(chain.from_iterable(_children(parent) for parent in level))
+        parents = [each for each in level if isinstance(each, (dict, list))]
+        level = list(chain.from_iterable(each.values() if isinstance(each, dict) else each for each in parents))
         values += len(level)
         if values > MOST_VALUES:
             return f"more than {MOST_VALUES:,} values"
         if not level:
             return None
     return f"nested more than {DEEPEST} levels deep"
-
-
-def _children(value: Any) -> Any:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from contracts.canonical import digest, readable_json
+from contracts.canonical import canonical_json, digest, readable_json
 from contracts.contract.contract import Contract
 from contracts.contract.spreadsheet import formula_problem
 from contracts.errors import Finding
@@ -36,6 +36,7 @@ from tasks.records.files.part_names import parts_among
 from tasks.records.model.approval_statements import about, unsound
 from tasks.records.model.auditor_statements import withheld
 from tasks.records.model.journal_statements import ChargeBody
+from tasks.records.model.recorded_contract import recorded_contract
 from tasks.records.model.release_statement import Manifest, stated_predicate
 from tasks.records.model.statement import validation_findings
 from tasks.records.model.version_statements import LevelStatement, RecordTerms, Replay, ReplayTerms, TableStatement
@@ -118,9 +119,8 @@ def check_form(record: RecordTerms, value: Any, *, where: str) -> list[Finding]:
     """Check that the record is written in the one form that it has: `value` is what was read as `record`."""
     found, understood = withheld(value), withheld(record.model_dump(mode="json", by_alias=True))
     findings, paths = [], [file.path for file in record.files]
-    written = readable_json(understood)
-    if readable_json(found) != written:
-        findings.append(other_form(readable_json(found), written, where))
+    if canonical_json(found) != canonical_json(understood):
+        findings.append(other_form(readable_json(found), readable_json(understood), where))
     if paths != sorted(paths):
         findings.append(Finding(where, "files", "in another order", "in the order of their paths", OTHER))
     return findings
@@ -149,7 +149,7 @@ def read_again(
     findings: list[Finding] = []
     contract, product = None, None
     try:
-        contract = Contract.model_validate(replay.contract)
+        contract = recorded_contract(replay.contract)
     except ValidationError as error:
         findings += validation_findings(error, where=where, at="replay.contract")
     try:

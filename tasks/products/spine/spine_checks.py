@@ -11,95 +11,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
-from fractions import Fraction
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from itertools import chain
 from typing import Any, ClassVar, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from contracts.contract.contract import Contract
 from contracts.errors import Finding, SudareError
-from contracts.release.spine.place_cells import PlaceCells, place_cells
-from contracts.release.spine.places import PlaceTree
-from contracts.release.spine.product import SpineProduct
-from contracts.release.spine.spine_rules import spine_problems, tree_problems
-from privacy.accounting.events import DiscreteGaussian, PrivacyEvent
-from privacy.grant.queries.place_counts import groups_digest
+from privacy.accounting.events import DiscreteGaussian
 from privacy.marginals.uncertainty import variance
+from privacy.refine.chunks import over_pieces
 from privacy.table_plans.spine_counts import SpineCounts, spine_counts
 from privacy.table_plans.spine_plan import PlaceDraw, SpinePlan, plan_spine, with_variances
-from tasks.records.draws.place_counts import PlaceCountDraw
+from tasks.products.spine.spine_meaning import SpineMeaning, check_noise, check_stated, check_tree, read_spine
+from tasks.records.draws.place_counts import NOISY, PlaceCountDraw
 from tasks.records.files.part_names import parts_among
 from tasks.records.model.release_statement import Manifest
-from tasks.records.spine.spine_files import PLACES_FILE, data_file, read_places_table, write_table
-from tasks.records.spine.spine_statement import SpineRecord, SpineReplay, stated_tables
+from tasks.records.model.version_statements import FittedDraw
+from tasks.records.spine.spine_files import PLACES_FILE, data_file, read_places_table, tidy_table
+from tasks.records.spine.spine_statement import SpineRecord
 from tasks.records.strict_json import printable
-from tasks.storage.progress import Bar
+from tasks.verification.data_files.exact_tables import exact_values
 from tasks.verification.data_files.rewriting import version_marks
-from tasks.verification.draws.charged_noise import check_draws
 from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.files.table_files import MISFIT, OTHER_TABLE, UNREADABLE, compare_column, read_parquet
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder
+from tasks.verification.fitted.drawn_checks import DrawnChecks
 from tasks.verification.fitted.file_forms import drawn_forms
-from tasks.verification.fitted.fitted_values import check_fitted_values, priced
-from tasks.verification.fitted_meaning import check_kinds_of_draws, read_draws
+from tasks.verification.fitted.fitted_values import FittedValues, check_fitted_values
 from tasks.verification.fitted_meaning import drawn_files as files_of_draws
-from tasks.verification.inclusion import JournalledRun
 from tasks.verification.outcomes import RuleFindings
-from tasks.verification.record_identity import (
-    FIXED_FILES,
-    OTHER,
-    check_file_list,
-    check_forms,
-    differences,
-    read_again,
-)
+from tasks.verification.record_identity import FIXED_FILES, OTHER, check_file_list
+from tasks.verification.refinement_replay import values_sha256
 
-_COLUMNS: Final = ("count", "lower", "upper")
-_MACHINES: Final = Fraction(1, 10**6)
+_COLUMNS: Final = {"count": "int64", "lower": "int64", "upper": "int64"}
 
 
-@dataclass(frozen=True)
-class SpineMeaning:
-    """What the record's replay block is about, read again.
-
-    Args:
-        contract: the contract.
-        product: the product, which fits it.
-        names: the columns that are counted by.
-        tree: the places, once they were read.
-    """
-
-    contract: Contract
-    product: SpineProduct
-    names: tuple[str, ...]
-    tree: PlaceTree | None = None
-
-    def minimum_frequency_of(self, key: str) -> None:
-        """No cell is suppressed."""
-        return None
-
-    def ordered(self, clique: tuple[str, ...]) -> tuple[str, ...]:
-        """Return columns as they are: the plan names them."""
-        return clique
-
-    def cells_at(self, level: str) -> PlaceCells:
-        """Return the cells of a level.
-
-        Raises:
-            LookupError: the places were not read.
-        """
-        if self.tree is None:
-            raise LookupError("the places that its rows are of cannot be read")
-        return place_cells(self.contract, self.product.spine.column, self.tree, level)
-
-
-class SpineChecks:
+class SpineChecks(DrawnChecks[SpineRecord, SpineMeaning]):
     """The checks of a version of counts by place.
 
     Args:
@@ -110,27 +63,13 @@ class SpineChecks:
 
     statement: ClassVar = SpineRecord
     untold: tuple[str, ...] = ("whether totals of places that are published exactly are public elsewhere",)
-    draws_complete = True
 
     def __init__(self, record: SpineRecord, where: str, manifest_name: str) -> None:
-        self._record, self._where, self._manifest_name = record, where, manifest_name
-        self.meaning: SpineMeaning | None = None
-        self.events: tuple[PrivacyEvent, ...] = ()
-        self._sound = True
+        super().__init__(record, where, manifest_name)
         self._plan: SpinePlan | None = None
         self._exact: set[str] = set()
         if not record.replay.product.get("invariants"):
             self.untold = ()
-
-    @property
-    def record(self) -> SpineRecord:
-        """The record."""
-        return self._record
-
-    @property
-    def contract(self) -> Contract | None:
-        """The contract, where it could be read."""
-        return None if self.meaning is None else self.meaning.contract
 
     @property
     def untraced(self) -> tuple[str, ...]:
@@ -147,11 +86,6 @@ class SpineChecks:
     def rules(self) -> Mapping[int, str]:
         """Rule 9, as it reads for counts by place."""
         return {9: "counts of all levels and their intervals made again from the noisy measurements"}
-
-    @property
-    def priced(self) -> bool | None:
-        """Whether the draws' losses can be recomputed."""
-        return priced(self._record.replay, self.events)
 
     def read(self) -> list[Finding]:
         """Read contract and product again."""
@@ -176,26 +110,17 @@ class SpineChecks:
         except (SudareError, ArithmeticError, LookupError, ValueError) as error:
             self._sound = False
             return [Finding(self._where, "replay.levels", printable(str(error)), "those of the product", OTHER)]
-        findings = _check_stated(replay, meaning.product, self._plan, self._where)
+        findings = check_stated(replay, meaning.product, self._plan, self._where)
         self._sound = not findings
         return findings
 
-    def check_draws(self, run: JournalledRun | None) -> tuple[list[Finding], list[str]]:
-        """Check the draws against journal, charge and contract."""
-        replay, skipped = self._record.replay, []
-        self.events, findings = read_draws(replay, where=self._where)
-        if run is None:
-            skipped.append("the draws against the journal: no readable run")
-        else:
-            findings += check_draws(replay, run, where=self._where)
-        if self.meaning is None or self._plan is None:
-            skipped.append("the draws against the contract: no valid contract or product")
-        elif self.events:
-            wrong = check_kinds_of_draws(replay, self.meaning, where=self._where)
-            wrong += [] if wrong or findings else _check_noise(self.events, self._plan, self._where)
-            self._sound = self._sound and not wrong
-            findings += wrong
-        return findings, skipped
+    @property
+    def _planned(self) -> bool:
+        return self._plan is not None
+
+    def _check_noise(self, meaning: SpineMeaning, findings: Sequence[Finding]) -> list[Finding]:
+        """Check that the noise of each draw is its share of the charge."""
+        return [] if findings or self._plan is None else check_noise(self.events, self._plan, self._where)
 
     def replay(
         self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]
@@ -207,7 +132,7 @@ class SpineChecks:
         places = self._read_places(files)
         if self.meaning.tree is None:
             return (places, [*files.skipped, "all measurements: the places cannot be read"]), ([], ["all tables"])
-        drawn = check_fitted_values(replay, self.events, self.meaning, files)
+        drawn = self._drawn(self.meaning, files)
         measured = [*places, *drawn.findings], list(files.skipped)
         files.skipped.clear()
         if len(drawn.noisy) < len(replay.draws):
@@ -215,34 +140,62 @@ class SpineChecks:
         spreads = [variance(event) for event in self.events if isinstance(event, DiscreteGaussian)]
         self._plan = with_variances(self._plan, spreads)
         made = spine_counts(self._plan, self.meaning.tree, self.meaning.contract, drawn.noisy)
-        findings = [finding for draw in self._plan.draws for finding in self._check_table(made, draw, files, sound)]
-        return measured, (findings, files.skipped)
+        drawn.noisy.clear()  # what follows from it is there, and takes as much memory
+        wrong = over_pieces(lambda draw: self._check_table(made, draw, files), self._plan.draws)
+        return measured, (list(chain.from_iterable(wrong)), sorted(files.skipped))
 
-    def _check_table(
-        self, made: SpineCounts, draw: PlaceDraw, files: OpenFiles, sound: frozenset[str]
-    ) -> list[Finding]:
-        """Write a table again and compare its digest; where it differs, find the first number that does."""
+    def _drawn(self, meaning: SpineMeaning, files: OpenFiles) -> FittedValues:
+        """Read what was drawn: files that are written as here at once, all others as those of a fit."""
+        replay = self._record.replay
+
+        def read(draw: FittedDraw) -> NDArray[np.int64] | None:
+            return self._exactly(draw, meaning, files) if isinstance(draw, PlaceCountDraw) else None
+
+        found = over_pieces(read, replay.draws)
+        exact = {draw.key: values for draw, values in zip(replay.draws, found, strict=True) if values is not None}
+        rest = [place for place, draw in enumerate(replay.draws) if draw.key not in exact]
+        others = replay.model_copy(update={"draws": tuple(replay.draws[place] for place in rest)})
+        drawn = check_fitted_values(others, [self.events[place] for place in rest], meaning, files)
+        return replace(drawn, noisy={**exact, **drawn.noisy})
+
+    def _exactly(self, draw: PlaceCountDraw, meaning: SpineMeaning, files: OpenFiles) -> NDArray[np.int64] | None:
+        """Return what was entered, where the file is written as here; None where it must be looked at."""
+        name = draw.measurements or ""
+        data = files.read(name, []) if files.is_sound(name) else None
+        if data is None:
+            return None
+        terms: dict[str, Any] = {
+            "cells": meaning.cells_at(draw.level),
+            "clique": draw.clique,
+            "marks": version_marks(self._record),
+        }
+        digest = files.manifest.files[name].sha256
+        values = exact_values(data, sha256=digest, values={NOISY: "int64"}, **terms)
+        if values is None or values_sha256(values[NOISY]) != draw.sha256:
+            return None
+        self._exact.add(name)
+        return values[NOISY].reshape(draw.shape)
+
+    def _check_table(self, made: SpineCounts, draw: PlaceDraw, files: OpenFiles) -> list[Finding]:
+        """Write a table again into a digest and compare it; where it differs, find the first number that does."""
         name, meaning = data_file(draw), self.meaning
         if meaning is None or meaning.tree is None:
             return []
-        with TemporaryDirectory() as place:
-            marks = version_marks(self._record)
-            again = write_table(made, meaning.tree, draw, meaning.contract, Path(place), marks=marks)
-        parts = parts_among(name, files.manifest.files)
-        if name in sound and files.manifest.files[name].sha256 == again.sha256 and not parts:
-            self._exact.add(name)
+        expected = tidy_table(made, meaning.tree, draw, meaning.contract)
+        if files.is_sound(name) and files.manifest.files[name].sha256 == expected.digest(version_marks(self._record)):
+            if not parts_among(name, files.manifest.files):  # whose rows are compared with those of this file
+                self._exact.add(name)
             return []
         findings: list[Finding] = []
         data = files.read(name, findings)
         if data is None:
             return findings
-        expected, where = made.table(draw, meaning.tree.levels.index(draw.level)), printable(name)
-        terms: dict[str, Any] = {"cells": meaning.cells_at(draw.level), "clique": draw.clique}
-        columns, wrong = read_parquet(data, where=where, values=dict.fromkeys(_COLUMNS, "int64"), **terms)
+        where, cells = printable(name), meaning.cells_at(draw.level)
+        columns, wrong = read_parquet(data, where=where, cells=cells, clique=draw.clique, values=_COLUMNS)
         findings += wrong
         for column in _COLUMNS if columns is not None else ():
             told: dict[str, Any] = {"where": where, "name": column, "source": "made again", "remedy": OTHER_TABLE}
-            findings += compare_column(columns[column], expected[column].reshape(-1), **told)  # type: ignore[index]
+            findings += compare_column(columns[column], expected.values[column], **told)  # type: ignore[index]
         return findings
 
     def forms(self) -> Mapping[str, FileForm]:
@@ -251,16 +204,12 @@ class SpineChecks:
             return {}
         forms = drawn_forms(self._record.replay, self.meaning)
         for draw in self._plan.draws if self._plan is not None else ():
-            if data_file(draw) in self._exact:
-                continue  # its bytes are those that are written
             cells = self.meaning.cells_at(draw.level)
             forms[data_file(draw)] = FileForm({name: cells.column(name).labels for name in draw.clique})
+        for name in self._exact:
+            forms[name] = FileForm(exact=True)
         forms[PLACES_FILE] = FileForm(piece=sum(self.meaning.tree.sizes), all_dictionaries=True)
         return forms
-
-    def reestimate(self, bar: Bar) -> RuleFindings | None:
-        """Nothing is estimated that the replay does not make again."""
-        return None
 
     def _read_places(self, files: OpenFiles) -> list[Finding]:
         """Read the tree again, and compare it with the product and the draws."""
@@ -271,80 +220,10 @@ class SpineChecks:
             return findings
         labels = meaning.contract.column(meaning.product.spine.column).labels
         try:
-            tree = read_places_table(pq.read_table(pa.BufferReader(data)), meaning.product, labels)
+            with pq.ParquetFile(pa.BufferReader(data)) as file:
+                tree = read_places_table(file.read(), meaning.product, labels)
         except (*UNREADABLE, LookupError) as error:
             return [*findings, Finding(PLACES_FILE, "the file", printable(str(error)), "the tree of places", MISFIT)]
-        findings += _check_tree(tree, self._record.replay, meaning, self._where)
+        findings += check_tree(tree, self._record.replay, meaning, self._where)
         self.meaning = meaning if findings else replace(meaning, tree=tree)
         return findings
-
-
-def read_spine(replay: SpineReplay, *, where: str) -> tuple[SpineMeaning | None, list[Finding]]:
-    """Read what a release of counts by place is about."""
-    read, findings = read_again(replay, SpineProduct, where=where)
-    if read is None:
-        return None, findings
-    contract, product = read
-    findings += check_forms(contract, product, replay, where)
-    problems = list(spine_problems(product, contract))
-    for at, problem in problems:
-        field = printable("replay.product." + ".".join(map(str, at)))
-        findings.append(Finding(where, field, printable(problem.found), printable(problem.allowed), OTHER))
-    return (None if findings else SpineMeaning(contract, product, product.names(contract))), findings
-
-
-def _check_stated(replay: SpineReplay, product: SpineProduct, plan: SpinePlan, where: str) -> list[Finding]:
-    """Check that levels, tables and draws are those of the plan, one by one."""
-    levels = [(level.name, level.invariant) for level in replay.levels]
-    tables = [table.model_dump(mode="json") for table in replay.tables]
-    drawn = [(draw.key, list(draw.clique), list(draw.shape), getattr(draw, "level", None)) for draw in replay.draws]
-    listed: list[tuple[str, list[Any], list[Any]]] = [
-        ("replay.levels", levels, [(name, name in product.invariants) for name in product.spine.levels]),
-        ("replay.places", [replay.places], [PLACES_FILE]),
-        ("replay.tables", tables, stated_tables(plan)),
-        ("replay.draws", drawn, [(each.key, list(each.clique), list(each.shape), each.level) for each in plan.draws]),
-        ("replay.product.spine.sha256", [product.spine.sha256 is None], [False]),
-    ]
-    pairs: list[tuple[str, object, object]] = []
-    for at, found, expected in listed:
-        pairs.append((at, f"{len(found)} of them", f"{len(expected)} of them"))
-        each = enumerate(zip(found, expected, strict=False))
-        pairs += [(f"{at}[{place}]", str(one), str(other)) for place, (one, other) in each]
-    return list(differences(pairs, where=where, allowed="as product and contract say"))
-
-
-def _check_tree(tree: PlaceTree, replay: SpineReplay, meaning: SpineMeaning, where: str) -> list[Finding]:
-    """Compare places with the product's digest, with the sizes of levels, with public totals, and with each draw."""
-    found = [
-        Finding(
-            PLACES_FILE,
-            printable(".".join(map(str, at))),
-            printable(problem.found),
-            printable(problem.allowed),
-            OTHER,
-        )
-        for at, problem in tree_problems(meaning.product, meaning.contract, tree)
-    ]
-    pairs: list[tuple[str, object, object]] = [
-        ("replay.levels.places", str([level.places for level in replay.levels]), str(list(tree.sizes))),
-    ]
-    digests = {
-        level: groups_digest(size, tree.groups(level)) for level, size in zip(tree.levels, tree.sizes, strict=True)
-    }
-    for place, draw in enumerate(replay.draws):
-        if isinstance(draw, PlaceCountDraw):
-            pairs.append((f"replay.draws[{place}].groups", draw.groups, digests[draw.level]))
-    return found + list(differences(pairs, where=where, allowed="as the places of the version say"))
-
-
-def _check_noise(events: tuple[PrivacyEvent, ...], plan: SpinePlan, where: str) -> list[Finding]:
-    """Check that the noise of each draw is the share that the product gives it of the charge."""
-    findings = []
-    for place, (event, draw) in enumerate(zip(events, plan.draws, strict=True)):
-        wanted = draw.event
-        alike = isinstance(event, DiscreteGaussian) and isinstance(wanted, DiscreteGaussian)
-        if alike and abs(event.sigma_squared - wanted.sigma_squared) <= _MACHINES * wanted.sigma_squared:  # type: ignore[union-attr]
-            continue
-        found, allowed = printable(str(event.to_json())), f"{wanted.to_json()}, its share of the charge"
-        findings.append(Finding(where, f"replay.draws[{place}].event", found, allowed, OTHER))
-    return findings

@@ -34,7 +34,7 @@ from privacy.refine.place_estimates import SpineEstimate, each_level, estimate_u
 from privacy.refine.place_intervals import interval_ends
 from privacy.table_plans.spine_counts import measured_spine
 from privacy.table_plans.spine_plan import SpinePlan, place_file, plan_spine, with_variances
-from tasks.products.spine.spine_checks import read_spine
+from tasks.products.spine.spine_meaning import read_spine
 from tasks.products.version_records import RECORD, kind_of, understood
 from tasks.records.draws.place_counts import NOISY
 from tasks.records.files.tidy_tables import DATA

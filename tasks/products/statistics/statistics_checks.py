@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -22,7 +22,6 @@ from contracts.errors import Finding
 from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from contracts.release.statistics_rules import statistics_problems
 from contracts.release.tables.minimum_frequency import SUPPRESSED, MinimumFrequency
-from privacy.accounting.events import PrivacyEvent
 from privacy.statistics.choices import wanted_choices
 from privacy.statistics.key_counts import KeyCountNumbers
 from privacy.statistics.table_values import Columns, NoisyNumbers, refined_tables, table_values
@@ -35,9 +34,7 @@ from tasks.records.model.release_statement import Manifest
 from tasks.records.model.version_statements import FittedDraw
 from tasks.records.statistics_record import StatisticsRecord, StatisticsReplay, values_digest
 from tasks.records.strict_json import printable
-from tasks.storage.progress import Bar
 from tasks.verification.clip_checks import COUNTED, check_clips, wanted_of
-from tasks.verification.draws.charged_noise import check_draws
 from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.draws.quantile_choice_draws import chosen_by
 from tasks.verification.files.table_files import (
@@ -49,11 +46,10 @@ from tasks.verification.files.table_files import (
     read_parquet,
 )
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder
+from tasks.verification.fitted.drawn_checks import DrawnChecks
 from tasks.verification.fitted.file_forms import drawn_forms
-from tasks.verification.fitted.fitted_values import check_fitted_values, priced
-from tasks.verification.fitted_meaning import check_kinds_of_draws, read_draws
+from tasks.verification.fitted.fitted_values import check_fitted_values
 from tasks.verification.fitted_meaning import drawn_files as files_of_draws
-from tasks.verification.inclusion import JournalledRun
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import (
     FIXED_FILES,
@@ -90,7 +86,7 @@ class StatisticsMeaning:
         return clique
 
 
-class StatisticsChecks:
+class StatisticsChecks(DrawnChecks[StatisticsRecord, StatisticsMeaning]):
     """The checks of a version of statistics.
 
     Args:
@@ -102,33 +98,11 @@ class StatisticsChecks:
     statement: ClassVar = StatisticsRecord
     untold: tuple[str, ...] = ()
     untraced: tuple[str, ...] = ()
-    draws_complete = True
-
-    def __init__(self, record: StatisticsRecord, where: str, manifest_name: str) -> None:
-        self._record, self._where, self._manifest_name = record, where, manifest_name
-        self.meaning: StatisticsMeaning | None = None
-        self.events: tuple[PrivacyEvent, ...] = ()
-        self._sound = True
-
-    @property
-    def record(self) -> StatisticsRecord:
-        """The record."""
-        return self._record
-
-    @property
-    def contract(self) -> Contract | None:
-        """The contract, where it could be read."""
-        return None if self.meaning is None else self.meaning.contract
 
     @property
     def rules(self) -> Mapping[int, str]:
         """Rule 9, as it reads for statistics."""
         return {9: "statistics and their intervals made again from the noisy measurements"}
-
-    @property
-    def priced(self) -> bool | None:
-        """Whether the draws' losses can be recomputed."""
-        return priced(self._record.replay, self.events)
 
     def read(self) -> list[Finding]:
         """Read contract and product again."""
@@ -150,23 +124,10 @@ class StatisticsChecks:
         self._sound = not findings
         return findings
 
-    def check_draws(self, run: JournalledRun | None) -> tuple[list[Finding], list[str]]:
-        """Check the draws against journal, charge and contract."""
-        replay, skipped = self._record.replay, []
-        self.events, findings = read_draws(replay, where=self._where)
-        if run is None:
-            skipped.append("the draws against the journal: no readable run")
-        else:
-            findings += check_draws(replay, run, where=self._where)
-        if self.meaning is None:
-            skipped.append("the draws against the contract: no valid contract or product")
-        elif self.events:
-            wrong = check_kinds_of_draws(replay, self.meaning, where=self._where)
-            wrong += check_noise(replay, self.meaning, self._where)
-            wrong += [] if wrong or findings else check_shares(replay, self.events, self.meaning, self._where)
-            self._sound = self._sound and not wrong
-            findings += wrong
-        return findings, skipped
+    def _check_noise(self, meaning: StatisticsMeaning, findings: Sequence[Finding]) -> list[Finding]:
+        """Check the noise of each draw, and its share of the charge."""
+        wrong = check_noise(self._record.replay, meaning, self._where)
+        return wrong or ([] if findings else check_shares(self._record.replay, self.events, meaning, self._where))
 
     def replay(
         self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]
@@ -219,10 +180,6 @@ class StatisticsChecks:
         for table in self._record.replay.tables:
             forms[table.data] = FileForm({name: contract.column(name).labels for name in table.columns})
         return forms
-
-    def reestimate(self, bar: Bar) -> RuleFindings | None:
-        """Nothing is estimated that the replay does not make again."""
-        return None
 
     def _numbers(
         self, keys: tuple[str, ...], noisy: Mapping[str, NDArray[np.int64]]

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from contracts.contract.contract import Contract
 from contracts.contract.label_columns import label_columns
 from tasks.records.draws.draw_form import DrawForm
 from tasks.records.explanation import RecordExplanation
@@ -15,6 +14,7 @@ from tasks.records.files.tidy_tables import DATA, WrittenFile
 from tasks.records.groups.contract_terms import SCOPE_WORDS
 from tasks.records.model.draw_kinds import draw_form
 from tasks.records.model.record_kinds import COUNT_COLUMNS, RecordPart, record_part
+from tasks.records.model.recorded_contract import recorded_contract
 from tasks.records.values import Values
 
 _ROLES = {
@@ -54,7 +54,7 @@ class FileWords:
         kind, draws = explanation.values["identity.product_type"], explanation.record["replay"]["draws"]
         forms = {draw["key"]: draw_form(draw["kind"]) for draw in draws if "kind" in draw}
         replay = explanation.record["replay"]
-        columns = () if replay.get("labels") is None else Contract.model_validate(replay["contract"]).columns
+        columns = () if replay.get("labels") is None else recorded_contract(replay["contract"]).columns
         beside = (each for column in columns for each in label_columns(column))
         return cls(explanation.values, record_part(kind), forms, {each.name: each.means for each in beside})
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import RawIOBase
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -224,7 +225,7 @@ class Tidy:
         self._codes = codes
         self._beside = beside
         self._rows = prod(self._shape) if codes is None else codes.size
-        self._values = {name: np.ma.getdata(array).reshape(-1) for name, array in values.items()}
+        self.values = {name: np.ma.getdata(array).reshape(-1) for name, array in values.items()}
         self._missing = {
             name: np.ma.getmaskarray(array).reshape(-1)
             for name, array in values.items()
@@ -247,6 +248,12 @@ class Tidy:
         form: TableForm = "dense" if self._codes is None else "sparse"
         return replace(written(folder, path, draw, role, self._rows, columns), form=form)
 
+    def digest(self, marks: Mapping[str, str]) -> str:
+        """Return the SHA-256 (hex) of the Parquet file that `write` makes, which is written nowhere."""
+        sink, schema = _Hashed(), self._schema(marks)
+        _write_parquet(sink, schema, self._clique, self._pieces(schema))
+        return sink.sha256.hexdigest()
+
     def _schema(self, marks: Mapping[str, str]) -> pa.Schema:
         labels = [
             pa.field(name, pa.dictionary(index_type(len(labels)), pa.string()), nullable=False)
@@ -254,7 +261,7 @@ class Tidy:
         ]
         values = [
             pa.field(name, pa.from_numpy_dtype(array.dtype), nullable=name in self._missing)
-            for name, array in self._values.items()
+            for name, array in self.values.items()
         ]
         return pa.schema([*labels, *label_fields(self._beside), *values], metadata=dict(marks))
 
@@ -270,13 +277,31 @@ class Tidy:
             for place, columns in enumerate(self._beside):
                 arrays += [label_array(each, digit(cells, self._shape, place)) for each in columns]
             piece = slice(start, start + part_names.PIECE)
-            for name, array in self._values.items():
+            for name, array in self.values.items():
                 missing = self._missing.get(name)
                 arrays.append(pa.array(array[piece], mask=None if missing is None else missing[piece]))
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _write_parquet(target: Path, schema: pa.Schema, labels: Sequence[str], pieces: Iterator[pa.RecordBatch]) -> None:
+class _Hashed(RawIOBase):
+    """A file that keeps nothing but the digest of its bytes."""
+
+    def __init__(self) -> None:
+        self.sha256 = hashlib.sha256()
+
+    def writable(self) -> bool:
+        """Say that it takes bytes."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Add bytes to the digest."""
+        self.sha256.update(data)
+        return len(data)
+
+
+def _write_parquet(
+    target: Path | _Hashed, schema: pa.Schema, labels: Sequence[str], pieces: Iterator[pa.RecordBatch]
+) -> None:
     with pq.ParquetWriter(target, schema, compression="zstd", use_dictionary=list(labels)) as writer:
         for piece in pieces:
             writer.write_batch(piece, row_group_size=part_names.PIECE)

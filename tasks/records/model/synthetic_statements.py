@@ -54,6 +54,12 @@ class DrawsReplay(ReplayTerms):
     draws: Tuple[Annotated[FittedDraw, OfItsKind()]]
 
 
+class DrawsRecord(RecordTerms):
+    """record.json of a version of what comes of draws of several kinds."""
+
+    replay: DrawsReplay
+
+
 class FittedReplay(DrawsReplay):
     """The replay block of what is fitted to noisy values: synthetic rows, or a model."""
 
@@ -65,7 +71,7 @@ class FittedReplay(DrawsReplay):
         return tuple(messages_from_json(note) for note in self.notes)
 
 
-class FittedRecord(RecordTerms):
+class FittedRecord(DrawsRecord):
     """record.json of a version of what is fitted."""
 
     replay: FittedReplay

@@ -15,7 +15,6 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from contracts.contract.contract import Contract
 from contracts.message import Message, message
 from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.charts import charts
@@ -23,6 +22,7 @@ from tasks.records.charts.place_map import outlines
 from tasks.records.explanation import RecordExplanation
 from tasks.records.groups.field import NONE, NOT_AVAILABLE, WITHHELD
 from tasks.records.model.record_kinds import stated_kind
+from tasks.records.model.recorded_contract import recorded_contract
 from tasks.records.page import words
 from tasks.records.page.accuracy import error_at_a_glance
 from tasks.records.page.budget_view import budget_bar, budget_shares
@@ -77,7 +77,7 @@ def prepare(explanation: RecordExplanation, read: ReadFile) -> Views:
     Privacy: reads published files only.
     """
     values, record, replay = explanation.values, explanation.record, explanation.record["replay"]
-    kind, contract = str(stated_kind(record)), Contract.model_validate(replay["contract"])
+    kind, contract = str(stated_kind(record)), recorded_contract(replay["contract"])
     return Views(
         kind,
         _TABLES[kind](replay, values, contract, read) if kind in _TABLES else [],

@@ -42,9 +42,13 @@ def write_table(
     marks: Mapping[str, str],
 ) -> WrittenFile:
     """Write a table at a level: counts with their intervals. Privacy: released values only."""
+    return tidy_table(counts, tree, draw, contract).write(folder, data_file(draw), draw=draw.key, marks=marks)
+
+
+def tidy_table(counts: SpineCounts, tree: PlaceTree, draw: PlaceDraw, contract: Contract) -> Tidy:
+    """Return a table at a level as it is written."""
     cells = place_cells(contract, draw.clique[0], tree, draw.level)
-    tidy = Tidy(cells, draw.clique, counts.table(draw, tree.levels.index(draw.level)))
-    return tidy.write(folder, data_file(draw), draw=draw.key, marks=marks)
+    return Tidy(cells, draw.clique, counts.table(draw, tree.levels.index(draw.level)))
 
 
 def places_table(tree: PlaceTree) -> pa.Table:

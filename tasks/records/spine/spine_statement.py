@@ -8,8 +8,7 @@ from typing import Any
 from privacy.table_plans.spine_plan import SpinePlan, place_file
 from tasks.records.files.tidy_tables import DATA
 from tasks.records.model.statement import Count, StatedText, Statement, Tuple
-from tasks.records.model.synthetic_statements import DrawsReplay
-from tasks.records.model.version_statements import RecordTerms
+from tasks.records.model.synthetic_statements import DrawsRecord, DrawsReplay
 
 
 class PlaceLevelStatement(Statement):
@@ -43,7 +42,7 @@ class SpineReplay(DrawsReplay):
         return {level.name: level.places for level in self.levels}
 
 
-class SpineRecord(RecordTerms):
+class SpineRecord(DrawsRecord):
     """record.json of a version of counts by place."""
 
     replay: SpineReplay

@@ -63,12 +63,14 @@ class FileForm:
         marks: what the file says beside what every file of the version says.
         piece: rows of a row group; None where each array is one of its own.
         all_dictionaries: numbers are written with dictionaries too.
+        exact: its bytes were compared with those that are written of its values; nothing of it is left to check.
     """
 
     labels: Mapping[str, Sequence[str] | frozenset[str]] = field(default_factory=dict)
     marks: Mapping[str, str] = field(default_factory=dict)
     piece: int | None = field(default_factory=lambda: part_names.PIECE)
     all_dictionaries: bool = False
+    exact: bool = False
 
 
 @dataclass(frozen=True)

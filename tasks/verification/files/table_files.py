@@ -189,7 +189,8 @@ def check_weight(
     """
     if rows > MOST_ROWS:
         return [Finding(where, "rows", str(rows), f"at most {MOST_ROWS}: more are not read", MISFIT)]
-    longest = sum(max(len(label.encode()) for label in cells.column(name).labels) for name in clique)
+    labels = [pa.array(cells.column(name).labels, pa.string()) for name in clique]
+    longest = sum(pc.max(pc.binary_length(each)).as_py() for each in labels)
     described = [column for each in beside for column in each]
     texts = [column.values for column in described if column.kind == "text"]
     longest += sum(max(len((text or "").encode()) for text in each) for each in texts)

@@ -231,6 +231,10 @@ class OpenFiles:
         self.folder, self.manifest, self._sound = folder, manifest, sound
         self.skipped: list[str] = []
 
+    def is_sound(self, name: str) -> bool:
+        """Say whether a file is there, as the manifest states it."""
+        return name in self._sound
+
     def read(self, name: str, findings: list[Finding]) -> bytes | None:
         """Return a file's bytes if its checksum holds; else say that it was skipped, or add a finding."""
         if name not in self._sound:

@@ -9,23 +9,20 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract.contract import Contract
 from contracts.errors import Finding
-from privacy.accounting.events import PrivacyEvent
 from privacy.generators.generator import SynthesisTask
 from privacy.generators.registry import FitterRegistry
 from tasks.records.model.release_statement import Manifest
 from tasks.records.model.synthetic_statements import FittedRecord
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
-from tasks.verification.draws.charged_noise import check_draws
 from tasks.verification.draws.draw_checks import FileForm, FittedMeaning, PublishedValues
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder
+from tasks.verification.fitted.drawn_checks import DrawnChecks
 from tasks.verification.fitted.file_forms import drawn_forms
 from tasks.verification.fitted.fit_options import options_on_word
-from tasks.verification.fitted.fitted_values import check_fitted_values, priced
+from tasks.verification.fitted.fitted_values import check_fitted_values
 from tasks.verification.fitted.fitter_plan import NamedFitter
-from tasks.verification.fitted_meaning import check_kinds_of_draws, read_draws
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import OTHER
@@ -35,7 +32,7 @@ MeaningT = TypeVar("MeaningT", bound=FittedMeaning)
 ModelT = TypeVar("ModelT")
 
 
-class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
+class FittedChecks(DrawnChecks[RecordT, MeaningT], ABC, Generic[RecordT, MeaningT, ModelT]):
     """The checks of a version whose values were fitted to noisy ones.
 
     Args:
@@ -47,26 +44,15 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
     """
 
     registry: ClassVar[FitterRegistry]
+    draws_complete = False
+    """A fit that ran out of time, or a reserve that was not needed, leaves planned draws out; all are paid."""
 
     def __init__(self, record: RecordT, where: str, manifest_name: str) -> None:
-        self._record, self._where, self._manifest_name = record, where, manifest_name
-        self.meaning: MeaningT | None = None
-        self.events: tuple[PrivacyEvent, ...] = ()
-        self._sound = True
+        super().__init__(record, where, manifest_name)
         self._values: Mapping[str, NDArray[np.int64]] = {}
         self._rebuilt: Mapping[str, Any] = {}
         self._model: ModelT | None = None
         self._fitted_again = self._stands_alone = False
-
-    @property
-    def record(self) -> RecordT:
-        """The record."""
-        return self._record
-
-    @property
-    def contract(self) -> Contract | None:
-        """The contract, where it could be read."""
-        return None if self.meaning is None else self.meaning.contract
 
     @property
     def untraced(self) -> tuple[str, ...]:
@@ -77,30 +63,9 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
         named = () if self._stands_alone or self._fitted_again else (self._fitter.field,)
         return (*named, *options_on_word(replay.draws, replay.product["options"], fitted_again=self._fitted_again))
 
-    @property
-    def draws_complete(self) -> bool:
-        """A fit that ran out of time, or a reserve that was not needed, leaves planned draws out; all are paid."""
-        return False
-
-    @property
-    def priced(self) -> bool | None:
-        """Whether the draws' losses can be recomputed."""
-        return priced(self._record.replay, self.events)
-
     def check_draws(self, run: JournalledRun | None) -> tuple[list[Finding], list[str]]:
-        """Check marginals, sums, trainings and choices against journal, charge and contract."""
-        replay, skipped = self._record.replay, []
-        self.events, findings = read_draws(replay, where=self._where)
-        if run is None:
-            skipped.append("the draws against the journal: no readable run")
-        else:
-            findings += check_draws(replay, run, where=self._where, complete=False)
-        if self.meaning is None:
-            skipped.append("the draws against the contract: no valid contract or product")
-        elif self.events:
-            wrong = check_kinds_of_draws(replay, self.meaning, where=self._where)
-            self._sound = self._sound and not wrong
-            findings += wrong
+        """Check marginals, sums, trainings and choices against journal, charge and contract, then the fitter."""
+        findings, skipped = super().check_draws(run)
         if run is not None and self.meaning is not None and self._sound and not findings:
             wrong, unplanned = self._check_fitter(self.meaning, run)
             findings += wrong
