@@ -17,8 +17,8 @@ _POINTS: Final = 300
 _KEPT: Final = 64
 _PICO: Final = 10**12
 _NAMED_STEP: Final = 70  # thousandths of the height
-_LETTERS_PER_PERCENT: Final = 0.45  # on a screen of 360 pixels
-_FEWEST_LETTERS: Final = 5
+_LONGEST_NAME: Final = 18  # of a step, so that it fits on a narrow screen
+_NAMED_SEGMENT: Final = 5.0  # percent
 _BOX: Final = (14, 4, 84, 82)  # of the picture, in percent: left, top, width, height
 
 
@@ -109,11 +109,14 @@ def burn_down(
     across = (began.timestamp(), max(end, now, began).timestamp() + 1.0)
     up = (0.0, state.cap / _PICO)
     left = state.cap / _PICO
-    points, names = [(across[0], left)], list[str]()
+    points, names, named = [(across[0], left)], list[str](), ""
     for at, after, release in steps:
         when = _time(at).timestamp()
         points += [(when, left), (when, after / _PICO)]
-        names += _named_step(release, svg.place(when, across), svg.place(left, up), svg.place(after / _PICO, up))
+        high, low = svg.place(left, up), svg.place(after / _PICO, up)
+        if high - low >= _NAMED_STEP:
+            names.append(release if len(release) <= _LONGEST_NAME else f"{release[: _LONGEST_NAME - 1]}…")
+            named += _beside_step(len(names), svg.place(when, across), (high + low) / 2)
         left = after / _PICO
     points.append((max(now.timestamp(), points[-1][0]), left))
     path = svg.line(points, across, up)
@@ -122,9 +125,8 @@ def burn_down(
     content += f'<path class="curve" d="{path}"/>'
     if runs_out is not None:
         content += f'<path class="ahead" d="M{right} {1000 - svg.place(left, up)}L1000 1000"/>'
-    return svg.figure(
-        "burn", words["label"], svg.plot(content, _BOX) + "".join(names) + _ticks((began, end, now), across, words)
-    )
+    drawn = svg.plot(content, _BOX) + named + _ticks((began, end, now), across, words)
+    return svg.figure("burn", words["label"], drawn, *names)
 
 
 def segments(burnt: Burnt, state: AccountState, label: str) -> svg.Drawing:
@@ -143,30 +145,22 @@ def segments(burnt: Burnt, state: AccountState, label: str) -> svg.Drawing:
         for kind, (start, end) in zip(kinds, pairwise(ends), strict=True)
     )
     names = (
-        svg.text(start, 92, cut, "start")
-        for (name, _), (start, end) in zip(burnt.by_release, pairwise(ends), strict=False)
-        if (cut := _fitting(name, end - start))
+        f'<foreignObject x="{start:.1f}%" y="58%" width="{end - start:.1f}%" height="42%">'
+        f"<p>{{{place}}}</p></foreignObject>"
+        for place, (start, end) in enumerate(pairwise(ends[:-1]), 1)
+        if end - start >= _NAMED_SEGMENT
     )
-    return svg.figure("segments", label, svg.plot(drawn, (0, 0, 100, 56)) + "".join(names))
+    words = [name for name, _ in burnt.by_release]
+    return svg.figure("segments", label, svg.plot(drawn, (0, 0, 100, 56)) + "".join(names), *words)
 
 
-def _named_step(release: str, at: int, high: int, low: int) -> list[str]:
-    """Write a release beside the step that it made, where the step is high enough for a line of text."""
-    if high - low < _NAMED_STEP:
-        return []
+def _beside_step(slot: int, at: int, middle: float) -> str:
+    """Leave a place for a name beside a step, on the side that has room."""
     x, y, width, height = _BOX
-    right = at < 600  # the text stands on the side that has room
-    place = x + at * width / 1000 + (0.8 if right else -0.8)
-    middle = y + (1000 - (high + low) / 2) * height / 1000 + 1.2
-    return [svg.text(place, middle, _fitting(release, 40), "start" if right else "end")]
-
-
-def _fitting(name: str, percent: float) -> str:
-    """Cut a name to what fits into a share of a narrow screen; empty where nothing of it does."""
-    letters = int(percent * _LETTERS_PER_PERCENT)
-    if len(name) <= letters:
-        return name
-    return f"{name[: letters - 1]}…" if letters >= _FEWEST_LETTERS else ""
+    right = at < 600
+    across = x + at * width / 1000 + (0.8 if right else -0.8)
+    down = y + (1000 - middle) * height / 1000 + 1.2
+    return svg.text(across, down, f"{{{slot}}}", "start" if right else "end")
 
 
 def _ticks(

@@ -88,14 +88,14 @@ def test_shares_of_the_cap_are_those_of_the_ledger_and_drawn_a_segment_each(clie
 
 
 def test_segments_and_steps_carry_the_names_of_their_releases() -> None:
-    """Where a name fits; a long one is cut, a short segment has none, markup is a text."""
+    """A long name of a step is cut, a short segment has none, markup is a text."""
     terms = AccountTerms("a", "p", "2024", "row", "add_remove", PureCalculus(), 10**13, 0)
     state = AccountState(terms, 10**13, 66 * 10**11, "open")
     taken = (("a" * 40, 4 * 10**12), ("<b>small</b>", 25 * 10**11), ("tiny", 10**11))
     steps = (("2024-01-01T00:00:00", 6 * 10**12, "a" * 40), ("2024-01-02T00:00:00", 59 * 10**11, "tiny"))
     drawn = str(segments(Burnt(steps, taken, ()), state, "words"))
-    names = re.findall(r"<text [^>]*>([^<]*)</text>", drawn)
-    assert names == ["a" * 17 + "…", "&lt;b&gt;small&lt;/…"]
+    names = re.findall(r"<p>([^<]*)</p>", drawn)
+    assert names == ["a" * 40, "&lt;b&gt;small&lt;/b&gt;"]
     words = {"label": "words", "now": "now", "out": "out"}
     steep = str(burn_down(state, steps, None, words, datetime(2024, 1, 3, tzinfo=UTC)))
     assert "a" * 17 + "…</text>" in steep
