@@ -137,8 +137,9 @@ def main(workspace: Path) -> None:
         for account in ACCOUNTS:
             _sudare([*account.words, "--workspace", str(workspace)])
         write("gallery", [timed(exhibit, workspace) for exhibit in EXHIBITS])
-    for exhibit in EXHIBITS:
-        publish(exhibit, workspace)
+    else:
+        for exhibit in EXHIBITS:
+            publish(exhibit, workspace)
     shutil.rmtree(PICTURES, ignore_errors=True)
     PICTURES.mkdir(parents=True)
     with sync_playwright() as playwright:
