@@ -12,7 +12,7 @@ from console.options import workspace_at
 from console.render import table
 from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import plain_text
-from flows.evaluation.surrogate import SIZES, surrogate_errors
+from flows.evaluation.surrogate import SIZES, class_name, surrogate_errors
 from flows.request import Request, planned_request
 
 _TIMES: Final = ("0.5", "1", "2")
@@ -53,7 +53,7 @@ def surrogate_section(request: Request, file: Path | None, because: str | None, 
 
 
 def _heading(told: dict[str, Any]) -> list[str]:
-    classes = " | ".join(_class(place) for place in range(len(SIZES)))
+    classes = " | ".join(map(class_name, SIZES))
     return [
         f"Stand-in: {told['file']} ({told['because']}).",
         f"What refined counts are off by in {told['releases']} releases, by the rows of the cell:",
@@ -67,7 +67,7 @@ def print_surrogate(console: Console, told: dict[str, Any]) -> None:
     """Print the errors by table and class of size."""
     console.print()
     console.print(f"off by, after refinement, in {told['releases']} releases of {told['file']} ({told['because']}):")
-    headings = [_class(place) for place in range(len(SIZES))]
+    headings = [class_name(least) for least in SIZES]
     console.print(table(("table", *headings), _lines(told), numbers=tuple(headings)))
 
 
@@ -78,11 +78,3 @@ def _lines(told: dict[str, Any]) -> list[tuple[str, ...]]:
         found = {each["least"]: each for each in told["errors"] if each["table"] == name}
         lines.append((name, *(f"±{found[least]['rmse']:,.3g}" if least in found else "" for least in SIZES)))
     return lines
-
-
-def _class(place: int) -> str:
-    """Name a class of size."""
-    least, after = SIZES[place], SIZES[place + 1] if place + 1 < len(SIZES) else None
-    if after is None:
-        return f"{least:,} on"
-    return f"{least:,}" if after == least + 1 else f"{least:,} to {after - 1:,}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from contracts.release.federation_spec import load_federation, load_site
 from contracts.release.spec import load_spec
-from deploy.gallery import ACCOUNTS, EXHIBITS, PAGE, PICTURES, ROOT, Exhibit, page
+from deploy.gallery import ACCOUNTS, EXHIBITS, MOST_SECONDS, PAGE, PICTURES, ROOT, TIMES, Exhibit, page
 
 RUNS = [each for each in EXHIBITS if each.script is None]
 FEDERATIONS = [each for each in EXHIBITS if each.script is not None]
@@ -52,6 +53,15 @@ def test_a_federation_of_the_gallery_loads_with_the_files_of_its_sites(exhibit: 
         assert isinstance(file.source.path, Path)
         assert file.source.path.exists()
         assert file.contract == federation.contract
+
+
+def test_each_exhibit_has_its_time() -> None:
+    """In the order of the list, with the load beside it; the target is two minutes each."""
+    rows = json.loads(TIMES.read_text(encoding="utf-8"))
+    assert [row["what"].partition(":")[0] for row in rows] == [each.name for each in EXHIBITS]
+    assert {row["target"] for row in rows} == {MOST_SECONDS}
+    assert all(row["holds"] == (row["measured"] <= MOST_SECONDS) for row in rows)
+    assert all(row["settings"]["load_average"] >= 0 for row in rows)
 
 
 def test_the_folder_has_a_picture_of_each_and_no_more() -> None:

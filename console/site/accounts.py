@@ -10,16 +10,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from markupsafe import Markup
-
 from console.accounts import fitting, selections
 from console.site.asking import PAGE, NotThere, Page, Site, Viewer
-from console.site.burn_down import Burnt, burn_down
+from console.site.burn_down import Burnt, burn_down, segments
 from privacy.accounting.amounts import atto_to_text, percent_text, pico_to_text
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.ledger.accounts.admission import loss_name
 from privacy.ledger.terms import AccountState
-from tasks.records.charts import charts
 
 Says = Callable[..., str]
 
@@ -62,7 +59,9 @@ def account_page(site: Site, viewer: Viewer, name: str, *, before: int | None, s
         "first_page": before is None,
         "spent_by": _spent_by(burnt, state),
         "spenders": len(burnt.by_release),
-        "burn_down": [{"at": at, "left": pico_to_text(left)} for at, left in burnt.steps],
+        "burn_down": [
+            {"at": at, "left": pico_to_text(left), "release": release} for at, left, release in burnt.steps
+        ],
         "forecast": forecast,
         "forecast_state": calendar["state"],
     }
@@ -70,14 +69,10 @@ def account_page(site: Site, viewer: Viewer, name: str, *, before: int | None, s
         told["sources"] = list(site.view.sources(state))
     words = {"label": says("burn.label", account=name, share=told["percent_left"])}
     words |= {"now": says("burn.now"), "out": says("burn.out")}
-    drawn = {"burn_down": burn_down(state, burnt.steps, runs_out, words, now), "segments": _segments(burnt, state)}
+    label = says("account.segments", spent=told["percent_spent"], left=told["percent_left"])
+    drawn = {"burn_down": burn_down(state, burnt.steps, runs_out, words, now)}
+    drawn["segments"] = segments(burnt, state, label)
     return Page("account", told, drawn=drawn)
-
-
-def _segments(burnt: Burnt, state: AccountState) -> Markup:
-    """Draw the cap: a segment for each release that took of it, the largest first, and what is left."""
-    shares = [("before" if place % 2 == 0 else "other", amount) for place, (_, amount) in enumerate(burnt.by_release)]
-    return charts.budget_bar([*((kind, float(amount)) for kind, amount in shares), ("left", float(state.remaining))])
 
 
 def _spent_by(burnt: Burnt, state: AccountState) -> list[dict[str, Any]]:

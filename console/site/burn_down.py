@@ -1,12 +1,12 @@
-"""What is left of an account over time: the steps of its charges, as numbers and as a picture."""
+"""What is left of an account over time, and which release took what: as numbers and as two pictures with names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import accumulate
-from typing import Final
+from itertools import accumulate, pairwise
+from typing import Final, TypeVar
 
 from console.site.folders import Kept
 from privacy.ledger.terms import AccountState
@@ -16,7 +16,14 @@ from tasks.records.charts import drawing as svg
 _POINTS: Final = 300
 _KEPT: Final = 64
 _PICO: Final = 10**12
+_NAMED_STEP: Final = 70  # thousandths of the height
+_LONGEST_NAME: Final = 18  # of a step, so that it fits on a narrow screen
+_NAMED_SEGMENT: Final = 5.0  # percent
 _BOX: Final = (14, 4, 84, 82)  # of the picture, in percent: left, top, width, height
+
+
+BurntStep = tuple[str, int, str]
+_Step = TypeVar("_Step")
 
 
 @dataclass(frozen=True)
@@ -24,13 +31,13 @@ class Burnt:
     """What an account has lost, and to whom.
 
     Args:
-        steps: when something was charged (ISO 8601, UTC) and what was left after it [10⁻¹² units], in order; of many
-            charges at most 300, the first and the last among them.
+        steps: when something was charged (ISO 8601, UTC), what was left after it [10⁻¹² units], and for which
+            release, in order; of many charges at most 300, the first and the last among them.
         by_release: what each release took [same units], those that took most first.
         claimed: what the runs of each release claim, each by itself.
     """
 
-    steps: tuple[tuple[str, int], ...]
+    steps: tuple[BurntStep, ...]
     by_release: tuple[tuple[str, int], ...]
     claimed: tuple[Claimed, ...]
 
@@ -64,14 +71,14 @@ def _burnt(view: LedgerView, state: AccountState) -> Burnt:
     left = list(accumulate((each.amount for each in spent), lambda left, amount: left - amount, initial=state.cap))[
         1:
     ]
-    steps = thinned([(each.entry, after) for each, after in zip(spent, left, strict=True)])
-    times = view.times([entry for entry, _ in steps])
+    steps = thinned([(each.entry, after, each.release) for each, after in zip(spent, left, strict=True)])
+    times = view.times([entry for entry, _, _ in steps])
     ranked = sorted(taken.items(), key=lambda item: (-item[1], item[0]))
-    timed = tuple((times[entry], after) for entry, after in steps)
+    timed = tuple((times[entry], after, release) for entry, after, release in steps)
     return Burnt(timed, tuple(ranked), view.claimed(state.terms.name))
 
 
-def thinned(steps: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def thinned(steps: Sequence[_Step]) -> list[_Step]:
     """Keep at most 300 steps, the first and the last among them."""
     if len(steps) <= _POINTS:
         return list(steps)
@@ -80,7 +87,7 @@ def thinned(steps: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def burn_down(
     state: AccountState,
-    steps: Sequence[tuple[str, int]],
+    steps: Sequence[BurntStep],
     runs_out: str | None,
     words: Mapping[str, str],
     now: datetime,
@@ -102,9 +109,14 @@ def burn_down(
     across = (began.timestamp(), max(end, now, began).timestamp() + 1.0)
     up = (0.0, state.cap / _PICO)
     left = state.cap / _PICO
-    points = [(across[0], left)]
-    for at, after in steps:
-        points += [(_time(at).timestamp(), left), (_time(at).timestamp(), after / _PICO)]
+    points, names, named = [(across[0], left)], list[str](), ""
+    for at, after, release in steps:
+        when = _time(at).timestamp()
+        points += [(when, left), (when, after / _PICO)]
+        high, low = svg.place(left, up), svg.place(after / _PICO, up)
+        if high - low >= _NAMED_STEP:
+            names.append(release if len(release) <= _LONGEST_NAME else f"{release[: _LONGEST_NAME - 1]}…")
+            named += _beside_step(len(names), svg.place(when, across), (high + low) / 2)
         left = after / _PICO
     points.append((max(now.timestamp(), points[-1][0]), left))
     path = svg.line(points, across, up)
@@ -113,7 +125,42 @@ def burn_down(
     content += f'<path class="curve" d="{path}"/>'
     if runs_out is not None:
         content += f'<path class="ahead" d="M{right} {1000 - svg.place(left, up)}L1000 1000"/>'
-    return svg.figure("burn", words["label"], svg.plot(content, _BOX) + _ticks((began, end, now), across, words))
+    drawn = svg.plot(content, _BOX) + named + _ticks((began, end, now), across, words)
+    return svg.figure("burn", words["label"], drawn, *names)
+
+
+def segments(burnt: Burnt, state: AccountState, label: str) -> svg.Drawing:
+    """Draw the cap: a segment for each release that took of it, the largest first, and what is left; with names.
+
+    Args:
+        burnt: what each took.
+        state: the account.
+        label: what the picture shows, in words.
+    """
+    amounts = [*(amount for _, amount in burnt.by_release), state.remaining]
+    ends = [0.0, *accumulate(100 * amount / (sum(amounts) or 1) for amount in amounts)]
+    kinds = [*("before" if place % 2 == 0 else "other" for place in range(len(burnt.by_release))), "left"]
+    drawn = "".join(
+        f'<rect class="{kind}" x="{10 * start:.1f}" y="0" width="{10 * (end - start):.1f}" height="1000"/>'
+        for kind, (start, end) in zip(kinds, pairwise(ends), strict=True)
+    )
+    names = (
+        f'<foreignObject x="{start:.1f}%" y="58%" width="{end - start:.1f}%" height="42%">'
+        f"<p>{{{place}}}</p></foreignObject>"
+        for place, (start, end) in enumerate(pairwise(ends[:-1]), 1)
+        if end - start >= _NAMED_SEGMENT
+    )
+    words = [name for name, _ in burnt.by_release]
+    return svg.figure("segments", label, svg.plot(drawn, (0, 0, 100, 56)) + "".join(names), *words)
+
+
+def _beside_step(slot: int, at: int, middle: float) -> str:
+    """Leave a place for a name beside a step, on the side that has room."""
+    x, y, width, height = _BOX
+    right = at < 600
+    across = x + at * width / 1000 + (0.8 if right else -0.8)
+    down = y + (1000 - middle) * height / 1000 + 1.2
+    return svg.text(across, down, f"{{{slot}}}", "start" if right else "end")
 
 
 def _ticks(

@@ -13,8 +13,8 @@ from console.site.releases import value_of, version_object
 from console.site.tables import preview
 from privacy.ledger.journal.signing import key_id
 from privacy.ledger.view import published_at
-from tasks.records.page.words import share
-from tasks.records.sentences import PRESENCE
+from tasks.records.page.words import guessed, right_guesses, share
+from tasks.records.sentences import ANY_COLUMN, PRESENCE
 from tasks.records.values import Values
 from tasks.storage.workspace.settings import Workspace
 
@@ -51,6 +51,7 @@ def version_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
     product = replay.get("product") or {}
     told |= {
         "facts": facts_of(values),
+        "people": people_of(values),
         "purpose": _short(value_of(values, "accountability.purpose")),
         "limitations": _short(value_of(values, "contract.limitations")),
         "unprotected": _texts(value_of(values, "unprotected.quantities")),
@@ -154,6 +155,25 @@ def facts_of(values: Values) -> dict[str, str]:
     found = {name: value_of(values, field) for name, field in _FACTS}
     facts = {name: _short(value) or "" for name, value in found.items() if isinstance(value, str | int | float)}
     return facts | _learned(values)
+
+
+def people_of(values: Values) -> dict[str, Any] | None:
+    """Return the sentence about 100 people: what is guessed, and how often that is right; None where it says none.
+
+    Args:
+        values: of a record, which may be of another program, or forged.
+    """
+    try:
+        told, column = guessed(values), value_of(values, "guarantee.largest_attribute")["column"]
+        right, of_column = right_guesses(values)
+    except (KeyError, TypeError, ArithmeticError, ValueError):
+        return None
+    return {
+        "guessed": told,
+        "right": right,
+        "of_column": of_column,
+        "column": None if column == ANY_COLUMN else _short(column),
+    }
 
 
 def _cap_share(values: Values) -> str | None:

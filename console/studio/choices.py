@@ -4,7 +4,7 @@
 |---|---|
 | `release`, `source`, `account`, `epsilon`, `delta`, `mechanism`, `method` | a value of the spec |
 | `table.add`, `table.drop`, `table.column`, `table.weight` | the list of tables |
-| `unit.KEY`, `adjacency`, `nulls`, `provenance`, `reference` | a value of the contract |
+| `unit.KEY`, `adjacency`, `nulls`, `missing`, `provenance`, `reference` | a value of the contract |
 | those of `product_choices` | kind of the product, statistics, synthetic rows |
 | `column.kind`, `column.range`, `column.listed`, `column.left_out`, `column.taken_in` | a column of the contract |
 """
@@ -213,6 +213,13 @@ def _reference(contract: str, at: str, value: str) -> str:
     return with_value(contract, ("defaults", "provenance"), {"public": value.strip() or PLACEHOLDER})
 
 
+def _missing(contract: str, at: str, value: str) -> str:
+    """Write the texts that mean a missing value, a line each; a blank line is none."""
+    texts: list[YamlTree] = list(dict.fromkeys(line.strip() for line in value.split("\n") if line.strip()))
+    place = ("defaults", "missing")
+    return with_value(contract, place, texts) if texts else without(contract, place)
+
+
 def _taken_in(contract: str, at: str, value: str) -> str:
     """Take a column in that was left out; its domain is open."""
     tree: Any = tree_of(contract)
@@ -232,6 +239,7 @@ _OF_TABLES: Final[dict[str, _Act]] = {
     "table.weight": _table_weight,
 }
 _OF_CONTRACT: Final[dict[str, _Act]] = {
+    "missing": _missing,
     "provenance": _provenance,
     "reference": _reference,
     "column.kind": _column_kind,

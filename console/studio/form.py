@@ -170,8 +170,7 @@ def _table(place: int, entry: Any) -> TableChoice:
 
 
 def _contract(tree: dict[str, Any]) -> dict[str, Any]:
-    columns, left_out = tree.get("columns"), tree.get("left_out")
-    defaults = tree.get("defaults")
+    columns, left_out, defaults = (tree.get(key) for key in ("columns", "left_out", "defaults"))
     provenance, reference = provenance_of(defaults.get("provenance") if isinstance(defaults, dict) else None)
     return {
         "short": "schema" not in tree,
@@ -179,11 +178,17 @@ def _contract(tree: dict[str, Any]) -> dict[str, Any]:
         "unit": {key: text_at(tree, "unit", key) for key in ("kind", "scope", "column", "max_rows_per_unit")},
         "adjacency": text_at(tree, "adjacency"),
         "nulls": text_at(tree, "defaults", "nulls"),
+        "missing": _texts(defaults.get("missing") if isinstance(defaults, dict) else None),
         "provenance": provenance,
         "reference": reference,
-        "left_out": [each for each in left_out if isinstance(each, str)] if isinstance(left_out, list) else [],
+        "left_out": _texts(left_out),
         "columns": [column_of(*each) for each in columns.items()] if isinstance(columns, dict) else [],
     }
+
+
+def _texts(node: Any) -> list[str]:
+    """Return the texts of a list; what is no list has none."""
+    return [each for each in node if isinstance(each, str)] if isinstance(node, list) else []
 
 
 def provenance_of(node: Any) -> tuple[str, str]:

@@ -17,19 +17,19 @@ def lines_of(plan: dict[str, Any]) -> list[dict[str, Any]]:
     Args:
         plan: as `sudare plan --json` has it.
     Returns:
-        list: of dicts with `columns`, `cells`, `share`, `within` (a `Width` each), `below` (rows under which the
-        average count is smaller than its noise), and for a picture `noise` (kind of the event), `expected` (the
-        plan's half widths) and `bounds` (low and high of each column of numbers).
+        list: of dicts with `columns`, `step` (the name of a generator's step), `cells`, `share`, `within` (a `Width`
+        each), `below` (rows under which the average count is smaller than its noise), and for a picture `noise` (kind
+        of the event), `expected` (the plan's half widths) and `bounds` (low and high of each column of numbers).
     """
     if "statistics" in plan:
         return [_of_statistics(each, plan["draws"]) for each in plan["statistics"]]
     if "steps" in plan:
-        return [_line([each["what"]], None, each["share"]) for each in plan["steps"]]
+        return [_line([], None, each["share"], step=each["what"]) for each in plan["steps"]]
     return [_of_table(each) for each in plan.get("draws", ())]
 
 
 def _line(columns: list[str], cells: int | None, share: float, **more: Any) -> dict[str, Any]:
-    empty: dict[str, Any] = {"within": [], "below": None, "noise": "", "expected": [], "bounds": {}}
+    empty: dict[str, Any] = {"within": [], "below": None, "noise": "", "expected": [], "bounds": {}, "step": ""}
     return {"columns": columns, "cells": cells, "share": share, **empty, **more}
 
 

@@ -111,8 +111,10 @@ class _OdcsReader:
     def _undeclared(self, at: FieldPath) -> Problem:
         """Say what belongs in the place of a placeholder; of a whole column, in which forms it is declared."""
         written = self.document.written(at)
-        whole = written != at and at[-1] == "kind" and written[0] == "columns"
-        return undeclared(at, "columns" if whole else self._long_name(at))
+        short = written != at and written[0] in ("columns", "defaults")
+        asked = {"kind": "columns", "bins": "range", "nulls": "defaults.nulls", "policy": "defaults.nulls"}
+        known = short and (at[-1] != "kind" or written[0] == "columns")
+        return undeclared(at, asked.get(str(at[-1]), self._long_name(at)) if known else self._long_name(at))
 
     def _header(self) -> dict[str, Any]:
         """Identity and description."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from contracts.drafting.codebooks.entries import Codebook, sketch_of_entry
 from contracts.drafting.sketch import ColumnSketch, DraftRefused, TableSketch
 from contracts.errors import Finding
-from contracts.reading.scalars import nearest, read_number, word_list
+from contracts.reading.scalars import closest, read_number, word_list
 
 _SHOWN = 6
+_BY_HAND: Final = "declare it by hand; what nobody shall read stands under `left_out:`"
 
 
 def sketch_of_codebook(codebook: Codebook, name: str) -> TableSketch:
@@ -79,8 +81,8 @@ def _unused(names: list[str], codebook: Codebook) -> Iterator[str]:
 
 def _missing(column: ColumnSketch, codebook: Codebook, free: list[str]) -> list[Finding]:
     """A column that the codebook lacks; with a name that it may be meant by, of those that no column has."""
-    close = nearest(column.name, free)
-    remedy = close or "declare it by hand, or write it under `left_out:`"
+    close = closest(column.name, free)
+    remedy = f"if {close!r} is meant, write {column.name!r} in {codebook.file}" if close else _BY_HAND
     found = f"no entry in {codebook.file}"
     return [Finding(column.where, f"column {column.name!r}", found, "a column that the codebook describes", remedy)]
 

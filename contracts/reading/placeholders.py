@@ -62,6 +62,14 @@ _ASKED: dict[tuple[str, ...], tuple[str, str]] = {
         "{width: ...}, {edges: [...]} or a list of pairs",
         "write the bins that are to be counted: wide enough that a cell holds more people than the noise",
     ),
+    ("range",): (
+        "a width (0..99 by 5), or where bins begin (0..99 at 18, 40, 65)",
+        "write bins so wide that a cell holds more people than the noise; do not look at the rows for it",
+    ),
+    ("defaults", "nulls"): (
+        "category or {to: VALUE}",
+        "say what a missing value becomes: a cell of its own, or a value. What cannot be read is missing too",
+    ),
     ("domain", "granularity"): (
         "day, week, month, quarter or year",
         "write the calendar period that is to be counted",

@@ -61,9 +61,15 @@ def show(value: object) -> str:
 
 def nearest(word: str, allowed: Iterable[str]) -> str:
     """Suggest the allowed word that looks most like `word`; empty when none does."""
+    hit = closest(word, allowed)
+    return f"write {hit!r} instead of {word!r}" if hit else ""
+
+
+def closest(word: str, allowed: Iterable[str]) -> str:
+    """Return the allowed word that looks most like `word`; empty when none does."""
     by_fold = {candidate.casefold(): candidate for candidate in allowed}
     hit = difflib.get_close_matches(word.casefold(), list(by_fold), n=1, cutoff=0.6)
-    return f"write {by_fold[hit[0]]!r} instead of {word!r}" if hit else ""
+    return by_fold[hit[0]] if hit else ""
 
 
 def word_list(words: Sequence[str]) -> str:

@@ -40,6 +40,8 @@ from tasks.storage.workspace.settings import Workspace
 SIZES: Final = (0, 1, 10, 100, 1_000, 10_000)
 """Lower ends of the classes of size of a cell [rows of the stand-in]."""
 RELEASES: Final = 5
+MOST_SHOWN: Final = 12
+"""Cells of a table that are shown one by one."""
 _REMEDY: Final = "name public rows of other people: an older census, or rows that were made up"
 StandInCounts = Mapping[str, NDArray[np.int64]]
 
@@ -62,6 +64,23 @@ class ClassError:
 
 
 @dataclass(frozen=True)
+class ShownCell:
+    """A cell of a stand-in's table, and what one release of it would have published.
+
+    Args:
+        table: its name.
+        labels: of the cell.
+        rows: of the stand-in in it.
+        released: the refined count of the first release.
+    """
+
+    table: str
+    labels: tuple[str, ...]
+    rows: int
+    released: float
+
+
+@dataclass(frozen=True)
 class SurrogateErrors:
     """What releases of a stand-in are off by.
 
@@ -69,12 +88,14 @@ class SurrogateErrors:
         declared: the word that its rows are public.
         releases: how many were made.
         errors: of each table, by class of size.
+        cells: some of each table, from the largest to the smallest.
         adapted: what was adapted to the stand-in, such as its total.
     """
 
     declared: DeclaredPublic
     releases: int
     errors: tuple[ClassError, ...]
+    cells: tuple[ShownCell, ...]
     adapted: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -85,7 +106,8 @@ class SurrogateErrors:
             "because": self.declared.because,
             "releases": self.releases,
             "adapted": list(self.adapted),
-            "errors": [vars(each) for each in self.errors],
+            "errors": [{**vars(each), "class": class_name(each.least)} for each in self.errors],
+            "cells": [{**vars(each), "labels": list(each.labels)} for each in self.cells],
         }
 
 
@@ -114,9 +136,18 @@ def surrogate_errors(request: Request, file: Path, *, because: str | None, works
         rows = _rows(table, request.contract, workspace.memory_limit)
         spec, contract, said = adapted(target, len(rows.codes))
         own = planned_request(spec, contract, workspace)
-        found = tuple(_errors(own, rows, table, workspace))
+        errors, cells = _compared(own, rows, table, workspace)
     declared.check_unchanged(file)
-    return SurrogateErrors(declared, RELEASES, found, said)
+    return SurrogateErrors(declared, RELEASES, errors, cells, said)
+
+
+def class_name(least: int) -> str:
+    """Name a class of size by its lower end."""
+    place = SIZES.index(least)
+    if place + 1 == len(SIZES):
+        return f"{least:,} on"
+    after = SIZES[place + 1]
+    return f"{least:,}" if after == least + 1 else f"{least:,} to {after - 1:,}"
 
 
 def _check_kind(request: Request) -> None:
@@ -141,20 +172,41 @@ def _rows(table: PrivateTable, contract: Contract, memory_limit: str) -> Encoded
     return EncodedRows(names, contract.shape(names), codes)
 
 
-def _errors(request: Request, rows: EncodedRows, table: PrivateTable, workspace: Workspace) -> Iterator[ClassError]:
-    """Make the releases, and add up squared errors by table and class."""
-    exact, squares = _exact(request.plan, rows), defaultdict[str, Any](float)
-    for made in _releases(request, table, workspace):
+def _compared(
+    request: Request, rows: EncodedRows, table: PrivateTable, workspace: Workspace
+) -> tuple[tuple[ClassError, ...], tuple[ShownCell, ...]]:
+    """Make the releases; add up squared errors by table and class, and show cells of the first."""
+    exact, squares, cells = _exact(request.plan, rows), defaultdict[str, Any](float), list[ShownCell]()
+    for number, made in enumerate(_releases(request, table, workspace)):
         for each in made:
             if isinstance(each, DenseTable) and each.kept is None:
-                off = each.refined.values.reshape(-1) - exact[each.name]
-                squares[each.name] += off.astype(np.float64) ** 2
+                refined = each.refined.values.reshape(-1)
+                squares[each.name] += (refined - exact[each.name]).astype(np.float64) ** 2
+                cells += [] if number else _shown(each, exact[each.name], request.contract)
+    return tuple(_errors(squares, exact)), tuple(cells)
+
+
+def _errors(squares: Mapping[str, Any], exact: StandInCounts) -> Iterator[ClassError]:
     for name, summed in squares.items():
         classes = np.searchsorted(SIZES, exact[name], side="right") - 1
         for place, least in enumerate(SIZES):
             chosen = summed[classes == place]
             if chosen.size:
                 yield ClassError(name, least, int(chosen.size), float(np.sqrt(chosen.mean() / RELEASES)))
+
+
+def _shown(table: DenseTable, exact: NDArray[np.int64], contract: Contract) -> Iterator[ShownCell]:
+    """Pick cells of a table by their rank, evenly on a scale of logarithms; of a small table all."""
+    shape, refined = contract.shape(table.columns), table.refined.values.reshape(-1)
+    if exact.size != int(np.prod(shape)):
+        return  # a resolution whose cells have no labels of the contract
+    ranked = np.argsort(-exact, kind="stable")
+    ranks = np.unique(np.geomspace(1, exact.size, MOST_SHOWN).round().astype(int)) - 1
+    labels = [contract.column(name).domain.labels for name in table.columns]
+    for place in ranked if exact.size <= MOST_SHOWN else ranked[ranks]:
+        codes = np.unravel_index(place, shape)
+        names = tuple(of[int(code)] for of, code in zip(labels, codes, strict=True))
+        yield ShownCell(table.name, names, int(exact[place]), float(refined[place]))
 
 
 def _releases(request: Request, table: PrivateTable, workspace: Workspace) -> Iterator[tuple[ReleasedTable, ...]]:

@@ -24,6 +24,7 @@ from fractions import Fraction
 from math import sqrt
 from typing import ClassVar, Final
 
+from contracts.message import joined, message, plural
 from privacy.accounting.events import DiscreteGaussian
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import (
@@ -208,8 +209,10 @@ class P3gm:
         noise = [sum_in_words(e, s.move) for e, s in zip(events, statistics, strict=True)]
         shares = [float(each / whole) * options.first_share for each in form.weights]
         told = [(name, 1, shares[place], noise[place]) for place, name in enumerate(names)]
-        treated = f"labels {options.mixture_of(form.layout)[0]}, " if options.label is not None else ""
-        mixture = f"mixture ({treated}{_counted(form)})"
+        treated = (
+            [message("labels {kind}", kind=options.mixture_of(form.layout)[0])] if options.label is not None else []
+        )
+        mixture = message("mixture ({parts})", parts=joined([*treated, _counted(form)]))
         return [*told, (mixture, rounds, sum(shares[len(names) :]), noise[-1])]
 
     def learner(self, form: ModelForm, options: PhasedOptions, projected: Projected, mixture: Mixture) -> LatentModel:
@@ -271,5 +274,6 @@ class AutoEncoder(P3gm):
 def _counted(form: ModelForm) -> str:
     """Say how many components the mixture has."""
     count = form.prior.components
-    each = " for each label" if form.owner is not None else ""
-    return f"{count} component{'s' if count != 1 else ''}{each}"
+    if form.owner is not None:
+        return plural("{count} component for each label", "{count} components for each label", count, count=count)
+    return plural("{count} component", "{count} components", count, count=count)

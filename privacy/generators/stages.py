@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import comb
 from typing import Final
 
+from contracts.message import message
 from privacy.generators.generator import GeneratorPlan, PlannedStep, SynthesisTask
 from privacy.generators.options import Options
 from privacy.generators.planning import (
@@ -79,7 +80,9 @@ def plan_stages(task: SynthesisTask, options: Options, stages: Stages, what: str
     steps = [PlannedStep("one-way marginals", len(columns), part(stages.columns), noise_in_words(columns))]
     if choices:
         words = f"epsilon {float(choices[0].epsilon):.3g}"
-        steps.append(PlannedStep(f"choices of {what}", len(choices), part(stages.choices), words))
+        steps.append(
+            PlannedStep(message("choices of {what}", what=message(what)), len(choices), part(stages.choices), words)
+        )
         steps.append(PlannedStep(what, len(chosen), part(stages.chosen), noise_in_words(chosen)))
     one_way = [((name,), event) for name, event in zip(task.domain.columns, columns, strict=True)]
     return GeneratorPlan(

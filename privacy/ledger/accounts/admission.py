@@ -260,6 +260,11 @@ def _no_loss(
         )
     elif all(_may_be_laplace(event, request.rows_per_unit) for event in request.events):
         remedy = "ask for `delta: 0` in `charge`; of tables with `mechanism: laplace`"
+    elif all(isinstance(event, DiscreteGaussian) or pure_loss(event) is not None for event in request.events):
+        remedy = (
+            "of statistics: write `mechanism: laplace` and `delta: 0`; rows of a generator that sums, such as "
+            "class_gaussian, need people or days whose account is renyi (sudare budget open --help)"
+        )
     else:
         remedy = (
             "this product has no Laplace form: release it for people or days whose account is renyi, one "

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +19,9 @@ from console.main import execute
 from console.serve import make_site
 from console.site.app import make_app
 from console.site.asking import Site
+from console.site.burn_down import Burnt, burn_down, segments
+from privacy.accounting.calculus import PureCalculus
+from privacy.ledger.terms import AccountState, AccountTerms
 from tasks.records.page.language import language
 from tests.console.conftest import ADULT
 from tests.console.site.conftest import Shown, copied
@@ -77,9 +81,25 @@ def test_shares_of_the_cap_are_those_of_the_ledger_and_drawn_a_segment_each(clie
         assert 0 <= Decimal(each["share"].removesuffix(" %")) - exact < exact / 99
         assert f">{each['share']}</td>" in first
     assert 0 <= 100 * Decimal(told["left"]) / cap - Decimal(told["percent_left"].removesuffix(" %")) < Decimal("0.1")
-    [bar] = re.findall(r'<svg class="budget".*?</svg>', first, re.DOTALL)
-    widths = [int(width) for width in re.findall(r'width="(\d+)"', bar)]
-    assert (len(widths), sum(widths)) == (len(told["spent_by"]) + 1, 1000)
+    [bar] = re.findall(r'<svg class="segments".*?</svg>.*?</svg>', first, re.DOTALL)
+    widths = [float(width) for width in re.findall(r'<rect [^>]*width="([\d.]+)"', bar)]
+    assert len(widths) == len(told["spent_by"]) + 1
+    assert sum(widths) == pytest.approx(1000, abs=0.5)
+
+
+def test_segments_and_steps_carry_the_names_of_their_releases() -> None:
+    """A long name of a step is cut, a short segment has none, markup is a text."""
+    terms = AccountTerms("a", "p", "2024", "row", "add_remove", PureCalculus(), 10**13, 0)
+    state = AccountState(terms, 10**13, 66 * 10**11, "open")
+    taken = (("a" * 40, 4 * 10**12), ("<b>small</b>", 25 * 10**11), ("tiny", 10**11))
+    steps = (("2024-01-01T00:00:00", 6 * 10**12, "a" * 40), ("2024-01-02T00:00:00", 59 * 10**11, "tiny"))
+    drawn = str(segments(Burnt(steps, taken, ()), state, "words"))
+    names = re.findall(r"<p>([^<]*)</p>", drawn)
+    assert names == ["a" * 40, "&lt;b&gt;small&lt;/b&gt;"]
+    words = {"label": "words", "now": "now", "out": "out"}
+    steep = str(burn_down(state, steps, None, words, datetime(2024, 1, 3, tzinfo=UTC)))
+    assert "a" * 17 + "…</text>" in steep
+    assert "tiny" not in steep
 
 
 def test_two_versions_together_lose_what_the_account_adds_up_or_the_sum_of_their_claims(

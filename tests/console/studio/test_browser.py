@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
@@ -187,6 +189,67 @@ def test_a_made_up_table_follows_its_slider_and_says_what_it_is(
         page.locator("#table-1 summary").click()
         page.get_by_text("No side is more private").wait_for()
         assert page.locator("#picture-1[open] table").count() == 1
+    assert complaints == []
+
+
+def test_a_public_stand_in_is_drawn_and_a_confidential_one_refused(
+    context: tuple[BrowserContext, list[str]], place_of_studio: tuple[Path, Workspace]
+) -> None:
+    """A file with a reason: its counts and a release of them. The source itself is refused; nothing is charged."""
+    browser, complaints = context
+    folder, workspace = place_of_studio
+    rows = pq.read_table(folder / "adult.parquet")
+    pq.write_table(rows.take(list(range(0, rows.num_rows, 2))), folder / "older.parquet")
+    with opened(folder, workspace) as made:
+        page = entered(browser, made, "/studio?spec=tables.yaml")
+        choose(page, "ε", "0.5")
+        page.get_by_role("combobox", name="Public table").select_option("older.parquet")
+        page.get_by_role("textbox", name="Why its rows are public").fill(
+            "an older extract that was published in 1992"
+        )
+        page.get_by_role("button", name="Save, and try it").click()
+        tried = page.locator("#tried")
+        expect(tried).to_contain_text("at ε 0.5", timeout=LONG)
+        assert "an older extract that was published in 1992" in tried.inner_text()
+        table = page.get_by_role("region", name="The stand-in's table of education × income")
+        own = [int(text.replace(",", "")) for text in table.locator("tbody td:nth-of-type(2)").all_inner_texts()]
+        assert own == sorted(own, reverse=True)
+        assert own[0] == max(
+            rows.take(list(range(0, rows.num_rows, 2)))
+            .group_by(["education", "income"])
+            .aggregate([([], "count_all")])["count_all"]
+            .to_pylist()
+        )
+        assert page.evaluate(UNNAMED) == []
+        page.get_by_role("combobox", name="Public table").select_option("adult.parquet")
+        page.get_by_role("button", name="Save, and try it").click()
+        trouble = page.locator("#trouble")
+        expect(trouble).to_contain_text("a source that the ledger has bound to people", timeout=LONG)
+    with closing(workspace.open_ledger()) as ledger:
+        assert ledger.charges() == ()
+    assert complaints == ["Failed to load resource: the server responded with a status of 400 (Bad Request)"]
+
+
+def test_texts_that_mean_missing_are_chosen(context: tuple[BrowserContext, list[str]], tmp_path: Path) -> None:
+    """A line each on the contract's form; they come to the YAML as texts, and go again."""
+    browser, complaints = context
+    contract = "id: x\nversion: 1.0.0\nunit: {kind: row, scope: block}\nadjacency: add_remove\n"
+    contract += "defaults: {nulls: category, provenance: declared}\ncolumns: {age: 0..99 by 10, sex: [F, M]}\n"
+    (tmp_path / "x.contract.yaml").write_text(contract)
+    spec = (
+        "release: x\ncontract: x.contract.yaml\nsource: {path: x.csv}\ncharge: {account: x, epsilon: 1, delta: 0}\n"
+    )
+    spec += "product: {kind: tables, mechanism: laplace, tables: [[age]]}\npublish: {to: releases/, formats: [csv]}\n"
+    (tmp_path / "x.yaml").write_text(spec)
+    with opened(tmp_path, None) as made:
+        page = entered(browser, made, "/studio?spec=x.yaml")
+        text = page.get_by_label("Contract", exact=True)
+        choose(page, "Texts that mean missing, a line each", "?\n999\nN, A")
+        assert 'missing: ["?", 999, "N, A"]' in text.input_value()
+        assert page.locator("#contract-findings li").count() == 0
+        assert page.locator("#f-missing").input_value() == "?\n999\nN, A"
+        choose(page, "Texts that mean missing, a line each", "")
+        assert text.input_value() == contract
     assert complaints == []
 
 

@@ -198,6 +198,8 @@ def test_an_open_default_is_one_finding_and_not_one_a_column(tmp_path: Path) -> 
     findings = contract_findings(tmp_path, text)
     assert [finding.field for finding in findings] == ["defaults.nulls", "columns.income.range", "columns.moved"]
     assert "0..99 by 5" in findings[-1].allowed
+    assert findings[0].allowed == "category or {to: VALUE}"
+    assert findings[1].allowed == "a width (0..99 by 5), or where bins begin (0..99 at 18, 40, 65)"
 
 
 def test_the_unit_s_id_needs_no_line_of_its_own(tmp_path: Path) -> None:

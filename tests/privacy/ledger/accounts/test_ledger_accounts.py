@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import RenyiCalculus
-from privacy.accounting.events import PoissonSampledGaussian
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, PoissonSampledGaussian
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
@@ -320,6 +320,10 @@ def test_a_pure_account_advises_only_what_works(place: Place) -> None:
     ledger.reserve(request("run-2", noise=SMALL))
     with pytest.raises(LedgerRefusal, match=r"ask for `delta: 0` in `charge`"):
         ledger.reserve(request(noise=(gaussian,)))
+    sums = replace(request(), events=(DiscreteGaussian(Fraction(10_000), (40, 1)),))
+    with pytest.raises(LedgerRefusal, match="of statistics: write `mechanism: laplace` and `delta: 0`"):
+        ledger.reserve(sums)
+    ledger.reserve(replace(request("run-3"), events=(DiscreteLaplace(Fraction(1, 1000), (40, 1)),)))
     training = replace(request(), events=(PoissonSampledGaussian(Fraction(2), Fraction(1, 100), 10),))
     with pytest.raises(
         LedgerRefusal, match="has no Laplace form: release it for people or days whose account is ren"
