@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Final
@@ -33,6 +32,7 @@ from privacy.grant.queries.place_counts import groups_digest
 from privacy.marginals.uncertainty import variance
 from privacy.table_plans.spine_counts import SpineCounts, spine_counts
 from privacy.table_plans.spine_plan import PlaceDraw, SpinePlan, plan_spine, with_variances
+from tasks.products.noise_shares import check_planned_noise
 from tasks.records.draws.place_counts import PlaceCountDraw
 from tasks.records.files.part_names import parts_among
 from tasks.records.model.release_statement import Manifest
@@ -61,7 +61,6 @@ from tasks.verification.record_identity import (
 )
 
 _COLUMNS: Final = ("count", "lower", "upper")
-_MACHINES: Final = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True)
@@ -192,7 +191,9 @@ class SpineChecks:
             skipped.append("the draws against the contract: no valid contract or product")
         elif self.events:
             wrong = check_kinds_of_draws(replay, self.meaning, where=self._where)
-            wrong += [] if wrong or findings else _check_noise(self.events, self._plan, self._where)
+            wrong += (
+                [] if wrong or findings else check_planned_noise(self.events, self._plan.events, where=self._where)
+            )
             self._sound = self._sound and not wrong
             findings += wrong
         return findings, skipped
@@ -335,16 +336,3 @@ def _check_tree(tree: PlaceTree, replay: SpineReplay, meaning: SpineMeaning, whe
         if isinstance(draw, PlaceCountDraw):
             pairs.append((f"replay.draws[{place}].groups", draw.groups, digests[draw.level]))
     return found + list(differences(pairs, where=where, allowed="as the places of the version say"))
-
-
-def _check_noise(events: tuple[PrivacyEvent, ...], plan: SpinePlan, where: str) -> list[Finding]:
-    """Check that the noise of each draw is the share that the product gives it of the charge."""
-    findings = []
-    for place, (event, draw) in enumerate(zip(events, plan.draws, strict=True)):
-        wanted = draw.event
-        alike = isinstance(event, DiscreteGaussian) and isinstance(wanted, DiscreteGaussian)
-        if alike and abs(event.sigma_squared - wanted.sigma_squared) <= _MACHINES * wanted.sigma_squared:  # type: ignore[union-attr]
-            continue
-        found, allowed = printable(str(event.to_json())), f"{wanted.to_json()}, its share of the charge"
-        findings.append(Finding(where, f"replay.draws[{place}].event", found, allowed, OTHER))
-    return findings
