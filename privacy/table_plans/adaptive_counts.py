@@ -12,8 +12,8 @@ alone, so that the chance of a miss is at most E max over the levels of P(|r U +
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -137,10 +137,11 @@ def _reach(plan: AdaptiveTablePlan, of: str) -> float:
         cell, total = level_variances(first, second, cells)
         weight = second / (first + cells * second) * (1 if of == "cell" else cells)
         parts.append(weight * first**0.5 / (cell if of == "cell" else total) ** 0.5)
-    return max(REACH, uniform_reach(parts, CONFIDENCE))
+    return max(REACH, uniform_reach(tuple(parts), CONFIDENCE))
 
 
-def uniform_reach(parts: Sequence[float], confidence: float) -> float:
+@lru_cache(maxsize=64)
+def uniform_reach(parts: tuple[float, ...], confidence: float) -> float:
     """Return a z with E max_r P(|r U + sqrt(1 - r^2) G| > z given U) at most 1 - confidence; U, G standard normal.
 
     Args:
