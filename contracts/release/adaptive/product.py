@@ -190,7 +190,7 @@ class AdaptiveTable(Frozen):
         if not isinstance(written, dict):
             refuse([Problem(show(written), "{by: [COLUMN, ...], adapt: {share: ..., levels: [...]}}")])
         by = written.get("by")
-        if "name" not in written and isinstance(by, list | tuple):
+        if "name" not in written and isinstance(by, list | tuple) and by:
             return {**written, "name": "_x_".join(map(str, by))}
         return written
 
