@@ -101,6 +101,15 @@ BUILT_IN: Final = {
         checks="tasks.products.spine.spine_checks:SpineChecks",
         view="console.products.spine:SpineProductView",
     ),
+    "adaptive": ProductParts(
+        spec="contracts.release.adaptive.product:AdaptiveProduct",
+        check="contracts.release.adaptive.adaptive_rules:adaptive_findings",
+        planning="tasks.products.adaptive.planning:AdaptivePlanning",
+        making="tasks.products.adaptive.making:AdaptiveMaking",
+        record="tasks.records.adaptive.adaptive_record:AdaptiveRecordPart",
+        checks="tasks.products.adaptive.adaptive_checks:AdaptiveChecks",
+        view="console.products.adaptive:AdaptiveProductView",
+    ),
 }
 
 

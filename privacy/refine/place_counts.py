@@ -59,7 +59,7 @@ def whole_counts(
     reached = measured.totals[0][0] if 0 in measured.totals else total
     whole = max(0, round(float(values[:, possible].sum()))) if reached is None else int(reached)
     counts = np.zeros((1, cells), dtype=np.int64)
-    counts[0, possible] = _family(_on_grid(values[:, possible]).T, np.array([0]), np.array([[whole]]))[:, 0]
+    counts[0, possible] = whole_families(on_grid(values[:, possible]).T, np.array([0]), np.array([[whole]]))[:, 0]
     yield 0, counts, values
     for level in range(1, len(measured.sizes)):
         counts, values = _level(estimate, level, counts, values)
@@ -78,18 +78,19 @@ def _level(estimate: SpineEstimate, level: int, above: WholeCounts, values: Floa
         shaped = values[first:end].reshape(-1, *measured.shape)
         low, high, parts = downwards(estimate, level, shaped, first, end)
         found[low:high] = parts.reshape(-1, cells)
-        own, begins = _on_grid(found[low:high]), starts[first:end] - low
+        own, begins = on_grid(found[low:high]), starts[first:end] - low
         if level in measured.totals:
             totals = measured.totals[level][low:high]
             counts[low:high] = _two_margins(own, begins, above[first:end], totals)
         else:
-            counts[low:high] = _family(own, begins, above[first:end])
+            counts[low:high] = whole_families(own, begins, above[first:end])
 
     over_pieces(fill, pieces(starts, cells))
     return counts, found
 
 
-def _on_grid(values: Floats) -> Floats:
+def on_grid(values: Floats) -> Floats:
+    """Round to multiples of `GRID`, so that all sums that follow are exact."""
     return np.asarray(np.rint(values / GRID) * GRID)
 
 
@@ -122,7 +123,7 @@ def project_families(values: Floats, starts: NDArray[np.int64], sums: NDArray[np
     return np.where(inside, values - threshold, 0.0)
 
 
-def _family(values: Floats, starts: NDArray[np.int64], sums: WholeCounts) -> WholeCounts:
+def whole_families(values: Floats, starts: NDArray[np.int64], sums: WholeCounts) -> WholeCounts:
     """Return whole counts of each family that add up to `sums`, cell by cell."""
     projected = project_families(values, starts, sums)
     counts = np.floor(projected + GRID * GRID).astype(np.int64)
@@ -163,7 +164,7 @@ def _two_margins(
         rows = starts[here] + place
         # What rounding took from the parts before this one is owed to it.
         wanted = np.clip(nearest[rows] + owed[here], 0, left[here])
-        counts[rows] = _within(_on_grid(wanted), left[here], totals[rows])
+        counts[rows] = _within(on_grid(wanted), left[here], totals[rows])
         owed[here] += nearest[rows] - counts[rows]
         left[here] -= counts[rows]
     return counts

@@ -16,6 +16,7 @@ from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.key_counts import KeyCountQuery
 from privacy.grant.queries.keys import KeyQuery
+from privacy.grant.queries.level_counts import LevelCountQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.parameters import ParameterQuery
 from privacy.grant.queries.place_counts import PlaceCountQuery
@@ -40,6 +41,7 @@ BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
     TrainingQuery,
     ParameterQuery,
     PlaceCountQuery,
+    LevelCountQuery,
     SiteShare,
     SumOverSites,
 )

@@ -28,7 +28,8 @@ from privacy.marginals.uncertainty import variance
 from privacy.refine.chunks import over_pieces
 from privacy.table_plans.spine_counts import SpineCounts, spine_counts
 from privacy.table_plans.spine_plan import PlaceDraw, SpinePlan, plan_spine, with_variances
-from tasks.products.spine.spine_meaning import SpineMeaning, check_noise, check_stated, check_tree, read_spine
+from tasks.products.noise_shares import check_planned_noise
+from tasks.products.spine.spine_meaning import SpineMeaning, check_stated, check_tree, read_spine
 from tasks.records.draws.place_counts import NOISY, PlaceCountDraw
 from tasks.records.files.part_names import parts_among
 from tasks.records.model.release_statement import Manifest
@@ -120,7 +121,9 @@ class SpineChecks(DrawnChecks[SpineRecord, SpineMeaning]):
 
     def _check_noise(self, meaning: SpineMeaning, findings: Sequence[Finding]) -> list[Finding]:
         """Check that the noise of each draw is its share of the charge."""
-        return [] if findings or self._plan is None else check_noise(self.events, self._plan, self._where)
+        if findings or self._plan is None:
+            return []
+        return check_planned_noise(self.events, self._plan.events, where=self._where)
 
     def replay(
         self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]

@@ -19,7 +19,6 @@ from contracts.release.spine.place_cells import PlaceCells, place_cells
 from contracts.release.spine.places import PlaceTree
 from contracts.release.spine.product import SpineProduct
 from contracts.release.spine.spine_rules import spine_problems, tree_problems
-from privacy.accounting.events import DiscreteGaussian, PrivacyEvent
 from privacy.grant.queries.place_counts import groups_digest
 from privacy.table_plans.spine_plan import SpinePlan
 from tasks.records.draws.place_counts import PlaceCountDraw
@@ -129,16 +128,3 @@ def check_tree(tree: PlaceTree, replay: SpineReplay, meaning: SpineMeaning, wher
         if isinstance(draw, PlaceCountDraw):
             pairs.append((f"replay.draws[{place}].groups", draw.groups, digests[draw.level]))
     return found + list(differences(pairs, where=where, allowed="as the places of the version say"))
-
-
-def check_noise(events: tuple[PrivacyEvent, ...], plan: SpinePlan, where: str) -> list[Finding]:
-    """Check that the noise of each draw is the share that the product gives it of the charge."""
-    findings = []
-    for place, (event, draw) in enumerate(zip(events, plan.draws, strict=True)):
-        wanted = draw.event
-        alike = isinstance(event, DiscreteGaussian) and isinstance(wanted, DiscreteGaussian)
-        if alike and abs(event.sigma_squared - wanted.sigma_squared) <= _MACHINES * wanted.sigma_squared:  # type: ignore[union-attr]
-            continue
-        found, allowed = printable(str(event.to_json())), f"{wanted.to_json()}, its share of the charge"
-        findings.append(Finding(where, f"replay.draws[{place}].event", found, allowed, OTHER))
-    return findings

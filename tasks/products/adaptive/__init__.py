@@ -1,0 +1,1 @@
+"""Adaptive tables: planned, made and verified."""

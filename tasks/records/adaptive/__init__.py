@@ -1,0 +1,1 @@
+"""What a record says of adaptive tables, and their files."""

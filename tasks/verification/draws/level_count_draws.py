@@ -1,0 +1,91 @@
+"""Noisy counts of groups at their levels: the worst neighbour's moves, and the values that were entered."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract.column import Cells
+from contracts.errors import Finding
+from privacy.accounting.events import CountNoise, DiscreteGaussian
+from privacy.grant.queries.level_counts import LevelCountQuery
+from privacy.marginals.group_levels import chosen_digest, levels_digest
+from tasks.records.draws.level_counts import NOISY, LevelCountDraw
+from tasks.records.strict_json import printable, shown
+from tasks.verification.draws.charged_noise import MOST_MOVES, worst_moves
+from tasks.verification.draws.draw_checks import (
+    UNDERSTATED,
+    FileForm,
+    FittedMeaning,
+    OtherDraw,
+    PublishedValues,
+    SeparateDrawChecks,
+    is_own_file,
+)
+from tasks.verification.files.listed_rows import read_rows
+from tasks.verification.files.table_files import OTHER_NOISE
+from tasks.verification.record_identity import differences
+from tasks.verification.refinement_replay import values_sha256
+
+
+class AdaptiveMeaning(FittedMeaning, Protocol):
+    """What the replay block of adaptive tables is about."""
+
+    def rows_of(self, key: str) -> tuple[Cells, tuple[str, ...], NDArray[np.int64]]:
+        """Return the cells, the label columns and the row numbers of a draw's file.
+
+        Raises:
+            LookupError: the totals that chose them were not read.
+        """
+        ...
+
+
+class LevelCountChecks(SeparateDrawChecks[LevelCountDraw, LevelCountQuery]):
+    """The checks of noisy counts of groups at their levels."""
+
+    events = (DiscreteGaussian,)
+    most_moves = MOST_MOVES
+
+    def check_draw(self, draw: LevelCountDraw, meaning: FittedMeaning, *, at: str, where: str) -> list[Finding]:
+        """Check the sensitivity and the file; columns, levels and choice are those of product and totals."""
+        name, worst, own = draw.measurements or "", worst_moves(meaning.contract), is_own_file(draw.measurements)
+        pairs: list[tuple[str, object, object]] = [
+            (f"{at}.coarsening", draw.coarsening, None),
+            (f"{at}.listed", draw.listed, None),
+            (f"{at}.measurements", name if own else shown(name), name if own else "a Parquet file in measurements/"),
+        ]
+        findings = list(differences(pairs, where=where, allowed="every group and cell, in a file of its own"))
+        if draw.event.get("moves") != worst:
+            terms = f"{meaning.contract.adjacency} with {meaning.contract.unit.max_rows_per_unit} rows a unit"
+            found = str(draw.event.get("moves"))[:60]
+            findings.append(Finding(where, f"{at}.event.moves", found, f"{worst}, under {terms}", UNDERSTATED))
+        return findings
+
+    def form(self, draw: LevelCountDraw, meaning: Any) -> FileForm:
+        """Rows have the labels of the groups, of the levels, and of the columns at any level."""
+        cells, columns, _ = meaning.rows_of(draw.key)
+        return FileForm({name: cells.column(name).labels for name in columns})
+
+    def read(
+        self, data: bytes, draw: LevelCountDraw, event: CountNoise, meaning: Any, rebuilt: Any
+    ) -> tuple[NDArray[np.int64] | None, list[Finding]]:
+        """Check a file of noisy counts."""
+        where = printable(draw.measurements or "")
+        cells, clique, codes = meaning.rows_of(draw.key)
+        columns, wrong = read_rows(data, where=where, cells=cells, clique=clique, codes=codes, values=(NOISY,))
+        if columns is None:
+            return None, wrong
+        found = values_sha256(columns[NOISY])
+        if found != draw.sha256:
+            allowed = f"{draw.sha256}, as it was entered when it was drawn"
+            wrong.append(Finding(where, f"SHA-256 of column {NOISY}", found, allowed, OTHER_NOISE))
+        return columns[NOISY], wrong
+
+    def matching(self, query: LevelCountQuery, draw: LevelCountDraw, values: PublishedValues) -> LevelCountQuery:
+        """Compare columns, levels and choice."""
+        asked = query.clique, levels_digest(query.cells, query.cell_of), chosen_digest(query.chosen)
+        if (draw.clique, draw.levels, draw.chosen) != asked:
+            raise OtherDraw(f"draw {draw.key!r}: other counts were asked for than those that are there")
+        return query

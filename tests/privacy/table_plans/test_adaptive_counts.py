@@ -1,0 +1,145 @@
+"""Adaptive tables are planned without data, estimated by least squares, and their intervals hold for any choice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contracts.contract.contract import Contract
+from contracts.release.adaptive.product import AdaptiveProduct
+from privacy.accounting.amounts import ATTO, PICO
+from privacy.accounting.convert import best_epsilon
+from privacy.marginals.group_levels import level_starts, level_sums
+from privacy.table_plans.adaptive_counts import detail_counts, uniform_reach
+from privacy.table_plans.adaptive_plan import (
+    AdaptiveTablePlan,
+    expected_levels,
+    level_variances,
+    plan_adaptive,
+)
+from tests.worlds.adaptive import of_wards
+
+TABLE: dict[str, Any] = {
+    "by": ["ward"],
+    "adapt": {"share": 0.1, "levels": [[], ["insured"], ["insured", "floor"]], "thresholds": [40, 90]},
+}
+
+
+@pytest.fixture(scope="module")
+def contract(tmp_path_factory: pytest.TempPathFactory) -> Contract:
+    return of_wards().prepared_of(tmp_path_factory.mktemp("wards"), object)[1]
+
+
+def planned(contract: Contract, *, epsilon: str = "1", **changed: Any) -> AdaptiveTablePlan:
+    table = {**TABLE, "adapt": {**TABLE["adapt"], **changed}}
+    product = AdaptiveProduct.model_validate({"kind": "adaptive", "tables": [table]})
+    (made,) = plan_adaptive(product, contract, epsilon=Decimal(epsilon), delta=Decimal("1e-9")).tables
+    return made
+
+
+def test_a_plan_splits_the_charge_as_written(contract: Contract) -> None:
+    """Shares of weights and of totals; all draws together fit the epsilon"""
+    tables = [TABLE, {**TABLE, "name": "more", "weight": 3, "adapt": {**TABLE["adapt"], "share": 0.25}}]
+    product = AdaptiveProduct.model_validate({"kind": "adaptive", "tables": tables})
+    plan = plan_adaptive(product, contract, epsilon=Decimal(1), delta=Decimal("1e-9"))
+    assert [draw.share for draw in plan.draws] == [Fraction(1, 40), Fraction(9, 40), Fraction(3, 16), Fraction(9, 16)]
+    whole = sum(draw.noise.rho for draw in plan.draws)
+    for draw in plan.draws:
+        assert abs(draw.noise.rho / whole - draw.share) < Fraction(1, 10**8)
+    assert plan.epsilon <= PICO
+    assert best_epsilon(plan.events, Fraction(plan.delta, ATTO))[0] * PICO <= plan.epsilon
+
+
+def test_thresholds_follow_from_the_noise_the_cells_and_the_wanted_error(contract: Contract) -> None:
+    """From a threshold on an average cell's 95 % interval is within the wanted share of it; twice as wide, half."""
+    plan = planned(contract, thresholds="auto", relative_error="0.5")
+    assert plan.thresholds == tuple(ceil(cells * plan.counts.half_width / 0.5) for cells in (3, 9))
+    wider = planned(contract, thresholds="auto", relative_error="1")
+    assert all(abs(one - 2 * other) <= 1 for one, other in zip(plan.thresholds, wider.thresholds, strict=True))
+    assert planned(contract, epsilon="0.5", thresholds="auto").thresholds > plan.thresholds
+    for level, least in zip(expected_levels(plan)[1:], plan.thresholds, strict=True):
+        assert level.least == least
+        assert 0.45 < (level.at_least or 0) <= 0.5
+
+
+def test_a_noisy_total_at_the_threshold_gets_the_level(contract: Contract) -> None:
+    """At or above; below it the level before; a negative total the first one."""
+    chosen = planned(contract).chosen(np.array([-50, 39, 40, 89]))
+    assert chosen.tolist() == [0, 0, 1, 1]
+    assert planned(contract).chosen(np.array([90, 91, 10**9, 0])).tolist() == [2, 2, 2, 0]
+
+
+def test_estimates_are_least_squares(contract: Contract) -> None:
+    """Against the normal equations: total and cells of a group, before they are made whole; and their variances."""
+    plan = planned(contract, epsilon="4")
+    totals, counts = np.array([100, 7, 60, 120]), []
+    chosen = plan.chosen(totals)
+    random = np.random.default_rng(5)
+    noisy = random.integers(20, 60, int(level_starts(plan.sizes, chosen)[-1]))
+    made, starts = detail_counts(plan, totals, noisy), level_starts(plan.sizes, chosen)
+    for group, cells in enumerate(np.diff(starts).tolist()):
+        rows = np.vstack([np.ones(cells), np.eye(cells)])
+        weights = np.diag([1 / plan.totals.variance, *[1 / plan.counts.variance] * cells])
+        drawn = np.array([totals[group], *noisy[starts[group] : starts[group + 1]]])
+        spread = np.linalg.inv(rows.T @ weights @ rows)
+        counts.append(spread @ rows.T @ weights @ drawn)
+        cell, total = level_variances(plan.totals.variance, plan.counts.variance, cells)
+        assert cell == pytest.approx(spread[0, 0])
+        assert total == pytest.approx(spread.sum())
+    values = np.concatenate(counts)
+    assert (np.abs(made.counts[0] - values) < 1).all()
+    assert (np.abs(made.totals[0] - np.add.reduceat(values, starts[:-1])) <= 0.501).all()
+
+
+def test_the_reach_of_one_level_is_that_of_a_normal_variable_and_of_two_the_worst_mixture() -> None:
+    """One level: 1.96, whatever its part. Two that share nothing: both may miss, at most their sum."""
+    assert uniform_reach((0.3,), 0.95) == pytest.approx(1.96, abs=0.002)
+    assert uniform_reach((0.0, 1.0), 0.95) == pytest.approx(2.2365, abs=0.004)  # 2 Q(z) + (1 - 2 Q(z)) 2 Q(z) = 0.05
+    assert uniform_reach((0.5, 0.9), 0.95) > uniform_reach((0.5,), 0.95)
+
+
+@pytest.mark.stat
+def test_intervals_hold_for_totals_near_a_threshold(contract: Contract) -> None:
+    """3,000 releases of four groups, each at or near a threshold, where the choice follows the noise.
+
+    At 95 % each, fewer than 94 % of 12,000 totals lie inside with a chance below 1e-6: 0.01 is five deviations of
+    their mean. Of intervals of half the length fewer than 90 % hold.
+    """
+    plan = planned(contract, epsilon="0.5")
+    random = np.random.default_rng(11)
+    exact = np.zeros((4, 9), np.int64)
+    for group, total in enumerate((36, 44, 85, 97)):
+        exact[group] = np.bincount(np.arange(total) % 9, minlength=9)
+    held = {"totals": [], "cells": [], "halved": []}  # type: ignore[var-annotated]
+    for _ in range(3000):
+        totals = exact.sum(axis=1) + np.rint(random.normal(0, plan.totals.variance**0.5, 4)).astype(np.int64)
+        true = level_sums(exact, plan.sizes, plan.cell_of, plan.chosen(totals))
+        noisy = true + np.rint(random.normal(0, plan.counts.variance**0.5, true.size)).astype(np.int64)
+        made = detail_counts(plan, totals, noisy)
+        held["totals"] += ((made.totals[1] <= exact.sum(axis=1)) & (exact.sum(axis=1) <= made.totals[2])).tolist()
+        held["cells"] += ((made.counts[1] <= true) & (true <= made.counts[2])).tolist()
+        middle, half = (made.totals[1] + made.totals[2]) / 2, (made.totals[2] - made.totals[1]) / 4
+        held["halved"] += (np.abs(exact.sum(axis=1) - middle) <= half).tolist()
+    found = {name: float(np.mean(each)) for name, each in held.items()}
+    assert found["totals"] >= 0.94, found
+    assert found["cells"] >= 0.94, found
+    assert found["halved"] < 0.9, found
+
+
+def test_declared_noise_moves_no_count_where_there_is_none(contract: Contract) -> None:
+    """Noisy numbers that agree are published as they are; negative totals become groups of zeros."""
+    plan = planned(contract)
+    plan = replace(plan, thresholds=(40, 90))
+    totals = np.array([90, 40, 12, -5])
+    noisy = np.array([10] * 9 + [20, 15, 5] + [12] + [-5])
+    made = detail_counts(plan, totals, noisy)
+    assert made.totals[0].tolist() == [90, 40, 12, 0]
+    assert made.counts[0].tolist() == [*[10] * 9, 20, 15, 5, 12, 0]
+    assert (made.counts[1] <= made.counts[0]).all()
+    assert (made.counts[0] <= made.counts[2]).all()
