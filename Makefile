@@ -76,13 +76,13 @@ test-long: $(DEV) $(FEDERATION)
 	$(BIN)/python -m pytest -m long --numprocesses 3 --dist loadfile
 
 test-spark: $(DEV) $(SPARK)/.installed
-	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m pytest -m spark tests/tasks/storage/engines/test_spark.py
+	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m pytest -m spark tests
 
 # PySpark in an environment of its own: the worker needs nothing of ours, and we need nothing of it.
 $(SPARK)/.installed:
 	@command -v java >/dev/null || { echo "make test-spark: no java; Spark 4 needs Java 17, such as openjdk-17-jre-headless"; exit 1; }
 	$(PYTHON) -m venv $(SPARK)
-	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet "pyspark==$(PYSPARK)"
+	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet "pyspark[connect]==$(PYSPARK)"
 	@touch $@
 
 bench: $(DEV)

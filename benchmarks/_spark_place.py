@@ -24,7 +24,7 @@ from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from tasks.storage.engines import stage as ingest
 from tasks.storage.engines.spark import SparkWorker
-from tasks.storage.engines.stage import StagedTable
+from tasks.storage.engines.staged_table import StagedTable
 from tasks.storage.workspace.settings import FILE, Workspace
 
 ROWS, UNITS, FILES = 20_000, 9_000, 3
@@ -188,7 +188,7 @@ _PLACES: Final[dict[str, tuple[Any, str]]] = {
     "a draw is entered": (DurableDraws, "_enter"),
     "the version is published": (Ledger, "publish"),
 }
-_TIMES: Final = {"a marginal is counted": 2, "noise is drawn": 2, "a draw is written down": 2, "a draw is entered": 2}
+_TIMES: Final = {"noise is drawn": 2, "a draw is written down": 2, "a draw is entered": 2}
 NAMED: Final = tuple(f"{side} {what}" for what in _PLACES for side in ("just before", "just after"))
 
 

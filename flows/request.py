@@ -29,7 +29,11 @@ from tasks.storage.workspace.settings import Workspace
 if TYPE_CHECKING:
     from tasks.records.outputs import Plan
 
-NO_ROWS = Problem("an engine for a product that may read rows", "an engine for kind: tables", "drop it")
+NO_ROWS = Problem(
+    "an engine for a product that reads more than counts of cells",
+    "an engine for tables, hierarchies, and synthetic rows of marginals",
+    "drop it",
+)
 
 
 @dataclass(frozen=True)

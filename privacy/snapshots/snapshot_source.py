@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property, partial
 from typing import NoReturn
 
 from contracts.contract.contract import Contract
@@ -26,7 +27,7 @@ class SnapshotSource:
 
     def __init__(self, table: PrivateTable, contract: Contract) -> None:
         self._counts = SnapshotCounts(table, contract)
-        self._rows = SnapshotRows(table, contract)
+        self._read = partial(SnapshotRows, table, contract)
 
     def __repr__(self) -> str:
         """Show which snapshot it is."""
@@ -41,5 +42,13 @@ class SnapshotSource:
         return self._counts.marginals(cliques)
 
     def rows(self, names: Sequence[str] | None = None) -> PrivateRows:
-        """Return a handle on the rows of some columns; nothing is read before a grant opens it."""
+        """Return a handle on the rows of some columns; nothing is read before a grant opens it.
+
+        Raises:
+            ValueError: the snapshot lies in an engine, which gives no rows.
+        """
         return self._rows.rows(names)
+
+    @cached_property
+    def _rows(self) -> SnapshotRows:
+        return self._read()

@@ -11,8 +11,9 @@ depend on what is in the rows: a unit's other values then never decide which of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
 import ibis
@@ -108,20 +109,32 @@ def nobodys_rows(contract: Contract, kinds: Mapping[str, ValueKind]) -> Any:
     return source.filter(nobody).aggregate(n=lambda rows: rows.count())
 
 
-def cells_of(contract: Contract, clique: tuple[str, ...]) -> Any:
-    """Return an expression that counts the populated cells of a clique: columns cell (row-major number) and n.
+def cells_of(contract: Contract, cliques: Sequence[tuple[str, ...]]) -> Any:
+    """Return an expression that counts the populated cells of cliques in one scan: columns cell and n.
+
+    Each row becomes a cell number of each clique, and these are counted together. The numbers of a clique begin where
+    those of the one before end (`first_cells`).
 
     Args:
         contract: the contract.
-        clique: the columns; the empty clique is the total.
+        cliques: the columns of each; the empty clique is the total. All cells together are fewer than 2^63.
     Privacy: exact counts; for handles alone.
     """
     stage, table = stage_of(contract), stage_of(contract).table
-    cell, stride = ibis.literal(0, "int64"), contract.cells(clique)
-    for name, size in zip(clique, contract.shape(clique), strict=True):
-        stride //= size
-        cell = cell + table[stage.codes[name]].cast("int64") * ibis.literal(stride, "int64")
-    return table.select(cell=cell).group_by("cell").aggregate(n=lambda rows: rows.count())
+    numbers = []
+    for first, clique in zip(first_cells(contract, cliques), cliques, strict=False):
+        cell, stride = ibis.literal(first, "int64"), contract.cells(clique)
+        for name, size in zip(clique, contract.shape(clique), strict=True):
+            stride //= size
+            cell = cell + table[stage.codes[name]].cast("int64") * ibis.literal(stride, "int64")
+        numbers.append(cell)
+    one = numbers[0] if len(numbers) == 1 else ibis.array(numbers).unnest()
+    return table.select(cell=one).group_by("cell").aggregate(n=lambda rows: rows.count())
+
+
+def first_cells(contract: Contract, cliques: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
+    """Return where the cell numbers of each clique begin in a common count, and where those of the last one end."""
+    return tuple(accumulate((contract.cells(clique) for clique in cliques), initial=0))
 
 
 def checks_of(contract: Contract) -> Any:

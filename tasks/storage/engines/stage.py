@@ -17,26 +17,24 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from contracts.canonical import canonical_json
-from contracts.contract.check_terms import checks
 from contracts.contract.contract import Contract
 from contracts.domains.statements import ValueKind
 from contracts.errors import Finding, SpecRefused
 from contracts.release.spec import Source
 from contracts.sql.portable.compiler import sql_of
-from contracts.sql.portable.staging import STAGE, cells_of, checks_of, nobodys_rows, stage_of, staged
+from contracts.sql.portable.staging import STAGE, nobodys_rows, stage_of, staged
 from contracts.sql.portable.value_kinds import portable_findings
 from privacy.private_table import PrivateTable
 from tasks.storage.engines.spark import EngineFailed, SparkWorker
+from tasks.storage.engines.staged_table import StagedTable, whole_numbers
 from tasks.storage.progress import step
 from tasks.storage.snapshot.bounding import choice_keys, refuse_nobody
 from tasks.storage.snapshot.fingerprint import fingerprint
@@ -67,47 +65,6 @@ _KINDS: Final[dict[str, ValueKind]] = {
     "void": "nothing",
 }
 _DECIMAL: Final = re.compile(r"decimal\(\d+,\d+\)")
-
-
-class StagedTable:
-    """The stage of one run in Spark; a `CountingEngine`.
-
-    Args:
-        worker: the Spark session that has the stage attached.
-        contract: the contract that it was made by.
-        rows: how many rows were written to it; every marginal has to count as many.
-    """
-
-    def __init__(self, worker: SparkWorker, contract: Contract, rows: int) -> None:
-        self._worker, self._contract, self._rows = worker, contract, rows
-
-    def counted_cells(self, clique: tuple[str, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the populated cells of a marginal, row-major and ascending, and their exact counts."""
-        rows = self._worker.query(sql_of(cells_of(self._contract, clique), "pyspark"))
-        if any(None in row for row in rows) or sum(int(row[1]) for row in rows) != self._rows:
-            raise EngineFailed("Spark, query: it did not count every row of the stage; run again")
-        found = np.array(rows, dtype=np.int64).reshape(-1, 2)
-        found = found[np.argsort(found[:, 0])]
-        return found[:, 0], found[:, 1]
-
-    def broken_checks(self) -> frozenset[str]:
-        """Return the names of the checks that some row breaks, or that no row is there; in one scan."""
-        rows, marked = self.marked_rows()
-        broken = {name for name, count in marked.items() if count}
-        least = {check.name for check in checks(self._contract) if check.kind == "rows" and rows < 1}
-        return frozenset(broken | least)
-
-    def marked_rows(self) -> tuple[int, Mapping[str, int]]:
-        """Return how many rows there are, and how many break each check; in one scan."""
-        [[rows, *marks]] = self._worker.query(sql_of(checks_of(self._contract), "pyspark"))
-        if int(rows) != self._rows:
-            raise EngineFailed("Spark, query: it did not count every row of the stage; run again")
-        names = stage_of(self._contract).broken
-        return int(rows), {name: int(mark) for name, mark in zip(names, marks, strict=True)}
-
-    def close(self) -> None:
-        """End Spark."""
-        self._worker.close()
 
 
 def ingest_in_engine(
@@ -238,7 +195,8 @@ def _hash(worker: SparkWorker, contract: Contract, key: bytes) -> tuple[int, str
     row = ", ',', ".join(f"CAST({name} AS STRING)" for name in stage_of(contract).columns)
     digest = f"sha2(concat('{outer}', sha2(concat('{inner}', {row}), 256)), 256)"
     sums = ", ".join(f"sum(CAST(conv(substr(h, {1 + 8 * i}, 8), 16, 10) AS BIGINT))" for i in range(8))
-    [[rows, *parts]] = worker.query(f"SELECT count(*), {sums} FROM (SELECT {digest} AS h FROM {STAGE})")
+    answered = worker.query(f"SELECT count(*), {sums} FROM (SELECT {digest} AS h FROM {STAGE})")
+    rows, *parts = [0] * 9 if answered == [[0, *[None] * 8]] else whole_numbers(answered, 9)[0].tolist()
     content: dict[str, Any] = {"contract": contract.digest, "rows": rows, "sums": parts}
     return int(rows), hmac.new(subkey(key, "stage: table"), canonical_json(content), hashlib.sha256).hexdigest()
 

@@ -73,8 +73,8 @@ def test_all_that_an_engine_is_asked_is_written_in_its_dialect(dialect: Dialect)
     contract, kinds = people()
     clique = ("hostile", "weeks")
     stage = sql_of(staged(contract, kinds, keys=KEYS), dialect)
-    others = [sql_of(each, dialect) for each in (nobodys_rows(contract, kinds), cells_of(contract, clique))]
-    for sql in (stage, *others, sql_of(cells_of(contract, ()), dialect), sql_of(checks_of(contract), dialect)):
+    others = [sql_of(each, dialect) for each in (nobodys_rows(contract, kinds), cells_of(contract, [clique]))]
+    for sql in (stage, *others, sql_of(cells_of(contract, [()]), dialect), sql_of(checks_of(contract), dialect)):
         assert isinstance(parsed(sql, dialect), exp.Select)
         assert "portable" not in sql.lower()
     assert [stage.count(key) for key in KEYS] == [1, 1]
@@ -99,8 +99,8 @@ def test_a_marginal_is_counted_over_the_stage_by_row_major_numbers() -> None:
     assert names == ("c0", "c1", "b0", "b1", "b2", "b3")
     stage = pa.table([[0, 2, 2, 2], [1, 0, 0, 1], *[[0] * 4] * 4], names=list(names))
     for clique, cells in ((("a", "b"), {1: 1, 4: 2, 5: 1}), (("b", "a"), {3: 1, 2: 2, 5: 1}), ((), {0: 4})):
-        assert dict(rows_of(sql_of(cells_of(contract, clique), "duckdb"), sudare_stage=stage)) == cells
-        assert rows_of(sql_of(cells_of(contract, clique), "duckdb"), sudare_stage=stage.slice(4)) == []
+        assert dict(rows_of(sql_of(cells_of(contract, [clique]), "duckdb"), sudare_stage=stage)) == cells
+        assert rows_of(sql_of(cells_of(contract, [clique]), "duckdb"), sudare_stage=stage.slice(4)) == []
 
 
 @pytest.mark.parametrize(
