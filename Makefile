@@ -20,7 +20,7 @@ DOCS := $(VENV)/.docs-installed
 FEDERATION_ENV := deploy/federation/.venv
 FEDERATION := $(FEDERATION_ENV)/.installed
 PINS := pyproject.toml deploy/constraints.txt
-BENCHMARKS := $(filter-out _% spark_kills measured results,$(basename $(notdir $(wildcard benchmarks/*.py))))
+BENCHMARKS := $(filter-out _% spark_kills spark_cluster_kills engines measured results,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .PHONY: help dist image docs gallery measured demo demo-synthetic install install-dev neural federation check check-python lint test test-long test-spark bench bench-spark catalogues clean
 .DEFAULT_GOAL := help
@@ -92,6 +92,8 @@ measured: $(RUNTIME)
 	$(BIN)/python -m benchmarks.measured
 
 bench-spark: $(DEV) $(SPARK)/.installed
+	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m benchmarks.engines
+	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m benchmarks.spark_cluster_kills
 	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m benchmarks.spark_kills
 
 neural: $(NEURAL)

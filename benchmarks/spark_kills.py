@@ -48,6 +48,7 @@ WAYS: Final = {
     "life": ("killed at random in its life", 7),
     "charge": ("killed at random after the charge", 6),
     "named": ("killed at a named instant", 0),
+    "cluster": ("a cluster's processes, killed at random", 0),
 }
 """What each way of killing is called, and how often each victim is killed at random."""
 PATIENCE_SECONDS: Final = 900.0
@@ -113,18 +114,42 @@ def kill_and_run_again(kill: Kill, folder: Path, python: Path) -> Outcome | None
     folder.mkdir()
     place = make_spark_place(folder, python)
     struck = folder / "struck"
-    driver = fork(lambda: _work(place, kill, struck))
+    driver = fork(lambda: work(place, kill, struck))
     seen = _kill_at_random(place, driver, kill) if not kill.instant else {}
-    ended = _ended(driver, folder)
+    ended = ended_as(driver, folder)
     if not struck.exists() and not seen:
         return None
     seen |= {f"{number}": Process(int(number), int(began)) for number, began in _pairs(struck)}
+    return looked_again(place, kill, folder, ended, seen)
+
+
+def looked_again(
+    place: Place,
+    kill: Kill,
+    folder: Path,
+    ended: str,
+    seen: Mapping[str, Process],
+    restart: Callable[[], None] | None = None,
+) -> Outcome:
+    """Look at a place after a kill, run again, and look again.
+
+    Args:
+        place: where the run was.
+        kill: whom, and when.
+        folder: of the place.
+        ended: how our process ended.
+        seen: who lived when the kill came.
+        restart: starts what the kill took from a cluster.
+    """
+    struck = folder / "struck"
     wrong = [] if _free(place) else ["the folder of the run is held minutes after it was killed"]
     journal, drawn = place.journal(), place.draws()
     wrong += [*lost(place, journal), *look(place)]
-    if ended in ("hung", "killed") and kill.victim in ("worker", "java"):
+    if ended in ("hung", "killed") and kill.victim not in ("driver", "all"):
         wrong.append(f"our process is {ended} although another was killed")
-    if _ended(fork(lambda: _work(place, None, struck)), folder) != "done":
+    if restart is not None:
+        restart()
+    if ended_as(fork(lambda: work(place, None, struck)), folder) != "done":
         wrong.append(f"the run that follows fails: {_error(folder)}")
     wrong += [*look(place), *(f"process {one} is left" for one in seen.values() if not _gone(one))]
     if any(place.draws().get(name) != values for name, values in drawn.items()):
@@ -206,7 +231,7 @@ def _pool(lanes: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(lanes, mp_context=get_context("fork"))
 
 
-def _work(place: Place, kill: Kill | None, struck: Path) -> None:
+def work(place: Place, kill: Kill | None, struck: Path) -> None:
     """Make the release in this process, and note the class of the error that ends it."""
     witness_commits(place.witness)
     if kill is not None and kill.instant:
@@ -231,7 +256,7 @@ def _kill_at_random(place: Place, driver: int, kill: Kill) -> dict[str, Process]
     """Wait until the victim lives, then so many seconds, and kill it; return who lived, nobody where it had ended."""
     awaited = "worker" if kill.victim == "all" else kill.victim
     while awaited not in processes(driver) or (kill.charged and not place.witness.exists()):
-        if not _lives(driver):
+        if not lives_now(driver):
             return {}
         sleep(LOOK_SECONDS)
     sleep(kill.seconds)
@@ -244,10 +269,10 @@ def _kill_at_random(place: Place, driver: int, kill: Kill) -> dict[str, Process]
     return run
 
 
-def _ended(driver: int, folder: Path) -> str:
+def ended_as(driver: int, folder: Path) -> str:
     """Wait for our process, and say how it ended; one that hangs is killed."""
     until = monotonic() + PATIENCE_SECONDS
-    while _lives(driver):
+    while lives_now(driver):
         if monotonic() > until:
             os.kill(driver, signal.SIGKILL)
             os.waitpid(driver, 0)
@@ -263,7 +288,8 @@ def _error(folder: Path) -> str:
     return (folder / "error").read_text()[:300] if (folder / "error").exists() else "no error"
 
 
-def _lives(child: int) -> bool:
+def lives_now(child: int) -> bool:
+    """Say whether a child process has not ended."""
     return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
 
@@ -295,14 +321,14 @@ def _timed(folder: Path, python: Path) -> dict[str, float]:
     folder.mkdir()
     place, first, last = make_spark_place(folder, python), dict[str, float](), dict[str, float]()
     charged = 0.0
-    driver = fork(lambda: _work(place, None, folder / "struck"))
-    while _lives(driver):
+    driver = fork(lambda: work(place, None, folder / "struck"))
+    while lives_now(driver):
         for role in processes(driver):
             first.setdefault(role, monotonic())
             last[role] = monotonic()
         charged = charged or (monotonic() if place.witness.exists() else 0.0)
         sleep(LOOK_SECONDS)
-    if _ended(driver, folder) != "done" or len(first) < 3:
+    if ended_as(driver, folder) != "done" or len(first) < 3:
         raise RuntimeError(f"the run that is only timed failed: {_error(folder)}")
     return {role: last[role] - first[role] for role in first} | {"charge": last["driver"] - charged}
 
@@ -313,14 +339,14 @@ def _timed(folder: Path, python: Path) -> dict[str, float]:
 def main() -> None:
     """Kill in each way, or in the one that the first argument names, and write results/spark_kills.json."""
     python = Path(os.environ["SUDARE_SPARK_PYTHON"])
-    ways = sys.argv[1:2] or list(WAYS)
+    ways = sys.argv[1:2] or [way for way in WAYS if way != "cluster"]
     seed = int(sys.argv[2]) if sys.argv[2:] else randbits(32)
     lanes = int(sys.argv[3]) if sys.argv[3:] else 2
     load()
     with TemporaryDirectory() as name:
         lives = {} if ways == ["named"] else lives_of(Path(name), python, lanes)
         print(f"seed {seed}, seconds: {lives}", flush=True)
-        settings = _settings(python) | {"seed": seed, "runs_at_once": lanes, "seconds_of_life": dict(lives)}
+        settings = settings_of(python) | {"seed": seed, "runs_at_once": lanes, "seconds_of_life": dict(lives)}
         for way in ways:
             folder = Path(name) / way
             folder.mkdir()
@@ -341,18 +367,18 @@ def main() -> None:
                     charged=way == "charge",
                     outcomes=before,
                 )
-            write("spark_kills", [*_of_other_ways(way), *_rows(way, outcomes, settings)])
+            write("spark_kills", [*of_other_ways(way), *rows_of(way, outcomes, settings)])
             (KEPT / way).unlink(missing_ok=True)
 
 
-def _of_other_ways(way: str) -> list[Row]:
+def of_other_ways(way: str) -> list[Row]:
     """Return what was measured before in other ways."""
     path = FOLDER / "spark_kills.json"
     rows = [Row(**each) for each in json.loads(path.read_text())] if path.exists() else []
     return [row for row in rows if row.settings["way"] != way]
 
 
-def _settings(python: Path) -> dict[str, Setting]:
+def settings_of(python: Path) -> dict[str, Setting]:
     """Return the machine, the versions of what runs, and how Java is started."""
     asked = [str(python), "-I", "-c", "import pyspark; print(pyspark.__version__)"]
     pyspark = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
@@ -361,7 +387,7 @@ def _settings(python: Path) -> dict[str, Setting]:
     return settings | {"pyspark": pyspark, "java": java, "java_options": JAVA, "master": "local[2]", "rows": ROWS}
 
 
-def _rows(way: str, outcomes: Sequence[Outcome], settings: dict[str, Setting]) -> list[Row]:
+def rows_of(way: str, outcomes: Sequence[Outcome], settings: dict[str, Setting]) -> list[Row]:
     """Count the kills after which something did not hold, and what all runs came to in the end."""
     what, runs = WAYS[way][0], len(outcomes)
     failed = [outcome for outcome in outcomes if outcome.wrong]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, partial
 from typing import NoReturn
 
 from contracts.contract.contract import Contract
@@ -27,7 +26,7 @@ class SnapshotSource:
 
     def __init__(self, table: PrivateTable, contract: Contract) -> None:
         self._counts = SnapshotCounts(table, contract)
-        self._read = partial(SnapshotRows, table, contract)
+        self._rows = SnapshotRows(table, contract)
 
     def __repr__(self) -> str:
         """Show which snapshot it is."""
@@ -42,13 +41,5 @@ class SnapshotSource:
         return self._counts.marginals(cliques)
 
     def rows(self, names: Sequence[str] | None = None) -> PrivateRows:
-        """Return a handle on the rows of some columns; nothing is read before a grant opens it.
-
-        Raises:
-            ValueError: the snapshot lies in an engine, which gives no rows.
-        """
+        """Return a handle on the rows of some columns; nothing is read before a grant opens it."""
         return self._rows.rows(names)
-
-    @cached_property
-    def _rows(self) -> SnapshotRows:
-        return self._read()

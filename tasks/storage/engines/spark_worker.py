@@ -2,6 +2,7 @@
 
     {"do": "start", "settings": {...}, ...}        a session, with "secret" elsewhere; answers what it says of itself
     {"do": "open", "files": [...]}                 the source, in this order; answers names and types of its columns
+    {"do": "keys", "path": "PATH"}                 the keys that statements name, in one row
     {"do": "stage", "sql": "...", "to": "PATH"}    keeps what a SELECT over the source gives; answers how many rows
     {"do": "attach", "path": "PATH"}               the stage that was kept
     {"do": "query", "sql": "..."}                  answers the rows of a SELECT, which are counts
@@ -52,7 +53,7 @@ CAUSES = {
 }
 """What is told of an error beside its class: fixed words, where Spark's own text has the phrase."""
 KEY, _END = re.compile("[0-9a-fA-F]{64}"), "-- end of the requests --"
-SOURCE, STAGE = "sudare_source", "sudare_stage"
+SOURCE, STAGE, KEYS = "sudare_source", "sudare_stage", "sudare_keys"
 FILE, ROW = "sudare_file", "sudare_row"
 
 
@@ -261,6 +262,8 @@ def answer(spark: Any, request: dict[str, Any]) -> Any:
             table = spark.read.parquet(*request["files"])
             ordered(table, request["files"]).createOrReplaceTempView(SOURCE)
             return [[field.name, field.dataType.simpleString()] for field in table.schema.fields]
+        case "keys":
+            spark.read.parquet(request["path"]).createOrReplaceTempView(KEYS)
         case "stage":
             return written(spark.sql(request["sql"]), request["to"])
         case "attach":

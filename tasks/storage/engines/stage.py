@@ -17,11 +17,12 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.canonical import canonical_json
@@ -30,7 +31,7 @@ from contracts.domains.statements import ValueKind
 from contracts.errors import Finding, SpecRefused
 from contracts.release.spec import Source
 from contracts.sql.portable.compiler import sql_of
-from contracts.sql.portable.staging import STAGE, nobodys_rows, stage_of, staged
+from contracts.sql.portable.staging import KEY_COLUMNS, KEYS, STAGE, nobodys_rows, stage_of, staged
 from contracts.sql.portable.value_kinds import portable_findings
 from privacy.private_table import PrivateTable
 from tasks.storage.engines.spark import EngineFailed, SparkWorker
@@ -49,6 +50,7 @@ logger = logging.getLogger(__name__)
 
 MARKER: Final = "snapshot.engine.json"
 STAGED: Final = "snapshot.stage"
+KEYS_FILE: Final = "keys.private.parquet"
 _PATTERN: Final = set("*?[]{}\\,")
 _KINDS: Final[dict[str, ValueKind]] = {
     "string": "text",
@@ -111,9 +113,11 @@ def ingest_in_engine(
         bar.advance(0.2)
         try:
             charged = lambda stage, known: goes_on(PrivateTable(folder / stage, known, contract.digest, name))  # noqa: E731
-            finished = _finished(worker, folder, contract, key, made_from, charged)
-            if finished is None:
-                finished = _make(worker, files, contract, folder, key, str(source.path))
+            with _keys_there(worker, folder, key):
+                finished = _finished(worker, folder, contract, key, made_from, charged)
+                if finished is None:
+                    finished = _make(worker, files, contract, folder, key, str(source.path))
+            if not (folder / MARKER).is_file():
                 bar.advance(0.9)
                 _still(source, origin, key, made_from, name)
                 _mark(folder, [contract.digest, made_from, *finished[:2]])
@@ -153,7 +157,7 @@ def _make(
     kinds = _kinds(columns, contract, where)
     if contract.unit.column is not None and worker.query(sql_of(nobodys_rows(contract, kinds), "pyspark"))[0][0]:
         refuse_nobody(where, contract.unit.column)
-    expression = staged(contract, kinds, keys=choice_keys(key))
+    expression = staged(contract, kinds)
     written = int(worker.ask("stage", sql=sql_of(expression, "pyspark"), to=str(folder / stage)))
     worker.ask("attach", path=str(folder / stage))
     rows, hashed = _hash(worker, contract, key)
@@ -191,14 +195,31 @@ def _hash(worker: SparkWorker, contract: Contract, key: bytes) -> tuple[int, str
     Each row's SHA-256 under two keys, as for contribution bounding, is cut into 8 numbers of 32 bits, and these are
     added up over all rows, in whatever order: what tells one table from another is 256 bits that nobody can foresee.
     """
-    outer, inner = subkey(key, "stage: outer").hex(), subkey(key, "stage: inner").hex()
     row = ", ',', ".join(f"CAST({name} AS STRING)" for name in stage_of(contract).columns)
-    digest = f"sha2(concat('{outer}', sha2(concat('{inner}', {row}), 256)), 256)"
+    digest = f"sha2(concat(hash_outer, sha2(concat(hash_inner, {row}), 256)), 256)"
     sums = ", ".join(f"sum(CAST(conv(substr(h, {1 + 8 * i}, 8), 16, 10) AS BIGINT))" for i in range(8))
-    answered = worker.query(f"SELECT count(*), {sums} FROM (SELECT {digest} AS h FROM {STAGE})")
+    answered = worker.query(f"SELECT count(*), {sums} FROM (SELECT {digest} AS h FROM {STAGE} CROSS JOIN {KEYS})")
     rows, *parts = [0] * 9 if answered == [[0, *[None] * 8]] else whole_numbers(answered, 9)[0].tolist()
     content: dict[str, Any] = {"contract": contract.digest, "rows": rows, "sums": parts}
     return int(rows), hmac.new(subkey(key, "stage: table"), canonical_json(content), hashlib.sha256).hexdigest()
+
+
+@contextmanager
+def _keys_there(worker: SparkWorker, folder: Path, key: bytes) -> Iterator[None]:
+    """Let Spark read the keys out of a file in the run's folder, while the block lasts.
+
+    No statement holds them: plans are shown on Spark's pages, and written into its event log, whatever is struck out.
+    """
+    file = folder / KEYS_FILE
+    values = *choice_keys(key), subkey(key, "stage: outer").hex(), subkey(key, "stage: inner").hex()
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600)
+    try:
+        pq.write_table(pa.table({name: [value] for name, value in zip(KEY_COLUMNS, values, strict=True)}), file)
+        worker.ask("keys", path=str(file))
+        yield
+    finally:
+        file.unlink(missing_ok=True)
 
 
 def _finished(

@@ -89,7 +89,7 @@ def make_place(folder: Path, source: Source) -> Place:
     people_contract(folder)
     where = ("--workspace", str(place.root))
     opened = ("--population", "people", "--block", "2024", "--unit", "person", "--adjacency", "add_remove")
-    cap = ("--calculus", "zcdp", "--epsilon", "20", "--delta", "1e-6", "--source", str(source.path))
+    cap = ("--calculus", "renyi", "--epsilon", "20", "--delta", "1e-6", "--source", str(source.path))
     place.sudare("init", str(place.root))
     place.sudare("budget", "open", "town", *opened, *cap, *where)
     return place

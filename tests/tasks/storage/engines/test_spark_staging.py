@@ -27,12 +27,11 @@ from privacy.snapshots.snapshot_counts import SnapshotCounts
 from tasks.storage.engines.spark import EngineFailed, SparkWorker
 from tasks.storage.engines.stage import ingest_in_engine
 from tasks.storage.engines.staged_table import StagedTable
-from tasks.storage.snapshot.bounding import choice_keys
 from tasks.storage.workspace.run_folder import RunBusy, hold, is_locked
 from tasks.storage.workspace.spark_settings import SparkSettings
 from tests.contracts.samples import loaded, write
 from tests.tasks.intake import KEY, SECRET, take_in
-from tests.tasks.storage.engines.engine_rows import KINDS, UNITS, people_contract, write_people
+from tests.tasks.storage.engines.engine_rows import KINDS, UNITS, people_contract, write_keys, write_people
 
 
 def test_an_engine_keeps_of_each_unit_the_rows_that_ingest_keeps(tmp_path: Path) -> None:
@@ -53,7 +52,8 @@ def test_an_engine_keeps_of_each_unit_the_rows_that_ingest_keeps(tmp_path: Path)
         )
 
         def chosen(key: bytes) -> Counter[tuple[int, ...]]:
-            sql = sql_of(staged(contract, KINDS, keys=choice_keys(key)), "duckdb")
+            write_keys(connection, key)
+            sql = sql_of(staged(contract, KINDS), "duckdb")
             return Counter(connection.execute(f"SELECT {codes} FROM ({sql})").fetchall())
 
         assert chosen(KEY) == kept
@@ -104,9 +104,8 @@ def test_all_marginals_of_a_round_are_counted_in_one_scan(tmp_path: Path) -> Non
             f"CREATE VIEW {SOURCE} AS SELECT *, dense_rank() OVER (ORDER BY filename) AS sudare_file, "
             f"file_row_number AS sudare_row FROM {rows}"
         )
-        connection.execute(
-            f"CREATE TABLE sudare_stage AS {sql_of(staged(contract, KINDS, keys=choice_keys(KEY)), 'duckdb')}"
-        )
+        write_keys(connection, KEY)
+        connection.execute(f"CREATE TABLE sudare_stage AS {sql_of(staged(contract, KINDS), 'duckdb')}")
         [(total,)] = connection.execute("SELECT count(*) FROM sudare_stage").fetchall()
 
         class Worker:
@@ -130,7 +129,7 @@ def test_all_marginals_of_a_round_are_counted_in_one_scan(tmp_path: Path) -> Non
 
 def test_no_cast_that_spark_is_sent_can_fail_loudly(tmp_path: Path) -> None:
     """Spark's error would quote a row's value; other dialects are as Ibis writes them."""
-    expression = staged(people_contract(tmp_path), KINDS, keys=choice_keys(KEY))
+    expression = staged(people_contract(tmp_path), KINDS)
     casts = re.compile(r"\b(TRY_)?CAST\(")
     assert {found.group(1) for found in casts.finditer(sql_of(expression, "pyspark"))} == {"TRY_"}
     assert {found.group(1) for found in casts.finditer(sql_of(expression, "duckdb"))} == {None}
