@@ -38,7 +38,8 @@ from typing import Final
 
 from benchmarks._kill_places import ACCOUNT, Place, look, lost, witness_commits
 from benchmarks._kill_ways import fork, release
-from benchmarks._spark_place import JAVA, NAMED, ROWS, Process, make_spark_place, processes, strike
+from benchmarks._spark_cluster import JAVA
+from benchmarks._spark_place import NAMED, ROWS, Process, make_spark_place, processes, strike
 from benchmarks.kills import load
 from benchmarks.results import FOLDER, Row, Setting, machine, write
 from tasks.storage.workspace.run_folder import is_locked

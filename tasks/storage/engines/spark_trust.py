@@ -28,8 +28,8 @@ BETWEEN_PROCESSES: Final = {
     "spark.network.crypto.cipher": "AES/GCM/NoPadding",
 }
 """All that processes say to each other (RPC, shuffle, blocks) is authenticated, and encrypted by AES-GCM."""
-ON_DISK: Final = {"spark.io.encryption.enabled": "true"}
-"""What is spilled or shuffled is encrypted under a key of the session."""
+ON_DISK: Final = {"spark.io.encryption.enabled": "true", "spark.hadoop.fs.permissions.umask-mode": "077"}
+"""What is spilled or shuffled is encrypted under a key of the session, and files of the stage are their owner's."""
 _HANDSHAKE_SECONDS: Final = 20.0
 _ORDERS: Final = "spark-defaults.conf of master, workers and server"
 
