@@ -25,21 +25,11 @@ from typing import Final
 from benchmarks._kill_places import Place
 from benchmarks._kill_ways import fork
 from benchmarks._spark_cluster import SECURE, SparkProcesses, standalone_cluster, start_worker
+from benchmarks._spark_kill import LOOK_SECONDS, Kill, Outcome, ended_as, lives_now, looked_again, work
 from benchmarks._spark_place import make_spark_place, processes
 from benchmarks.kills import load
 from benchmarks.results import write
-from benchmarks.spark_kills import (
-    LOOK_SECONDS,
-    Kill,
-    Outcome,
-    ended_as,
-    lives_now,
-    looked_again,
-    of_other_ways,
-    rows_of,
-    settings_of,
-    work,
-)
+from benchmarks.spark_kills import of_other_ways, rows_of, settings_of
 from tasks.storage.workspace.settings import FILE, Workspace
 
 VICTIMS: Final = ("cluster worker", "master", "driver")
