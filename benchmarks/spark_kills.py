@@ -18,14 +18,12 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -36,68 +34,23 @@ from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 from typing import Final
 
-from benchmarks._kill_places import ACCOUNT, Place, look, lost, witness_commits
-from benchmarks._kill_ways import fork, release
-from benchmarks._spark_place import JAVA, NAMED, ROWS, Process, make_spark_place, processes, strike
+from benchmarks._kill_places import Place
+from benchmarks._kill_ways import fork
+from benchmarks._spark_cluster import JAVA
+from benchmarks._spark_kill import LOOK_SECONDS, Kill, Outcome, ended_as, error_of, lives_now, looked_again, work
+from benchmarks._spark_place import NAMED, ROWS, Process, make_spark_place, processes
 from benchmarks.kills import load
 from benchmarks.results import FOLDER, Row, Setting, machine, write
-from tasks.storage.workspace.run_folder import is_locked
 
 VICTIMS: Final = ("driver", "worker", "java", "all")
 WAYS: Final = {
     "life": ("killed at random in its life", 7),
     "charge": ("killed at random after the charge", 6),
     "named": ("killed at a named instant", 0),
+    "cluster": ("a cluster's processes, killed at random", 0),
 }
 """What each way of killing is called, and how often each victim is killed at random."""
-PATIENCE_SECONDS: Final = 900.0
-LOOK_SECONDS: Final = 0.05
 KEPT: Final = Path("build") / "spark_kills"
-
-
-@dataclass(frozen=True)
-class Kill:
-    """Whom to kill, and when.
-
-    Args:
-        victim: one of `VICTIMS`.
-        instant: one of `_spark_place.NAMED`; empty for a random one.
-        seconds: after the victim began to live, or after the charge, for a random one.
-        charged: whether they are counted from the charge.
-    """
-
-    victim: str
-    instant: str = ""
-    seconds: float = 0.0
-    charged: bool = False
-
-    @property
-    def way(self) -> str:
-        """One of `WAYS`."""
-        return "named" if self.instant else "charge" if self.charged else "life"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of one kill.
-
-    Args:
-        kill: whom, and when.
-        reached: kind of the last entry in the journal when the run had ended.
-        ended: how our process ended: "killed", with the class of its error, or "done".
-        charges: charges at the end.
-        versions: versions at the end.
-        spoiled: draws at the end that failed while noise was drawn.
-        wrong: what did not hold, in words.
-    """
-
-    kill: Kill
-    reached: str
-    ended: str
-    charges: int
-    versions: int
-    spoiled: int
-    wrong: tuple[str, ...]
 
 
 def lives_of(folder: Path, python: Path, lanes: int) -> dict[str, float]:
@@ -113,30 +66,13 @@ def kill_and_run_again(kill: Kill, folder: Path, python: Path) -> Outcome | None
     folder.mkdir()
     place = make_spark_place(folder, python)
     struck = folder / "struck"
-    driver = fork(lambda: _work(place, kill, struck))
+    driver = fork(lambda: work(place, kill, struck))
     seen = _kill_at_random(place, driver, kill) if not kill.instant else {}
-    ended = _ended(driver, folder)
+    ended = ended_as(driver, folder)
     if not struck.exists() and not seen:
         return None
     seen |= {f"{number}": Process(int(number), int(began)) for number, began in _pairs(struck)}
-    wrong = [] if _free(place) else ["the folder of the run is held minutes after it was killed"]
-    journal, drawn = place.journal(), place.draws()
-    wrong += [*lost(place, journal), *look(place)]
-    if ended in ("hung", "killed") and kill.victim in ("worker", "java"):
-        wrong.append(f"our process is {ended} although another was killed")
-    if _ended(fork(lambda: _work(place, None, struck)), folder) != "done":
-        wrong.append(f"the run that follows fails: {_error(folder)}")
-    wrong += [*look(place), *(f"process {one} is left" for one in seen.values() if not _gone(one))]
-    if any(place.draws().get(name) != values for name, values in drawn.items()):
-        wrong.append("something was drawn a second time")
-    if place.journal()[: len(journal)] != journal:
-        wrong.append("the journal does not begin with what it held after the kill")
-    with closing(place.ledger()) as ledger:
-        charges = len(ledger.charges(account=ACCOUNT))
-    spoiled = sum(b'"spoiled":true' in values for values in place.draws().values())
-    if (charges, len(place.versions), spoiled, len(place.draws())) != (1, 1, 0, 3):
-        wrong.append(f"{charges} charges, {len(place.versions)} versions, {spoiled} of {len(place.draws())} spoiled")
-    return Outcome(kill, journal[-1].kind, ended, charges, len(place.versions), spoiled, tuple(wrong))
+    return looked_again(place, kill, folder, ended, seen)
 
 
 def kill_at_random(
@@ -206,32 +142,11 @@ def _pool(lanes: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(lanes, mp_context=get_context("fork"))
 
 
-def _work(place: Place, kill: Kill | None, struck: Path) -> None:
-    """Make the release in this process, and note the class of the error that ends it."""
-    witness_commits(place.witness)
-    if kill is not None and kill.instant:
-        strike(kill.instant, lambda: _strike(kill.victim, struck))
-    try:
-        release(place)
-    except BaseException as error:
-        struck.with_name("error").write_text(f"{type(error).__name__}: {error}")
-        raise
-
-
-def _strike(victim: str, struck: Path) -> None:
-    """Kill processes of this run from inside, ours last, having noted who lived."""
-    run = processes(os.getpid())
-    struck.write_text("".join(f"{process.number} {process.started}\n" for process in run.values()))
-    for role in ("java", "worker", "driver"):
-        if victim in (role, "all") and role in run:
-            run[role].kill()
-
-
 def _kill_at_random(place: Place, driver: int, kill: Kill) -> dict[str, Process]:
     """Wait until the victim lives, then so many seconds, and kill it; return who lived, nobody where it had ended."""
     awaited = "worker" if kill.victim == "all" else kill.victim
     while awaited not in processes(driver) or (kill.charged and not place.witness.exists()):
-        if not _lives(driver):
+        if not lives_now(driver):
             return {}
         sleep(LOOK_SECONDS)
     sleep(kill.seconds)
@@ -244,48 +159,6 @@ def _kill_at_random(place: Place, driver: int, kill: Kill) -> dict[str, Process]
     return run
 
 
-def _ended(driver: int, folder: Path) -> str:
-    """Wait for our process, and say how it ended; one that hangs is killed."""
-    until = monotonic() + PATIENCE_SECONDS
-    while _lives(driver):
-        if monotonic() > until:
-            os.kill(driver, signal.SIGKILL)
-            os.waitpid(driver, 0)
-            return "hung"
-        sleep(LOOK_SECONDS)
-    status = os.waitpid(driver, 0)[1]
-    ended = "done" if status == 0 else _error(folder).partition(":")[0]
-    return "killed" if os.WIFSIGNALED(status) else ended
-
-
-def _error(folder: Path) -> str:
-    """Return the error that ended our process."""
-    return (folder / "error").read_text()[:300] if (folder / "error").exists() else "no error"
-
-
-def _lives(child: int) -> bool:
-    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-
-
-def _free(place: Place) -> bool:
-    """Wait until Spark has let go of the run's folder, as a run that is started again does."""
-    held = [path.name for path in place.workspace.runs.glob("*")]
-    return _until(lambda: not any(is_locked(place.workspace.runs, name) for name in held))
-
-
-def _gone(process: Process) -> bool:
-    return _until(lambda: not process.lives())
-
-
-def _until(true: Callable[[], bool]) -> bool:
-    until = monotonic() + PATIENCE_SECONDS / 5
-    while not true():
-        if monotonic() > until:
-            return False
-        sleep(LOOK_SECONDS)
-    return True
-
-
 def _pairs(struck: Path) -> list[list[str]]:
     return [line.split() for line in struck.read_text().splitlines()] if struck.exists() else []
 
@@ -295,15 +168,15 @@ def _timed(folder: Path, python: Path) -> dict[str, float]:
     folder.mkdir()
     place, first, last = make_spark_place(folder, python), dict[str, float](), dict[str, float]()
     charged = 0.0
-    driver = fork(lambda: _work(place, None, folder / "struck"))
-    while _lives(driver):
+    driver = fork(lambda: work(place, None, folder / "struck"))
+    while lives_now(driver):
         for role in processes(driver):
             first.setdefault(role, monotonic())
             last[role] = monotonic()
         charged = charged or (monotonic() if place.witness.exists() else 0.0)
         sleep(LOOK_SECONDS)
-    if _ended(driver, folder) != "done" or len(first) < 3:
-        raise RuntimeError(f"the run that is only timed failed: {_error(folder)}")
+    if ended_as(driver, folder) != "done" or len(first) < 3:
+        raise RuntimeError(f"the run that is only timed failed: {error_of(folder)}")
     return {role: last[role] - first[role] for role in first} | {"charge": last["driver"] - charged}
 
 
@@ -313,14 +186,14 @@ def _timed(folder: Path, python: Path) -> dict[str, float]:
 def main() -> None:
     """Kill in each way, or in the one that the first argument names, and write results/spark_kills.json."""
     python = Path(os.environ["SUDARE_SPARK_PYTHON"])
-    ways = sys.argv[1:2] or list(WAYS)
+    ways = sys.argv[1:2] or [way for way in WAYS if way != "cluster"]
     seed = int(sys.argv[2]) if sys.argv[2:] else randbits(32)
     lanes = int(sys.argv[3]) if sys.argv[3:] else 2
     load()
     with TemporaryDirectory() as name:
         lives = {} if ways == ["named"] else lives_of(Path(name), python, lanes)
         print(f"seed {seed}, seconds: {lives}", flush=True)
-        settings = _settings(python) | {"seed": seed, "runs_at_once": lanes, "seconds_of_life": dict(lives)}
+        settings = settings_of(python) | {"seed": seed, "runs_at_once": lanes, "seconds_of_life": dict(lives)}
         for way in ways:
             folder = Path(name) / way
             folder.mkdir()
@@ -341,18 +214,18 @@ def main() -> None:
                     charged=way == "charge",
                     outcomes=before,
                 )
-            write("spark_kills", [*_of_other_ways(way), *_rows(way, outcomes, settings)])
+            write("spark_kills", [*of_other_ways(way), *rows_of(way, outcomes, settings)])
             (KEPT / way).unlink(missing_ok=True)
 
 
-def _of_other_ways(way: str) -> list[Row]:
+def of_other_ways(way: str) -> list[Row]:
     """Return what was measured before in other ways."""
     path = FOLDER / "spark_kills.json"
     rows = [Row(**each) for each in json.loads(path.read_text())] if path.exists() else []
     return [row for row in rows if row.settings["way"] != way]
 
 
-def _settings(python: Path) -> dict[str, Setting]:
+def settings_of(python: Path) -> dict[str, Setting]:
     """Return the machine, the versions of what runs, and how Java is started."""
     asked = [str(python), "-I", "-c", "import pyspark; print(pyspark.__version__)"]
     pyspark = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
@@ -361,7 +234,7 @@ def _settings(python: Path) -> dict[str, Setting]:
     return settings | {"pyspark": pyspark, "java": java, "java_options": JAVA, "master": "local[2]", "rows": ROWS}
 
 
-def _rows(way: str, outcomes: Sequence[Outcome], settings: dict[str, Setting]) -> list[Row]:
+def rows_of(way: str, outcomes: Sequence[Outcome], settings: dict[str, Setting]) -> list[Row]:
     """Count the kills after which something did not hold, and what all runs came to in the end."""
     what, runs = WAYS[way][0], len(outcomes)
     failed = [outcome for outcome in outcomes if outcome.wrong]

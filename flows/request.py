@@ -29,7 +29,11 @@ from tasks.storage.workspace.settings import Workspace
 if TYPE_CHECKING:
     from tasks.records.outputs import Plan
 
-NO_ROWS = Problem("an engine for a product that may read rows", "an engine for kind: tables", "drop it")
+NO_ROWS = Problem(
+    "an engine for a product that reads more than counts of cells",
+    "an engine for kind: tables, hierarchies, counts of statistics, and synthetic rows of marginals",
+    "drop it",
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ def read_request(
     findings = check_spec(spec, contract)
     if findings:
         raise SpecRefused(findings)
-    if spec.source.engine is not None and spec.product.reads_rows:
+    if spec.source.engine is not None and (spec.product.reads_rows or spec.product.lattices(contract)):
         raise SpecRefused([spec.finding(("source", "engine"), NO_ROWS)])
     return planned_request(spec, contract, workspace)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.errors import SudareError
+
+Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Cell numbers, row-major and ascending, and the rows in each."""
 
 
 class CountsUnavailable(SudareError):
@@ -22,8 +25,10 @@ class CountsUnavailable(SudareError):
 class CountingEngine(Protocol):
     """Keeps the bounded and encoded rows of one snapshot, and counts them where they are."""
 
-    def counted_cells(self, clique: tuple[str, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the populated cells of a marginal, row-major and ascending, and their exact counts.
+    def counted_cells(self, cliques: Sequence[tuple[str, ...]]) -> tuple[Cells, ...]:
+        """Return for each of some marginals its populated cells, row-major and ascending, and their exact counts.
+
+        Those that are asked for together are counted in one scan, as far as their cells have numbers together.
 
         Raises:
             CountsUnavailable: the engine did not answer, or lost rows on the way.

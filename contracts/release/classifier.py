@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field, field_validator
 
@@ -23,6 +23,8 @@ class ClassifierProduct(ProductSpec):
     order. `numbers` are read by their cell, one entry each, as categories are, or `scaled` to [0, 1] by the declared
     bounds. `options` are the trainer's own.
     """
+
+    reads_rows: ClassVar[bool] = False
 
     kind: Literal["classifier"]
     trainer: Label

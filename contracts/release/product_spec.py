@@ -23,8 +23,8 @@ class LabelledTable(NamedTuple):
 class ProductSpec(Frozen):
     """What a release publishes. Each kind narrows `kind` to its own name, and adds its keys.
 
-    `reads_rows` says whether it may read rows, and not counts alone: then no engine can count for it. `total_at` is
-    the key that a finding about its total names.
+    `reads_rows` says whether it may read rows, and not counts alone: then no engine can count for it. Where a
+    generator or trainer decides that, it says so itself. `total_at` is the key that a finding about its total names.
     """
 
     kind: str

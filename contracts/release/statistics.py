@@ -281,7 +281,7 @@ class StatisticsProduct(ProductSpec):
     or so that the sum of the squared stated errors of all cells, each times its table's weight, is least.
     """
 
-    reads_rows: ClassVar[bool] = True
+    reads_rows: ClassVar[bool] = False
     total_at: ClassVar[FieldPath] = ("product", "tables")
 
     kind: Literal["statistics"]

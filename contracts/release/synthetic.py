@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
 from pydantic_core import PydanticCustomError
@@ -86,6 +86,8 @@ class SyntheticProduct(ProductSpec):
     generator's own. `rows` is the estimated number (the public one, where the contract declares it), or a number that
     is written here and says nothing about the data.
     """
+
+    reads_rows: ClassVar[bool] = False
 
     kind: Literal["synthetic"]
     generator: Label

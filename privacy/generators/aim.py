@@ -103,6 +103,7 @@ class Aim:
     """
 
     name: ClassVar[str] = "aim"
+    reads_rows: ClassVar[bool] = False
     options = AimOptions
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:

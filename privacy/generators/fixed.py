@@ -55,6 +55,7 @@ class Fixed:
     """
 
     name: ClassVar[str] = "fixed"
+    reads_rows: ClassVar[bool] = False
     options = FixedOptions
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:

@@ -250,5 +250,6 @@ class Generator(Fitter[OptionsT, SynthesisTask, Model], Protocol[OptionsT]):
     """A way to make synthetic microdata. Others register theirs in the entry point group `sudare.generators`.
 
     One that can make pictures (columns of several codes a row) says so by a class attribute `takes_pictures = True`;
-    the others are refused such columns before they plan.
+    the others are refused such columns before they plan. One that asks for marginals alone says `reads_rows = False`:
+    an engine can count for it.
     """

@@ -32,6 +32,7 @@ class Independent:
     """
 
     name: ClassVar[str] = "independent"
+    reads_rows: ClassVar[bool] = False
     options = Options
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:

@@ -52,6 +52,7 @@ class MaximumSpanningTree:
     """
 
     name: ClassVar[str] = "mst"
+    reads_rows: ClassVar[bool] = False
     options = Options
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:

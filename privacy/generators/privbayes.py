@@ -78,6 +78,7 @@ class PrivBayes:
     """
 
     name: ClassVar[str] = "privbayes"
+    reads_rows: ClassVar[bool] = False
     options = PrivBayesOptions
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:

@@ -21,7 +21,7 @@ from contracts.release.tables.table_form import MOST_CODES
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.private_table import PrivateTable
-from privacy.snapshots.shared_scan import Shapes, count_marginals, count_populated
+from privacy.snapshots.shared_scan import Shapes, count_marginals, count_populated, spread_out
 from privacy.snapshots.snapshot_reader import SnapshotReader
 
 REMEMBERED_BYTES: Final = 512 << 20
@@ -115,17 +115,13 @@ class SnapshotCounts(SnapshotReader):
         engine = self._table.engine
         if engine is None:
             return count_marginals(self._table.path, shapes, threads=self._threads)
-        counted = {}
-        for clique, shape in shapes.items():
-            cells, rows = engine.counted_cells(clique)
-            counted[clique] = np.zeros(prod(shape), dtype=np.int64)
-            counted[clique][cells] = rows
-        return {clique: counts.reshape(shapes[clique]) for clique, counts in counted.items()}
+        counted = zip(shapes.items(), engine.counted_cells(tuple(shapes)), strict=True)
+        return {clique: spread_out(*cells, prod(shape)).reshape(shape) for (clique, shape), cells in counted}
 
     def _populated(self, clique: Clique, shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Count the populated cells of one marginal where the rows are."""
         if self._table.engine is not None:
-            return self._table.engine.counted_cells(clique)
+            return self._table.engine.counted_cells((clique,))[0]
         return count_populated(self._table.path, clique, shape, threads=self._threads)
 
     def _fitting(self, clique: Clique, together: Shapes) -> dict[Clique, tuple[int, ...]]:

@@ -16,7 +16,7 @@ class SnapshotReader:
         contract: the contract that encoded it.
         threads: threads that DuckDB may use.
     Raises:
-        ValueError: the snapshot was encoded by another contract, or lies in an engine that cannot give what is read.
+        ValueError: the snapshot was encoded by another contract.
     """
 
     _reads: ClassVar[str]
@@ -27,8 +27,6 @@ class SnapshotReader:
     def __init__(self, table: PrivateTable, contract: Contract, *, threads: int = 2) -> None:
         if table.contract_digest != contract.digest:
             raise ValueError("the snapshot was encoded by another contract")
-        if table.engine is not None and self._engine_refuses is not None:
-            raise ValueError(f"an engine counts, and {self._engine_refuses}")
         self._table = table
         self._contract = contract
         self._threads = threads
@@ -43,5 +41,11 @@ class SnapshotReader:
 
     @property
     def _mark(self) -> tuple[str, str]:
-        """What ties a handle to this snapshot: its keyed hash, and the digest of its contract."""
+        """What ties a handle to this snapshot: its keyed hash, and the digest of its contract.
+
+        Raises:
+            ValueError: the snapshot lies in an engine that cannot give what is read.
+        """
+        if self._table.engine is not None and self._engine_refuses is not None:
+            raise ValueError(f"an engine counts, and {self._engine_refuses}")
         return self._table.keyed_hash, self._table.contract_digest

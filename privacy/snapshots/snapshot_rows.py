@@ -28,10 +28,12 @@ class SnapshotRows(SnapshotReader):
         contract: the contract that encoded it.
         threads: threads that DuckDB may use.
     Raises:
-        ValueError: the snapshot was encoded by another contract.
+        ValueError: the snapshot was encoded by another contract; or, when a handle is asked for, it lies in an
+            engine.
     """
 
     _reads = "private rows"
+    _engine_refuses = "gives no rows"
 
     def __init__(self, table: PrivateTable, contract: Contract, *, threads: int = 2) -> None:
         super().__init__(table, contract, threads=threads)

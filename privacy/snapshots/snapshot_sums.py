@@ -44,7 +44,8 @@ class SnapshotSums(SnapshotReader):
         contract: the contract that encoded it.
         threads: threads that DuckDB may use.
     Raises:
-        ValueError: the snapshot was encoded by another contract, or lies in an engine.
+        ValueError: the snapshot was encoded by another contract; or, when a handle is asked for, it lies in an
+            engine.
     """
 
     _reads = "exact sums"

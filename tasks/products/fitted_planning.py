@@ -48,12 +48,29 @@ class FittedPlanning(ABC):
         self, spec: ReleaseSpec, contract: Contract, payers: Payers | None
     ) -> tuple[ReleaseSpec, FittedPlan[Any]]:
         """Plan with the least noise that charge and accounts allow."""
+        if spec.source.engine is not None:
+            self._check_counts_alone(spec)
         if payers is None:
             return self._planned(spec, contract)
         plain = self._planned(spec, contract, noise_epsilon=Fraction(spec.charge.epsilon))
         accounts = payers(*plain)
         rooms = tuple(MultiplierRange(state.terms.calculus, state.remaining) for state in accounts)
         return self._planned(spec, contract, rooms=rooms)
+
+    def _check_counts_alone(self, spec: ReleaseSpec) -> None:
+        """Refuse what needs rows, where an engine gives counts alone.
+
+        Raises:
+            SpecRefused: the generator or trainer asks for rows, or there is none of that name.
+        """
+        try:
+            fitter = self.fitter(spec)
+        except CannotGenerate as error:
+            raise SpecRefused([spec.finding(*read_message(str(error), spec.product_options))]) from error
+        if getattr(fitter, "reads_rows", True):
+            found = f"an engine beside {fitter.name}, which learns from rows: an engine gives counts alone"
+            allowed = "generators of marginals (aim, mst, privbayes, independent, fixed) with an engine"
+            raise SpecRefused([spec.finding(("source", "engine"), Problem(found, allowed, "drop `engine:`"))])
 
     def planned_again(
         self, spec: ReleaseSpec, contract: Contract, plan: Plan, noise_epsilon: int | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
@@ -127,7 +128,7 @@ class Dead:
     def __init__(self, words: str) -> None:
         self._words = words
 
-    def counted_cells(self, clique: tuple[str, ...]) -> Any:
+    def counted_cells(self, cliques: Sequence[tuple[str, ...]]) -> Any:
         raise CountsUnavailable(self._words)
 
     def broken_checks(self) -> frozenset[str]:

@@ -11,8 +11,9 @@ depend on what is in the rows: a unit's other values then never decide which of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
 import ibis
@@ -26,6 +27,9 @@ from contracts.sql.portable.expressions import code_expression, table_of, violat
 
 SOURCE: Final = "sudare_source"
 STAGE: Final = "sudare_stage"
+KEYS: Final = "sudare_keys"
+KEY_COLUMNS: Final = ("choice_outer", "choice_inner", "hash_outer", "hash_inner")
+"""Keys of 64 hexadecimal digits: of the choice of rows, and of the hash of the stage."""
 FILE, ROW = "sudare_file", "sudare_row"
 """The columns that tell the order of the source; whole numbers."""
 _UNIT, _ORDINAL, _DRAW, _PLACE = "u", "o", "d", "p"
@@ -60,14 +64,14 @@ def stage_of(contract: Contract) -> Stage:
     return Stage(codes, {check.name: f"b{place}" for place, check in enumerate(_row_checks(contract))})
 
 
-def staged(contract: Contract, kinds: Mapping[str, ValueKind], *, keys: tuple[str, str]) -> Any:
-    """Return the stage of a contract's table as an expression over the table `sudare_source`.
+def staged(contract: Contract, kinds: Mapping[str, ValueKind]) -> Any:
+    """Return the stage of a contract's table as an expression over the tables `sudare_source` and `sudare_keys`.
 
     Args:
         contract: the contract.
         kinds: kind of each of its columns, without any that `portable_findings` names. Where units are ids, the
-            source has the columns `sudare_file` and `sudare_row` besides.
-        keys: the outer and the inner key of the choice, 64 hexadecimal digits each.
+            source has the columns `sudare_file` and `sudare_row` besides, and the keys of the choice are in the one
+            row of `sudare_keys` (`KEY_COLUMNS`). A key in the statement would stand in plans, which engines show.
     Returns:
         Ibis table with the columns of `stage_of(contract)`, int32.
     Privacy: private; at most k rows a unit, and the choice within one unit depends on no other unit.
@@ -86,7 +90,7 @@ def staged(contract: Contract, kinds: Mapping[str, ValueKind], *, keys: tuple[st
     if unit is None:
         return source.select(**made)
     whose = {_UNIT: unit_text(source[unit], kinds[unit]), FILE: source[FILE], ROW: source[ROW]}
-    return _bounded(source.select(**made, **whose), contract.unit.max_rows_per_unit, *keys).select(*names.columns)
+    return _bounded(source.select(**made, **whose), contract.unit.max_rows_per_unit).select(*names.columns)
 
 
 def unit_text(cell: Any, kind: ValueKind) -> Any:
@@ -108,20 +112,32 @@ def nobodys_rows(contract: Contract, kinds: Mapping[str, ValueKind]) -> Any:
     return source.filter(nobody).aggregate(n=lambda rows: rows.count())
 
 
-def cells_of(contract: Contract, clique: tuple[str, ...]) -> Any:
-    """Return an expression that counts the populated cells of a clique: columns cell (row-major number) and n.
+def cells_of(contract: Contract, cliques: Sequence[tuple[str, ...]]) -> Any:
+    """Return an expression that counts the populated cells of cliques in one scan: columns cell and n.
+
+    Each row becomes a cell number of each clique, and these are counted together. The numbers of a clique begin where
+    those of the one before end (`first_cells`).
 
     Args:
         contract: the contract.
-        clique: the columns; the empty clique is the total.
+        cliques: the columns of each; the empty clique is the total. All cells together are fewer than 2^63.
     Privacy: exact counts; for handles alone.
     """
     stage, table = stage_of(contract), stage_of(contract).table
-    cell, stride = ibis.literal(0, "int64"), contract.cells(clique)
-    for name, size in zip(clique, contract.shape(clique), strict=True):
-        stride //= size
-        cell = cell + table[stage.codes[name]].cast("int64") * ibis.literal(stride, "int64")
-    return table.select(cell=cell).group_by("cell").aggregate(n=lambda rows: rows.count())
+    numbers = []
+    for first, clique in zip(first_cells(contract, cliques), cliques, strict=False):
+        cell, stride = ibis.literal(first, "int64"), contract.cells(clique)
+        for name, size in zip(clique, contract.shape(clique), strict=True):
+            stride //= size
+            cell = cell + table[stage.codes[name]].cast("int64") * ibis.literal(stride, "int64")
+        numbers.append(cell)
+    one = numbers[0] if len(numbers) == 1 else ibis.array(numbers).unnest()
+    return table.select(cell=one).group_by("cell").aggregate(n=lambda rows: rows.count())
+
+
+def first_cells(contract: Contract, cliques: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
+    """Return where the cell numbers of each clique begin in a common count, and where those of the last one end."""
+    return tuple(accumulate((contract.cells(clique) for clique in cliques), initial=0))
 
 
 def checks_of(contract: Contract) -> Any:
@@ -138,12 +154,13 @@ def _row_checks(contract: Contract) -> list[Check]:
     return [check for check in checks(contract) if check.column is not None]
 
 
-def _bounded(rows: Any, most: int, outer: str, inner: str) -> Any:
+def _bounded(rows: Any, most: int) -> Any:
     """Keep of each unit the rows with the smallest draws, at most `most`."""
     numbered = rows.mutate(**{_ORDINAL: _numbered(_UNIT, (FILE, ROW))})
-    message = numbered[_ORDINAL].cast("string") + ":" + numbered[_UNIT]
-    draw = sha256_of(ibis.literal(outer) + sha256_of(ibis.literal(inner) + message))
-    drawn = numbered.mutate(**{_DRAW: draw})
+    keyed = numbered.cross_join(ibis.table(dict.fromkeys(KEY_COLUMNS, "string"), name=KEYS))
+    outer, inner = (keyed[name] for name in KEY_COLUMNS[:2])
+    message = keyed[_ORDINAL].cast("string") + ":" + keyed[_UNIT]
+    drawn = keyed.mutate(**{_DRAW: sha256_of(outer + sha256_of(inner + message))})
     ranked = drawn.mutate(**{_PLACE: _numbered(_UNIT, (_DRAW, _ORDINAL))})
     return ranked.filter(ranked[_PLACE] <= most)
 

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
 from typing import IO, Any, Final
@@ -13,6 +14,7 @@ from typing import IO, Any, Final
 from contracts.errors import Finding
 from privacy.counting_engine import CountsUnavailable
 from tasks.storage.engines import spark_worker
+from tasks.storage.engines.spark_trust import EngineNotTrusted, refused_handshake, start_of, weaknesses
 from tasks.storage.workspace.settings import environment_for_engines
 from tasks.storage.workspace.spark_settings import SparkSettings
 
@@ -34,6 +36,8 @@ class SparkWorker:
             writing, and no other run gets the folder before it has ended. None where nobody else could get it.
     Raises:
         EngineFailed: no session could be started.
+        EngineNotTrusted: Spark is on other machines, and its session is not authenticated and encrypted.
+        SourceUnreadable: there are no credentials of the name that the settings say.
     """
 
     def __init__(self, settings: SparkSettings, folder: Path, *, lock: int | None = None) -> None:
@@ -42,6 +46,7 @@ class SparkWorker:
         scratch = folder / "spill"
         scratch.mkdir(mode=0o700, exist_ok=True)
         python = settings.python
+        start = start_of(settings, scratch)
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             self._process: subprocess.Popen[str] = subprocess.Popen(
@@ -50,7 +55,7 @@ class SparkWorker:
                 stdout=subprocess.PIPE,
                 stderr=descriptor,
                 cwd=scratch,
-                env=environment_for_engines(),
+                env={**environment_for_engines(), **start.environment},
                 text=True,
                 encoding="utf-8",
                 start_new_session=True,
@@ -63,12 +68,20 @@ class SparkWorker:
             raise EngineFailed(str(found)) from None
         finally:
             os.close(descriptor)
-        own = {"spark.local.dir": str(scratch), "spark.sql.warehouse.dir": str(scratch / "warehouse")}
         try:
-            self.ask("start", settings={**settings.configuration, **own})
+            self._start(settings, start.request)
         except BaseException:
             self.close()
             raise
+
+    def _start(self, settings: SparkSettings, request: Mapping[str, Any]) -> None:
+        """Start the session, and let nothing else be asked before it has said how it is guarded."""
+        told = self.ask("start", **request)
+        if "refused" in told:
+            raise refused_handshake(settings, told["refused"])
+        found = [] if settings.kind == "local" else weaknesses(settings, told)
+        if found:
+            raise EngineNotTrusted(found)
 
     def ask(self, what: str, **arguments: Any) -> Any:
         """Send one request and return the answer.
@@ -87,7 +100,7 @@ class SparkWorker:
         told = json.loads(line) if line else {"error": "the process ended"}
         if "error" in told:
             raise EngineFailed(f"Spark, {what}: {told['error']}. Private details: {self._log}")
-        return told["answer"]
+        return told.get("answer", told)
 
     def query(self, sql: str) -> list[list[Any]]:
         """Return the rows of a SELECT, which are counts."""

@@ -1,6 +1,8 @@
 """The Spark side, run by a Python that has PySpark and nothing of ours: requests in, one JSON line each; answers out.
 
+    {"do": "start", "settings": {...}, ...}        a session, with "secret" elsewhere; answers what it says of itself
     {"do": "open", "files": [...]}                 the source, in this order; answers names and types of its columns
+    {"do": "keys", "path": "PATH"}                 the keys that statements name, in one row
     {"do": "stage", "sql": "...", "to": "PATH"}    keeps what a SELECT over the source gives; answers how many rows
     {"do": "attach", "path": "PATH"}               the stage that was kept
     {"do": "query", "sql": "..."}                  answers the rows of a SELECT, which are counts
@@ -16,7 +18,10 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Callable
+from pathlib import Path
 from threading import Event, Thread
+from time import monotonic, sleep
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -36,20 +41,153 @@ SETTINGS = {
     "spark.sql.redaction.string.regex": "[0-9a-f]{64}",
     "spark.redaction.string.regex": "[0-9a-f]{64}",
 }
-"""One SQL everywhere, and keys of 64 digits written into no plan. All of Spark is on this machine."""
+"""One SQL everywhere, and keys of 64 digits written into no plan. The driver is on this machine."""
+SESSION = {name: value for name, value in SETTINGS.items() if name.startswith("spark.sql.")}
+"""What a session of its own may set on a server."""
+EXECUTOR_SECONDS, PROBE_SECONDS = 120, 30
+CAUSES = {
+    "No space left on device": "a disk of Spark's is full",
+    "Quota exceeded": "a disk of Spark's is full",
+    "Disk quota exceeded": "a disk of Spark's is full",
+    "Permission denied": "a process of Spark's may not read or write a folder",
+}
+"""What is told of an error beside its class: fixed words, where Spark's own text has the phrase."""
 KEY, _END = re.compile("[0-9a-fA-F]{64}"), "-- end of the requests --"
-SOURCE, STAGE = "sudare_source", "sudare_stage"
+SOURCE, STAGE, KEYS = "sudare_source", "sudare_stage", "sudare_keys"
 FILE, ROW = "sudare_file", "sudare_row"
 
 
-def session(options: dict[str, str]) -> Any:
-    """Start Spark with our settings; what was given wins."""
+class Refused(Exception):
+    """The other machine does not take the secret, or takes what it should not."""
+
+    def __init__(self, strangers: list[str]) -> None:
+        super().__init__("refused")
+        self.strangers = strangers
+
+
+def started(request: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Start or reach Spark with our settings, where what was given wins; return the session and what it says."""
+    options = {**SETTINGS, **request["settings"]}
+    if "remote" in request:
+        return connected(request)
+    strangers = [] if "secret" not in request else met(request, options)
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("sudare")
-    for name, value in {**SETTINGS, **options}.items():
+    for name, value in options.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    return spark, {} if "secret" not in request else said(spark, request, strangers)
+
+
+def met(request: dict[str, Any], options: dict[str, str]) -> list[str]:
+    """Start Java, and try the master's door with the secret, with a wrong one, and with none; return who else got in.
+
+    The secret goes to Java in a file that its owner alone reads, and that is gone when Java has read it: it would
+    stand for all to see in the command line, and executors never get it from us.
+    """
+    from pyspark import SparkConf, SparkContext
+
+    file = Path(request["file"])
+    file.touch(mode=0o600)
+    with file.open("w", encoding="utf-8") as secret:
+        escaped = request["secret"].replace("\\", "\\\\")
+        secret.write(f"spark.authenticate.secret={escaped}\n")
+    try:
+        SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(options.items())))
+    finally:
+        file.unlink()
+    java, address = SparkContext._jvm, request["address"]
+    wrong = {**options, "spark.authenticate.secret": os.urandom(32).hex()}
+    clear = {name: value for name, value in options.items() if not name.startswith(("spark.auth", "spark.network"))}
+    strangers = [
+        who
+        for who, how in (("without a secret", clear), ("with a wrong secret", wrong))
+        if met_by(java, address, how)
+    ]
+    if strangers or not met_by(java, address, {**options, "spark.authenticate.secret": request["secret"]}):
+        raise Refused(strangers)
+    return strangers
+
+
+def met_by(java: Any, address: list[Any], options: dict[str, str]) -> bool:
+    """Say whether a master answers a process with these settings."""
+    from py4j.protocol import Py4JJavaError
+
+    spark = java.org.apache.spark
+    conf = spark.SparkConf(False)
+    patience = dict.fromkeys(
+        ("spark.network.timeout", "spark.rpc.lookupTimeout", "spark.rpc.askTimeout"), f"{PROBE_SECONDS}s"
+    )
+    for name, value in {**options, **patience}.items():
+        conf.set(name, value)
+    file = getattr(spark.SecurityManager, "$lessinit$greater$default$3")()
+    manager = spark.SecurityManager(conf, java.scala.Option.empty(), file)
+    process = spark.rpc.RpcEnv.create("sudare", options["spark.driver.host"], 0, conf, manager, True)
+    try:
+        process.setupEndpointRef(spark.rpc.RpcAddress(*address), "Master")
+    except Py4JJavaError:
+        return False
+    finally:
+        process.shutdown()
+    return True
+
+
+def connected(request: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Reach a Connect server, which must turn a wrong token away."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client import SparkConnectClient
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    def met(token: str) -> bool:
+        # A client without a session: the first session of a process is asked for settings ever after.
+        client = SparkConnectClient(connection=request["remote"] + token)
+        client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=1000)])
+        try:
+            return bool(client._analyze(method="spark_version").spark_version)
+        except PySparkException:
+            return False
+        finally:
+            client.close()
+
+    strangers = ["with a wrong token"] if met(os.urandom(32).hex()) else []
+    if not met(request["secret"]):
+        raise Refused(strangers)
+    spark = SparkSession.builder.remote(request["remote"] + request["secret"]).create()
+    spark.client.set_retry_policies([DefaultPolicy(max_retries=8, max_backoff=5000)])
+    for name, value in SESSION.items():
+        spark.conf.set(name, value)
+    return spark, said(spark, request, strangers)
+
+
+def said(spark: Any, request: dict[str, Any], strangers: list[str]) -> dict[str, Any]:
+    """Return what a running session on other machines says of its settings, and of those of its executors."""
+    if "remote" in request:
+        of: Callable[[str], Any] = lambda name: spark.conf.get(name, None)  # noqa: E731 - or it is the session's own
+    else:
+        until, tracker = monotonic() + EXECUTOR_SECONDS, spark.sparkContext._jsc.sc().statusTracker()
+        while len(tracker.getExecutorInfos()) < 2:
+            if monotonic() > until:
+                raise TimeoutError(f"no executor within {EXECUTOR_SECONDS} s")
+            sleep(0.2)
+        of = spark.sparkContext.getConf().get
+    master = of("spark.master")
+    executors: list[dict[str, Any]] = []
+    if not str(master).startswith("local"):
+        asked = ", ".join(
+            f"reflect('java.lang.System', 'getProperty', '{name}') AS s{place}"
+            for place, name in enumerate(request["says"])
+        )
+        rows = spark.sql(f"SELECT DISTINCT {asked} FROM range(0, 16, 1, 16)").collect()
+        executors = [dict(zip(request["says"], row, strict=True)) for row in rows]
+    return {
+        "master": master,
+        "session": {name: of(name) for name in request["says"]},
+        "executors": executors,
+        "wanted": {name: [value, spark.conf.get(name, None)] for name, value in SESSION.items()},
+        "strangers": strangers,
+    }
 
 
 def ordered(table: Any, files: list[str]) -> Any:
@@ -68,9 +206,15 @@ def ordered(table: Any, files: list[str]) -> Any:
     return table.select("*", number.alias(FILE), functions.col("_metadata.row_index").alias(ROW))
 
 
-def without_keys(text: str) -> str:
-    """Return a text in which every key of 64 digits is struck out."""
-    return KEY.sub("*" * 8, text)
+def without_keys(text: str, secret: str = "") -> str:
+    """Return a text in which every key of 64 digits is struck out, and the secret of the place."""
+    struck = text.replace(secret, "*" * 8) if secret else text
+    return KEY.sub("*" * 8, struck)
+
+
+def cause(text: str) -> str:
+    """Return what may be told of an error's text: words of ours, never its own."""
+    return next((f": {words}" for phrase, words in CAUSES.items() if phrase in text), "")
 
 
 class KeysStruckOut:
@@ -81,12 +225,12 @@ class KeysStruckOut:
         self._read, write = os.pipe()
         os.dup2(write, 2)
         os.close(write)
-        self._ended = Event()
+        self._ended, self.secret = Event(), ""
         Thread(target=self._pass_on, daemon=True).start()
 
     def say(self, text: str) -> None:
         """Write a text of our own."""
-        os.write(self._file, without_keys(text).encode())
+        os.write(self._file, without_keys(text, self.secret).encode())
 
     def end(self) -> None:
         """Wait until everything that was said so far is written; Java may have more to say."""
@@ -99,7 +243,7 @@ class KeysStruckOut:
                 if line.strip() == _END:
                     self._ended.set()
                 else:
-                    os.write(self._file, without_keys(line).encode())
+                    os.write(self._file, without_keys(line, self.secret).encode())
 
 
 def written(table: Any, to: str) -> int:
@@ -118,6 +262,8 @@ def answer(spark: Any, request: dict[str, Any]) -> Any:
             table = spark.read.parquet(*request["files"])
             ordered(table, request["files"]).createOrReplaceTempView(SOURCE)
             return [[field.name, field.dataType.simpleString()] for field in table.schema.fields]
+        case "keys":
+            spark.read.parquet(request["path"]).createOrReplaceTempView(KEYS)
         case "stage":
             return written(spark.sql(request["sql"]), request["to"])
         case "attach":
@@ -139,13 +285,18 @@ def main() -> None:
         try:
             request = json.loads(line)
             if request["do"] == "start":
-                spark = session(request["settings"])
-                told: dict[str, Any] = {"answer": spark.version}
+                errors.secret = request.get("secret", "")
+                spark, about = started(request)
+                told: dict[str, Any] = {"answer": {"version": spark.version, **about}}
             else:
                 told = {"answer": answer(spark, request)}
-        except Exception as error:  # noqa: BLE001 - whatever Spark says may quote a row
+        except Refused as refused:
             errors.say(traceback.format_exc())
-            told = {"error": type(error).__name__}
+            told = {"refused": refused.strangers}
+        except Exception as error:  # noqa: BLE001 - whatever Spark says may quote a row
+            text = traceback.format_exc()
+            errors.say(text)
+            told = {"error": type(error).__name__ + cause(text)}
         answers.write(json.dumps(told) + "\n")
         answers.flush()
     if spark is not None:

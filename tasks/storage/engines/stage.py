@@ -17,26 +17,25 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from contracts.canonical import canonical_json
-from contracts.contract.check_terms import checks
 from contracts.contract.contract import Contract
 from contracts.domains.statements import ValueKind
 from contracts.errors import Finding, SpecRefused
 from contracts.release.spec import Source
 from contracts.sql.portable.compiler import sql_of
-from contracts.sql.portable.staging import STAGE, cells_of, checks_of, nobodys_rows, stage_of, staged
+from contracts.sql.portable.staging import KEY_COLUMNS, KEYS, STAGE, nobodys_rows, stage_of, staged
 from contracts.sql.portable.value_kinds import portable_findings
 from privacy.private_table import PrivateTable
 from tasks.storage.engines.spark import EngineFailed, SparkWorker
+from tasks.storage.engines.staged_table import StagedTable, whole_numbers
 from tasks.storage.progress import step
 from tasks.storage.snapshot.bounding import choice_keys, refuse_nobody
 from tasks.storage.snapshot.fingerprint import fingerprint
@@ -51,6 +50,7 @@ logger = logging.getLogger(__name__)
 
 MARKER: Final = "snapshot.engine.json"
 STAGED: Final = "snapshot.stage"
+KEYS_FILE: Final = "keys.private.parquet"
 _PATTERN: Final = set("*?[]{}\\,")
 _KINDS: Final[dict[str, ValueKind]] = {
     "string": "text",
@@ -67,47 +67,6 @@ _KINDS: Final[dict[str, ValueKind]] = {
     "void": "nothing",
 }
 _DECIMAL: Final = re.compile(r"decimal\(\d+,\d+\)")
-
-
-class StagedTable:
-    """The stage of one run in Spark; a `CountingEngine`.
-
-    Args:
-        worker: the Spark session that has the stage attached.
-        contract: the contract that it was made by.
-        rows: how many rows were written to it; every marginal has to count as many.
-    """
-
-    def __init__(self, worker: SparkWorker, contract: Contract, rows: int) -> None:
-        self._worker, self._contract, self._rows = worker, contract, rows
-
-    def counted_cells(self, clique: tuple[str, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the populated cells of a marginal, row-major and ascending, and their exact counts."""
-        rows = self._worker.query(sql_of(cells_of(self._contract, clique), "pyspark"))
-        if any(None in row for row in rows) or sum(int(row[1]) for row in rows) != self._rows:
-            raise EngineFailed("Spark, query: it did not count every row of the stage; run again")
-        found = np.array(rows, dtype=np.int64).reshape(-1, 2)
-        found = found[np.argsort(found[:, 0])]
-        return found[:, 0], found[:, 1]
-
-    def broken_checks(self) -> frozenset[str]:
-        """Return the names of the checks that some row breaks, or that no row is there; in one scan."""
-        rows, marked = self.marked_rows()
-        broken = {name for name, count in marked.items() if count}
-        least = {check.name for check in checks(self._contract) if check.kind == "rows" and rows < 1}
-        return frozenset(broken | least)
-
-    def marked_rows(self) -> tuple[int, Mapping[str, int]]:
-        """Return how many rows there are, and how many break each check; in one scan."""
-        [[rows, *marks]] = self._worker.query(sql_of(checks_of(self._contract), "pyspark"))
-        if int(rows) != self._rows:
-            raise EngineFailed("Spark, query: it did not count every row of the stage; run again")
-        names = stage_of(self._contract).broken
-        return int(rows), {name: int(mark) for name, mark in zip(names, marks, strict=True)}
-
-    def close(self) -> None:
-        """End Spark."""
-        self._worker.close()
 
 
 def ingest_in_engine(
@@ -154,9 +113,11 @@ def ingest_in_engine(
         bar.advance(0.2)
         try:
             charged = lambda stage, known: goes_on(PrivateTable(folder / stage, known, contract.digest, name))  # noqa: E731
-            finished = _finished(worker, folder, contract, key, made_from, charged)
-            if finished is None:
-                finished = _make(worker, files, contract, folder, key, str(source.path))
+            with _keys_there(worker, folder, key):
+                finished = _finished(worker, folder, contract, key, made_from, charged)
+                if finished is None:
+                    finished = _make(worker, files, contract, folder, key, str(source.path))
+            if not (folder / MARKER).is_file():
                 bar.advance(0.9)
                 _still(source, origin, key, made_from, name)
                 _mark(folder, [contract.digest, made_from, *finished[:2]])
@@ -196,7 +157,7 @@ def _make(
     kinds = _kinds(columns, contract, where)
     if contract.unit.column is not None and worker.query(sql_of(nobodys_rows(contract, kinds), "pyspark"))[0][0]:
         refuse_nobody(where, contract.unit.column)
-    expression = staged(contract, kinds, keys=choice_keys(key))
+    expression = staged(contract, kinds)
     written = int(worker.ask("stage", sql=sql_of(expression, "pyspark"), to=str(folder / stage)))
     worker.ask("attach", path=str(folder / stage))
     rows, hashed = _hash(worker, contract, key)
@@ -234,13 +195,31 @@ def _hash(worker: SparkWorker, contract: Contract, key: bytes) -> tuple[int, str
     Each row's SHA-256 under two keys, as for contribution bounding, is cut into 8 numbers of 32 bits, and these are
     added up over all rows, in whatever order: what tells one table from another is 256 bits that nobody can foresee.
     """
-    outer, inner = subkey(key, "stage: outer").hex(), subkey(key, "stage: inner").hex()
     row = ", ',', ".join(f"CAST({name} AS STRING)" for name in stage_of(contract).columns)
-    digest = f"sha2(concat('{outer}', sha2(concat('{inner}', {row}), 256)), 256)"
+    digest = f"sha2(concat(hash_outer, sha2(concat(hash_inner, {row}), 256)), 256)"
     sums = ", ".join(f"sum(CAST(conv(substr(h, {1 + 8 * i}, 8), 16, 10) AS BIGINT))" for i in range(8))
-    [[rows, *parts]] = worker.query(f"SELECT count(*), {sums} FROM (SELECT {digest} AS h FROM {STAGE})")
+    answered = worker.query(f"SELECT count(*), {sums} FROM (SELECT {digest} AS h FROM {STAGE} CROSS JOIN {KEYS})")
+    rows, *parts = [0] * 9 if answered == [[0, *[None] * 8]] else whole_numbers(answered, 9)[0].tolist()
     content: dict[str, Any] = {"contract": contract.digest, "rows": rows, "sums": parts}
     return int(rows), hmac.new(subkey(key, "stage: table"), canonical_json(content), hashlib.sha256).hexdigest()
+
+
+@contextmanager
+def _keys_there(worker: SparkWorker, folder: Path, key: bytes) -> Iterator[None]:
+    """Let Spark read the keys out of a file in the run's folder, while the block lasts.
+
+    No statement holds them: plans are shown on Spark's pages, and written into its event log, whatever is struck out.
+    """
+    file = folder / KEYS_FILE
+    values = *choice_keys(key), subkey(key, "stage: outer").hex(), subkey(key, "stage: inner").hex()
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600)
+    try:
+        pq.write_table(pa.table({name: [value] for name, value in zip(KEY_COLUMNS, values, strict=True)}), file)
+        worker.ask("keys", path=str(file))
+        yield
+    finally:
+        file.unlink(missing_ok=True)
 
 
 def _finished(

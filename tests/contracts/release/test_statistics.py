@@ -72,7 +72,7 @@ def test_a_spec_of_statistics_loads_with_names_lattices_and_weights(tmp_path: Pa
     assert (age.low, age.high, age.step, age.width) == (20, 90, 7, 10)
     assert product.names(contract) == ("age", "sex", "job", "income")
     assert len(product.lattices(contract)) == 3
-    assert (product.keeps_total, product.reads_rows) == (False, True)
+    assert (product.keeps_total, product.reads_rows) == (False, False)
 
 
 def test_the_columns_of_a_file_are_statistics_with_their_ends(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_private_references_show_nothing_and_refuse_pickling(table: PrivateTable
         (" count_distinct(", ["privacy/snapshots/offset_scan.py", "privacy/snapshots/snapshot_sums.py"]),
         ("count_offsets(", ["privacy/snapshots/offset_scan.py", "privacy/snapshots/snapshot_values.py"]),
         (".counted_cells(", ["privacy/snapshots/snapshot_counts.py"]),
-        ("cells_of(", ["contracts/sql/portable/staging.py", "tasks/storage/engines/stage.py"]),
+        ("cells_of(", ["contracts/sql/portable/staging.py", "tasks/storage/engines/staged_table.py"]),
     ],
 )
 def test_only_the_grant_opens_handles(call: str, allowed: list[str]) -> None:

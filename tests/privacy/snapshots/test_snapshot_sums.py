@@ -142,8 +142,9 @@ def test_only_the_snapshot_of_the_contract_is_added_up(table: PrivateTable, cont
     with pytest.raises(ValueError, match="another contract"):
         SnapshotSums(PrivateTable(table.path, table.keyed_hash, "0" * 64, table.source), contract)
     counting: Any = object()
+    away = PrivateTable(table.path, table.keyed_hash, contract.digest, table.source, counting)
     with pytest.raises(ValueError, match="adds nothing up"):
-        SnapshotSums(PrivateTable(table.path, table.keyed_hash, contract.digest, table.source, counting), contract)
+        SnapshotSums(away, contract).sums((), ADDENDS)
     assert repr(SnapshotSums(table, contract)) == f"SnapshotSums({table!r})"
     with pytest.raises(TypeError, match="exact sums stay"):
         pickle.dumps(SnapshotSums(table, contract))

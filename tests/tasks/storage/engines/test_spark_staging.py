@@ -8,11 +8,14 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 from time import monotonic, sleep
 
 import duckdb
+import numpy as np
 import pytest
+from sqlglot import parse_one
 
 from contracts.domains.value_sql import identifier
 from contracts.errors import SpecRefused
@@ -22,13 +25,13 @@ from contracts.sql.portable.staging import SOURCE, stage_of, staged
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from tasks.storage.engines.spark import EngineFailed, SparkWorker
-from tasks.storage.engines.stage import StagedTable, ingest_in_engine
-from tasks.storage.snapshot.bounding import choice_keys
+from tasks.storage.engines.stage import ingest_in_engine
+from tasks.storage.engines.staged_table import StagedTable
 from tasks.storage.workspace.run_folder import RunBusy, hold, is_locked
 from tasks.storage.workspace.spark_settings import SparkSettings
 from tests.contracts.samples import loaded, write
 from tests.tasks.intake import KEY, SECRET, take_in
-from tests.tasks.storage.engines.engine_rows import KINDS, UNITS, people_contract, write_people
+from tests.tasks.storage.engines.engine_rows import KINDS, UNITS, people_contract, write_keys, write_people
 
 
 def test_an_engine_keeps_of_each_unit_the_rows_that_ingest_keeps(tmp_path: Path) -> None:
@@ -49,7 +52,8 @@ def test_an_engine_keeps_of_each_unit_the_rows_that_ingest_keeps(tmp_path: Path)
         )
 
         def chosen(key: bytes) -> Counter[tuple[int, ...]]:
-            sql = sql_of(staged(contract, KINDS, keys=choice_keys(key)), "duckdb")
+            write_keys(connection, key)
+            sql = sql_of(staged(contract, KINDS), "duckdb")
             return Counter(connection.execute(f"SELECT {codes} FROM ({sql})").fetchall())
 
         assert chosen(KEY) == kept
@@ -67,15 +71,65 @@ def test_counts_that_are_not_of_every_row_stop_the_run_before_a_draw(tmp_path: P
     contract = loaded(tmp_path)
     stage = StagedTable(Worker(), contract, 12)  # type: ignore[arg-type]
     with pytest.raises(EngineFailed, match="did not count every row"):
-        stage.counted_cells((contract.columns[0].name,))
+        stage.counted_cells([(contract.columns[0].name,)])
     if len(answer) == 2 and None not in answer[1]:
         whole = StagedTable(Worker(), contract, 11)  # type: ignore[arg-type]
-        assert [each.tolist() for each in whole.counted_cells((contract.columns[0].name,))] == [[0, 3], [5, 6]]
+        [cells] = whole.counted_cells([(contract.columns[0].name,)])
+        assert [each.tolist() for each in cells] == [[0, 3], [5, 6]]
+
+
+@pytest.mark.parametrize(
+    "answer", [[[0, 5.0]], [["0", 11]], [[0, True]], [[-1, 11]], [[0, 2**63]], [[0, 11, 0]], {"n": 11}]
+)
+def test_wrongly_typed_counts_stop_the_run_before_a_draw(tmp_path: Path, answer: object) -> None:
+    """A fraction, a text, a truth value, a negative or too large number, and another form are no counts."""
+
+    class Worker:
+        def query(self, sql: str) -> object:
+            return answer
+
+    contract = loaded(tmp_path)
+    stage = StagedTable(Worker(), contract, 11)  # type: ignore[arg-type]
+    with pytest.raises(EngineFailed, match="not whole numbers from 0 on; no noise was drawn"):
+        stage.counted_cells([(contract.columns[0].name,)])
+
+
+def test_all_marginals_of_a_round_are_counted_in_one_scan(tmp_path: Path) -> None:
+    """One statement for all pairs, run by DuckDB over the stage; the counts are those of a scan for each pair."""
+    source, contract = write_people(tmp_path / "people"), people_contract(tmp_path)
+    said = []
+    with duckdb.connect() as connection:
+        rows = f"read_parquet('{tmp_path}/people/*.parquet', file_row_number = true, filename = true)"
+        connection.execute(
+            f"CREATE VIEW {SOURCE} AS SELECT *, dense_rank() OVER (ORDER BY filename) AS sudare_file, "
+            f"file_row_number AS sudare_row FROM {rows}"
+        )
+        write_keys(connection, KEY)
+        connection.execute(f"CREATE TABLE sudare_stage AS {sql_of(staged(contract, KINDS), 'duckdb')}")
+        [(total,)] = connection.execute("SELECT count(*) FROM sudare_stage").fetchall()
+
+        class Worker:
+            def query(self, sql: str) -> list[list[int]]:
+                said.append(sql)
+                return [
+                    list(row) for row in connection.execute(parse_one(sql, dialect="spark").sql("duckdb")).fetchall()
+                ]
+
+        stage = StagedTable(Worker(), contract, total)  # type: ignore[arg-type]
+        cliques = [(), *combinations([column.name for column in contract.columns], 2)]
+        together = stage.counted_cells(cliques)
+        assert len(said) == 1
+        alone = [stage.counted_cells([clique])[0] for clique in cliques]
+    here = SnapshotCounts(take_in(source, contract, tmp_path), contract)
+    for clique, one, other in zip(cliques, together, alone, strict=True):
+        assert [each.tolist() for each in one] == [each.tolist() for each in other]
+        counts = here.marginal(clique)._count().ravel()
+        assert (one[0].tolist(), one[1].tolist()) == (np.flatnonzero(counts).tolist(), counts[counts > 0].tolist())
 
 
 def test_no_cast_that_spark_is_sent_can_fail_loudly(tmp_path: Path) -> None:
     """Spark's error would quote a row's value; other dialects are as Ibis writes them."""
-    expression = staged(people_contract(tmp_path), KINDS, keys=choice_keys(KEY))
+    expression = staged(people_contract(tmp_path), KINDS)
     casts = re.compile(r"\b(TRY_)?CAST\(")
     assert {found.group(1) for found in casts.finditer(sql_of(expression, "pyspark"))} == {"TRY_"}
     assert {found.group(1) for found in casts.finditer(sql_of(expression, "duckdb"))} == {None}
@@ -88,10 +142,10 @@ def test_a_handle_on_an_engine_opens_as_one_on_a_file_and_says_as_little(tmp_pat
     class Counting:
         """Three rows in cell 1."""
 
-        def counted_cells(self, clique):  # type: ignore[no-untyped-def]
+        def counted_cells(self, cliques):  # type: ignore[no-untyped-def]
             import numpy as np
 
-            return np.array([1]), np.array([3])
+            return tuple((np.array([1]), np.array([3])) for _ in cliques)
 
         def broken_checks(self) -> frozenset[str]:
             return frozenset()

@@ -270,14 +270,16 @@ def test_a_schedule_names_specs_from_the_workspace_and_when_they_run(tmp_path: P
         ("local[4, 2]", True),
         ("local-cluster[2,1,1024]", False),
         ("spark://host.example:7077", False),
+        ("sc://host.example:443", False),
+        ("sc://host.example:443/;token=4711", False),
         ("yarn", False),
         ("k8s://https://host.example", False),
         ("local[2],spark://host.example:7077", False),
         ("local\n", False),
     ],
 )
-def test_a_spark_on_other_machines_is_refused(tmp_path: Path, master: str, taken: bool) -> None:
-    """Nothing between its machines is authenticated or encrypted, and keys that choose rows would travel there."""
+def test_a_spark_on_other_machines_is_refused_without_credentials(tmp_path: Path, master: str, taken: bool) -> None:
+    """Keys that choose rows travel there, so that a secret is needed; a token in the address is not shown."""
     Workspace.create(tmp_path)
     file = tmp_path / "sudare.toml"
     written = master.replace("\n", "\\n")
@@ -288,5 +290,14 @@ def test_a_spark_on_other_machines_is_refused(tmp_path: Path, master: str, taken
         assert spark is not None
         assert spark.master == master
     else:
-        with pytest.raises(WorkspaceRefused, match=r"spark\.master[\s\S]*in clear"):
+        with pytest.raises(
+            WorkspaceRefused, match=r"spark\.(master|credentials)[\s\S]*SUDARE_|spark\.master"
+        ) as refused:
             Workspace.open(tmp_path)
+        assert "4711" not in str(refused.value)
+        if master.startswith(("spark://", "sc://")) and ";" not in master:
+            assert "spark.credentials" in str(refused.value)
+            file.write_text(file.read_text().replace("[spark]", '[spark]\ncredentials = "far"'))
+            settings = Workspace.open(tmp_path).spark
+            assert settings is not None
+            assert settings.address[0] == "host.example"

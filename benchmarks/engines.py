@@ -1,0 +1,235 @@
+"""The same tables counted by DuckDB, Spark here, a cluster and a Connect server: equal counts, seconds, and a model.
+
+    SUDARE_SPARK_PYTHON=.venv-spark/bin/python python -m benchmarks.engines [--rows N ...] [--folder FOLDER]
+
+The cluster is a master and workers of one core, authenticated and encrypted, as processes of their own on loopback.
+The Connect server stands behind TLS. Rows are made up (`_platform_data`). Measured are staging (read, encode, mark,
+keep and hash), the count of ten two-way tables in one scan, and the same ten GROUP BYs typed by hand over the same
+stage. The times of the cluster are fitted by t = a + b n / w. While the cluster counts a million rows, all of
+loopback is listened to, which needs the right to open a packet socket. Categories, keys and the secret must not pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks._platform_data import TABLES, write_contract, write_rows
+from benchmarks._spark_cluster import connect_server, standalone_cluster, tls_front
+from benchmarks.results import Row, Setting, machine, write
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
+from contracts.release.source import Source
+from contracts.sql.portable.staging import stage_of
+from privacy.snapshots.snapshot_counts import SnapshotCounts
+from tasks.ingest import ingest
+from tasks.storage.engines.stage import ingest_in_engine
+from tasks.storage.snapshot.bounding import choice_keys
+from tasks.storage.workspace.spark_settings import SparkSettings
+from tests.tasks.federation.certificates import loopback_certificates
+
+KEY: Final = bytes(range(32))
+SECRET: Final = "the-secret-of-a-benchmark"
+RATIO_TARGET: Final = 1.3
+FAR: Final = (10_000_000_000, 64)
+PLANTED: Final = ("region 001", "industry 0", "nationality 0", SECRET)
+"""Values of rows, and the secret. The contract's own categories cross the pipe between Python and its Java."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One place at one size.
+
+    Args:
+        place: which engine.
+        workers: cores that count.
+        rows: how many.
+        staging: seconds of ingest or staging.
+        counting: seconds of ten tables.
+        bare: seconds of the same GROUP BYs by hand; None for DuckDB, whose ratio `benchmarks.platform` measures.
+        same: whether all counts are DuckDB's.
+    """
+
+    place: str
+    workers: int
+    rows: int
+    staging: float
+    counting: float
+    bare: float | None
+    same: bool
+
+
+def main() -> None:
+    """Measure and write results/engines.json."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
+    parser.add_argument("--folder", type=Path, default=None)
+    given = parser.parse_args()
+    os.environ["SUDARE_CREDENTIALS_BENCHMARK"] = json.dumps({"secret": SECRET})
+    os.environ["SUDARE_CREDENTIALS_BENCHMARK_SERVER"] = json.dumps({"token": SECRET})
+    with TemporaryDirectory() as temporary:
+        folder, heard = given.folder or Path(temporary), list[str]()
+        settings = machine("duckdb", "ibis-framework") | {"columns": 15, "tables": len(TABLES), "runs": 1}
+        found = [each for rows in given.rows for each in _at_size(folder / str(rows), rows, heard)]
+    settings |= {"load_average_after": machine()["load_average"]}
+    write("engines", [*_rows(found, settings), _heard(heard, settings), *_model(found, settings)])
+
+
+def _at_size(folder: Path, rows: int, heard: list[str]) -> Iterator[Measured]:
+    """Measure all places at one size."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "people").is_dir():
+        write_rows(folder / "people", rows=rows)
+    write_contract(folder / "people.odcs.yaml")
+    contract = load_contract(folder / "people.odcs.yaml")
+    source = Source(path=folder / "people", files="parquet")
+    begun = perf_counter()
+    here = ingest(source, contract, folder=folder / "duckdb", key=KEY, memory_limit="1GB")
+    staging, begun = perf_counter() - begun, perf_counter()
+    counts = [each._count() for each in SnapshotCounts(here, contract).marginals(TABLES)]
+    yield _told(Measured("DuckDB", 2, rows, staging, perf_counter() - begun, None, True))
+    python = Path(os.environ["SUDARE_SPARK_PYTHON"])
+    yield _in_spark("Spark local", 2, rows, SparkSettings(python), source, contract, counts, folder / "local")
+    for workers in (1, 2):
+        (folder / f"cluster{workers}").mkdir()
+        with standalone_cluster(folder / f"cluster{workers}", python, secret=SECRET, workers=workers) as cluster:
+            settings = SparkSettings(python, f"spark://127.0.0.1:{cluster.port}", "900m", "benchmark")
+            run = folder / f"run{workers}"
+            with _listening(heard) if rows == 1_000_000 else ExitStack():
+                yield _in_spark("cluster", workers, rows, settings, source, contract, counts, run)
+    (folder / "connect").mkdir()
+    paths = loopback_certificates(folder)
+    with ExitStack() as stack:
+        server = stack.enter_context(connect_server(folder / "connect", python, token=SECRET))
+        port = stack.enter_context(tls_front(server.port, certificate=paths.certificate, key=paths.key))
+        master = f"sc://127.0.0.1:{port}"
+        settings = SparkSettings(python, master, credentials="benchmark-server", certificate=paths.authority)
+        yield _in_spark("Connect", 2, rows, settings, source, contract, counts, folder / "run-connect")
+
+
+def _in_spark(
+    place: str,
+    workers: int,
+    rows: int,
+    settings: SparkSettings,
+    source: Source,
+    contract: Contract,
+    expected: list[NDArray[np.int64]],
+    folder: Path,
+) -> Measured:
+    """Stage and count in one Spark; the session is started within the staging."""
+    begun = perf_counter()
+    table = ingest_in_engine(source, contract, folder=folder, key=KEY, settings=settings)
+    staging, engine = perf_counter() - begun, table.engine
+    if engine is None:
+        raise RuntimeError("no engine")
+    try:
+        worker: Any = engine
+        _bare(worker, contract)  # Spark compiles at first
+        begun = perf_counter()
+        _bare(worker, contract)
+        bare, begun = perf_counter() - begun, perf_counter()
+        counts = [each._count() for each in SnapshotCounts(table, contract).marginals(TABLES)]
+        counting = perf_counter() - begun
+    finally:
+        engine.close()
+    same = all(np.array_equal(one, other) for one, other in zip(counts, expected, strict=True))
+    return _told(Measured(place, workers, rows, staging, counting, bare, same))
+
+
+def _bare(engine: Any, contract: Contract) -> None:
+    """Run a GROUP BY a table over the stage, as a person types them."""
+    codes = stage_of(contract).codes
+    for one, other in TABLES:
+        columns = f"{codes[one]}, {codes[other]}"
+        engine._worker.query(f"SELECT {columns}, count(*) FROM sudare_stage GROUP BY {columns}")
+
+
+def _told(measured: Measured) -> Measured:
+    print(measured, flush=True)
+    return measured
+
+
+@contextmanager
+def _listening(heard: list[str]) -> Iterator[None]:
+    """Search all packets of loopback while the block lasts; what is found of `PLANTED` and the keys is noted."""
+    planted = [each.encode() for each in (*PLANTED, *choice_keys(KEY))]
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(3)) as packets:
+        packets.bind(("lo", 0))
+        packets.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 26)
+        packets.settimeout(0.2)
+        ended, searched = Event(), [0]
+
+        def listen() -> None:
+            while not ended.is_set():
+                try:
+                    packet = packets.recv(1 << 17)
+                except TimeoutError:
+                    continue
+                searched[0] += len(packet)
+                heard.extend(each.decode() for each in planted if each in packet)
+
+        thread = Thread(target=listen)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+        heard.append(f"searched {searched[0]}")
+
+
+def _rows(found: list[Measured], settings: dict[str, Setting]) -> Iterator[Row]:
+    for each in found:
+        what = f"{each.rows:,} rows, {each.place}, {each.workers} cores"
+        yield Row(f"{what}: staging", round(each.staging, 1), "s", settings=settings)
+        yield Row(f"{what}: ten tables", round(each.counting, 2), "s", settings=settings)
+        if each.bare is None:
+            continue
+        yield Row(f"{what}: counts are DuckDB's", float(each.same), "1 = all", 1, each.same, settings=settings)
+        ratio = each.counting / each.bare
+        held = ratio <= RATIO_TARGET
+        yield Row(f"{what}: over bare GROUP BYs", round(ratio, 2), "x", RATIO_TARGET, held, settings=settings)
+
+
+def _heard(heard: list[str], settings: dict[str, Setting]) -> Row:
+    """Say how often a planted value passed on loopback, and how much was searched."""
+    searched = sum(int(each.split()[1]) for each in heard if each.startswith("searched "))
+    values = sorted({each for each in heard if not each.startswith("searched ")})
+    own = settings | {"bytes_searched": searched, "planted": list(PLANTED), "found": list[Setting](values)}
+    return Row("planted values in clear on loopback", len(values), "values", 0, not values, settings=own)
+
+
+def _model(found: list[Measured], settings: dict[str, Setting]) -> Iterator[Row]:
+    """Fit t = a + b n / w to staging and counting together on the cluster, and say what it foretells."""
+    points = [each for each in found if each.place == "cluster"]
+    if len(points) < 3:
+        return
+    shares = np.array([each.rows / each.workers for each in points])
+    seconds = np.array([each.staging + each.counting for each in points])
+    # Relative errors count alike: the least size has as much to say as the largest.
+    design = np.column_stack([1 / seconds, shares / seconds])
+    (base, slope), *_ = np.linalg.lstsq(design, np.ones(len(points)), rcond=None)
+    error = float(np.max(np.abs((base + slope * shares) / seconds - 1)))
+    own = settings | {"points": len(points), "a": float(base), "b": float(slope), "form": "t = a + b n / w"}
+    yield Row("model of time: largest error on the measured points", round(100 * error, 1), "%", settings=own)
+    rows, workers = FAR
+    hours = (base + slope * rows / workers) / 3600
+    yield Row(f"model of time: {rows:,} rows on {workers} workers", round(hours, 2), "h", settings=own)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""The stage of one run in Spark, as it is counted: SQL goes there, whole numbers come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract.check_terms import checks
+from contracts.contract.contract import Contract
+from contracts.release.tables.table_form import MOST_CODES
+from contracts.sql.portable.compiler import sql_of
+from contracts.sql.portable.staging import cells_of, checks_of, first_cells, stage_of
+from privacy.counting_engine import Cells
+from tasks.storage.engines.spark import EngineFailed, SparkWorker
+
+AT_ONCE: Final = 64
+"""Marginals that one scan counts at most: the Java that Spark writes for a scan grows with them."""
+UNCHARGED: Final = "no noise was drawn, and a charge that was reserved is kept"
+
+
+class StagedTable:
+    """The stage of one run in Spark; a `CountingEngine`.
+
+    Args:
+        worker: the Spark session that has the stage attached.
+        contract: the contract that it was made by.
+        rows: how many rows were written to it; every marginal has to count as many.
+    """
+
+    def __init__(self, worker: SparkWorker, contract: Contract, rows: int) -> None:
+        self._worker, self._contract, self._rows = worker, contract, rows
+
+    def counted_cells(self, cliques: Sequence[tuple[str, ...]]) -> tuple[Cells, ...]:
+        """Return for each of some marginals its populated cells, row-major and ascending, and their exact counts."""
+        counted: list[Cells] = []
+        for together in _scans(self._contract, cliques):
+            firsts = first_cells(self._contract, together)
+            found = whole_numbers(self._worker.query(sql_of(cells_of(self._contract, together), "pyspark")), 2)
+            found = found[np.argsort(found[:, 0])]
+            places = np.searchsorted(found[:, 0], firsts)
+            parts = [found[begin:end] for begin, end in pairwise(places)]
+            if places[0] or places[-1] != len(found) or any(part[:, 1].sum() != self._rows for part in parts):
+                raise EngineFailed(f"Spark, query: it did not count every row of the stage; {UNCHARGED}, run again")
+            counted += [(part[:, 0] - first, part[:, 1]) for part, first in zip(parts, firsts, strict=False)]
+        return tuple(counted)
+
+    def broken_checks(self) -> frozenset[str]:
+        """Return the names of the checks that some row breaks, or that no row is there; in one scan."""
+        rows, marked = self.marked_rows()
+        broken = {name for name, count in marked.items() if count}
+        least = {check.name for check in checks(self._contract) if check.kind == "rows" and rows < 1}
+        return frozenset(broken | least)
+
+    def marked_rows(self) -> tuple[int, Mapping[str, int]]:
+        """Return how many rows there are, and how many break each check; in one scan."""
+        names = stage_of(self._contract).broken
+        rows, *marks = whole_numbers(
+            self._worker.query(sql_of(checks_of(self._contract), "pyspark")), 1 + len(names)
+        )[0]
+        if rows != self._rows or any(mark > rows for mark in marks):
+            raise EngineFailed(f"Spark, query: it did not count every row of the stage; {UNCHARGED}, run again")
+        return int(rows), {name: int(mark) for name, mark in zip(names, marks, strict=True)}
+
+    def close(self) -> None:
+        """End Spark."""
+        self._worker.close()
+
+
+def _scans(contract: Contract, cliques: Sequence[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], ...]]:
+    """Yield the cliques that one scan counts, in order: few enough for its code, and with numbers for all cells."""
+    begin, cells = 0, 0
+    for end, clique in enumerate(cliques):
+        cells += contract.cells(clique)
+        if end > begin and (end - begin == AT_ONCE or cells > MOST_CODES):
+            yield tuple(cliques[begin:end])
+            begin, cells = end, contract.cells(clique)
+    if begin < len(cliques):
+        yield tuple(cliques[begin:])
+
+
+def whole_numbers(rows: Any, width: int) -> NDArray[np.int64]:
+    """Return the rows of an answer, whole numbers that are not negative, shape (rows, width).
+
+    Raises:
+        EngineFailed: the engine answered something else. A fraction or a text must not become a count.
+    """
+    gone = not rows or (isinstance(rows, list) and any(isinstance(row, list) and None in row for row in rows))
+    if gone:
+        raise EngineFailed(f"Spark, query: it did not count every row of the stage; {UNCHARGED}, run again")
+    if not isinstance(rows, list) or not all(_is_whole(row, width) for row in rows):
+        raise EngineFailed(
+            f"Spark, query: its counts are not whole numbers from 0 on; {UNCHARGED}. "
+            "Look which Spark `spark.master` in sudare.toml names, and run again"
+        )
+    return np.array(rows, dtype=np.int64).reshape(-1, width)
+
+
+def _is_whole(row: Any, width: int) -> bool:
+    return (
+        isinstance(row, list) and len(row) == width and all(type(each) is int and 0 <= each < 2**63 for each in row)
+    )

@@ -1,0 +1,55 @@
+"""Which products an engine may count for: those that ask for counts of cells, and say so themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import SpecRefused
+from flows.request import read_request
+from tests.tasks.storage.engines.engine_rows import people_contract, write_people
+
+ROWS = "an engine gives counts alone"
+
+
+def written(folder: Path, product: str, *, delta: str = "1e-9") -> Path:
+    """A spec whose source an engine counts."""
+    write_people(folder / "people", rows=10)
+    people_contract(folder)
+    spec = folder / "spec.yaml"
+    spec.write_text(
+        "release: people\ncontract: people.odcs.yaml\nsource: {path: people, files: parquet, engine: spark}\n"
+        f"charge: {{account: town, epsilon: 1, delta: {delta}}}\nproduct: {product}\npublish: {{to: releases}}\n"
+    )
+    return spec
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        "{kind: tables, mechanism: laplace, tables: [[age, sex]], refine: {method: none}}",
+        "{kind: statistics, tables: [{by: [sex], of: [count]}]}",
+        *(f"{{kind: synthetic, generator: {name}}}" for name in ("aim", "mst", "privbayes", "independent")),
+    ],
+)
+def test_what_asks_for_counts_of_cells_is_counted_in_an_engine(tmp_path: Path, product: str) -> None:
+    assert read_request(written(tmp_path, product)).spec.source.engine == "spark"
+
+
+@pytest.mark.parametrize(
+    ("product", "says"),
+    [
+        ("{kind: synthetic, generator: class_gaussian, options: {label: sex}}", ROWS),
+        ("{kind: classifier, trainer: dp_sgd, label: sex}", f"dp_sgd, which learns from rows: {ROWS}"),
+        ("{kind: statistics, tables: [{by: [sex], of: [{sum: wage, step: 10}]}]}", "more than counts of cells"),
+        ("{kind: synthetic, generator: none_such}", "no generator 'none_such'"),
+    ],
+)
+def test_what_needs_more_is_refused_with_one_sentence_before_any_charge(
+    tmp_path: Path, product: str, says: str
+) -> None:
+    with pytest.raises(SpecRefused) as refused:
+        read_request(written(tmp_path, product))
+    assert says in str(refused.value)
+    assert len(refused.value.findings) == 1

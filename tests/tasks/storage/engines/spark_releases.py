@@ -1,0 +1,95 @@
+"""A workspace whose releases an engine counts, driven by the command as a person drives it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from contracts.release.source import Source
+from tasks.storage.workspace.spark_settings import SparkSettings
+from tests.tasks.storage.engines.engine_rows import people_contract
+
+PRODUCTS: Final = {
+    "tables": "{kind: tables, mechanism: laplace, tables: [[age, sex], [since]], total: noisy, "
+    "refine: {method: simplex}}",
+    "aim": "{kind: synthetic, generator: aim, options: {rounds: 3}}",
+    "mst": "{kind: synthetic, generator: mst}",
+    "privbayes": "{kind: synthetic, generator: privbayes}",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A workspace with an account, and people.
+
+    Args:
+        folder: holds contract and specs.
+        source: the people.
+    """
+
+    folder: Path
+    source: Source
+
+    @property
+    def root(self) -> Path:
+        """The workspace."""
+        return self.folder / "work"
+
+    def engine(self, settings: SparkSettings | None) -> None:
+        """Name another Spark in sudare.toml; None for none."""
+        file = self.root / "sudare.toml"
+        kept = file.read_text().partition("[spark]")[0]
+        written = {} if settings is None else {name: str(value) for name, value in vars(settings).items() if value}
+        if settings is not None and settings.kind != "cluster":
+            written.pop("host")
+        file.write_text(kept + "[spark]\n" + "".join(f'{name} = "{value}"\n' for name, value in written.items()))
+
+    def run(self, product: str, *, name: str, engine: bool = True) -> dict[str, Any]:
+        """Make a release, or find it made."""
+        spec, delta = self.folder / f"{name}.yaml", "0" if product == "tables" else "1e-9"
+        spec.write_text(
+            f"release: {name}\ncontract: people.odcs.yaml\n"
+            f"source: {{path: '{self.source.path}', files: parquet{', engine: spark' if engine else ''}}}\n"
+            f"charge: {{account: town, epsilon: 1, delta: {delta}}}\n"
+            f"product: {PRODUCTS[product]}\npublish: {{to: releases}}\n"
+        )
+        told: dict[str, Any] = json.loads(
+            self.sudare("run", str(spec), "--accept-misfits", "--json", "--workspace", str(self.root))
+        )
+        return told
+
+    def verify(self, version: str) -> None:
+        """Check a version as a stranger does."""
+        self.sudare("verify", version, "--key", str(self.root / ".sudare/keys/signing.pub"))
+
+    def left_behind(self) -> list[Path]:
+        """Return what private parts of runs are still there."""
+        runs = self.root / ".sudare" / "runs"
+        return [*runs.glob("*/snapshot*"), *runs.glob("*/spill")]
+
+    def sudare(self, *words: str, code: int = 0) -> str:
+        """Run a command and return what it prints."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "SUDARE_"))}
+        kept |= {name: value for name, value in os.environ.items() if name.startswith("SUDARE_CREDENTIALS_")}
+        command = [sys.executable, "-c", "from console.main import main; main()", *words]
+        done = subprocess.run(command, env=kept, capture_output=True, text=True, check=False)
+        if done.returncode != code:
+            raise AssertionError(f"{words[0]} ended with {done.returncode}: {done.stderr}")
+        return done.stdout + (done.stderr if code else "")
+
+
+def make_place(folder: Path, source: Source) -> Place:
+    """Make the workspace, the contract and an account with room for some releases."""
+    place = Place(folder, source)
+    people_contract(folder)
+    where = ("--workspace", str(place.root))
+    opened = ("--population", "people", "--block", "2024", "--unit", "person", "--adjacency", "add_remove")
+    cap = ("--calculus", "renyi", "--epsilon", "20", "--delta", "1e-6", "--source", str(source.path))
+    place.sudare("init", str(place.root))
+    place.sudare("budget", "open", "town", *opened, *cap, *where)
+    return place
