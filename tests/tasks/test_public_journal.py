@@ -328,7 +328,7 @@ def test_an_answer_that_is_none_is_told_in_one_line(ledger: Ledger, folder: Path
     assert "get the version again" not in report.findings[0].remedy, "the version is as it was published"
 
 
-@pytest.mark.parametrize("address", ["s3://bucket/journal", "file:///srv/journal"])
+@pytest.mark.parametrize("address", ["s3://bucket/journal", "ftp://host/journal"])
 def test_an_address_of_another_kind_is_told_what_to_write(folder: Path, address: str) -> None:
     field, found = outcome(folder, 1, address)
     assert field == "the journal"
