@@ -30,7 +30,7 @@ from tasks.verification.record_identity import differences
 from tasks.verification.refinement_replay import values_sha256
 
 
-class AdaptiveMeaning(FittedMeaning, Protocol):
+class ListedMeaning(FittedMeaning, Protocol):
     """What the replay block of adaptive tables is about."""
 
     def rows_of(self, key: str) -> tuple[Cells, tuple[str, ...], NDArray[np.int64]]:
