@@ -30,6 +30,8 @@ def test_a_plan_says_what_each_level_costs_in_error(spec: Path, capsys: pytest.C
     width = next(draw["interval_95"] for draw in payload["draws"] if draw["key"] == "levels:countries")
     assert [level["from_noisy_total"] for level in levels] == [None, *(ceil(n * width / 0.5) for n in (2, 8, 30))]
     assert [draw["share"] for draw in payload["draws"]] == [0.1, 0.9]
+    assert table["widths_95"]["count"] >= 1.96 * max(level["cell_error"] for level in levels)
+    assert table["widths_95"]["total"] >= 1.96 * max(level["total_error"] for level in levels)
     assert sorted(level["total_error"] for level in levels) == [level["total_error"] for level in levels]
 
 
