@@ -12,6 +12,7 @@ from console.render import table
 from contracts.release.adaptive.product import adaptive_product
 from contracts.release.spec import ReleaseSpec
 from privacy.marginals.uncertainty import half_width
+from privacy.table_plans.adaptive_counts import expected_widths
 from privacy.table_plans.adaptive_plan import CONFIDENCE, AdaptivePlan, expected_levels
 
 _BASE_MEGABYTES: Final = 200
@@ -32,6 +33,7 @@ class AdaptiveProductView:
                 {
                     "table": each.name,
                     "groups": each.cells.groups,
+                    "widths_95": dict(zip(("count", "total"), expected_widths(each), strict=True)),
                     "levels": [
                         {
                             "level": level.level,
@@ -78,8 +80,12 @@ class AdaptiveProductView:
         return [("groups", ", ".join(f"{each['groups']:,} of {each['table']}" for each in payload["tables"]))]
 
     def expected_widths(self, payload: dict[str, Any]) -> list[ExpectedWidth]:
-        """Return the half width of each draw's own interval."""
-        return [ExpectedWidth(each["key"], "count", float(each["interval_95"])) for each in payload["draws"]]
+        """Return the longest half widths of totals and of counts, from both draws, at any level."""
+        return [
+            ExpectedWidth(f"{each['table']}{named}", "count", float(each["widths_95"][of]))
+            for each in payload["tables"]
+            for of, named in (("total", ": totals"), ("count", ""))
+        ]
 
     def print_draws(self, console: Console, payload: dict[str, Any]) -> None:
         """Print the levels of each table: which groups get them, and what their numbers are off by."""

@@ -126,6 +126,16 @@ def _variances(first: float, second: float, cells: NDArray[np.int64]) -> tuple[F
     return found[:, 0], found[:, 1]
 
 
+def expected_widths(plan: AdaptiveTablePlan) -> tuple[float, float]:
+    """Return the longest half widths of the 95 % intervals of a cell and of a group's total, at any level [rows].
+
+    Privacy: computed from the declared noise; reads no data.
+    """
+    errors = [level_variances(plan.totals.variance, plan.counts.variance, size) for size in plan.sizes]
+    cell, total = (max(each) ** 0.5 for each in zip(*errors, strict=True))
+    return _reach(plan, "cell") * cell + 0.5, _reach(plan, "total") * total + 0.5
+
+
 def _reach(plan: AdaptiveTablePlan, of: str) -> float:
     """Return how many deviations the intervals of a table reach, for any level that any of its groups can get."""
     first, second = plan.totals.variance, plan.counts.variance

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.release.adaptive.detail_levels import DetailCells, detail_cells
-from contracts.release.adaptive.product import AUTO, AdaptiveProduct, AdaptiveTable
+from contracts.release.adaptive.product import AUTO, AdaptiveProduct, AdaptiveTable, wanted_error
 from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up
 from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.accounting.events import CountNoise
@@ -201,7 +201,7 @@ def thresholds(table: AdaptiveTable, cells: DetailCells, counts: AdaptiveDraw) -
     adapt = table.adapt
     if adapt.thresholds != AUTO:
         return tuple(int(number) for number in adapt.thresholds)
-    wanted = Fraction(adapt.relative_error)
+    wanted = Fraction(wanted_error(adapt))
     return tuple(ceil(level.cells * max(1, counts.half_width) / wanted) for level in cells.levels[1:])
 
 

@@ -45,6 +45,7 @@ from contracts.release.tables.table_bins import TableBins
 AUTO: Final = "auto"
 MOST_LEVELS: Final = 12
 MOST_THRESHOLD: Final = 10**12
+RELATIVE_ERROR: Final = Decimal("0.5")
 LEVEL: Final = "level"
 """The column of a published table that says how detailed a row is."""
 VALUES: Final = (LEVEL, "count", "lower", "upper")
@@ -100,17 +101,19 @@ class Adapt(Frozen):
         share: of the table's charge that measures the totals; the counts have the rest.
         levels: from the coarsest; each next one splits the cells of the one before.
         thresholds: from which noisy total on a group gets each level but the first; `auto` takes the noise.
-        relative_error: of `auto`: the 95 % interval of an average cell, as a share of its count.
+        relative_error: of `auto`: the 95 % interval of an average cell, as a share of its count; 0.5 without it.
     """
 
     share: Amount
     levels: Annotated[tuple[Annotated[DetailLevel, WithJsonSchema(_LEVEL_SCHEMA)], ...], BeforeValidator(as_tuple)]
     thresholds: Literal["auto"] | Annotated[tuple[Whole, ...], BeforeValidator(as_tuple)] = AUTO
-    relative_error: Amount = Decimal("0.5")
+    relative_error: Amount | None = Field(default=None, exclude_if=lambda share: share is None)
 
     @field_validator("share", "relative_error")
     @classmethod
-    def _a_share(cls, share: Decimal, about: Any) -> Decimal:
+    def _a_share(cls, share: Decimal | None, about: Any) -> Decimal | None:
+        if share is None:
+            return None
         most = Decimal(1) if about.field_name == "share" else Decimal(1000)
         if not 0 < share < most or share.adjusted() < -FINEST_DECIMALS:
             allowed = f"a number above 0 and below {most}"
@@ -149,6 +152,9 @@ class Adapt(Frozen):
     def _as_many_as_levels(self) -> Adapt:
         if self.thresholds == AUTO:
             return self
+        if self.relative_error is not None:
+            found = "`relative_error` beside thresholds of the spec"
+            refuse([Problem(found, "one of the two", "drop one, or write thresholds: auto", ("relative_error",))])
         given, wanted = self.thresholds, len(self.levels) - 1
         if len(given) != wanted:
             found, allowed = (
@@ -162,6 +168,11 @@ class Adapt(Frozen):
                 allowed = f"increasing whole numbers of rows, from 1 to {MOST_THRESHOLD:,}"
                 refuse([Problem(f"{number} at this place", allowed, "put them in order", ("thresholds", place))])
         return self
+
+
+def wanted_error(adapt: Adapt) -> Decimal:
+    """Return the relative error that `auto` aims at."""
+    return RELATIVE_ERROR if adapt.relative_error is None else adapt.relative_error
 
 
 def _words(level: DetailLevel) -> str:

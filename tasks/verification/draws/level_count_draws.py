@@ -13,24 +13,22 @@ from privacy.accounting.events import CountNoise, DiscreteGaussian
 from privacy.grant.queries.level_counts import LevelCountQuery
 from privacy.marginals.group_levels import chosen_digest, levels_digest
 from tasks.records.draws.level_counts import NOISY, LevelCountDraw
-from tasks.records.strict_json import printable, shown
-from tasks.verification.draws.charged_noise import MOST_MOVES, worst_moves
+from tasks.records.strict_json import printable
+from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.draws.draw_checks import (
-    UNDERSTATED,
     FileForm,
     FittedMeaning,
     OtherDraw,
     PublishedValues,
     SeparateDrawChecks,
-    is_own_file,
 )
+from tasks.verification.draws.drawn_alone import check_drawn_alone
 from tasks.verification.files.listed_rows import read_rows
 from tasks.verification.files.table_files import OTHER_NOISE
-from tasks.verification.record_identity import differences
 from tasks.verification.refinement_replay import values_sha256
 
 
-class LevelMeaning(FittedMeaning, Protocol):
+class ListedMeaning(FittedMeaning, Protocol):
     """What the replay block of adaptive tables is about."""
 
     def rows_of(self, key: str) -> tuple[Cells, tuple[str, ...], NDArray[np.int64]]:
@@ -50,18 +48,8 @@ class LevelCountChecks(SeparateDrawChecks[LevelCountDraw, LevelCountQuery]):
 
     def check_draw(self, draw: LevelCountDraw, meaning: FittedMeaning, *, at: str, where: str) -> list[Finding]:
         """Check the sensitivity and the file; columns, levels and choice are those of product and totals."""
-        name, worst, own = draw.measurements or "", worst_moves(meaning.contract), is_own_file(draw.measurements)
-        pairs: list[tuple[str, object, object]] = [
-            (f"{at}.coarsening", draw.coarsening, None),
-            (f"{at}.listed", draw.listed, None),
-            (f"{at}.measurements", name if own else shown(name), name if own else "a Parquet file in measurements/"),
-        ]
-        findings = list(differences(pairs, where=where, allowed="every group and cell, in a file of its own"))
-        if draw.event.get("moves") != worst:
-            terms = f"{meaning.contract.adjacency} with {meaning.contract.unit.max_rows_per_unit} rows a unit"
-            found = str(draw.event.get("moves"))[:60]
-            findings.append(Finding(where, f"{at}.event.moves", found, f"{worst}, under {terms}", UNDERSTATED))
-        return findings
+        allowed = "every group and cell, in a file of its own"
+        return check_drawn_alone(draw, meaning, at=at, where=where, allowed=allowed)
 
     def form(self, draw: LevelCountDraw, meaning: Any) -> FileForm:
         """Rows have the labels of the groups, of the levels, and of the columns at any level."""

@@ -15,6 +15,7 @@ from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
 from tasks.verify import verify
 from tests.tasks.products.tables.test_minimum_frequency import suppressing
 from tests.tasks.verification.forgery import Json, as_forged, forge, load, told, with_words
+from tests.worlds.adaptive import of_patients
 from tests.worlds.classifiers import dp_sgd
 from tests.worlds.sparse_tables import small
 from tests.worlds.spines import with_totals
@@ -32,6 +33,7 @@ KINDS: dict[str, Callable[[], AnyScenario]] = {
     "classifier": dp_sgd,
     "statistics": statistics,
     "spine": with_totals,
+    "adaptive": of_patients,
 }
 OWN_FIELDS = {
     "synthetic": {"product.expected_error", "product.model", "product.options"},
