@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from console.options import AsJson
 from console.render import answer
 from contracts.errors import Finding, SourceUnreadable
 from contracts.reading.scalars import nearest, spelled
+from privacy.accounting.amounts import percent_text
 from privacy.accounting.posterior import PRIORS, largest_posterior, odds_bound
 from tasks.records.explanation import RecordExplanation, published_explanation
 from tasks.records.groups.field import NOT_AVAILABLE
@@ -123,8 +125,9 @@ def _price(values: Any) -> str:
     delta = "" if values["guarantee.delta"] == "0" else f", δ = {values['guarantee.delta']}"
     half = values["guarantee.largest_posterior"]["at_most"][_HALF]
     belief = f"Who was half sure of it before may be {half} sure afterwards, at most."
-    charged, account, cap = (values[f"ledger.{name}"] for name in ("charged", "account", "cap"))
-    left = f"It took {charged} of the account {account}, whose cap is {cap}; {values['ledger.left']} is left."
+    charged, cap, rest = (Decimal(values[f"ledger.{name}"]) for name in ("charged", "cap", "left"))
+    taken, free = percent_text(charged, cap, up=True), percent_text(rest, cap, up=False)
+    left = f"It took {taken} of the cap of the account {values['ledger.account']}; {free} was left."
     return f"ε = {values['guarantee.epsilon']}{delta}. {belief} {left}"
 
 

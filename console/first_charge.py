@@ -30,6 +30,14 @@ from tasks.storage.workspace.settings import Workspace
 
 _EXAMPLES: Final = ("0.1", "0.5", "1", "2", "4")
 _SHOWN: Final = 12
+_PRECISE: Final = (
+    "A count of 200 with ±6 lies between 194 and 206 in 95 of 100 draws.",
+    "A larger ε is more precise and protects less.",
+    "Fewer tables, or fewer and wider bins, are more precise at the same ε.",
+)
+_ACCOUNT: Final = (
+    "A name for these people in these days. Specs name it under `charge:`; later releases share its cap.",
+)
 _AMOUNT = re.compile(r"[0-9]{1,6}(\.[0-9]{1,12})?|\.[0-9]{1,12}")
 
 
@@ -109,12 +117,13 @@ class ChargeQuestions:
             priced = self._ask(
                 "Which ε may the release cost?", lambda typed: self._priced(first, typed, state), more=more
             )
-            if self._ask("Precise enough? yes, or no for another ε", read_yes, default="yes"):
+            if self._ask("Precise enough? yes, or no for another ε", read_yes, default="yes", more=_PRECISE):
                 break
         if state is not None:
             return replace(priced, account=state.terms.name), None
         name = f"{priced.population}-{priced.block}"
-        name = self._ask("What is the account called? It bounds what all releases may learn", str, default=name)
+        asked = "What is the account called? It bounds what all releases may learn"
+        name = self._ask(asked, str, default=name, more=_ACCOUNT)
         priced = replace(priced, account=name)
         more = ("All releases about these people together never pass it. It cannot be raised after the first.",)
         terms = self._ask(

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.gallery import MOST_SECONDS
 from contracts.release.federation_spec import load_federation, load_site
 from contracts.release.spec import load_spec
-from deploy.gallery import ACCOUNTS, EXHIBITS, MOST_SECONDS, PAGE, PICTURES, ROOT, TIMES, Exhibit, page
+from deploy.gallery import ACCOUNTS, EXHIBITS, PAGE, PICTURES, ROOT, TIMES, Exhibit, page
 
 RUNS = [each for each in EXHIBITS if each.script is None]
 FEDERATIONS = [each for each in EXHIBITS if each.script is not None]

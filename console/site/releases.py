@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Final
 
 from console.site.asking import PAGE, NotThere, Page, Site
 from console.site.thumbnails import thumbnail
+from privacy.accounting.amounts import ATTO, atto_to_text
 from privacy.ledger.accounts.version_entries import VISIBLE
 from privacy.ledger.terms import VersionEntry
 from privacy.ledger.view import published_at
@@ -115,11 +117,21 @@ def _card(site: Site, version: VersionEntry) -> dict[str, Any]:
         "title": str(contract.get("name") or version.release)[:_LONGEST],
         "kind": str(product.get("kind") or "")[:_LONGEST],
         "epsilon": str(charge.get("epsilon") or "")[:_LONGEST],
-        "delta": str(charge.get("delta") or "")[:_LONGEST],
+        "delta": _delta(charge.get("delta")),
         "people": None if account is None else account.terms.population,
         "block": None if account is None else account.terms.block,
         "picture": record is not None,
     }
+
+
+def _delta(written: Any) -> str:
+    """Write a delta as everywhere, "1e-6"; what is no number in a record stays as it is."""
+    text = str(written or "")[:_LONGEST]
+    try:
+        delta = Decimal(text or "nan")
+    except ArithmeticError:
+        return text
+    return atto_to_text(int(delta * ATTO)) if delta.is_finite() and 0 <= delta < 1 else text
 
 
 def _seen(site: Site, newest: VersionEntry) -> VersionEntry | None:

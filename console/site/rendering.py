@@ -21,6 +21,7 @@ from console.site.asking import Page, Site, Viewer
 from privacy.ledger.entries import KINDS
 from privacy.ledger.journal.signing import key_id
 from tasks.records.page.language import language
+from tasks.records.page.words import at_most
 
 LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "ja": "日本語"}
 _NAV: Final = (("releases", "/"), ("accounts", "/accounts"), ("journal", "/journal"), ("checkpoints", "/checkpoints"))
@@ -100,6 +101,7 @@ def _environment() -> Environment:
         "clock": lambda at: f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC",
         "amount": _amount,
         "amount_up": _amount_up,
+        "at_most": _at_most,
         "json": lambda value: json.dumps(value, ensure_ascii=False),
     }
     environment.globals |= {"known_kind": lambda kind: kind in KINDS, "known_product": lambda kind: kind in _PRODUCTS}
@@ -121,6 +123,14 @@ def _size(size: int) -> str:
 def _amount_up(text: str) -> str:
     """Write a loss in four digits, rounded up; the API has all of them."""
     return format(Context(prec=4, rounding=ROUND_CEILING).plus(Decimal(text)).normalize(), "f")
+
+
+def _at_most(text: str) -> str:
+    """Write a loss as the record does, "= 1" or "≤ 1"; a forged record's may be no number."""
+    try:
+        return at_most(text)
+    except ArithmeticError:
+        return text
 
 
 def _amount(text: str) -> str:

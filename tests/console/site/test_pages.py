@@ -23,7 +23,7 @@ from console.site.app import make_app
 from console.site.asking import Site
 from console.site.comparison import meaning
 from console.site.guard import POLICY
-from console.site.version import folder_of, verified
+from console.site.version import folder_of, people_of, verified
 from contracts.contract.odcs import load_contract
 from privacy.ledger.entries import RUN_KINDS
 from privacy.ledger.journal.merkle import root_from_proof
@@ -138,6 +138,33 @@ def test_a_search_that_is_shown_again_is_text(client: TestClient) -> None:
     answer = client.get("/", params={"q": f'"{SCRIPT}'})
     assert answer.status_code == 200
     assert "<script" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"unit.unit": "row", "unit.adjacency": "add_remove"},
+        {"unit.adjacency": "add_remove", "unit.unit": "row", "guarantee.largest_attribute": []},
+        {
+            **{"unit.adjacency": "add_remove", "unit.unit": "row", "guarantee.epsilon": "x", "guarantee.delta": "0"},
+            "guarantee.largest_attribute": {"column": "a", "epsilon": "1", "delta": "0"},
+        },
+    ],
+)
+def test_a_record_that_says_no_loss_has_no_sentence_about_people(values: dict[str, Any]) -> None:
+    """Whoever wrote the folder wrote the record; the page of it is shown all the same."""
+    assert people_of(values) is None
+
+
+def test_a_version_begins_with_the_sentence_of_its_record(client: TestClient) -> None:
+    """The same words and numbers as in record.html, in both languages."""
+    for language, name in (("en", "record.html"), ("ja", "record.ja.html")):
+        page = client.get("/releases/adult-tables/v3", params={"lang": language}).text
+        record = client.get(f"/releases/adult-tables/v3/files/{name}").text
+        [sentence], [own] = (re.findall(r'<p class="lede people">(.*?)</p>', each) for each in (page, record))
+        assert re.sub(r"<[^>]+>", "", sentence) == re.sub(r"<[^>]+>", "", own)
+        assert "100" in sentence
 
 
 def test_a_version_is_shown_with_its_guarantee_its_cost_and_its_status(client: TestClient) -> None:
