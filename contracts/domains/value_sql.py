@@ -95,7 +95,8 @@ def number_sql(raw: str, read: str = _READ) -> str:
     number = f"TRY_CAST({raw} AS DOUBLE)"
     if read == _READ:  # the cast forgives spaces itself: only what it refuses is trimmed, which takes longer
         spelled = f"CASE WHEN typeof({raw}) = 'VARCHAR' THEN COALESCE({number}, {spelled}) ELSE {spelled} END"
-    return f"CASE WHEN {native} THEN {number} ELSE {spelled} END"
+    # Missing values go first: the cast refuses them too, and what it refuses takes three times as long.
+    return f"CASE WHEN {raw} IS NULL THEN NULL ELSE CASE WHEN {native} THEN {number} ELSE {spelled} END END"
 
 
 def _spelled_number(text: str, read: str) -> str:

@@ -101,7 +101,10 @@ def _apart(connection: duckdb.DuckDBPyConnection, units: bool) -> list[str]:
     rows = f"SELECT rowid AS {identifier(ROW)}, unnest({stray}) AS row FROM codes WHERE {stray} IS NOT NULL"
     statements = [
         f"ALTER TABLE {INTAKE} RENAME TO codes",
+        # Few rows, read once: to find how each column of texts is best compressed would take as long as writing them.
+        "SET force_compression = 'uncompressed'",
         f"CREATE TABLE raw AS SELECT {identifier(ROW)}, unnest(row) FROM ({rows})",
+        "RESET force_compression",
         f"ALTER TABLE codes DROP COLUMN {stray}",
     ]
     if units:

@@ -29,7 +29,6 @@ from tasks.storage.workspace.settings_file import (
     read_share,
 )
 from tasks.storage.workspace.spark_settings import SparkSettings, spark_settings
-from tasks.storage.workspace.telemetry_target import NO_TELEMETRY, TelemetryTarget, telemetry_target
 
 if TYPE_CHECKING:
     from contracts.release.about import Publisher
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from privacy.ledger.ledger import Ledger
     from tasks.storage.witnesses import Witnesses
     from tasks.storage.workspace.signing_keys import KeyPlace
+    from tasks.storage.workspace.telemetry_target import TelemetryTarget
 
 FILE = "sudare.toml"
 PRIVATE = ".sudare"
@@ -61,7 +61,6 @@ class Workspace:
         schedule: which specs run when.
         publisher: what the publisher declares of all its releases.
         lineage: where lineage events go.
-        telemetry: who is told of the steps of runs.
         spark: where Spark is, for sources with `engine: spark`.
         asks_above: the share of rows that do not fit the contract above which a run asks.
         values: the settings as they are written, by table and key.
@@ -76,7 +75,6 @@ class Workspace:
     schedule: tuple[Scheduled, ...] = ()
     publisher: Publisher | None = None
     lineage: LineageTarget = NOBODY
-    telemetry: TelemetryTarget = NO_TELEMETRY
     spark: SparkSettings | None = None
     asks_above: Fraction = Fraction(1, 100)
     values: Mapping[str, str] = field(default_factory=dict)
@@ -193,6 +191,13 @@ class Workspace:
         """Whether signing needs no passphrase, token or service: the key is a file of its own bytes."""
         return (self.values.get("signer.kind") or "file") == "file"
 
+    @property
+    def telemetry(self) -> TelemetryTarget:
+        """Who is told of the steps of runs; nobody else than a run asks."""
+        from tasks.storage.workspace.telemetry_target import telemetry_target
+
+        return telemetry_target(self.root, self.values, os.environ)
+
     def open_ledger(self) -> Ledger:
         """Open the ledger; balances are stated under the signing key where it is at hand, and believed if it did.
 
@@ -275,7 +280,6 @@ class Workspace:
             schedule=read_schedule(file, values),
             publisher=read_publisher(file, publisher),
             lineage=lineage_target(root, values, os.environ),
-            telemetry=telemetry_target(root, values, os.environ),
             spark=spark_settings(root, values),
             asks_above=read_share(file, values, "run.asks_above"),
             values=values,

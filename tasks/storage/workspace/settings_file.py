@@ -15,7 +15,6 @@ from contracts.errors import Finding
 from tasks.storage.workspace.keys import WorkspaceRefused, refusal
 from tasks.storage.workspace.lineage_target import LINEAGE_KEYS
 from tasks.storage.workspace.spark_settings import SPARK_KEYS
-from tasks.storage.workspace.telemetry_target import TELEMETRY_KEYS
 
 if TYPE_CHECKING:
     from contracts.release.about import Publisher
@@ -44,7 +43,8 @@ _KEYS = {
     "prefect.api_url": "the URL of a running Prefect server's API; empty to start one with each run",
     **LINEAGE_KEYS,
     **SPARK_KEYS,
-    **TELEMETRY_KEYS,
+    "telemetry.log": "a file to which events are appended, a line of JSON each; empty for none",
+    "telemetry.traces": 'the URL of a collector, such as "http://127.0.0.1:4318/v1/traces"; empty for none',
     **{f"{table}.{key}": what for table in ("signer", "next_signer") for key, what in _SIGNER_KEYS.items()},
 }
 _SCHEDULE = "schedule."

@@ -15,11 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-TELEMETRY_KEYS = {
-    "telemetry.log": "a file to which events are appended, a line of JSON each; empty for none",
-    "telemetry.traces": 'the URL of a collector, such as "http://127.0.0.1:4318/v1/traces"; empty for none',
-}
-
 
 @dataclass(frozen=True)
 class TelemetryTarget:
@@ -37,9 +32,6 @@ class TelemetryTarget:
     def is_configured(self) -> bool:
         """Whether there is anybody to tell."""
         return self.log is not None or self.traces is not None
-
-
-NO_TELEMETRY = TelemetryTarget()
 
 
 def telemetry_target(root: Path, values: Mapping[str, str], environment: Mapping[str, str]) -> TelemetryTarget:
