@@ -19,7 +19,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import sqrt
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +112,7 @@ def over_the_least(shares: Sequence[float]) -> tuple[float, list[float]]:
     def split_of(logs: Floats) -> Floats:
         return np.asarray(np.exp(logs) / np.exp(logs).sum())
 
-    options = {"maxiter": 20_000, "maxfev": 20_000, "xatol": 1e-9, "fatol": 1e-10}
+    options: Any = {"maxiter": 20_000, "maxfev": 20_000, "xatol": 1e-9, "fatol": 1e-10}
     best = minimize(lambda logs: total(split_of(logs)), np.zeros(len(SIZES)), method="Nelder-Mead", options=options)
     return total(np.asarray(shares)) / float(best.fun), split_of(best.x).tolist()
 

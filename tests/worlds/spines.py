@@ -6,25 +6,17 @@ import csv
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 
-from contracts.contract.check_terms import checks
 from contracts.contract.contract import Contract
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, RenyiCalculus
-from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
-from privacy.noise.random_bytes import SeededBytes
-from privacy.private_table import snapshot_mark
 from privacy.table_plans.spine_plan import SpinePlan
-from tasks.products.charge_request import request_for
-from tasks.products.product_kind import Making, making_of
-from tasks.records.facts import CheckOutcome, RunFacts
-from tasks.records.ledger_facts import gather
 from tests.worlds.statistics import StatisticsScenario
-from tests.worlds.tables import first
 
 WARDS = {"surgery": "north", "children": "north", 'x, "y"': "south", "(null)": "south"}
 TABLES = "[{columns: [floor, insured], levels: {hospital: 1, wing: 2, ward: 3}}, {columns: [floor]}, []]"
@@ -44,25 +36,7 @@ class SpineScenario(StatisticsScenario):
     cap: tuple[int, int] = (20 * PICO, ATTO // 10**9)
     formats: str = "[parquet]"
     release: str = "wards"
-
-    def run(self, folder: Path) -> RunFacts:
-        """Make the run for real: plan, ingest, reserve, open, draw, refine, number the version, gather."""
-        spec, contract, plan, ledger = self.prepared_of(folder, SpinePlan)
-        table = self.taken(folder, spec, contract)
-        key = self.run_key(spec)
-        ledger.reserve(
-            request_for(spec, contract, plan, run_key=key, snapshot_hash=snapshot_mark(table.keyed_hash, spec.digest))
-        )
-        grant = open_grant(ledger, key, seeded=SeededBytes(7) if self.seeded else None)
-        making, made = Making(grant, spec, plan, table, contract, folder / "private", key), None
-        for step in making_of("spine").steps:
-            made = step.make(making, made)
-        assert made is not None
-        version = ledger.allocate_version(key)
-        outcomes = tuple(CheckOutcome(check.name, True, check.gate) for check in checks(contract))
-        facts = gather(ledger, spec, contract, plan, version, made, outcomes, first().software)
-        ledger.close()
-        return facts
+    plan_type: ClassVar[type] = SpinePlan
 
     def prepared_of(self, folder: Path, kind: type) -> tuple[ReleaseSpec, Contract, SpinePlan, Ledger]:  # type: ignore[override]
         """Write the places beside contract and spec."""

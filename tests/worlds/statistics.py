@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -45,10 +46,11 @@ class StatisticsScenario(SyntheticScenario):
     cap: tuple[int, int] = (20 * PICO, 0)
     rows: int = 2000
     release: str = "costs"
+    plan_type: ClassVar[type] = StatisticsPlan
 
     def run(self, folder: Path) -> RunFacts:
-        """Make the run for real: plan, ingest, reserve, open, draw, summarize, number the version, gather."""
-        spec, contract, plan, ledger = self.prepared_of(folder, StatisticsPlan)
+        """Make the run for real: plan, ingest, reserve, open, draw, refine, number the version, gather."""
+        spec, contract, plan, ledger = self.prepared_of(folder, self.plan_type)
         table = self.taken(folder, spec, contract)
         key = self.run_key(spec)
         ledger.reserve(
@@ -56,7 +58,7 @@ class StatisticsScenario(SyntheticScenario):
         )
         grant = open_grant(ledger, key, seeded=SeededBytes(7) if self.seeded else None)
         making, made = Making(grant, spec, plan, table, contract, folder / "private", key), None
-        for step in making_of("statistics").steps:
+        for step in making_of(spec.product.kind).steps:
             made = step.make(making, made)
         assert made is not None
         version = ledger.allocate_version(key)

@@ -12,19 +12,17 @@ from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian
 from privacy.grant.queries.place_counts import PlaceCountQuery
 from tasks.records.draws.place_counts import NOISY, PlaceCountDraw
-from tasks.records.strict_json import printable, shown
-from tasks.verification.draws.charged_noise import MOST_MOVES, worst_moves
+from tasks.records.strict_json import printable
+from tasks.verification.draws.charged_noise import MOST_MOVES
+from tasks.verification.draws.count_draws import check_count_draw
 from tasks.verification.draws.draw_checks import (
-    UNDERSTATED,
     FileForm,
     FittedMeaning,
     OtherDraw,
     PublishedValues,
     SeparateDrawChecks,
-    is_own_file,
 )
 from tasks.verification.files.table_files import OTHER_NOISE, read_parquet
-from tasks.verification.record_identity import differences
 from tasks.verification.refinement_replay import values_sha256
 
 
@@ -44,18 +42,9 @@ class PlaceCountChecks(SeparateDrawChecks[PlaceCountDraw, PlaceCountQuery]):
 
     def check_draw(self, draw: PlaceCountDraw, meaning: FittedMeaning, *, at: str, where: str) -> list[Finding]:
         """Check the sensitivity and the file; columns, shape and level are those of the product, as it says."""
-        name, worst, own = draw.measurements or "", worst_moves(meaning.contract), is_own_file(draw.measurements)
-        pairs: list[tuple[str, object, object]] = [
-            (f"{at}.coarsening", draw.coarsening, None),
-            (f"{at}.listed", draw.listed, None),
-            (f"{at}.measurements", name if own else shown(name), name if own else "a Parquet file in measurements/"),
-        ]
-        findings = list(differences(pairs, where=where, allowed="every place and cell, in a file of its own"))
-        if draw.event.get("moves") != worst:
-            terms = f"{meaning.contract.adjacency} with {meaning.contract.unit.max_rows_per_unit} rows a unit"
-            found = str(draw.event.get("moves"))[:60]
-            findings.append(Finding(where, f"{at}.event.moves", found, f"{worst}, under {terms}", UNDERSTATED))
-        return findings
+        return check_count_draw(
+            draw, meaning, at=at, where=where, allowed="every place and cell, in a file of its own"
+        )
 
     def form(self, draw: PlaceCountDraw, meaning: Any) -> FileForm:
         """Cells have the labels of the level's places, and of their columns."""
