@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy import optimize
 
 from benchmarks._nation import LEVELS, SHAPE, SIZES, cells_of, parents_of
 from benchmarks._spine_baselines import from_the_top, own_measurements
@@ -99,7 +99,7 @@ def over_the_least(shares: Sequence[float]) -> tuple[float, list[float]]:
     """Return the sum of variances over levels over the least of any split, in a tree of even families; that split."""
     families = [below / above for above, below in pairwise(SIZES)]
 
-    def total(split: Floats) -> float:
+    def total(split: Any) -> float:
         own = 1 / split
         up = [float(own[-1])]
         for level in range(len(SIZES) - 2, -1, -1):
@@ -109,11 +109,13 @@ def over_the_least(shares: Sequence[float]) -> tuple[float, list[float]]:
             found.append(up[level] * (1 - 1 / family) + found[-1] / family**2)
         return sum(found)
 
-    def split_of(logs: Floats) -> Floats:
+    def split_of(logs: Any) -> Any:
         return np.asarray(np.exp(logs) / np.exp(logs).sum())
 
-    options: Any = {"maxiter": 20_000, "maxfev": 20_000, "xatol": 1e-9, "fatol": 1e-10}
-    best = minimize(lambda logs: total(split_of(logs)), np.zeros(len(SIZES)), method="Nelder-Mead", options=options)
+    minimize: Any = optimize.minimize
+    options = {"maxiter": 20_000, "maxfev": 20_000, "xatol": 1e-9, "fatol": 1e-10}
+    start = np.zeros(len(SIZES))
+    best = minimize(lambda logs: total(split_of(logs)), start, method="Nelder-Mead", options=options)
     return total(np.asarray(shares)) / float(best.fun), split_of(best.x).tolist()
 
 
