@@ -28,7 +28,6 @@ from scipy import optimize
 from benchmarks._nation import LEVELS, SHAPE, SIZES, cells_of, parents_of
 from benchmarks._spine_baselines import from_the_top, own_measurements
 from benchmarks.results import Row, Setting, machine, write
-from privacy.arrays import Floats
 from privacy.refine.place_counts import whole_counts
 from privacy.refine.place_estimates import (
     LevelTable,
