@@ -98,40 +98,48 @@ class SpineEstimate:
     variances: tuple[Floats, ...]
 
 
+def upward_variances(measured: MeasuredSpine) -> tuple[Floats, ...]:
+    """Return the variances of what each place and all below it tell, by level; no noisy count is read.
+
+    Returns:
+        By level, shape (places, 2^d) [rows^2].
+    """
+    found = [_smallest_variances(measured)]
+    for level in range(len(measured.sizes) - 2, -1, -1):
+        found.insert(0, _combined_variances(measured, level, _family_variances(measured, level, found[0])))
+    return tuple(found)
+
+
+def _family_variances(measured: MeasuredSpine, level: int, below: Floats) -> Floats:
+    """Add up the variances of the parts of each place of a level."""
+    return np.asarray(np.add.reduceat(below, measured.starts(level)[:-1], axis=0))
+
+
 def estimate_upwards(measured: MeasuredSpine) -> SpineEstimate:
     """Combine each place with its parts, from the smallest places to the whole.
 
     Privacy: post-processing.
     """
-    last = len(measured.sizes) - 1
-    upward: list[Floats] = []
-    variances: list[Floats] = []
-    for level in range(last, -1, -1):
-        if level == last:
-            variances.append(_smallest_variances(measured))
-            continue
-        sums, family = _families(measured, level, upward[0] if upward else None, variances[0])
-        spreads = _combined_variances(measured, level, family)
-        variances.insert(0, spreads)
-        upward.insert(0, _combined(measured, level, sums, family, spreads))
-    return SpineEstimate(measured, tuple(upward), tuple(variances))
+    variances, upward = upward_variances(measured), list[Floats]()
+    for level in range(len(measured.sizes) - 2, -1, -1):
+        sums = _sums(measured, level, upward[0] if upward else None)
+        family = _family_variances(measured, level, variances[level + 1])
+        upward.insert(0, _combined(measured, level, sums, family, variances[level]))
+    return SpineEstimate(measured, tuple(upward), variances)
 
 
-def _families(measured: MeasuredSpine, level: int, below: Floats | None, variances: Floats) -> tuple[Floats, Floats]:
-    """Add up the parts of each place of a level, and their variances; `below` None where they are the smallest."""
-    sums = np.empty((measured.sizes[level], *measured.shape))
-    family = np.empty((measured.sizes[level], 1 << len(measured.shape)))
-    starts = measured.starts(level)
+def _sums(measured: MeasuredSpine, level: int, below: Floats | None) -> Floats:
+    """Add up the estimates of the parts of each place of a level; `below` is None where they are the smallest."""
+    sums, starts = np.empty((measured.sizes[level], *measured.shape)), measured.starts(level)
 
     def fill(families: tuple[int, int]) -> None:
         first, end = families
         low, high = int(starts[first]), int(starts[end])
         parts = smallest(measured, low, high) if below is None else below[low:high]
         sums[first:end] = np.add.reduceat(parts, starts[first:end] - low, axis=0)
-        family[first:end] = np.add.reduceat(variances[low:high], starts[first:end] - low, axis=0)
 
     over_pieces(fill, pieces(starts, prod(measured.shape)))
-    return sums, family
+    return sums
 
 
 def pieces(starts: NDArray[np.int64], cells: int) -> Iterator[tuple[int, int]]:

@@ -43,6 +43,7 @@ from privacy.statistics.refined_counts import refine_counts
 from privacy.statistics.selections import PlannedSelection, plan_selections, selection_shares
 from privacy.statistics.shares import draw_shares
 from privacy.statistics.table_values import NoisyNumbers, noisy_counts, table_values
+from privacy.table_plans.spec_plan import SpecPlan
 
 _LARGEST: Final = 2**60
 """Noise beyond is no number of 64 bits."""
@@ -84,7 +85,7 @@ class StatisticsDraw:
 
 
 @dataclass(frozen=True)
-class StatisticsPlan:
+class StatisticsPlan(SpecPlan):
     """All draws of a release, with what they cost together.
 
     Args:
@@ -120,16 +121,6 @@ class StatisticsPlan:
     @property
     def public_total(self) -> None:
         """A declared total replaces no noisy count."""
-        return None
-
-    @property
-    def noise_epsilon(self) -> None:
-        """The noise is planned for the spec's own epsilon."""
-        return None
-
-    @property
-    def options(self) -> None:
-        """Statistics have no options."""
         return None
 
     @property

@@ -19,6 +19,7 @@ from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.accounting.events import CountNoise
 from privacy.marginals.sensitivity import GaussianNoise, noise_event
 from privacy.marginals.uncertainty import half_width, variance
+from privacy.table_plans.spec_plan import SpecPlan
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -58,7 +59,7 @@ class PlaceDraw:
 
 
 @dataclass(frozen=True)
-class SpinePlan:
+class SpinePlan(SpecPlan):
     """All measurements down a tree of places, with what they cost together.
 
     Args:
@@ -85,16 +86,6 @@ class SpinePlan:
     def events(self) -> tuple[CountNoise, ...]:
         """The events of the draws, in order."""
         return tuple(draw.event for draw in self.draws)
-
-    @property
-    def noise_epsilon(self) -> None:
-        """The noise is planned for the spec's own epsilon."""
-        return None
-
-    @property
-    def options(self) -> None:
-        """No product of this kind has any."""
-        return None
 
     @property
     def cells(self) -> int:

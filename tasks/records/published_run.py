@@ -30,10 +30,9 @@ from tasks.records.facts import reservation
 from tasks.records.groups.field import Run
 from tasks.records.model.declarations import Declarations, SoftwareStatement
 from tasks.records.model.record_kinds import kind_of, record_part
-from tasks.records.model.recorded_contract import recorded_contract
 from tasks.records.model.release_statement import Manifest
 from tasks.records.model.statement import FileStatement
-from tasks.records.model.version_statements import Proof, Record, RecordTerms
+from tasks.records.model.version_statements import Proof, Record, RecordTerms, recorded_contract
 from tasks.records.published_files import files_of
 from tasks.records.software import software
 from tasks.records.unpublished import Published, Unpublished

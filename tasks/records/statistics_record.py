@@ -19,7 +19,7 @@ from privacy.statistics.plan import StatisticsPlan, plan_statistics
 from tasks.records.clip_statements import FoundClipStatement, read_clips, stated_clips
 from tasks.records.draws.drawn import drawn_files, published_draws, stated_draws
 from tasks.records.files.tidy_tables import DATA, ColumnValues
-from tasks.records.groups.field import NONE, FieldGroup, Run
+from tasks.records.groups.field import NONE, FieldGroup, Run, with_sections
 from tasks.records.model.record_kinds import DataColumn, ProductWords, ShownFile
 from tasks.records.model.statement import Hash, StatedText, Statement, Tuple
 from tasks.records.model.synthetic_statements import DrawsRecord, DrawsReplay
@@ -69,8 +69,7 @@ class StatisticsRecordPart:
 
     def groups(self, groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
         """Return the sections, some of them filled in another way."""
-        changed = {group.name: group for group in CHANGED}
-        return tuple(changed.get(group.name, group) for group in groups)
+        return with_sections(groups, CHANGED)
 
     def columns(self, run: Run) -> set[str]:
         """Name the columns that are grouped by, and those that are added up."""

@@ -36,10 +36,16 @@ from tasks.records.files.part_names import parts_among
 from tasks.records.model.approval_statements import about, unsound
 from tasks.records.model.auditor_statements import withheld
 from tasks.records.model.journal_statements import ChargeBody
-from tasks.records.model.recorded_contract import recorded_contract
 from tasks.records.model.release_statement import Manifest, stated_predicate
 from tasks.records.model.statement import validation_findings
-from tasks.records.model.version_statements import LevelStatement, RecordTerms, Replay, ReplayTerms, TableStatement
+from tasks.records.model.version_statements import (
+    LevelStatement,
+    RecordTerms,
+    Replay,
+    ReplayTerms,
+    TableStatement,
+    recorded_contract,
+)
 from tasks.records.strict_json import other_form, printable, shown
 from tasks.verification.inclusion import JournalledRun
 

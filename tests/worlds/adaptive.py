@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from pathlib import Path
+from typing import ClassVar
 
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, RenyiCalculus
-from tasks.records.facts import RunFacts
-from tests.worlds.planned_runs import planned_run
+from privacy.table_plans.adaptive_plan import AdaptivePlan
 from tests.worlds.statistics import StatisticsScenario
 
 ADAPT = "{share: 0.1, levels: [[], [insured], [insured, floor]], thresholds: [200, 500]}"
@@ -25,10 +24,7 @@ class AdaptiveScenario(StatisticsScenario):
     cap: tuple[int, int] = (20 * PICO, ATTO // 10**9)
     formats: str = "[parquet]"
     release: str = "wards"
-
-    def run(self, folder: Path) -> RunFacts:
-        """Make the run for real: plan, ingest, reserve, open, draw, refine, number the version, gather."""
-        return planned_run(self, folder, "adaptive")
+    plan_type: ClassVar[type] = AdaptivePlan
 
 
 def of_wards() -> AdaptiveScenario:

@@ -6,6 +6,7 @@ import csv
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 
@@ -15,8 +16,6 @@ from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.ledger.ledger import Ledger
 from privacy.table_plans.spine_plan import SpinePlan
-from tasks.records.facts import RunFacts
-from tests.worlds.planned_runs import planned_run
 from tests.worlds.statistics import StatisticsScenario
 
 WARDS = {"surgery": "north", "children": "north", 'x, "y"': "south", "(null)": "south"}
@@ -37,10 +36,7 @@ class SpineScenario(StatisticsScenario):
     cap: tuple[int, int] = (20 * PICO, ATTO // 10**9)
     formats: str = "[parquet]"
     release: str = "wards"
-
-    def run(self, folder: Path) -> RunFacts:
-        """Make the run for real: plan, ingest, reserve, open, draw, refine, number the version, gather."""
-        return planned_run(self, folder, "spine")
+    plan_type: ClassVar[type] = SpinePlan
 
     def prepared_of(self, folder: Path, kind: type) -> tuple[ReleaseSpec, Contract, SpinePlan, Ledger]:  # type: ignore[override]
         """Write the places beside contract and spec."""

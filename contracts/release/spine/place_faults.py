@@ -91,9 +91,8 @@ def linked(table: Any, terms: PlaceFile) -> LinkedPlaces:
 
     names, parents = table.column("place").chunk(0), table.column("parent").chunk(0)
     if not 0 < len(names) <= MOST_PLACES:
-        raise PlacesRefused(
-            [PlaceFault(None, f"{len(names):,} places", f"1 to {MOST_PLACES:,}", "name fewer places")]
-        )
+        remedy = "name fewer places" if len(names) else "write a line for each place, below the names of columns"
+        raise PlacesRefused([PlaceFault(None, f"{len(names):,} places", f"1 to {MOST_PLACES:,}", remedy)])
     first = pc.index_in(names, value_set=names).to_numpy()
     again = np.flatnonzero((first != np.arange(len(names))) | (pc.binary_length(names).to_numpy() == 0))
     _refuse(

@@ -101,6 +101,11 @@ def read_places(path: Path, terms: PlaceFile) -> PlaceTree:
 
     try:
         table = _read_table(path, (*NEEDED, *dict.fromkeys(terms.totals.values())))
+    except FileNotFoundError:
+        remedy = "write it beside the spec, a line a place, or correct its name under spine.file"
+        raise PlacesRefused(
+            [PlaceFault(None, f"no file {path.name}", "a CSV or Parquet file", remedy, "file")]
+        ) from None
     except (OSError, pa.ArrowException, ValueError) as error:
         remedy = "write a CSV or Parquet file with the columns place, parent and level"
         raise PlacesRefused([PlaceFault(None, str(error).splitlines()[0][:200], "a readable file", remedy)]) from None
@@ -121,7 +126,9 @@ def _read_table(path: Path, columns: Sequence[str]) -> Any:
         table = pc.read_csv(path, convert_options=pc.ConvertOptions(column_types=texts, strings_can_be_null=False))
     missing = [name for name in columns if name not in table.column_names]
     if missing:
-        raise ValueError(f"no column {missing[0]!r}, of {', '.join(table.column_names[:12])}")
+        allowed, remedy = f"the columns {', '.join(columns)}", "add it, or correct its name in file or spec"
+        found = f"no column {missing[0]!r}, of {', '.join(table.column_names[:12])}"
+        raise PlacesRefused([PlaceFault(1, found, allowed, remedy, missing[0])])
     texts = {name: table.column(name).cast(pa.string()).fill_null("") for name in columns}
     return pa.table({name: column.combine_chunks() for name, column in texts.items()})
 

@@ -4,58 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract.impossible_cells import Clique
 from contracts.domains.text import BESIDE_KEYS
 from privacy.accounting.events import DiscreteLaplace
 from privacy.accounting.key_count_law import KeyCountLaw, key_count_law
 from privacy.accounting.key_selection import KeySelection, key_selection
 from privacy.grant.measurement import DurableDraw, KeyCountMeasurement
-from privacy.grant.queries.keys import packed, unpacked
-from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
+from privacy.grant.queries.keys import KeySelectionQuery, packed, unpacked
+from privacy.grant.queries.query import DrawStage, NoiseSource, Relation
 from privacy.marginals.key_units import KeyLabels, PrivateKeyRows
 
 
 @dataclass(frozen=True)
-class KeyCountQuery(Query[KeyCountMeasurement]):
-    """Keys and their noisy counts, of rows.
-
-    Args:
-        keys: handle on the keys and their rows.
-        epsilon: what it costs, of all rows of a unit together, > 0 [dimensionless].
-        failure: what it may fail with beside that, > 0 [10⁻¹⁸].
-    """
+class KeyCountQuery(KeySelectionQuery[KeyCountMeasurement]):
+    """Keys and their noisy counts, of rows."""
 
     keys: PrivateKeyRows
-    epsilon: Fraction
-    failure: int
     kind: ClassVar[str] = "key_counts"
-
-    @property
-    def handles(self) -> tuple[PrivateKeyRows]:
-        """The keys and their rows."""
-        return (self.keys,)
-
-    @property
-    def clique(self) -> Clique:
-        """The columns whose labels make a key."""
-        return self.keys.clique
-
-    def check(self, relation: Relation) -> None:
-        """Refuse replace_one, under which two units move, and keys of no column.
-
-        Raises:
-            ValueError: with what is allowed.
-        """
-        if relation.adjacency != "add_remove":
-            raise ValueError(f"keys are selected under add_remove, not {relation.adjacency}")
-        if not self.keys.clique:
-            raise ValueError("keys have at least one column")
 
     def event(self, relation: Relation) -> KeySelection:
         """Return the loss of all rows of one unit, as one coin: its epsilon, and what it may fail with."""

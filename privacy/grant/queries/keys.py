@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,29 +16,29 @@ from contracts.contract.impossible_cells import Clique
 from privacy.accounting.key_selection import MOST_GROUPS, KeySelection, key_selection
 from privacy.grant.measurement import DurableDraw, KeyMeasurement
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
-from privacy.marginals.key_units import KeyLabels, PrivateKeys
+from privacy.marginals.key_units import KeyLabels, PrivateKeyRows, PrivateKeys
 
 _WORD = 8
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
-class KeyQuery(Query[KeyMeasurement]):
-    """A selection of keys by the optimal rule.
+class KeySelectionQuery(Query[ResultT]):
+    """A selection of keys that nobody declared, whatever is published of them.
 
     Args:
-        keys: handle on the keys and their units.
-        epsilon: what it costs, of all keys of a unit together, > 0 [dimensionless].
+        keys: handle on the keys, and on their units or rows.
+        epsilon: what it costs, of all that a unit has of them together, > 0 [dimensionless].
         failure: what it may fail with beside that, > 0 [10⁻¹⁸].
     """
 
-    keys: PrivateKeys
+    keys: PrivateKeys | PrivateKeyRows
     epsilon: Fraction
     failure: int
-    kind: ClassVar[str] = "keys"
 
     @property
-    def handles(self) -> tuple[PrivateKeys]:
-        """The keys and their units."""
+    def handles(self) -> tuple[PrivateKeys | PrivateKeyRows]:
+        """The keys, and their units or rows."""
         return (self.keys,)
 
     @property
@@ -47,14 +47,32 @@ class KeyQuery(Query[KeyMeasurement]):
         return self.keys.clique
 
     def check(self, relation: Relation) -> None:
-        """Refuse replace_one, under which two units move, keys of no column, and bounds that no event has.
+        """Refuse replace_one, under which two units move, and keys of no column.
 
         Raises:
             ValueError: with what is allowed.
         """
         if relation.adjacency != "add_remove":
             raise ValueError(f"keys are selected under add_remove, not {relation.adjacency}")
-        if not self.keys.clique or not 1 <= self.keys.groups <= MOST_GROUPS:
+        if not self.keys.clique:
+            raise ValueError("keys have at least one column")
+
+
+@dataclass(frozen=True)
+class KeyQuery(KeySelectionQuery[KeyMeasurement]):
+    """A selection of keys by the optimal rule, each counted in units."""
+
+    keys: PrivateKeys
+    kind: ClassVar[str] = "keys"
+
+    def check(self, relation: Relation) -> None:
+        """Refuse also bounds that no event has.
+
+        Raises:
+            ValueError: with what is allowed.
+        """
+        super().check(relation)
+        if not 1 <= self.keys.groups <= MOST_GROUPS:
             raise ValueError(f"keys have at least one column, and a unit 1 to {MOST_GROUPS} of them")
 
     def event(self, relation: Relation) -> KeySelection:

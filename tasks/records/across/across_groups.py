@@ -21,7 +21,7 @@ from tasks.records.fitted_groups.synthetic_groups import with_fills
 from tasks.records.groups.account import LEDGER, noise_words
 from tasks.records.groups.contract_terms import CONTRACT, UNIT, sensitivities
 from tasks.records.groups.evidence import OUTPUT
-from tasks.records.groups.field import NONE, FieldGroup, Run, public
+from tasks.records.groups.field import NONE, FieldGroup, Run, public, with_sections
 from tasks.records.groups.guarantee import CONVERSION, GUARANTEE, inequality
 from tasks.records.groups.noise import NOISE, SAMPLERS
 from tasks.records.groups.post_processing import BIAS
@@ -334,5 +334,4 @@ _CHANGED: Final = (
 
 def across_groups(groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
     """Return the groups of the record of a release across sites, in the order of those of tables."""
-    changed = {group.name: group for group in _CHANGED}
-    return (*(changed.get(group.name, group) for group in groups), EXECUTION)
+    return (*with_sections(groups, _CHANGED), EXECUTION)

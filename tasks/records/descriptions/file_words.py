@@ -14,7 +14,7 @@ from tasks.records.files.tidy_tables import DATA, WrittenFile
 from tasks.records.groups.contract_terms import SCOPE_WORDS
 from tasks.records.model.draw_kinds import draw_form
 from tasks.records.model.record_kinds import COUNT_COLUMNS, RecordPart, record_part
-from tasks.records.model.recorded_contract import recorded_contract
+from tasks.records.model.version_statements import recorded_contract
 from tasks.records.values import Values
 
 _ROLES = {

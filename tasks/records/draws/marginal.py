@@ -14,10 +14,9 @@ from privacy.accounting.events import event_from_json
 from privacy.grant.measurement import Measurement
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.table_plans.plan import CONFIDENCE
-from tasks.records.draws.draw_form import DrawForm
+from tasks.records.draws.count_form import CountForm
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import MEASUREMENTS, WrittenFile, write_measurement
-from tasks.records.groups.account import noise_words
 from tasks.records.model.version_statements import FittedDraw
 
 _LONGEST_NAME: Final = 80
@@ -30,7 +29,7 @@ class MarginalDraw(FittedDraw):
     kind: Literal["marginal"]
 
 
-class MarginalForm(DrawForm[Measurement, MarginalDraw]):
+class MarginalForm(CountForm[Measurement, MarginalDraw]):
     """How a noisy marginal is stated, written and told."""
 
     statement = MarginalDraw
@@ -55,17 +54,7 @@ class MarginalForm(DrawForm[Measurement, MarginalDraw]):
 
     def described(self, released: Measurement, key: str) -> dict[str, Any]:
         """Describe the draw: its sensitivity, its noise."""
-        moves = released.event.moves
-        return {
-            "what": "measurement",
-            "columns": list(released.clique),
-            "cells": released.values.size,
-            "l1_sensitivity": sum(map(abs, moves)),
-            "l2_sensitivity_squared": sum(move * move for move in moves),
-            "noise": noise_words(released.event),
-            "variance": released.variance,
-            "half_width_95": half_width(released.event, CONFIDENCE),
-        }
+        return self.noise_of(released, "measurement", {})
 
     def measured(self, released: Measurement) -> dict[str, Any]:
         """Describe what is published."""
@@ -74,11 +63,6 @@ class MarginalForm(DrawForm[Measurement, MarginalDraw]):
             "cells": released.values.size,
             "deviation": f"{released.variance**0.5:.6g}",
         }
-
-    def sensitivities(self, drawn: Sequence[Measurement]) -> list[dict[str, Any]]:
-        """Give the norms of the worst neighbour's change."""
-        moves = sorted({each.event.moves for each in drawn})
-        return [{"l1": sum(map(abs, move)), "l2_squared": sum(part * part for part in move)} for move in moves]
 
     def published(self, draws: Sequence[MarginalDraw]) -> tuple[Measurement, ...]:
         """Return the marginals without their values, of which only the shape is read."""

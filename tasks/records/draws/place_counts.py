@@ -12,12 +12,11 @@ from contracts.message import message
 from contracts.release.spine.place_cells import place_cells
 from privacy.accounting.events import event_from_json
 from privacy.grant.measurement import PlaceMeasurement
-from privacy.marginals.uncertainty import half_width, variance
-from privacy.table_plans.spine_plan import CONFIDENCE, place_file
-from tasks.records.draws.draw_form import DrawForm
+from privacy.marginals.uncertainty import variance
+from privacy.table_plans.spine_plan import place_file
+from tasks.records.draws.count_form import CountForm
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import MEASUREMENTS, Tidy, WrittenFile
-from tasks.records.groups.account import noise_words
 from tasks.records.model.statement import Hash, StatedText
 from tasks.records.model.version_statements import FittedDraw
 from tasks.records.outputs import released_of
@@ -33,7 +32,7 @@ class PlaceCountDraw(FittedDraw):
     groups: Hash
 
 
-class PlaceCountForm(DrawForm[PlaceMeasurement, PlaceCountDraw]):
+class PlaceCountForm(CountForm[PlaceMeasurement, PlaceCountDraw]):
     """How noisy counts by place are stated, written and told."""
 
     statement = PlaceCountDraw
@@ -64,18 +63,7 @@ class PlaceCountForm(DrawForm[PlaceMeasurement, PlaceCountDraw]):
 
     def described(self, released: PlaceMeasurement, key: str) -> dict[str, Any]:
         """Describe the draw: its level, its sensitivity, its noise."""
-        moves = released.event.moves
-        return {
-            "what": message("counts by place"),
-            "level": released.level,
-            "columns": list(released.clique),
-            "cells": released.values.size,
-            "l1_sensitivity": sum(map(abs, moves)),
-            "l2_sensitivity_squared": sum(move * move for move in moves),
-            "noise": noise_words(released.event),
-            "variance": released.variance,
-            "half_width_95": half_width(released.event, CONFIDENCE),
-        }
+        return self.noise_of(released, message("counts by place"), {"level": released.level})
 
     def measured(self, released: PlaceMeasurement) -> dict[str, Any]:
         """Describe what is published."""
@@ -85,11 +73,6 @@ class PlaceCountForm(DrawForm[PlaceMeasurement, PlaceCountDraw]):
             "cells": released.values.size,
             "deviation": f"{released.variance**0.5:.6g}",
         }
-
-    def sensitivities(self, drawn: Sequence[PlaceMeasurement]) -> list[dict[str, Any]]:
-        """Give the norms of the worst neighbour's change."""
-        moves = sorted({each.event.moves for each in drawn})
-        return [{"l1": sum(map(abs, move)), "l2_squared": sum(part * part for part in move)} for move in moves]
 
     def published(self, draws: Sequence[PlaceCountDraw]) -> tuple[PlaceMeasurement, ...]:
         """Return the measurements without their values, of which only the shape is read."""

@@ -21,7 +21,7 @@ from tasks.records.fitted_groups.synthetic_groups import (
 from tasks.records.groups.account import LEDGER
 from tasks.records.groups.contract_terms import UNIT
 from tasks.records.groups.evidence import OUTPUT
-from tasks.records.groups.field import NONE, FieldGroup, Run, public
+from tasks.records.groups.field import NONE, FieldGroup, Run, public, with_sections
 from tasks.records.groups.guarantee import GUARANTEE
 from tasks.records.groups.noise import NOISE
 from tasks.records.groups.unprotected import UNPROTECTED
@@ -151,8 +151,7 @@ def notes(run: Run) -> list[str] | str:
 
 def classifier_groups(groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
     """Return the groups of the record of a classifier, in the order of those of tables."""
-    changed = {group.name: group for group in (*_CHANGED, MODEL)}
-    return tuple(changed.get(group.name, group) for group in groups)
+    return with_sections(groups, (*_CHANGED, MODEL))
 
 
 _CHANGED: Final = (

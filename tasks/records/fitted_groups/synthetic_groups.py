@@ -12,7 +12,7 @@ from tasks.records.fitted_groups.synthesis_groups import ROWS_FROM, SYNTHESIS
 from tasks.records.groups.account import LEDGER
 from tasks.records.groups.contract_terms import UNIT
 from tasks.records.groups.evidence import OUTPUT, in_parts
-from tasks.records.groups.field import NONE, FieldGroup, Fill, Run
+from tasks.records.groups.field import NONE, FieldGroup, Fill, Run, with_sections
 from tasks.records.groups.guarantee import CONVERSION, GUARANTEE, conversion
 from tasks.records.groups.noise import NOISE
 from tasks.records.groups.unprotected import UNPROTECTED
@@ -82,8 +82,7 @@ def partitioning(run: Run) -> str:
 
 def synthetic_groups(groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
     """Return the groups of a synthetic release's record, in the order of those of tables."""
-    changed = {group.name: group for group in (*_CHANGED, SYNTHESIS)}
-    return tuple(changed.get(group.name, group) for group in groups)
+    return with_sections(groups, (*_CHANGED, SYNTHESIS))
 
 
 def with_fills(group: FieldGroup, **fills: Fill) -> FieldGroup:

@@ -7,7 +7,7 @@ declared by the publisher (`about:` of a spec, `[publisher]` of a workspace) and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -97,3 +97,9 @@ def no_source(run: Run) -> None:
 def unsourced(name: str, means: str, why: str) -> Field:
     """Make a field that the audit field list asks for and that no part of a run can know."""
     return Field(name, message(means), "public", no_source, message(why))
+
+
+def with_sections(groups: Sequence[FieldGroup], own: Iterable[FieldGroup]) -> tuple[FieldGroup, ...]:
+    """Return the sections of a record, in their order; those that a product fills in its own way in its own way."""
+    changed = {group.name: group for group in own}
+    return tuple(changed.get(group.name, group) for group in groups)

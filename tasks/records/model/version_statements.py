@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field
 
+from contracts.canonical import digest
+from contracts.contract.contract import Contract
 from contracts.contract.label_columns import LabelForm
 from contracts.contract.spreadsheet import Formulas
 from contracts.release.exchange_forms import ExchangeForm
@@ -271,6 +274,23 @@ class ReplayTerms(Statement):
     draws: Tuple[DrawStatement]
     distances: dict[StatedText, DistanceStatement]
     due: StatedText | None
+
+
+_LAST_READ: Final[dict[str, Contract]] = {}
+"""The contract that was read last, by the digest of what is written."""
+
+
+def recorded_contract(written: Mapping[str, Any]) -> Contract:
+    """Return the contract of a replay block, read once for each that is written alike: a long one takes seconds.
+
+    Raises:
+        pydantic.ValidationError: it is none.
+    """
+    key = digest(written)
+    contract = _LAST_READ.get(key) or Contract.model_validate(written)
+    _LAST_READ.clear()
+    _LAST_READ[key] = contract
+    return contract
 
 
 class Replay(ReplayTerms):

@@ -22,7 +22,7 @@ from tasks.records.charts.place_map import outlines
 from tasks.records.explanation import RecordExplanation
 from tasks.records.groups.field import NONE, NOT_AVAILABLE, WITHHELD
 from tasks.records.model.record_kinds import stated_kind
-from tasks.records.model.recorded_contract import recorded_contract
+from tasks.records.model.version_statements import recorded_contract
 from tasks.records.page import words
 from tasks.records.page.accuracy import error_at_a_glance
 from tasks.records.page.budget_view import budget_bar, budget_shares

@@ -13,7 +13,7 @@ from contracts.release.spine.product import spine_product
 from privacy.generators.generator import Fitted
 from privacy.table_plans.spine_plan import plan_spine
 from tasks.records.draws.drawn import drawn_files, published_draws, stated_draws
-from tasks.records.groups.field import FieldGroup, Run
+from tasks.records.groups.field import FieldGroup, Run, with_sections
 from tasks.records.model.record_kinds import COUNT_COLUMNS, DataColumn, ProductWords, ShownFile
 from tasks.records.spine.spine_fields import CHANGED
 from tasks.records.spine.spine_files import PLACES_FILE, TOTAL
@@ -37,8 +37,7 @@ class SpineRecordPart:
 
     def groups(self, groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
         """Return the sections, some of them filled in another way."""
-        changed = {group.name: group for group in CHANGED}
-        return tuple(changed.get(group.name, group) for group in groups)
+        return with_sections(groups, CHANGED)
 
     def columns(self, run: Run) -> set[str]:
         """Name the columns that are counted by."""

@@ -15,6 +15,7 @@ from privacy.marginals.group_levels import chosen_digest, levels_digest
 from tasks.records.draws.level_counts import NOISY, LevelCountDraw
 from tasks.records.strict_json import printable
 from tasks.verification.draws.charged_noise import MOST_MOVES
+from tasks.verification.draws.count_draws import check_count_draw
 from tasks.verification.draws.draw_checks import (
     FileForm,
     FittedMeaning,
@@ -22,7 +23,6 @@ from tasks.verification.draws.draw_checks import (
     PublishedValues,
     SeparateDrawChecks,
 )
-from tasks.verification.draws.drawn_alone import check_drawn_alone
 from tasks.verification.files.listed_rows import read_rows
 from tasks.verification.files.table_files import OTHER_NOISE
 from tasks.verification.refinement_replay import values_sha256
@@ -49,7 +49,7 @@ class LevelCountChecks(SeparateDrawChecks[LevelCountDraw, LevelCountQuery]):
     def check_draw(self, draw: LevelCountDraw, meaning: FittedMeaning, *, at: str, where: str) -> list[Finding]:
         """Check the sensitivity and the file; columns, levels and choice are those of product and totals."""
         allowed = "every group and cell, in a file of its own"
-        return check_drawn_alone(draw, meaning, at=at, where=where, allowed=allowed)
+        return check_count_draw(draw, meaning, at=at, where=where, allowed=allowed)
 
     def form(self, draw: LevelCountDraw, meaning: Any) -> FileForm:
         """Rows have the labels of the groups, of the levels, and of the columns at any level."""

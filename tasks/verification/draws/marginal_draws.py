@@ -12,21 +12,19 @@ from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLapl
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.marginals.suppression import threshold_for
 from tasks.records.draws.marginal import MarginalDraw
-from tasks.records.strict_json import printable, shown
-from tasks.verification.draws.charged_noise import MOST_MOVES, worst_moves
+from tasks.records.strict_json import printable
+from tasks.verification.draws.charged_noise import MOST_MOVES
+from tasks.verification.draws.count_draws import check_count_draw
 from tasks.verification.draws.draw_checks import (
-    UNDERSTATED,
     FileForm,
     FittedMeaning,
     OtherDraw,
     PublishedValues,
     SeparateDrawChecks,
-    is_own_file,
 )
 from tasks.verification.files.measurement_files import check_measured
 from tasks.verification.files.suppressed_cells import SUPPRESSED, marks_of
 from tasks.verification.files.table_files import MEASURED, read_parquet
-from tasks.verification.record_identity import differences
 
 
 class MarginalChecks(SeparateDrawChecks[MarginalDraw, MarginalQuery]):
@@ -70,17 +68,9 @@ class MarginalChecks(SeparateDrawChecks[MarginalDraw, MarginalQuery]):
 
 def _check_marginal(draw: MarginalDraw, meaning: FittedMeaning, at: str, where: str) -> list[Finding]:
     """Check a marginal's shape, file and sensitivity."""
-    name, worst, own = draw.measurements or "", worst_moves(meaning.contract), is_own_file(draw.measurements)
-    pairs: list[tuple[str, object, object]] = [
+    own = [
         (f"{at}.clique", list(draw.clique), list(meaning.ordered(draw.clique))),
         (f"{at}.shape", list(draw.shape), list(meaning.contract.shape(draw.clique))),
-        (f"{at}.coarsening", draw.coarsening, None),
-        (f"{at}.listed", draw.listed, None),
-        (f"{at}.measurements", name if own else shown(name), name if own else "a Parquet file in measurements/"),
     ]
-    findings = list(differences(pairs, where=where, allowed="the whole declared domain, in a file of its own"))
-    if draw.event.get("moves") != worst:
-        terms = f"{meaning.contract.adjacency} with {meaning.contract.unit.max_rows_per_unit} rows a unit"
-        found = str(draw.event.get("moves"))[:60]
-        findings.append(Finding(where, f"{at}.event.moves", found, f"{worst}, under {terms}", UNDERSTATED))
-    return findings
+    allowed = "the whole declared domain, in a file of its own"
+    return check_count_draw(draw, meaning, own, at=at, where=where, allowed=allowed)

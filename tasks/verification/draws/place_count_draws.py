@@ -14,6 +14,7 @@ from privacy.grant.queries.place_counts import PlaceCountQuery
 from tasks.records.draws.place_counts import NOISY, PlaceCountDraw
 from tasks.records.strict_json import printable
 from tasks.verification.draws.charged_noise import MOST_MOVES
+from tasks.verification.draws.count_draws import check_count_draw
 from tasks.verification.draws.draw_checks import (
     FileForm,
     FittedMeaning,
@@ -21,7 +22,6 @@ from tasks.verification.draws.draw_checks import (
     PublishedValues,
     SeparateDrawChecks,
 )
-from tasks.verification.draws.drawn_alone import check_drawn_alone
 from tasks.verification.files.table_files import OTHER_NOISE, read_parquet
 from tasks.verification.refinement_replay import values_sha256
 
@@ -42,8 +42,9 @@ class PlaceCountChecks(SeparateDrawChecks[PlaceCountDraw, PlaceCountQuery]):
 
     def check_draw(self, draw: PlaceCountDraw, meaning: FittedMeaning, *, at: str, where: str) -> list[Finding]:
         """Check the sensitivity and the file; columns, shape and level are those of the product, as it says."""
-        allowed = "every place and cell, in a file of its own"
-        return check_drawn_alone(draw, meaning, at=at, where=where, allowed=allowed)
+        return check_count_draw(
+            draw, meaning, at=at, where=where, allowed="every place and cell, in a file of its own"
+        )
 
     def form(self, draw: PlaceCountDraw, meaning: Any) -> FileForm:
         """Cells have the labels of the level's places, and of their columns."""

@@ -85,7 +85,8 @@ def test_skipped_levels_are_filled_with_the_place_itself(tmp_path: Path) -> None
         (WHOLE.replace("B,JP,region,5", "B,JP,region,6"), 2, "'JP': 9, while its places at level region have 10"),
         (WHOLE.replace("B,JP,region,5", "B,JP,region,many"), 4, "the place 'B': 'many'"),
         (WHOLE.replace("B,JP,region,5", "B,JP,region,"), 4, "the place 'B': ''"),
-        (WHOLE.replace(",people", ",persons"), None, "no column 'people', of place, parent, level, persons"),
+        (HEAD, None, "0 places"),
+        (WHOLE.replace(",people", ",persons"), 1, "no column 'people', of place, parent, level, persons"),
     ],
 )
 def test_what_is_no_tree_is_refused_by_name_and_line(tmp_path: Path, text: str, line: int | None, found: str) -> None:
@@ -99,6 +100,6 @@ def test_what_is_no_tree_is_refused_by_name_and_line(tmp_path: Path, text: str, 
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    """With what to write."""
+    """With its name, and what to write."""
     with pytest.raises(PlacesRefused, match=r"places\.parquet"):
         read_places(tmp_path / "places.parquet", PlaceFile(LEVELS, BLOCKS, unbalanced=False, totals={}))

@@ -1,6 +1,8 @@
-"""A draw of counts in a file of its own: nothing of it is left out, and its moves are the worst neighbour's."""
+"""What is checked alike of every draw of counts, a marginal or counts by place: its file, and the worst neighbour."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from contracts.errors import Finding
 from tasks.records.model.version_statements import FittedDraw
@@ -10,23 +12,35 @@ from tasks.verification.draws.draw_checks import UNDERSTATED, FittedMeaning, is_
 from tasks.verification.record_identity import differences
 
 
-def check_drawn_alone(
-    draw: FittedDraw, meaning: FittedMeaning, *, at: str, where: str, allowed: str
+def check_count_draw(
+    draw: FittedDraw,
+    meaning: FittedMeaning,
+    own: Sequence[tuple[str, object, object]] = (),
+    *,
+    at: str,
+    where: str,
+    allowed: str,
 ) -> list[Finding]:
-    """Check the sensitivity of a draw, and that its file has all of it.
+    """Check that every cell is drawn, into a file of its own, with the moves of the worst neighbour.
 
     Args:
-        draw: what the record says of it.
+        draw: what the record says of the draw.
         meaning: contract and product.
+        own: what else is compared, as pairs with their names.
         at: its place in the record.
-        where: the record's file name.
-        allowed: what its file holds.
+        where: the record's file.
+        allowed: what a draw of the kind is, in words.
     """
-    name, worst, own = draw.measurements or "", worst_moves(meaning.contract), is_own_file(draw.measurements)
+    name, worst, in_own = draw.measurements or "", worst_moves(meaning.contract), is_own_file(draw.measurements)
     pairs: list[tuple[str, object, object]] = [
+        *own,
         (f"{at}.coarsening", draw.coarsening, None),
         (f"{at}.listed", draw.listed, None),
-        (f"{at}.measurements", name if own else shown(name), name if own else "a Parquet file in measurements/"),
+        (
+            f"{at}.measurements",
+            name if in_own else shown(name),
+            name if in_own else "a Parquet file in measurements/",
+        ),
     ]
     findings = list(differences(pairs, where=where, allowed=allowed))
     if draw.event.get("moves") != worst:
