@@ -15,11 +15,10 @@ from contracts.release.tables.table_form import MOST_CODES
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import cells_of, checks_of, first_cells, stage_of
 from privacy.counting_engine import Cells
-from tasks.storage.engines.spark import EngineFailed, SparkWorker
+from tasks.storage.engines.spark import UNCHARGED, EngineFailed, SparkWorker
 
 AT_ONCE: Final = 64
 """Marginals that one scan counts at most: the Java that Spark writes for a scan grows with them."""
-UNCHARGED: Final = "no noise was drawn, and a charge that was reserved is kept"
 
 
 class StagedTable:
