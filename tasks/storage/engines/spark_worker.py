@@ -208,8 +208,9 @@ def ordered(table: Any, files: list[str]) -> Any:
 
 def without_keys(text: str, secret: str = "") -> str:
     """Return a text in which every key of 64 digits is struck out, and the secret of the place."""
-    struck = text.replace(secret, "*" * 8) if secret else text
-    return KEY.sub("*" * 8, struck)
+    for each in {secret, unquote(secret)} - {""}:
+        text = text.replace(each, "*" * 8)
+    return KEY.sub("*" * 8, text)
 
 
 def cause(text: str) -> str:
