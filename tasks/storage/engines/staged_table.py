@@ -14,7 +14,7 @@ from contracts.contract.contract import Contract
 from contracts.release.tables.table_form import MOST_CODES
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import cells_of, checks_of, first_cells, stage_of
-from privacy.counting_engine import Cells
+from privacy.counting_engine import PopulatedCells
 from tasks.storage.engines.spark import UNCHARGED, EngineFailed, SparkWorker
 
 AT_ONCE: Final = 64
@@ -33,9 +33,9 @@ class StagedTable:
     def __init__(self, worker: SparkWorker, contract: Contract, rows: int) -> None:
         self._worker, self._contract, self._rows = worker, contract, rows
 
-    def counted_cells(self, cliques: Sequence[tuple[str, ...]]) -> tuple[Cells, ...]:
+    def counted_cells(self, cliques: Sequence[tuple[str, ...]]) -> tuple[PopulatedCells, ...]:
         """Return for each of some marginals its populated cells, row-major and ascending, and their exact counts."""
-        counted: list[Cells] = []
+        counted: list[PopulatedCells] = []
         for together in _scans(self._contract, cliques):
             firsts = first_cells(self._contract, together)
             found = whole_numbers(self._worker.query(sql_of(cells_of(self._contract, together), "pyspark")), 2)
