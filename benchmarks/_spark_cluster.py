@@ -156,21 +156,20 @@ def start_worker(cluster: SparkProcesses, role: str, settings: Mapping[str, str]
 
 @contextmanager
 def connect_server(
-    folder: Path, python: Path, *, token: str, settings: Mapping[str, str] | None = None
+    folder: Path, python: Path, *, token: str | None, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkProcesses]:
     """Start a Connect server that asks for a token, with its page and its event log on.
 
     Args:
         folder: an empty folder for what it writes.
         python: the Python that has PySpark.
-        token: what a client shows.
+        token: what a client shows; None for a server that asks for none.
         settings: besides its own; a local master that encrypts what it spills, where nothing is given.
     """
     server = SparkProcesses(folder, python, port=free_port(), pages={"connect": free_port()})
     (folder / "events").mkdir()
     (folder / "spill").mkdir()
     own = {
-        "spark.connect.authenticate.token": token,
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(server.port),
         "spark.driver.host": "127.0.0.1",
@@ -181,6 +180,7 @@ def connect_server(
         "spark.eventLog.dir": str(folder / "events"),
         "spark.local.dir": str(folder / "spill"),
     }
+    own |= {} if token is None else {"spark.connect.authenticate.token": token}
     given = {"spark.master": "local[2]", **ON_DISK} if settings is None else settings
     try:
         name = "org.apache.spark.sql.connect.service.SparkConnectServer"

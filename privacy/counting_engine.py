@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from contracts.errors import SudareError
 
-CountedCells = tuple[NDArray[np.int64], NDArray[np.int64]]
+PopulatedCells = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Cell numbers, row-major and ascending, and the rows in each."""
 
 
@@ -25,7 +25,7 @@ class CountsUnavailable(SudareError):
 class CountingEngine(Protocol):
     """Keeps the bounded and encoded rows of one snapshot, and counts them where they are."""
 
-    def counted_cells(self, cliques: Sequence[tuple[str, ...]]) -> tuple[CountedCells, ...]:
+    def counted_cells(self, cliques: Sequence[tuple[str, ...]]) -> tuple[PopulatedCells, ...]:
         """Return for each of some marginals its populated cells, row-major and ascending, and their exact counts.
 
         Those that are asked for together are counted in one scan, as far as their cells have numbers together.

@@ -19,6 +19,7 @@ from tasks.storage.workspace.settings import environment_for_engines
 from tasks.storage.workspace.spark_settings import SparkSettings
 
 LOG: Final = "spark.private.log"
+UNCHARGED: Final = "no noise was drawn, and a charge that was reserved is kept"
 _PATIENCE_SECONDS: Final = 20.0
 
 
@@ -99,7 +100,7 @@ class SparkWorker:
                 line = ""
         told = json.loads(line) if line else {"error": "the process ended"}
         if "error" in told:
-            raise EngineFailed(f"Spark, {what}: {told['error']}. Private details: {self._log}")
+            raise EngineFailed(f"Spark, {what}: {told['error']}; {UNCHARGED}. Private details: {self._log}")
         return told.get("answer", told)
 
     def query(self, sql: str) -> list[list[Any]]:

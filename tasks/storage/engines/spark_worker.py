@@ -57,7 +57,7 @@ SOURCE, STAGE, KEYS = "sudare_source", "sudare_stage", "sudare_keys"
 FILE, ROW = "sudare_file", "sudare_row"
 
 
-class SessionRefused(Exception):
+class SecretNotTaken(Exception):
     """The other machine does not take the secret, or takes what it should not."""
 
     def __init__(self, strangers: list[str]) -> None:
@@ -106,7 +106,7 @@ def met(request: dict[str, Any], options: dict[str, str]) -> list[str]:
         if met_by(java, address, how)
     ]
     if strangers or not met_by(java, address, {**options, "spark.authenticate.secret": request["secret"]}):
-        raise SessionRefused(strangers)
+        raise SecretNotTaken(strangers)
     return strangers
 
 
@@ -153,7 +153,7 @@ def connected(request: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
     strangers = ["with a wrong token"] if met(os.urandom(32).hex()) else []
     if not met(request["secret"]):
-        raise SessionRefused(strangers)
+        raise SecretNotTaken(strangers)
     spark = SparkSession.builder.remote(request["remote"] + request["secret"]).create()
     spark.client.set_retry_policies([DefaultPolicy(max_retries=8, max_backoff=5000)])
     for name, value in SESSION.items():
@@ -208,8 +208,9 @@ def ordered(table: Any, files: list[str]) -> Any:
 
 def without_keys(text: str, secret: str = "") -> str:
     """Return a text in which every key of 64 digits is struck out, and the secret of the place."""
-    struck = text.replace(secret, "*" * 8) if secret else text
-    return KEY.sub("*" * 8, struck)
+    for each in {secret, unquote(secret)} - {""}:
+        text = text.replace(each, "*" * 8)
+    return KEY.sub("*" * 8, text)
 
 
 def cause(text: str) -> str:
@@ -290,7 +291,7 @@ def main() -> None:
                 told: dict[str, Any] = {"answer": {"version": spark.version, **about}}
             else:
                 told = {"answer": answer(spark, request)}
-        except SessionRefused as refused:
+        except SecretNotTaken as refused:
             errors.say(traceback.format_exc())
             told = {"refused": refused.strangers}
         except Exception as error:  # noqa: BLE001 - whatever Spark says may quote a row

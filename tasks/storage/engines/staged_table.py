@@ -14,12 +14,11 @@ from contracts.contract.contract import Contract
 from contracts.release.tables.table_form import MOST_CODES
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import cells_of, checks_of, first_cells, stage_of
-from privacy.counting_engine import CountedCells
-from tasks.storage.engines.spark import EngineFailed, SparkWorker
+from privacy.counting_engine import PopulatedCells
+from tasks.storage.engines.spark import UNCHARGED, EngineFailed, SparkWorker
 
 AT_ONCE: Final = 64
 """Marginals that one scan counts at most: the Java that Spark writes for a scan grows with them."""
-UNCHARGED: Final = "no noise was drawn, and a charge that was reserved is kept"
 
 
 class StagedTable:
@@ -34,9 +33,9 @@ class StagedTable:
     def __init__(self, worker: SparkWorker, contract: Contract, rows: int) -> None:
         self._worker, self._contract, self._rows = worker, contract, rows
 
-    def counted_cells(self, cliques: Sequence[tuple[str, ...]]) -> tuple[CountedCells, ...]:
+    def counted_cells(self, cliques: Sequence[tuple[str, ...]]) -> tuple[PopulatedCells, ...]:
         """Return for each of some marginals its populated cells, row-major and ascending, and their exact counts."""
-        counted: list[CountedCells] = []
+        counted: list[PopulatedCells] = []
         for together in _scans(self._contract, cliques):
             firsts = first_cells(self._contract, together)
             found = whole_numbers(self._worker.query(sql_of(cells_of(self._contract, together), "pyspark")), 2)

@@ -225,7 +225,7 @@ def test_a_connect_server_that_spills_in_clear_is_refused_by_the_setting(tmp_pat
     (tmp_path / "run").mkdir()
     paths = loopback_certificates(tmp_path)
     with (
-        connect_server(tmp_path / "spark", PYTHON, token="", settings={"spark.master": "local[1]"}) as server,
+        connect_server(tmp_path / "spark", PYTHON, token=None, settings={"spark.master": "local[1]"}) as server,
         tls_front(server.port, certificate=paths.certificate, key=paths.key) as port,
     ):
         settings = SparkSettings(PYTHON, f"sc://127.0.0.1:{port}", credentials="server", certificate=paths.authority)
@@ -233,24 +233,6 @@ def test_a_connect_server_that_spills_in_clear_is_refused_by_the_setting(tmp_pat
             SparkWorker(settings, tmp_path / "run")
     assert "spark.io.encryption.enabled\n    found: nothing\n    allowed: true" in str(raised.value)
     assert "spark.connect.authenticate.token\n    found: a session that lets in whoever comes" in str(raised.value)
-
-
-def test_a_worker_out_of_disk_is_told_in_words_and_nothing_is_left(
-    places: dict[str, Elsewhere], tmp_path: Path, source: Source, contract: Contract
-) -> None:
-    """The stage goes to a device that is always full; what Spark says of it stays in the private log."""
-    run = tmp_path / "run"
-    run.mkdir()
-    worker = SparkWorker(places["cluster"].settings, run)
-    try:
-        worker.ask("open", files=[str(path) for path in sorted(Path(str(source.path)).glob("*.parquet"))])
-        with pytest.raises(
-            EngineFailed, match=r"a process of Spark.s may not read or write|a disk of Spark.s is full"
-        ):
-            worker.ask("stage", sql="SELECT age FROM sudare_source", to="/dev/full/stage")
-        assert worker.query("SELECT count(*) FROM sudare_source")[0][0] > 0
-    finally:
-        worker.close()
 
 
 @pytest.fixture(scope="module")

@@ -259,6 +259,18 @@ ORDERS = {
 }
 
 
+def fake_spark(folder: Path) -> Path:
+    """Write a Python whose Spark says of every statement all that it knows."""
+    (folder / "pyspark" / "sql").mkdir(parents=True)
+    (folder / "pyspark" / "__init__.py").touch()
+    (folder / "pyspark" / "sql" / "__init__.py").write_text(FAKE_SPARK)
+    start = f"import runpy, sys; sys.path.insert(0, '{folder}'); runpy.run_path(sys.argv[2], run_name='__main__')"
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{start}" "$@"\n')
+    python.chmod(0o755)
+    return python
+
+
 def test_a_worker_takes_no_orders_from_the_environment_and_writes_no_key_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,14 +278,7 @@ def test_a_worker_takes_no_orders_from_the_environment_and_writes_no_key_down(
     module that says all of it. `make test-spark` does the same with Spark."""
     for name, value in ORDERS.items():
         monkeypatch.setenv(name, value)
-    (tmp_path / "pyspark" / "sql").mkdir(parents=True)
-    (tmp_path / "pyspark" / "__init__.py").touch()
-    (tmp_path / "pyspark" / "sql" / "__init__.py").write_text(FAKE_SPARK)
-    start = f"import runpy, sys; sys.path.insert(0, '{tmp_path}'); runpy.run_path(sys.argv[2], run_name='__main__')"
-    python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{start}" "$@"\n')
-    python.chmod(0o755)
-    worker, key = SparkWorker(SparkSettings(python), tmp_path), "0123456789abcdef" * 4
+    worker, key = SparkWorker(SparkSettings(fake_spark(tmp_path)), tmp_path), "0123456789abcdef" * 4
     with pytest.raises(EngineFailed, match="RuntimeError"):
         worker.query(f"SELECT sha2(concat('{key}', age), 256) FROM sudare_stage")
     worker.close()
@@ -283,6 +288,17 @@ def test_a_worker_takes_no_orders_from_the_environment_and_writes_no_key_down(
     assert "SPARK_LOCAL_IP=127.0.0.1" in log
     assert "elsewhere" not in log
     assert not any(f"{name}=" in log for name in ORDERS if name != "SPARK_LOCAL_IP")
+
+
+def test_a_full_disk_of_a_worker_is_told_in_words_of_ours(tmp_path: Path) -> None:
+    """What Spark says of it quotes where, and may quote more; only fixed words are passed on, beside the class."""
+    text = "Task 0 in stage 3.0 failed 4 times: java.io.IOException: No space left on device (row PLANTED-4711)"
+    worker = SparkWorker(SparkSettings(fake_spark(tmp_path)), tmp_path)
+    with pytest.raises(EngineFailed) as raised:
+        worker.query(text)
+    worker.close()
+    assert "Spark, query: RuntimeError: a disk of Spark's is full" in str(raised.value)
+    assert "PLANTED" not in str(raised.value)
 
 
 DEAF = """#!/bin/sh
