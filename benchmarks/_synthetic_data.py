@@ -35,6 +35,9 @@ ADULT_ROWS: Final = 30_162
 BANK_ROWS: Final = 30_488
 TEN_MILLION: Final = 10_000_000
 SEED: Final = 1
+WIDE_ROWS: Final = 50_000
+WIDE_COLUMNS: Final = 120
+WIDE_FACTORS: Final = 12
 _ADULT_COLUMNS: Final = (
     "workclass",
     "education",
@@ -146,6 +149,22 @@ def ten_million(table: Categorical) -> Categorical:
     """Draw 10 million rows from a table, with replacement and a fixed seed."""
     drawn = np.random.default_rng(SEED).integers(0, len(table.codes), TEN_MILLION)
     return Categorical(f"{table.name}-ten-million", table.labels, table.codes[drawn], table.target)
+
+
+def wide() -> Categorical:
+    """Return 50,000 made-up rows of 120 columns of 2 to 11 cells: each mixes two of 12 normal factors and noise."""
+    random = np.random.default_rng(SEED)
+    factors = random.normal(size=(WIDE_ROWS, WIDE_FACTORS))
+    labels, columns = {}, []
+    for number in range(WIDE_COLUMNS):
+        cells = int(random.integers(2, 12))
+        one, other = random.choice(WIDE_FACTORS, 2, replace=False)
+        mixed = factors[:, one] + 0.5 * factors[:, other] + 0.7 * random.normal(size=WIDE_ROWS)
+        # Cells of unequal size, as categories are.
+        ends = np.sort(np.quantile(mixed, random.beta(1.0, 1.5, cells - 1)))
+        columns.append(np.searchsorted(ends, mixed))
+        labels[f"c{number:03d}"] = tuple(str(code) for code in range(cells))
+    return Categorical("wide", labels, np.stack(columns, axis=1), "c000")
 
 
 def bank(data: Path) -> Categorical:
