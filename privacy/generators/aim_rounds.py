@@ -33,6 +33,8 @@ _UNEVENNESS: Final = 0.4
 _MOST_UNEVEN: Final = 4.0
 """A measurement takes at most so many times what an even round gives it, and at least that part of it."""
 _UNITS: Final = 1024
+_CANDIDATES_A_MODEL: Final = 1000
+"""Where there are more, several choices are made by one model."""
 _LEAST_VARIANCE: Final = 1.0
 """Below it a measurement is finer than whole rows [rows²]."""
 
@@ -100,11 +102,13 @@ class AimRounds:
             offered = self._offer(model)
             if not self._worth(offered, moved):
                 break
-            before, (model, clique) = model, self._round(model, offered)
-            # The mean of this round's move and of what the rounds before moved, recent ones first.
-            move = float(np.abs(model.marginal(clique) - before.marginal(clique)).sum())
-            moved = (moved + move) / 2 if len(fitting.selections) > 1 else move
-            if not self._improved(move, offered.errors[clique]):
+            chosen = self._choose_and_measure(offered)
+            model = fitting.rough(model)
+            moves = zip(model.marginals(chosen), chosen, strict=True)
+            move = float(np.mean([np.abs(after - offered.known[each]).sum() for after, each in moves]))
+            # The mean of this move and of what the rounds before moved, recent ones first.
+            moved = (moved + move) / 2 if len(fitting.selections) > len(chosen) else move
+            if not self._improved(move, float(np.mean([offered.errors[each] for each in chosen]))):
                 self._share *= _GROWTH
         if not fitting.selections:
             self.notes.append(
@@ -171,8 +175,12 @@ class AimRounds:
         price = self._precision.allocate(offered.known, offered.errors, self._spending.left).price
         return price * float(self._share) <= moved
 
-    def _round(self, model: GraphicalModel, offered: Round) -> tuple[GraphicalModel, Clique]:
-        """Measure a clique, chosen by the exponential mechanism, the score being  w_r (‖p_r(D) - p_r(θ)‖₁ - E_r)."""
+    def _choose_and_measure(self, offered: Round) -> list[Clique]:
+        """Measure a clique, chosen by the exponential mechanism, the score being  w_r (‖p_r(D) - p_r(θ)‖₁ - E_r).
+
+        Of very many candidates several are chosen by one model, each of which joins columns that those before left
+        apart: what one of them tells, another does not.
+        """
         scores = {
             clique: DistanceScore(
                 np.rint(offered.known[clique]).astype(np.int64),
@@ -181,9 +189,20 @@ class AimRounds:
             )
             for clique, error in offered.errors.items()
         }
-        clique = self._fitting.choose(scores, offered.choice).clique
-        self.measure(clique, offered.parts[clique])
-        return self._fitting.rough(model), clique
+        chosen: list[Clique] = []
+        joined: dict[str, frozenset[str]] = {}
+        for _ in range(-(-len(self._weights) // _CANDIDATES_A_MODEL)):
+            fit = self._candidates() if chosen else list(scores)
+            apart = [each for each in fit if each in scores and _joins_apart(each, joined)]
+            free = self._spending.left - self._last - offered.choice
+            if not apart or free < self._share - offered.choice:
+                break
+            clique = self._fitting.choose({each: scores[each] for each in apart}, offered.choice).clique
+            self.measure(clique, min(free, offered.parts[clique]))
+            chosen.append(clique)
+            together = frozenset(clique).union(*(joined.get(name, ()) for name in clique))
+            joined.update(dict.fromkeys(together, together))
+        return chosen
 
     def _improved(self, move: float, error: float) -> bool:
         """Say whether the model has moved by more than the noise of the last measurement makes of the error."""
@@ -209,3 +228,8 @@ class AimRounds:
             choices=len(fitting.selections),
             share=f"{float(self._spending.left / self._spending.total):.0%}",
         )
+
+
+def _joins_apart(clique: Clique, joined: Mapping[str, frozenset[str]]) -> bool:
+    """Say whether no two columns of a clique hang together yet."""
+    return all(joined.get(one, frozenset()).isdisjoint(clique[place + 1 :]) for place, one in enumerate(clique))

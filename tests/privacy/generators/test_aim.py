@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
+from privacy.generators import aim_rounds
 from privacy.generators.aim import Aim, AimOptions
 from privacy.generators.generator import CannotGenerate, no_seed
 from privacy.generators.spending import Spending
@@ -72,6 +73,24 @@ def test_a_measurement_follows_each_choice_and_is_of_what_was_chosen(sqlite_plac
     kinds = [type(event) for event in run.drawn()[4:]]
     last = len(kinds) - 2 * rounds
     assert kinds == [ExponentialMechanism, DiscreteGaussian] * rounds + [DiscreteGaussian] * last
+
+
+def test_of_very_many_candidates_several_are_chosen_by_one_model(
+    sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three choices a model: of three in a row no columns are joined twice; the charge is spent, the cap holds."""
+    monkeypatch.setattr(aim_rounds, "_CANDIDATES_A_MODEL", 4)
+    run, counts = (
+        start(sqlite_place, Aim(), asked(), rounds=6, max_model_megabytes=8 * 200 / 2**20),
+        CountedTable(table()),
+    )
+    fitted = run.fit(counts)
+    first = [one.clique for one in fitted.selections[:3]]
+    pairs = [set(clique) for clique in first if len(clique) == 2]
+    assert len(first) == 3 == len(set(first))
+    assert len(pairs) < 3 or len(set.union(*pairs)) == 4
+    assert model_size(DOMAIN, [one.clique for one in fitted.measurements]) <= run.options.max_model_megabytes
+    assert run.spent() > Spending(run.asked, None).total * (1 - Fraction(1, 10**9))
 
 
 def test_all_that_is_left_measures_again_what_was_measured(sqlite_place: Place) -> None:
