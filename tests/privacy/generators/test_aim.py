@@ -181,3 +181,14 @@ def test_more_budget_means_less_error(sqlite_place: Place) -> None:
     fine = error(counts, run.fit(counts))
     assert fine < 0.03
     assert np.isfinite(fine)
+
+
+def test_a_plan_says_how_many_rounds_a_time_limit_leaves() -> None:
+    """Half of the time that is planned leaves about half of the rounds; what is enough is not spoken of."""
+    whole = Aim().plan(asked(), AimOptions(rounds=40))
+    half = Aim().plan(asked(), AimOptions(rounds=40, time_limit=whole.seconds / 2))
+    enough = Aim().plan(asked(), AimOptions(rounds=40, time_limit=2 * whole.seconds))
+    told = [each.steps[1].noise.partition("; the time limit leaves about ")[2] for each in (whole, half, enough)]
+    assert (told[0], told[2]) == ("", "")
+    assert 10 <= int(told[1].split()[0]) <= 20
+    assert "of 40 rounds" in told[1]
