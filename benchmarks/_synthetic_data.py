@@ -27,6 +27,8 @@ from contracts.release.spec import Source
 from tasks.ingest import ingest
 
 ADULT: Final = Path(__file__).parents[1] / "examples" / "adult"
+ACS_FILE: Final = Path("nist_acs") / "national2019.csv.gz"
+ACS_ROWS: Final = 9_000
 BANK_FILE: Final = Path("bank") / "bank-additional-full.csv.gz"
 TRAINING_ROWS: Final = 32_561
 ADULT_SHAPE: Final = (8, 16, 7, 14, 6, 5, 2, 41, 2)
@@ -35,6 +37,9 @@ ADULT_ROWS: Final = 30_162
 BANK_ROWS: Final = 30_488
 TEN_MILLION: Final = 10_000_000
 SEED: Final = 1
+WIDE_ROWS: Final = 50_000
+WIDE_COLUMNS: Final = 120
+WIDE_FACTORS: Final = 12
 _ADULT_COLUMNS: Final = (
     "workclass",
     "education",
@@ -47,6 +52,18 @@ _ADULT_COLUMNS: Final = (
     "income",
 )
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_ACS_ENDS: Final[dict[str, tuple[float, ...]]] = {
+    "AGEP": (3, 5, 10, 15, 18, 21, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85),
+    "DENSITY": (50, 100, 250, 500, 1000, 2000, 4000, 8000, 16000),
+    "INDP": (
+        *(170, 370, 770, 1070, 3990, 4670, 6070, 6470, 6870, 7270),
+        *(7860, 7870, 7970, 8370, 8660, 8770, 9290, 9370, 9670, 9920),
+    ),
+    "PINCP": (1e-4, 2500, 5000, 10000, 15000, 20000, 25000, 30000, 40000, 50000, 60000, 75000, 1e5, 1.5e5, 2.5e5),
+    "POVPIP": (50, 100, 150, 200, 250, 300, 350, 400, 450, 501),
+    "PWGTP": (20, 40, 60, 80, 100, 125, 150, 200, 300),
+    "WGTP": (1, 20, 40, 60, 80, 100, 125, 150, 200, 300),
+}
 _YES_OR_NO: Final = ("no", "yes")
 _BANK_VALUES: Final[dict[str, tuple[str, ...]]] = {
     "job": (
@@ -146,6 +163,47 @@ def ten_million(table: Categorical) -> Categorical:
     """Draw 10 million rows from a table, with replacement and a fixed seed."""
     drawn = np.random.default_rng(SEED).integers(0, len(table.codes), TEN_MILLION)
     return Categorical(f"{table.name}-ten-million", table.labels, table.codes[drawn], table.target)
+
+
+def acs(data: Path) -> Categorical:
+    """Return 9,000 rows of NIST's excerpt of the American Community Survey, all 24 columns; `data` holds nist_acs/.
+
+    Listed values as they are; numbers of more than 20 values between ends that the files of the survey's tables use.
+    """
+    with gzip.open(data / ACS_FILE, "rt", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    labels, columns = {}, []
+    for name in rows[0]:
+        found = [row[name] for row in rows]
+        if name in _ACS_ENDS:
+            ends = _ACS_ENDS[name]
+            known = np.digitize([float(value) for value in found if value != "N"], ends)
+            codes = np.full(len(found), len(ends) + 1)
+            codes[[value != "N" for value in found]] = known
+            labels[name] = tuple(str(code) for code in range(len(ends) + 2))
+        else:
+            labels[name] = tuple(sorted(set(found)))
+            place = {label: code for code, label in enumerate(labels[name])}
+            codes = np.array([place[value] for value in found])
+        columns.append(codes)
+    drawn = np.random.default_rng(SEED).permutation(len(rows))[:ACS_ROWS]
+    return Categorical("acs", labels, np.stack(columns, axis=1)[drawn], "OWN_RENT")
+
+
+def wide() -> Categorical:
+    """Return 50,000 made-up rows of 120 columns of 2 to 11 cells: each mixes two of 12 normal factors and noise."""
+    random = np.random.default_rng(SEED)
+    factors = random.normal(size=(WIDE_ROWS, WIDE_FACTORS))
+    labels, columns = {}, []
+    for number in range(WIDE_COLUMNS):
+        cells = int(random.integers(2, 12))
+        one, other = random.choice(WIDE_FACTORS, 2, replace=False)
+        mixed = factors[:, one] + 0.5 * factors[:, other] + 0.7 * random.normal(size=WIDE_ROWS)
+        # Cells of unequal size, as categories are.
+        ends = np.sort(np.quantile(mixed, random.beta(1.0, 1.5, cells - 1)))
+        columns.append(np.searchsorted(ends, mixed))
+        labels[f"c{number:03d}"] = tuple(str(code) for code in range(cells))
+    return Categorical("wide", labels, np.stack(columns, axis=1), "c000")
 
 
 def bank(data: Path) -> Categorical:

@@ -21,8 +21,9 @@ from typing import Final
 from benchmarks import _synthetic_figures as figures
 from benchmarks import _synthetic_limits as limits
 from benchmarks import _synthetic_rows as sections
+from benchmarks import _synthetic_structure as structure
 from benchmarks._synthetic_bench import Bench
-from benchmarks._synthetic_data import Categorical, adult, adult_of_15_columns, bank, ten_million
+from benchmarks._synthetic_data import Categorical, acs, adult, adult_of_15_columns, bank, ten_million, wide
 from benchmarks._synthetic_paper import ACCURACY
 from benchmarks._synthetic_peers import Runs, peers
 from benchmarks.results import Row, write
@@ -39,7 +40,15 @@ def main() -> None:
         print("Bank is left out: no --data and no SUDARE_BENCHMARK_DATA")
     else:
         tables.append(bank(asked.data))
-    rows = [row for name in asked.only or SECTIONS for row in SECTIONS[name](bench, tables)]
+    if asked.data is not None and "affordable" in (asked.only or SECTIONS):
+        more = [*tables, acs(asked.data)]
+    else:
+        more = tables
+    rows = [
+        row
+        for name in asked.only or SECTIONS
+        for row in SECTIONS[name](bench, more if name == "affordable" else tables)
+    ]
     write("synthetic" if not asked.only else f"synthetic-{'-'.join(asked.only)}", rows)
 
 
@@ -94,6 +103,14 @@ def _steps(bench: Bench, tables: list[Categorical]) -> list[Row]:
     return figures.steps(bench, tables[0])
 
 
+def _affordable(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    return [row for table in tables for row in structure.affordable(bench, table)]
+
+
+def _very_wide(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    return structure.very_wide(bench, wide())
+
+
 SECTIONS: Final[dict[str, Section]] = {
     "scale": _scale,
     "aim": _aim,
@@ -105,6 +122,8 @@ SECTIONS: Final[dict[str, Section]] = {
     "wide": _wide,
     "long": _long,
     "steps": _steps,
+    "affordable": _affordable,
+    "very_wide": _very_wide,
 }
 
 

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any, Final
 
 from contracts.contract.impossible_cells import Clique
-from contracts.message import message
 from privacy.generators.generator import CountsSource, FitProgress, Fitted, Model, OutOfTime, SynthesisTask
 from privacy.generators.models import PublishedModel
 from privacy.generators.options import Options
@@ -87,16 +86,31 @@ class Fitting:
                 "time_limit it is another release, and is charged anew"
             )
 
-    def stopped(self) -> str:
-        """Return the note on a fit that was ended by its time limit."""
-        used = float(self.spending.spent / self.spending.total)
-        return message(
-            "stopped by the time limit after {measurements} measurements and {choices} choices; {share} of the "
-            "charge was not used",
-            measurements=len(self.measurements),
-            choices=len(self.selections),
-            share=f"{1 - used:.0%}",
-        )
+    def ended_early(self, nothing_measured: bool) -> bool:
+        """Say whether the time limit ends the choices here, or ended them here when this fit was first made.
+
+        A fit that is made again, after a crash or by who checks it, comes to the same end whatever its clock says:
+        a choice is due, and not it but the next measurement was drawn.
+
+        Args:
+            nothing_measured: then there is no model to end with.
+        Raises:
+            OutOfTime: it ends here, and nothing was measured.
+        """
+        if self.options.time_limit is None or self._grant.holds(self._key_of_choice):
+            return False
+        if nothing_measured:
+            self.refuse_late("first marginal")
+        return self.late or self._grant.holds(self._key_of_measurement)
+
+    @property
+    def _key_of_measurement(self) -> str:
+        # A draw's key is its place in the order: the same fit run again finds it.
+        return f"measurement-{len(self.measurements) + 1:04d}"
+
+    @property
+    def _key_of_choice(self) -> str:
+        return f"choice-{len(self.selections) + 1:04d}"
 
     def look_up(self, cliques: Sequence[Clique]) -> None:
         """Get handles for many cliques at once, so that they can be counted in one scan."""
@@ -107,8 +121,7 @@ class Fitting:
     def measure(self, clique: Clique, part: Fraction) -> Measurement:
         """Measure a clique for a share of the budget."""
         self.look_up([clique])
-        # A draw's key is its place in the order: the same fit run again finds it.
-        key = f"measurement-{len(self.measurements) + 1:04d}"
+        key = self._key_of_measurement
         drawn = self._grant.draw(MarginalQuery(self._handles[clique], self.spending.buys(part)), key=key)
         self.spending.take(drawn.event)
         self.measurements.append(drawn)
@@ -118,7 +131,7 @@ class Fitting:
         """Choose one of the cliques for a share of the budget."""
         self.look_up(list(scores))
         candidates = [Candidate(self._handles[clique], score) for clique, score in scores.items()]
-        key = f"choice-{len(self.selections) + 1:04d}"
+        key = self._key_of_choice
         chosen = self._grant.draw(ChoiceQuery(tuple(candidates), self.spending.chooses(part)), key=key)
         self.spending.take(chosen.event)
         self.selections.append(chosen)

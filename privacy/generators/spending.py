@@ -110,18 +110,24 @@ class Spending:
         """
         return split(total, weights, units=PICO if isinstance(self.budget, Pure) else _UNITS)
 
-    def optimal(self, sizes: Sequence[Fraction]) -> tuple[Fraction, ...]:
-        """Split the whole budget over measurements so that the sum of size · deviation is least.
+    def of_choice(self, epsilon: Fraction) -> Fraction:
+        """Return the share that a private choice of an epsilon takes."""
+        return epsilon * epsilon / 8 if isinstance(self.budget, ZeroConcentrated) else epsilon
+
+    def optimal(self, sizes: Sequence[Fraction], part: Fraction | None = None) -> tuple[Fraction, ...]:
+        """Split the budget over measurements so that the sum of size · deviation is least.
 
         Formula: a deviation falls as share^-1/2, or as share^-1 for a pure budget; by Lagrange the shares are in
         proportion to size^(2/3), or to size^(1/2)
 
         Args:
             sizes: weight times cells of each measurement, > 0.
+            part: of the budget; all of it, when not given.
         """
+        whole = self.total if part is None else part
         if isinstance(self.budget, ZeroConcentrated):
-            return self.split(self.total, [root(size * size, 3) for size in sizes])
-        return self.split(self.total, [root(size, 2) for size in sizes])
+            return self.split(whole, [root(size * size, 3) for size in sizes])
+        return self.split(whole, [root(size, 2) for size in sizes])
 
 
 def too_small(refused: AmountRefused) -> CannotGenerate:

@@ -17,3 +17,7 @@ class Draws(Protocol):
     def draw(self, query: Query[ResultT], *, key: str, progress: Progress = ...) -> ResultT:
         """Return what a query asks for; the meaning stands in `Grant.draw`."""
         ...
+
+    def holds(self, key: str) -> bool:
+        """Say whether a draw of that name was made already; the meaning stands in `Grant.holds`."""
+        ...

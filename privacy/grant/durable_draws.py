@@ -145,6 +145,16 @@ class DurableDraws:
             self._enter(draw, draw_request.event)
         return draw
 
+    def holds(self, key: str) -> bool:
+        """Say whether a draw is entered, or written and about to be."""
+        run_key = self._charge.request.run_key
+        with self._database.reading() as connection:
+            rows = draws_of(connection, run_key)
+        if any(row.key == key for row in rows):
+            return True
+        written = self._files.read(run_key, len(rows))
+        return written is not None and written.key == key
+
     def sent(
         self,
         request: DrawRequest,

@@ -119,6 +119,13 @@ class Grant:
         answer: ResultT = own.result(own.event(relation), tuple(drawn))
         return answer
 
+    def holds(self, key: str) -> bool:
+        """Say whether this run has drawn something of that name already, and would replay it.
+
+        Privacy: that a draw was made is released with it; nothing is drawn and nothing private is read.
+        """
+        return self._once.holds(key)
+
     def _drawn(self, own: Query[Any], name: str, stage: DrawStage, *, prefix: str) -> Draw:
         """Make, or replay, one draw of a query that is the grant's own."""
         event = own.event(stage.relation)

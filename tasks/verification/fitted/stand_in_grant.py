@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NoReturn, TypeVar
 
 import numpy as np
@@ -28,8 +29,9 @@ OptionsT = TypeVar("OptionsT", bound=BaseModel)
 
 
 def without_limit(options: OptionsT) -> OptionsT:
-    """Return a fit's options without its time limit: what is published says how far it came."""
-    return options.model_copy(update={"time_limit": None}) if hasattr(options, "time_limit") else options
+    """Return a fit's options with a time limit that no clock reaches: what is published says how far it came."""
+    limited = getattr(options, "time_limit", None) is not None
+    return options.model_copy(update={"time_limit": inf}) if limited else options
 
 
 class NoCounts:
@@ -88,6 +90,10 @@ class PublishedDraws:
             query, values = checks.matching(query, draw, self._values), checks.drawn(draw, self._values)
             published.append(PublishedDraw(name, draw.number, draw.clique, values, draw.sha256))
         return query.result(event, tuple(published))
+
+    def holds(self, key: str) -> bool:
+        """Say whether the draw of that name is the next that was published."""
+        return self.asked < len(self._draws) and self._draws[self.asked].key == key
 
     def _skip_lost(self, name: str) -> None:
         """Pass over interrupted attempts at a draw, which were paid and have no values."""
