@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 SAID: Final = "sudare"
+_HOUR_MS: Final = 3_600_000
 _METADATA: Final = re.compile(r"v([0-9]+)\.metadata\.json")
 
 
@@ -140,7 +141,7 @@ def _opened(folder: Path, version: WholeVersion, name: str) -> tuple[Table, Any]
                 each.validate(table.metadata)
             made = update_table_metadata(table.metadata, updates, metadata_location=table.metadata_location)
             path = _metadata(folder, 1 if number is None else number + 1)
-            put(path, made.model_dump_json().encode())
+            put(path, json.dumps(_in_hours(json.loads(made.model_dump_json()))).encode())
             return CommitTableResponse(metadata=made, metadata_location=path.as_uri())
 
     number, place = _newest(folder), folder.as_uri()
@@ -156,6 +157,21 @@ def _opened(folder: Path, version: WholeVersion, name: str) -> tuple[Table, Any]
         at = _metadata(folder, number).as_uri()
         metadata = FromInputFile.table_metadata(io.new_input(at))
     return Table((SAID, folder.name), metadata, at, io, catalogue), schema
+
+
+def _in_hours(content: Any) -> Any:
+    """Cut every time in a metadata file to the hour: how long a run took depends on the rows.
+
+    Iceberg asks that the times of snapshots do not fall, and equal ones do not.
+    """
+    if isinstance(content, list):
+        return [_in_hours(each) for each in content]
+    if not isinstance(content, dict):
+        return content
+    return {
+        name: each // _HOUR_MS * _HOUR_MS if name.endswith("-ms") and isinstance(each, int) else _in_hours(each)
+        for name, each in content.items()
+    }
 
 
 def _optional(schema: pa.Schema) -> pa.Schema:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -108,6 +109,26 @@ def test_each_table_is_one_commit_that_its_own_program_reads(
         published = pq.read_table(version.folder / name)
         assert kind.rows(folder).column_names == published.column_names
         assert kind.rows(folder).to_pylist() == published.to_pylist()
+
+
+def times(value: object) -> list[int]:
+    """All times in milliseconds that a log or a metadata file states."""
+    if isinstance(value, list):
+        return [time for each in value for time in times(each)]
+    if not isinstance(value, dict):
+        return []
+    own = [each for name, each in value.items() if re.search("-ms$|[tT]ime", name) and isinstance(each, int)]
+    return own + times(list(value.values()))
+
+
+def test_a_commit_states_hours_alone(kind: Kind, pair: tuple[WholeVersion, WholeVersion], tmp_path: Path) -> None:
+    """How long a run took depends on its rows."""
+    for version in pair:
+        kind.copy(version, tmp_path, newest=version is pair[1])
+    logs = [*tmp_path.rglob("*.metadata.json"), *tmp_path.rglob("_delta_log/*.json")]
+    stated = [time for path in logs for line in path.read_text().splitlines() for time in times(json.loads(line))]
+    assert len(stated) >= 2 * len(logs)
+    assert all(time % 3_600_000 == 0 for time in stated)
 
 
 def test_the_version_comes_back_whole_and_verifies(kind: Kind, versions: dict[str, Version], tmp_path: Path) -> None:
