@@ -47,7 +47,7 @@ def test_a_draft_from_a_header_and_a_codebook_says_what_contradicts(tmp_path: Pa
     assert said.code == 0
     assert "\n  age: 0..99 by <declare>\n" in said.out
     assert "column 'sexx'" in said.err
-    assert "do:      write 'sex' instead of 'sexx'" in said.err
+    assert "do:      if 'sex' is meant, write 'sexx' in book.csv" in said.err
     told = typed("contract", "draft", "--from", rows, "--codebook", book, "--json").json
     assert [each["field"] for each in told["contradictions"]] == ["column 'sexx'"]
     assert told["to_declare"] == 7

@@ -184,7 +184,7 @@ MISTAKES = {
     "a codebook that contradicts the file": Mistake(
         lambda: codebook("column,values\nage,99..0\nsexx,F=a; M=b\nward,surgery; surgery=x\npatient,1=a\n"),
         0,
-        "write 'sexx' instead of 'sex'",
+        "if 'sexx' is meant, write 'sex' in ",
     ),
     "a codebook of another file": Mistake(
         lambda: codebook("column,values\nincome,0..99\n"), 2, "name the codebook of this table"
@@ -206,7 +206,7 @@ MISTAKES = {
             *("--to", "drafted.yaml"),
         ),
         0,
-        "declare it by hand, or write it under `left_out:`",
+        "declare it by hand; what nobody shall read stands under `left_out:`",
     ),
 }
 

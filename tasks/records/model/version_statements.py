@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -276,8 +277,8 @@ class ReplayTerms(Statement):
     due: StatedText | None
 
 
-_LAST_READ: Final[dict[str, Contract]] = {}
-"""The contract that was read last, by the digest of what is written."""
+_LAST_READ: Final[dict[tuple[str, tuple[str, ...]], Contract]] = {}
+"""The contract that was read last, by the digest of what is written and the places of packages."""
 
 
 def recorded_contract(written: Mapping[str, Any]) -> Contract:
@@ -286,7 +287,7 @@ def recorded_contract(written: Mapping[str, Any]) -> Contract:
     Raises:
         pydantic.ValidationError: it is none.
     """
-    key = digest(written)
+    key = digest(written), tuple(sys.path)  # where kinds of domains that packages add are found
     contract = _LAST_READ.get(key) or Contract.model_validate(written)
     _LAST_READ.clear()
     _LAST_READ[key] = contract
