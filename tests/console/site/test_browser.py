@@ -49,7 +49,8 @@ LEAST_CONTRAST = """() => {
     const box = element.getBoundingClientRect();
     if (!own || box.width < 2 || box.height < 2 || box.right < 0) continue;
     const style = getComputedStyle(element);
-    const [a, b] = [light(channels(element.closest('svg') ? style.fill : style.color)), light(behind(element))];
+    const drawn = element.closest('svg') && !element.closest('foreignObject');
+    const [a, b] = [light(channels(drawn ? style.fill : style.color)), light(behind(element))];
     const size = parseFloat(style.fontSize), bold = parseInt(style.fontWeight) >= 700;
     const large = size >= 24 || (bold && size >= 18.66);
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) * (large ? 1.5 : 1);
