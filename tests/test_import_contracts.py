@@ -178,6 +178,7 @@ RANDOM: Final = frozenset(
         "tasks/evaluation/shadow_releases.py",
         "tasks/products/post_processing_seed.py",
         "tasks/records/auditor_copy.py",
+        "tasks/storage/engines/spark_worker.py",
         "tasks/storage/engines/stage.py",
         "tasks/storage/workspace/attempts.py",
         "tasks/storage/workspace/keys.py",

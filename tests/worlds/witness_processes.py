@@ -6,10 +6,10 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from socket import create_server
+from socket import SHUT_WR, create_server
 from threading import Thread
 from typing import Any
 
@@ -80,7 +80,12 @@ def raw_server(answer: bytes | None) -> Iterator[str]:
                 if answer is not None:
                     connection.settimeout(5)
                     connection.recv(65536)
-                    connection.sendall(answer)
+                    with suppress(OSError):
+                        connection.sendall(answer)
+                        connection.shutdown(SHUT_WR)
+                        # Closed before all was read, it would be reset, and what was answered lost.
+                        while connection.recv(65536):
+                            pass
                     connection.close()
 
         Thread(target=serve, daemon=True).start()
