@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, ClassVar, Final
@@ -32,7 +32,6 @@ from privacy.table_plans.adaptive_plan import (
     plan_adaptive,
     with_variances,
 )
-from tasks.products.noise_shares import check_planned_noise
 from tasks.records.adaptive.adaptive_files import data_file, published_rows
 from tasks.records.adaptive.adaptive_statement import AdaptiveRecord, AdaptiveReplay, stated_tables
 from tasks.records.draws.level_counts import LevelCountDraw
@@ -42,9 +41,9 @@ from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.files.listed_rows import read_csv_rows, read_rows
 from tasks.verification.files.table_files import OTHER_TABLE, ColumnArrays, compare_column
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder
-from tasks.verification.fitted.drawn_checks import DrawnChecks
 from tasks.verification.fitted.file_forms import drawn_forms
 from tasks.verification.fitted.fitted_values import FittedValues, check_fitted_values
+from tasks.verification.fitted.planned_checks import PlannedChecks
 from tasks.verification.fitted_meaning import drawn_files as files_of_draws
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import (
@@ -95,7 +94,7 @@ class AdaptiveMeaning:
         return plan.cells, plan.cells.clique, plan.cells.rows(chosen)
 
 
-class AdaptiveChecks(DrawnChecks[AdaptiveRecord, AdaptiveMeaning]):
+class AdaptiveChecks(PlannedChecks[AdaptiveRecord, AdaptiveMeaning, AdaptivePlan]):
     """The checks of a version of adaptive tables.
 
     Args:
@@ -107,10 +106,6 @@ class AdaptiveChecks(DrawnChecks[AdaptiveRecord, AdaptiveMeaning]):
     statement: ClassVar = AdaptiveRecord
     untold: tuple[str, ...] = ()
     untraced: tuple[str, ...] = ()
-
-    def __init__(self, record: AdaptiveRecord, where: str, manifest_name: str) -> None:
-        super().__init__(record, where, manifest_name)
-        self._plan: AdaptivePlan | None = None
 
     @property
     def rules(self) -> Mapping[int, str]:
@@ -143,16 +138,6 @@ class AdaptiveChecks(DrawnChecks[AdaptiveRecord, AdaptiveMeaning]):
         findings = _check_stated(self._record.replay, self._plan, self._where)
         self._sound = not findings
         return findings
-
-    @property
-    def _planned(self) -> bool:
-        return self._plan is not None
-
-    def _check_noise(self, meaning: AdaptiveMeaning, findings: Sequence[Finding]) -> list[Finding]:
-        """Check that the noise of each draw is its share of the charge."""
-        if findings or self._plan is None:
-            return []
-        return check_planned_noise(self.events, self._plan.events, where=self._where)
 
     def replay(
         self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from itertools import chain
@@ -28,7 +28,6 @@ from privacy.marginals.uncertainty import variance
 from privacy.refine.chunks import over_pieces
 from privacy.table_plans.spine_counts import SpineCounts, spine_counts
 from privacy.table_plans.spine_plan import PlaceDraw, SpinePlan, plan_spine, with_variances
-from tasks.products.noise_shares import check_planned_noise
 from tasks.products.spine.spine_meaning import SpineMeaning, check_stated, check_tree, read_spine
 from tasks.records.draws.place_counts import NOISY, PlaceCountDraw
 from tasks.records.files.part_names import parts_among
@@ -42,9 +41,9 @@ from tasks.verification.data_files.rewriting import version_marks
 from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.files.table_files import MISFIT, OTHER_TABLE, UNREADABLE, compare_column, read_parquet
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder
-from tasks.verification.fitted.drawn_checks import DrawnChecks
 from tasks.verification.fitted.file_forms import drawn_forms
 from tasks.verification.fitted.fitted_values import FittedValues, check_fitted_values
+from tasks.verification.fitted.planned_checks import PlannedChecks
 from tasks.verification.fitted_meaning import drawn_files as files_of_draws
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import FIXED_FILES, OTHER, check_file_list
@@ -53,7 +52,7 @@ from tasks.verification.refinement_replay import values_sha256
 _COLUMNS: Final = {"count": "int64", "lower": "int64", "upper": "int64"}
 
 
-class SpineChecks(DrawnChecks[SpineRecord, SpineMeaning]):
+class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
     """The checks of a version of counts by place.
 
     Args:
@@ -114,16 +113,6 @@ class SpineChecks(DrawnChecks[SpineRecord, SpineMeaning]):
         findings = check_stated(replay, meaning.product, self._plan, self._where)
         self._sound = not findings
         return findings
-
-    @property
-    def _planned(self) -> bool:
-        return self._plan is not None
-
-    def _check_noise(self, meaning: SpineMeaning, findings: Sequence[Finding]) -> list[Finding]:
-        """Check that the noise of each draw is its share of the charge."""
-        if findings or self._plan is None:
-            return []
-        return check_planned_noise(self.events, self._plan.events, where=self._where)
 
     def replay(
         self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]

@@ -9,7 +9,8 @@ Source: the Delta transaction log protocol, writer version 2 without features.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -18,7 +19,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.canonical import digest
-from contracts.release.lake_address import DeltaAddress
 from tasks.storage.sinks.lake_copies import Commit, put, said_by, to_lake, told
 from tasks.storage.sinks.sink_kinds import SinkKind
 from tasks.storage.sinks.version_copy import WholeVersion
@@ -66,26 +66,6 @@ class DeltaTables:
     def holds(self, schema: pa.Schema) -> bool:
         """Say whether Delta has a type for each column."""
         return all(_type_of(field.type) is not None for field in schema)
-
-
-def to_delta(
-    version: WholeVersion,
-    address: DeltaAddress,
-    credentials: str | None,
-    *,
-    newest: bool = False,
-    advance: Callable[[float], None] = lambda fraction: None,
-) -> str:
-    """Write a version as commits to Delta tables; arguments and refusals as for `to_lake`.
-
-    Args:
-        version: the version.
-        address: the folder of the releases' tables.
-        credentials: none are needed.
-        newest: a commit shows the version that it is of, so that they go up.
-        advance: called with the fraction done.
-    """
-    return to_lake(DeltaTables(), version, address, advance)
 
 
 def _entry(folder: Path, place: int) -> Path:
@@ -156,4 +136,4 @@ def _type_of(type_: pa.DataType) -> Any:
     return _PLAIN.get(type_)
 
 
-DELTA: Final = SinkKind(to_delta)
+DELTA: Final = SinkKind(partial(to_lake, DeltaTables()))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.canonical import digest
-from contracts.release.lake_address import IcebergAddress
 from tasks.storage.sinks.lake_copies import Commit, put, said_by, to_lake, told
 from tasks.storage.sinks.sink_kinds import SinkKind
 from tasks.storage.sinks.version_copy import WholeVersion
@@ -81,26 +80,6 @@ class IcebergTables:
             return True
         except (UnsupportedPyArrowTypeException, NotInstalledError, TypeError):
             return False
-
-
-def to_iceberg(
-    version: WholeVersion,
-    address: IcebergAddress,
-    credentials: str | None,
-    *,
-    newest: bool = False,
-    advance: Callable[[float], None] = lambda fraction: None,
-) -> str:
-    """Write a version as snapshots of Iceberg tables; arguments and refusals as for `to_lake`.
-
-    Args:
-        version: the version.
-        address: the folder of the releases' tables.
-        credentials: none are needed.
-        newest: a snapshot shows the version that it is of, so that they go up.
-        advance: called with the fraction done.
-    """
-    return to_lake(IcebergTables(), version, address, advance)
 
 
 def _file(version: int, manifest: str) -> str:
@@ -179,4 +158,4 @@ def _optional(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in schema])
 
 
-ICEBERG: Final = SinkKind(to_iceberg)
+ICEBERG: Final = SinkKind(partial(to_lake, IcebergTables()))

@@ -71,13 +71,23 @@ class LakeTables(Protocol):
         """Say whether the kind has a type for each column."""
 
 
-def to_lake(tables: LakeTables, version: WholeVersion, address: LakeAddress, advance: Callable[[float], None]) -> str:
+def to_lake(
+    tables: LakeTables,
+    version: WholeVersion,
+    address: LakeAddress,
+    credentials: str | None,
+    *,
+    newest: bool = False,
+    advance: Callable[[float], None] = lambda fraction: None,
+) -> str:
     """Write a version; what is there already from an earlier attempt is left as it is.
 
     Args:
         tables: the kind of tables.
         version: the version.
         address: the folder of the releases' tables.
+        credentials: none are needed.
+        newest: a commit shows the version that it is of, so that they go up.
         advance: called with the fraction done.
     Returns:
         str: the table of the version's files, at its commit.
