@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -189,9 +190,9 @@ class Contract(PrivacyTerms):
         """
         return tuple(place for place, name in enumerate(clique) if self.column(name).ordered)[-2:]
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of the canonical JSON of the parsed contract.
+        """SHA-256 (hex) of the canonical JSON of the parsed contract, found once: a long one takes seconds.
 
         Independent of the file's layout, comments and order of keys, and of the order of gates, structural zeros and
         constraints.
@@ -205,6 +206,12 @@ class Contract(PrivacyTerms):
             terms = content["linked"]["terms"]
             terms |= _order_free(self.linked.terms, terms["constraints"])
         return canonical.digest(content)
+
+    def __copy__(self) -> Self:
+        """Copy without the digest: what `model_copy` changes has another one."""
+        copied = super().__copy__()
+        copied.__dict__.pop("digest", None)
+        return copied
 
     @property
     def file_digest(self) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Final
 
@@ -24,8 +25,8 @@ from privacy.arrays import Floats
 from privacy.refine.chunks import over_pieces
 from privacy.refine.margin_spaces import precisions, spread
 
-PIECE_CELLS: Final = 1 << 22
-"""Cells that are worked on at a time."""
+PIECE_CELLS: Final = 1 << 18
+"""Cells that are worked on at a time: a few arrays of them stay in a core's cache between two steps."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,13 @@ class MeasuredSpine:
 
     def starts(self, level: int) -> NDArray[np.int64]:
         """Return where the family of each place of a level begins in the level below, and the end of the last."""
-        return np.searchsorted(self.parents[level], np.arange(self.sizes[level] + 1))
+        return self._starts[level]
+
+    @cached_property
+    def _starts(self) -> tuple[NDArray[np.int64], ...]:
+        """`starts` of each level but the last: found once, since every piece of work asks for them."""
+        levels = zip(self.parents, self.sizes, strict=False)
+        return tuple(np.searchsorted(parent, np.arange(size + 1)) for parent, size in levels)
 
 
 def implied_totals(

@@ -173,7 +173,7 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
         name, meaning = data_file(draw), self.meaning
         if meaning is None or meaning.tree is None:
             return []
-        expected = tidy_table(made, meaning.tree, draw, meaning.contract)
+        expected = tidy_table(made, meaning.cells_at(draw.level), draw)
         if files.is_sound(name) and files.manifest.files[name].sha256 == expected.digest(version_marks(self._record)):
             if not parts_among(name, files.manifest.files):  # whose rows are compared with those of this file
                 self._exact.add(name)

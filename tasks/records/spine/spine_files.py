@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.release.spine.place_cells import place_cells
+from contracts.release.spine.place_cells import PlaceCells, place_cells
 from contracts.release.spine.place_faults import NEEDED
 from contracts.release.spine.places import PlaceTree
 from contracts.release.spine.product import PLACES, SpineProduct
@@ -42,13 +42,13 @@ def write_table(
     marks: Mapping[str, str],
 ) -> WrittenFile:
     """Write a table at a level: counts with their intervals. Privacy: released values only."""
-    return tidy_table(counts, tree, draw, contract).write(folder, data_file(draw), draw=draw.key, marks=marks)
-
-
-def tidy_table(counts: SpineCounts, tree: PlaceTree, draw: PlaceDraw, contract: Contract) -> Tidy:
-    """Return a table at a level as it is written."""
     cells = place_cells(contract, draw.clique[0], tree, draw.level)
-    return Tidy(cells, draw.clique, counts.table(draw, tree.levels.index(draw.level)))
+    return tidy_table(counts, cells, draw).write(folder, data_file(draw), draw=draw.key, marks=marks)
+
+
+def tidy_table(counts: SpineCounts, cells: PlaceCells, draw: PlaceDraw) -> Tidy:
+    """Return a table at a level as it is written; `cells` are those of its level."""
+    return Tidy(cells, draw.clique, counts.table(draw, cells.own.level))
 
 
 def places_table(tree: PlaceTree) -> pa.Table:

@@ -125,6 +125,14 @@ def test_a_contract_survives_json(tmp_path: Path) -> None:
         assert again.digest == contract.digest
 
 
+def test_a_changed_copy_has_a_digest_of_its_own() -> None:
+    """The digest is kept once it is found; a copy finds its own."""
+    contract = contract_of(SEX, JOB, AGE)
+    found = contract.digest
+    changed = contract.model_copy(update={"version": "99.0.0"})
+    assert changed.digest != found == contract.digest == contract.model_copy().digest
+
+
 LIGHT = (
     "contracts.contract.check_terms",
     "contracts.contract.contract",
