@@ -110,15 +110,15 @@ def project_families(values: Floats, starts: NDArray[np.int64], sums: NDArray[np
         starts: where each family begins.
         sums: at least 0, shape (families, cells).
     """
-    number = _numbers(starts, values.shape[0])
+    number, wanted = _numbers(starts, values.shape[0]), sums.astype(np.float64)
     # First with all parts of each family, then without those that fell below its threshold.
-    share: Floats = (np.add.reduceat(values, starts, axis=0) - sums) / np.bincount(number)[:, None]
+    share = (np.add.reduceat(values, starts, axis=0) - wanted) / np.bincount(number)[:, None]
     threshold = share[number]
     inside = values > threshold
     if inside.all():
         return np.asarray(values - threshold)
     for _ in range(_MOST_ROUNDS):
-        share = np.add.reduceat(np.where(inside, values, 0.0), starts, axis=0) - sums
+        share = np.add.reduceat(np.where(inside, values, 0.0), starts, axis=0) - wanted
         share /= np.maximum(np.add.reduceat(inside, starts, axis=0, dtype=np.int32), 1)
         threshold = share[number]
         kept = inside & (values > threshold)
