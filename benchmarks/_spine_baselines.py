@@ -9,6 +9,7 @@ level by level with a commercial solver; here the nearest counts are found as in
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +26,9 @@ def own_measurements(measured: MeasuredSpine) -> tuple[list[Floats], list[Floats
     for level, size in enumerate(measured.sizes):
         own = 1 / place_estimates._own_precisions(measured, level)
         told = spread(own, place_estimates._told(measured, level, 0, size))
-        values.append(place_estimates._with_totals(told, measured, level, 0, size))
+        values.append(place_estimates._with_margins(told, measured, level, 0, size))
         spreads = np.broadcast_to(own, (size, own.size)).copy()
-        if level in measured.totals:
-            spreads[:, 0] = 0
-        variances.append(spreads)
+        variances.append(place_estimates._without_margins(spreads, measured, level))
     return values, variances
 
 
@@ -45,9 +44,9 @@ def from_the_top(
         total: the public number of rows.
     """
     start = SpineEstimate(measured, tuple(values), tuple(variances))
-    nobody = np.zeros(measured.shape, dtype=np.bool_)
+    nobody = [np.zeros((1, prod(measured.shape)), dtype=np.bool_)] * len(measured.sizes)
     _, counts, _ = next(place_counts.whole_counts(start, total=total, impossible=nobody))
     yield counts
     for level in range(1, len(measured.sizes)):
-        counts, _ = place_counts._level(start, level, counts, counts.astype(np.float64))
+        counts, _ = place_counts._level(start, level, counts, counts.astype(np.float64), nobody[level])
         yield counts

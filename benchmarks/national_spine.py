@@ -156,7 +156,7 @@ def errors(folder: Path) -> dict[str, dict[str, Any]]:
     """Compare counts and intervals of each level with the exact ones, and with the two baselines."""
     version, exact = published_spine(folder / "releases" / "nation" / "v1"), exact_levels(folder)
     measured, total = version.estimate.measured, version.plan.public_total
-    nobody = np.zeros(measured.shape, dtype=np.bool_)
+    nobody = [np.zeros((1, CELLS), dtype=np.bool_)] * len(LEVELS)
     spreads, found = final_variances(version.estimate), {}
     alone = {draw.level: draw.half_width for draw in version.plan.draws if draw.table == "detail"}
     for level, counts, values in whole_counts(version.estimate, total=total, impossible=nobody):

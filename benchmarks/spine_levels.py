@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from benchmarks._nation import LEVELS, SHAPE, SIZES, cells_of, parents_of
+from benchmarks._nation import CELLS, LEVELS, SHAPE, SIZES, cells_of, parents_of
 from benchmarks._spine_baselines import from_the_top, own_measurements
 from benchmarks.results import Row, Setting, machine, write
 from privacy.refine.place_counts import whole_counts
@@ -35,10 +35,10 @@ from privacy.refine.place_estimates import (
     SpineEstimate,
     estimate_upwards,
     final_variances,
-    implied_totals,
     upward_variances,
 )
 from privacy.refine.place_intervals import interval_ends, margin_deviations
+from privacy.refine.public_margins import implied_margins, row_totals
 
 SHARES: Final = (0.01, 0.01, 0.01, 0.27, 0.70)
 """Of a table over the levels, as `benchmarks.national_spine` has them."""
@@ -77,7 +77,8 @@ def measured_at(
             noise = np.rint(random.normal(0, sqrt(variance), shape)).astype(np.int64)
             tables.append(LevelTable(true + noise, kept, variance))
         levels.append(tuple(tables))
-    known = implied_totals(totals, parents)
+    margins = {level: row_totals(own, len(SHAPE)) for level, own in totals.items()}
+    known = implied_margins(margins, parents)
     return MeasuredSpine(SHAPE, tuple(parents), tuple(sizes), tuple(levels), known)
 
 
@@ -124,7 +125,7 @@ def one_release(
     """Return coverage by level and class, and squared errors by level, ours and the baseline's."""
     totals = {1: exact[1].sum(axis=1)}
     measured = measured_at(SMALL, parents, SHARES, exact, totals, random)
-    estimate, nobody = estimate_upwards(measured), np.zeros(SHAPE, dtype=np.bool_)
+    estimate, nobody = estimate_upwards(measured), [np.zeros((1, CELLS), dtype=np.bool_)] * len(LEVELS)
     spreads, total, found = final_variances(estimate), int(totals[1].sum()), dict[str, float]()
     for level, counts, values in whole_counts(estimate, total=total, impossible=nobody):
         truth, name = exact[level], LEVELS[level]

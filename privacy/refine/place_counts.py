@@ -3,7 +3,7 @@
 From the whole down, the parts of each place are moved to the nearest non-negative counts that add up to the place,
 cell by cell, and rounded by largest remainders. Where each part has a public total as well, the counts of a family
 are a table with two margins: they are moved to either margin in turns, and then rounded part after part, each within
-what the parts before it have left.
+what the parts before it have left. Public counts by some columns make one such table for each of their cells.
 
 Estimates are first rounded to multiples of `GRID`, so that all sums that follow are exact in doubles: last bits of
 the passes before cannot change a count, but where an estimate lies at the edge between two multiples.
@@ -13,7 +13,7 @@ projections), rounding by parts is ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Final
 
@@ -23,13 +23,12 @@ from numpy.typing import NDArray
 from privacy.arrays import Floats
 from privacy.refine.chunks import over_pieces
 from privacy.refine.place_estimates import (
-    MeasuredSpine,
     SpineEstimate,
     downwards,
-    estimate_upwards,
     pieces,
     smallest,
 )
+from privacy.refine.public_margins import row_totals
 
 GRID: Final = 2.0**-10
 """Estimates are multiples of it [rows]."""
@@ -39,39 +38,47 @@ WholeCounts = NDArray[np.int64]
 
 
 def whole_counts(
-    estimate: SpineEstimate, *, total: int | None, impossible: NDArray[np.bool_]
+    estimate: SpineEstimate, *, total: int | None, impossible: Sequence[NDArray[np.bool_]]
 ) -> Iterator[tuple[int, WholeCounts, Floats]]:
     """Yield the counts of each level from the whole down, with the estimates that they are of.
 
     Args:
         estimate: the upward pass.
         total: the public number of rows; None to round the estimate of the whole [rows].
-        impossible: the cells that cannot hold anybody, in the shape of a place.
+        impossible: by level, the cells that cannot hold anybody: shape (places, cells), or (1, cells) where they are
+            the same in all places. A cell of a place is impossible where it is in all its parts.
     Yields:
         tuple: the number of the level; counts, int64, (places, cells), not negative, each the sum of its parts, and
-            with the public totals of its level; the estimates of the same cells [rows].
+            with the public margins of its level; the estimates of the same cells [rows].
     Privacy: post-processing; deterministic.
     """
     measured = estimate.measured
-    cells, possible = prod(measured.shape), ~impossible.reshape(-1)
+    cells, possible = prod(measured.shape), ~impossible[0].reshape(-1)
     top = estimate.upward[0] if estimate.upward else smallest(measured, 0, 1)
     values = top.reshape(1, cells)
-    reached = measured.totals[0][0] if 0 in measured.totals else total
-    whole = max(0, round(float(values[:, possible].sum()))) if reached is None else int(reached)
-    counts = np.zeros((1, cells), dtype=np.int64)
-    counts[0, possible] = whole_families(on_grid(values[:, possible]).T, np.array([0]), np.array([[whole]]))[:, 0]
+    whole = max(0, round(float(values[:, possible].sum()))) if total is None else total
+    margin = measured.margins.get(0, row_totals(np.array([whole]), len(measured.shape)))
+    counts, groups = np.zeros((1, cells), dtype=np.int64), margin.groups(measured.shape)
+    for group, reached in enumerate(margin.counts[0]):
+        own = np.flatnonzero((groups == group) & possible)
+        if own.size:
+            counts[0, own] = whole_families(on_grid(values[:, own]).T, np.array([0]), np.array([[reached]]))[:, 0]
     yield 0, counts, values
     for level in range(1, len(measured.sizes)):
-        counts, values = _level(estimate, level, counts, values)
+        counts, values = _level(estimate, level, counts, values, impossible[level])
         yield level, counts, values
 
 
-def _level(estimate: SpineEstimate, level: int, above: WholeCounts, values: Floats) -> tuple[WholeCounts, Floats]:
+def _level(
+    estimate: SpineEstimate, level: int, above: WholeCounts, values: Floats, impossible: NDArray[np.bool_]
+) -> tuple[WholeCounts, Floats]:
     """Return the counts and the estimates of a level, piece by piece."""
     measured = estimate.measured
     cells, starts = prod(measured.shape), measured.starts(level - 1)
     counts = np.empty((measured.sizes[level], cells), dtype=np.int64)
     found = np.empty((measured.sizes[level], cells))
+    margin = measured.margins.get(level)
+    groups = None if margin is None else margin.groups(measured.shape)
 
     def fill(families: tuple[int, int]) -> None:
         first, end = families
@@ -79,11 +86,15 @@ def _level(estimate: SpineEstimate, level: int, above: WholeCounts, values: Floa
         low, high, parts = downwards(estimate, level, shaped, first, end)
         found[low:high] = parts.reshape(-1, cells)
         own, begins = on_grid(found[low:high]), starts[first:end] - low
-        if level in measured.totals:
-            totals = measured.totals[level][low:high]
-            counts[low:high] = _two_margins(own, begins, above[first:end], totals)
-        else:
-            counts[low:high] = whole_families(own, begins, above[first:end])
+        if margin is None:
+            # Cells that are impossible in all places are 0 above, and so in all parts.
+            possible = None if impossible.shape[0] == 1 else ~impossible[low:high]
+            counts[low:high] = whole_families(own, begins, above[first:end], possible)
+            return
+        for group, totals in enumerate(margin.counts[low:high].T):
+            inside = np.flatnonzero(groups == group)
+            part = _two_margins(own[:, inside], begins, above[first:end, inside], totals)
+            counts[low:high, inside] = part
 
     over_pieces(fill, pieces(starts, cells))
     return counts, found
@@ -99,7 +110,12 @@ def _numbers(starts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     return np.repeat(np.arange(starts.size), np.diff(starts, append=size))
 
 
-def project_families(values: Floats, starts: NDArray[np.int64], sums: NDArray[np.int64] | Floats) -> Floats:
+def project_families(
+    values: Floats,
+    starts: NDArray[np.int64],
+    sums: NDArray[np.int64] | Floats,
+    possible: NDArray[np.bool_] | None = None,
+) -> Floats:
     """Return the nearest non-negative values, of which those of each family add up to given sums.
 
     Formula: max(0, value - threshold), the threshold of a family such that its sum is right; found by leaving out
@@ -109,14 +125,18 @@ def project_families(values: Floats, starts: NDArray[np.int64], sums: NDArray[np
         values: shape (parts, cells).
         starts: where each family begins.
         sums: at least 0, shape (families, cells).
+        possible: which values may be above 0, where not all; a family without any has the sum 0.
     """
     number, wanted = _numbers(starts, values.shape[0]), sums.astype(np.float64)
     # First with all parts of each family, then without those that fell below its threshold.
-    share = (np.add.reduceat(values, starts, axis=0) - wanted) / np.bincount(number)[:, None]
-    threshold = share[number]
-    inside = values > threshold
-    if inside.all():
-        return np.asarray(values - threshold)
+    if possible is None:
+        share = (np.add.reduceat(values, starts, axis=0) - wanted) / np.bincount(number)[:, None]
+        threshold = share[number]
+        inside = values > threshold
+        if inside.all():
+            return np.asarray(values - threshold)
+    else:
+        inside = possible
     for _ in range(_MOST_ROUNDS):
         share = np.add.reduceat(np.where(inside, values, 0.0), starts, axis=0) - wanted
         share /= np.maximum(np.add.reduceat(inside, starts, axis=0, dtype=np.int32), 1)
@@ -128,12 +148,14 @@ def project_families(values: Floats, starts: NDArray[np.int64], sums: NDArray[np
     return np.where(inside, values - threshold, 0.0)
 
 
-def whole_families(values: Floats, starts: NDArray[np.int64], sums: WholeCounts) -> WholeCounts:
-    """Return whole counts of each family that add up to `sums`, cell by cell."""
-    projected = project_families(values, starts, sums)
+def whole_families(
+    values: Floats, starts: NDArray[np.int64], sums: WholeCounts, possible: NDArray[np.bool_] | None = None
+) -> WholeCounts:
+    """Return whole counts of each family that add up to `sums`, cell by cell; arguments as of `project_families`."""
+    projected = project_families(values, starts, sums, possible)
     counts = np.floor(projected + GRID * GRID).astype(np.int64)
-    lacking = sums - np.add.reduceat(counts, starts, axis=0)
-    counts += _largest(projected - counts, starts, lacking)
+    lacking, rest = sums - np.add.reduceat(counts, starts, axis=0), projected - counts
+    counts += _largest(rest if possible is None else np.where(possible, rest, -1.0), starts, lacking)
     return counts
 
 
@@ -228,11 +250,3 @@ def _raised(rest: Floats, room: WholeCounts, lacking: NDArray[np.int64]) -> Whol
 def _least_room(room: WholeCounts) -> NDArray[np.int64]:
     """Return the smallest room above 0 of each row."""
     return np.asarray(np.where(room > 0, room, np.iinfo(np.int64).max).min(axis=1))
-
-
-def refine_spine(
-    measured: MeasuredSpine, *, total: int | None, impossible: NDArray[np.bool_]
-) -> tuple[tuple[WholeCounts, ...], SpineEstimate]:
-    """Return the counts of all levels, (places, cells), and the upward pass that they came of."""
-    estimate = estimate_upwards(measured)
-    return tuple(counts for _, counts, _ in whole_counts(estimate, total=total, impossible=impossible)), estimate

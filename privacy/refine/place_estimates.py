@@ -5,7 +5,7 @@ place is shared out in proportion to their variances. The variances are one numb
 columns (`margin_spaces`), so that both passes take time linear in the number of cells. The largest level is never
 held but for its estimates: it is worked on family by family, in pieces.
 
-Public totals of a level fix the part S = {} of each of its places: variance 0.
+Public margins of a level fix all S within their columns, of each of its places: variance 0 (`public_margins`).
 Source: Hay, Rastogi, Miklau and Suciu 2010, section 4; generalised to several tables a place (`margin_spaces`), to
 unequal families and to exact totals. On a tree the passes are weighted least squares exactly.
 """
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from privacy.arrays import Floats
 from privacy.refine.chunks import over_pieces
 from privacy.refine.margin_spaces import precisions, spread
+from privacy.refine.public_margins import PublicMargin
 
 PIECE_CELLS: Final = 1 << 18
 """Cells that are worked on at a time: a few arrays of them stay in a core's cache between two steps."""
@@ -53,15 +54,15 @@ class MeasuredSpine:
         parents: for each level but the first, the number of the place above each place; never falls.
         sizes: places of each level.
         tables: what was measured at each level.
-        totals: public totals of the places of some levels, by number of the level; those of a level make the sums
-            over all larger places public too (`implied_totals`) [rows].
+        margins: public counts of the places of some levels, by number of the level; those of a level make the sums
+            over all larger places public too (`implied_margins`).
     """
 
     shape: tuple[int, ...]
     parents: tuple[NDArray[np.int64], ...]
     sizes: tuple[int, ...]
     tables: tuple[tuple[LevelTable, ...], ...]
-    totals: Mapping[int, NDArray[np.int64]]
+    margins: Mapping[int, PublicMargin]
 
     def starts(self, level: int) -> NDArray[np.int64]:
         """Return where the family of each place of a level begins in the level below, and the end of the last."""
@@ -72,22 +73,6 @@ class MeasuredSpine:
         """`starts` of each level but the last: found once, since every piece of work asks for them."""
         levels = zip(self.parents, self.sizes, strict=False)
         return tuple(np.searchsorted(parent, np.arange(size + 1)) for parent, size in levels)
-
-
-def implied_totals(
-    totals: Mapping[int, NDArray[np.int64]], parents: Sequence[NDArray[np.int64]]
-) -> dict[int, NDArray[np.int64]]:
-    """Return public totals with those that follow from them: of all places above the smallest level that has any.
-
-    Args:
-        totals: by number of the level, agreeing with each other [rows].
-        parents: as of `MeasuredSpine`.
-    """
-    found = dict(totals)
-    for level in range(max(totals, default=0), 0, -1):
-        starts = np.flatnonzero(np.diff(parents[level - 1], prepend=-1))
-        found[level - 1] = np.add.reduceat(found[level], starts)
-    return found
 
 
 @dataclass(frozen=True)
@@ -180,34 +165,34 @@ def _told(measured: MeasuredSpine, level: int, low: int, high: int) -> Floats:
 def _smallest_variances(measured: MeasuredSpine) -> Floats:
     last = len(measured.sizes) - 1
     found = np.broadcast_to(1 / _own_precisions(measured, last), (measured.sizes[last], 1 << len(measured.shape)))
-    if last in measured.totals:
-        found = found.copy()
-        found[:, 0] = 0
-    return found
+    return _without_margins(found.copy(), measured, last)
+
+
+def _without_margins(variances: Floats, measured: MeasuredSpine, level: int) -> Floats:
+    """Return variances with 0 where public margins leave nothing to estimate."""
+    if level in measured.margins:
+        variances[:, measured.margins[level].fixed()] = 0
+    return variances
 
 
 def smallest(measured: MeasuredSpine, low: int, high: int) -> Floats:
     """Return the estimates of some smallest places from their own measurements alone."""
     last = len(measured.sizes) - 1
     found = spread(1 / _own_precisions(measured, last), _told(measured, last, low, high))
-    return _with_totals(found, measured, last, low, high)
+    return _with_margins(found, measured, last, low, high)
 
 
-def _with_totals(values: Floats, measured: MeasuredSpine, level: int, low: int, high: int) -> Floats:
-    """Shift the counts of each place alike, so that they add up to its public total where it has one."""
-    if level not in measured.totals:
+def _with_margins(values: Floats, measured: MeasuredSpine, level: int, low: int, high: int) -> Floats:
+    """Shift the counts of some places, so that they add up to their public margin where they have one."""
+    if level not in measured.margins:
         return values
-    flat = values.reshape(high - low, -1)
-    flat += ((measured.totals[level][low:high] - flat.sum(axis=1)) / flat.shape[1])[:, None]
-    return flat.reshape(values.shape)
+    return measured.margins[level].shifted(values, low, high)
 
 
 def _combined_variances(measured: MeasuredSpine, level: int, family: Floats) -> Floats:
     """Return v / (1 + l v): precisions of independent estimates add; a place without own measurement has l = 0."""
     found: Floats = family / (1 + _own_precisions(measured, level) * family)
-    if level in measured.totals:
-        found[:, 0] = 0
-    return found
+    return _without_margins(found, measured, level)
 
 
 def _combined(measured: MeasuredSpine, level: int, sums: Floats, family: Floats, spreads: Floats) -> Floats:
@@ -218,7 +203,7 @@ def _combined(measured: MeasuredSpine, level: int, sums: Floats, family: Floats,
         low, high = places
         told = spread(spreads[low:high], _told(measured, level, low, high))
         sums[low:high] = told + spread(own[low:high], sums[low:high])
-        sums[low:high] = _with_totals(sums[low:high], measured, level, low, high)
+        sums[low:high] = _with_margins(sums[low:high], measured, level, low, high)
 
     over_pieces(fill, _runs(measured.sizes[level], prod(measured.shape)))
     return sums

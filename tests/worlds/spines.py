@@ -52,11 +52,26 @@ class SpineScenario(StatisticsScenario):
         lines += [(ward, wing, "ward", "") for ward, wing in WARDS.items()]
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([("place", "parent", "level", "beds"), *lines])
+        with (path.parent / "floors.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows(
+                [("place", "floor", "beds"), *((*at, n) for at, n in self.floor_counts().items())]
+            )
 
     def wing_counts(self) -> dict[str, int]:
         """Rows of each wing; what is no ward is counted as missing."""
         wards = self.frame().get_column("ward").replace_strict(WARDS, default="south", return_dtype=pl.String)
         return {wing: int((wards == wing).sum()) for wing in ("north", "south")}
+
+    def floor_counts(self) -> dict[tuple[str, str], int]:
+        """Rows of each wing and floor; what is no floor is counted as 9."""
+        rows = self.frame()
+        wings = rows.get_column("ward").replace_strict(WARDS, default="south", return_dtype=pl.String)
+        floors = rows.get_column("floor").replace_strict({1: "1", 2: "2"}, default="9", return_dtype=pl.String)
+        return {
+            (wing, floor): int(((wings == wing) & (floors == floor)).sum())
+            for wing in ("north", "south")
+            for floor in ("1", "2", "9")
+        }
 
 
 def without_totals() -> SpineScenario:
@@ -74,4 +89,17 @@ def with_totals() -> SpineScenario:
         formats="[parquet, parts]",
         release="wings",
         epsilon="8",
+    )
+
+
+def with_margins() -> SpineScenario:
+    """The counts of the wings by floor are public; nobody is on the first floor of the children's ward."""
+    return replace(
+        with_totals(),
+        privacy=with_totals().privacy.replace(
+            "adjacency", "structural_zeros: [{ward: [children], floor: ['1']}], adjacency"
+        ),
+        invariants=", invariants: {wing: {columns: [floor], file: floors.csv, column: beds, reference: yearbook}}",
+        formats="[parquet]",
+        release="floors",
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contracts.reading.scalars import show, word_list
@@ -38,10 +39,10 @@ class PlaceFault:
 
 
 class PlacesRefused(Exception):
-    """The file declares no tree; carries every fault that was found, a hundred at most."""
+    """The file declares no tree; carries every fault that was found, a hundred at most, and another file's path."""
 
-    def __init__(self, faults: Sequence[PlaceFault]) -> None:
-        self.faults = tuple(faults[:100])
+    def __init__(self, faults: Sequence[PlaceFault], path: Path | None = None) -> None:
+        self.faults, self.path = tuple(faults[:100]), path
         super().__init__("; ".join(f"line {fault.line}: {fault.found}" for fault in self.faults[:3]))
 
 
@@ -95,13 +96,13 @@ def linked(table: Any, terms: PlaceFile) -> LinkedPlaces:
         raise PlacesRefused([PlaceFault(None, f"{len(names):,} places", f"1 to {MOST_PLACES:,}", remedy)])
     first = pc.index_in(names, value_set=names).to_numpy()
     again = np.flatnonzero((first != np.arange(len(names))) | (pc.binary_length(names).to_numpy() == 0))
-    _refuse(
+    refuse_lines(
         again, lambda n: (_name(names, n, "again"), "each place once, with a name", "rename or drop one", "place")
     )
     level = pc.index_in(table.column("level").chunk(0), value_set=pa.array(terms.levels, pa.string()))
     depth = level.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     levels = table.column("level").chunk(0)
-    _refuse(
+    refuse_lines(
         np.flatnonzero(depth < 0),
         lambda n: (
             f"the level {show(levels[n].as_py())}",
@@ -116,7 +117,7 @@ def linked(table: Any, terms: PlaceFile) -> LinkedPlaces:
     found = pc.index_in(parents, value_set=names)
     above = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     above[rootless] = 0
-    _refuse(
+    refuse_lines(
         np.flatnonzero((above < 0) & ~rootless),
         lambda n: (
             f"{_name(names, n)} below {show(parents[n].as_py())}, which is no place",
@@ -136,11 +137,11 @@ def _refuse_roots(names: Any, roots: NDArray[np.int64], depth: NDArray[np.int64]
     if roots.size == 0:
         remedy = "leave the parent of the whole empty"
         raise PlacesRefused([PlaceFault(None, "no place without a parent", allowed, remedy, "parent")])
-    _refuse(
+    refuse_lines(
         roots[1:],
         lambda n: (f"{_name(names, n)}, a second root", allowed, "name the place that it is part of", "parent"),
     )
-    _refuse(
+    refuse_lines(
         roots[depth[roots] != 0],
         lambda n: (f"{_name(names, n)} at level {terms.levels[depth[n]]}", allowed, "name its parent", "parent"),
     )
@@ -160,7 +161,7 @@ def _check_descent(rows: LinkedPlaces, root: NDArray[np.bool_], terms: PlaceFile
         raise PlacesRefused(
             [PlaceFault(_HEADER + place, words, "no circle", remedy, "parent") for place, words in found[:1]]
         )
-    _refuse(
+    refuse_lines(
         wrong,
         lambda n: (
             f"{_name(names, n)} at level {terms.levels[depth[n]]}, below {_name(names, above[n])} at level "
@@ -173,7 +174,7 @@ def _check_descent(rows: LinkedPlaces, root: NDArray[np.bool_], terms: PlaceFile
     if terms.unbalanced:
         return
     remedy = "add the place between, or write unbalanced: true in the spec"
-    _refuse(
+    refuse_lines(
         np.flatnonzero(step > 1),
         lambda n: (
             f"{_name(names, n)} at level {terms.levels[depth[n]]}, right below {_name(names, above[n])} at level "
@@ -186,7 +187,7 @@ def _check_descent(rows: LinkedPlaces, root: NDArray[np.bool_], terms: PlaceFile
     childless = np.ones(depth.size, dtype=np.bool_)
     childless[above[~root]] = False
     remedy = "add the places below it, or write unbalanced: true in the spec"
-    _refuse(
+    refuse_lines(
         np.flatnonzero(childless & (depth < len(terms.levels) - 1)),
         lambda n: (
             f"{_name(names, n)} at level {terms.levels[depth[n]]}, without places below it",
@@ -225,7 +226,7 @@ def codes_of(rows: LinkedPlaces, smallest: NDArray[np.int64], terms: PlaceFile) 
     codes = pc.index_in(rows.names.take(smallest), value_set=labels).fill_null(-1)
     found: NDArray[np.int64] = codes.to_numpy(zero_copy_only=False).astype(np.int64)
     remedy = "name each smallest place as the contract's column does"
-    _refuse(
+    refuse_lines(
         smallest[found < 0],
         lambda n: (f"{_name(rows.names, n)}, no label of the column", "a label of the contract", remedy, "place"),
     )
@@ -260,7 +261,7 @@ def totals_of(
             for parent in reversed(parents[terms.levels.index(upper) : number]):
                 sums = np.bincount(parent, weights=sums, minlength=int(parent.max()) + 1).astype(np.int64)
             at = found[terms.levels.index(upper)]
-            _refuse(
+            refuse_lines(
                 at[sums != totals[upper]],
                 lambda n, sums=sums, at=at, upper=upper, level=level: (
                     f"{_name(rows.names, n)}: {rows.table.column(terms.totals[upper])[n]}, while its places at level "
@@ -276,15 +277,33 @@ def totals_of(
 
 def _whole_numbers(rows: LinkedPlaces, places: NDArray[np.int64], column: str) -> NDArray[np.int64]:
     """Read the totals of some places."""
+    texts = rows.table.column(column).chunk(0).take(places)
+    return whole_numbers(texts, lambda n: _name(rows.names, n), column, places)
+
+
+def whole_numbers(
+    texts: Any, named: Callable[[int], str], column: str, lines: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Read public totals.
+
+    Args:
+        texts: an Arrow array.
+        named: names what a line is about, by its number.
+        column: that they stand in.
+        lines: their numbers, where not all lines have one.
+    Raises:
+        PlacesRefused: one is missing, or no whole number.
+    """
     import numpy as np
     import pyarrow.compute as pc
 
-    texts = rows.table.column(column).chunk(0).take(places)
+    lines = np.arange(len(texts)) if lines is None else lines
     sound = pc.match_substring_regex(texts, "^[0-9]{1,15}$").to_numpy(zero_copy_only=False)
-    _refuse(
-        places[~sound],
+    shown = dict(zip(lines[~sound].tolist(), np.flatnonzero(~sound).tolist(), strict=True))
+    refuse_lines(
+        lines[~sound],
         lambda n: (
-            f"{_name(rows.names, n)}: {show(rows.table.column(column)[n].as_py())}",
+            f"{named(n)}: {show(texts[shown[n]].as_py())}",
             f"a whole number from 0 to {LARGEST_TOTAL - 1:,}",
             "write the public total of the place",
             column,
@@ -299,7 +318,7 @@ def _name(names: Any, place: Any, more: str = "") -> str:
     return f"the place {text} {more}".strip()
 
 
-def _refuse(places: NDArray[np.int64], words: Any) -> None:
+def refuse_lines(places: NDArray[np.int64], words: Any) -> None:
     """Refuse the lines of some places; `words` gives what was found, what is allowed, what to do, and the column."""
     if len(places):
         shown = [(_HEADER + int(place), *words(int(place))) for place in sorted(places[:_SHOWN])]

@@ -13,7 +13,7 @@ above.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,17 +22,18 @@ from typing import TYPE_CHECKING, Any
 from contracts.canonical import canonical_json
 from contracts.release.spine.place_faults import (
     NEEDED,
-    PlaceFault,
     PlaceFile,
-    PlacesRefused,
     codes_of,
     linked,
     totals_of,
 )
+from contracts.release.spine.place_texts import read_texts
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from contracts.release.spine.place_margins import PlaceMargin
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,7 @@ class PlaceTree:
         parents: for each level but the first, the number of the place above each place; never falls.
         codes: of each smallest place, its code in the contract's column.
         totals: public totals by level, shape (places of the level,) [rows].
+        margins: public counts by some columns, by level.
     """
 
     levels: tuple[str, ...]
@@ -52,6 +54,7 @@ class PlaceTree:
     parents: tuple[NDArray[np.int64], ...]
     codes: NDArray[np.int64]
     totals: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    margins: Mapping[str, PlaceMargin] = field(default_factory=dict)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -71,7 +74,19 @@ class PlaceTree:
         for names in self.names:
             digest.update(canonical_json(names.to_pylist()))
         digest.update(canonical_json(sorted(self.totals)))
+        for level in sorted(self.margins):
+            own = self.margins[level]
+            digest.update(canonical_json([level, list(own.columns)]))
+            digest.update(own.counts.astype("<i8").tobytes())
         return digest.hexdigest()
+
+    @property
+    def public(self) -> dict[str, PlaceMargin]:
+        """Public counts by level: totals are counts by no column."""
+        from contracts.release.spine.place_margins import PlaceMargin
+
+        totals = {level: PlaceMargin((), counts.reshape(-1, 1)) for level, counts in self.totals.items()}
+        return {**totals, **self.margins}
 
     def groups(self, level: str) -> NDArray[np.int64]:
         """Return the number of the place of a level in which each code of the contract's column lies."""
@@ -97,40 +112,7 @@ def read_places(path: Path, terms: PlaceFile) -> PlaceTree:
         PlacesRefused: with every fault of the first kind that was found.
     Privacy: the file is public; no row is read.
     """
-    import pyarrow as pa
-
-    try:
-        table = _read_table(path, (*NEEDED, *dict.fromkeys(terms.totals.values())))
-    except FileNotFoundError:
-        remedy = "write it beside the spec, a line a place, or correct its name under spine.file"
-        raise PlacesRefused(
-            [PlaceFault(None, f"no file {path.name}", "a CSV or Parquet file", remedy, "file")]
-        ) from None
-    except (OSError, pa.ArrowException, ValueError) as error:
-        remedy = "write a CSV or Parquet file with the columns place, parent and level"
-        raise PlacesRefused([PlaceFault(None, str(error).splitlines()[0][:200], "a readable file", remedy)]) from None
-    return tree_of(table, terms)
-
-
-def _read_table(path: Path, columns: Sequence[str]) -> Any:
-    """Read the columns as texts."""
-    import pyarrow as pa
-    import pyarrow.csv as pc
-    import pyarrow.parquet as pq
-
-    if path.suffix == ".parquet":
-        table = pq.read_table(path)
-    else:
-        header = path.open(encoding="utf-8-sig").readline().strip().split(",")
-        texts = {name.strip('"'): pa.string() for name in header}
-        table = pc.read_csv(path, convert_options=pc.ConvertOptions(column_types=texts, strings_can_be_null=False))
-    missing = [name for name in columns if name not in table.column_names]
-    if missing:
-        allowed, remedy = f"the columns {', '.join(columns)}", "add it, or correct its name in file or spec"
-        found = f"no column {missing[0]!r}, of {', '.join(table.column_names[:12])}"
-        raise PlacesRefused([PlaceFault(1, found, allowed, remedy, missing[0])])
-    texts = {name: table.column(name).cast(pa.string()).fill_null("") for name in columns}
-    return pa.table({name: column.combine_chunks() for name, column in texts.items()})
+    return tree_of(read_texts(path, (*NEEDED, *dict.fromkeys(terms.totals.values()))), terms)
 
 
 def tree_of(table: Any, terms: PlaceFile) -> PlaceTree:

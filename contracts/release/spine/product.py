@@ -29,7 +29,8 @@ from contracts.release.tables.all_marginals import check_weight
 MOST_LEVELS: Final = 12
 MOST_COLUMNS: Final = 6
 PLACES: Final = "places"
-"""The file of the places in `data/`; no table has this name."""
+INVARIANTS: Final = "invariants"
+"""The files of the places, and of public counts by columns, in `data/`; no table has these names."""
 
 
 class SpineTerms(Frozen):
@@ -70,10 +71,24 @@ class PlaceInvariant(Frozen):
     Args:
         column: of the file of places; a whole number of rows for each place of the level.
         reference: where the totals are published.
+        columns: by which the totals are; none for the number of rows.
+        file: of totals by columns, beside the spec: place, these columns, and `column`.
     """
 
     column: Label
     reference: Label
+    columns: Annotated[tuple[Label, ...], BeforeValidator(as_tuple)] = Field(
+        default=(), exclude_if=lambda columns: not columns
+    )
+    file: Label | None = Field(default=None, exclude_if=lambda file: file is None)
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> PlaceInvariant:
+        if bool(self.columns) != (self.file is not None):
+            found = "columns without a file" if self.columns else "a file without columns"
+            remedy = "name the file with a line a place and label, or leave both out for totals of the file of places"
+            refuse([Problem(found, "both, or neither", remedy)])
+        return self
 
 
 class SpineTable(Frozen):
@@ -115,7 +130,8 @@ class SpineTable(Frozen):
     @field_validator("name")
     @classmethod
     def _fit_for_a_file(cls, name: str) -> str:
-        allowed = f"a name other than {PLACES}" if name.casefold() == PLACES else unfit_name(name)
+        taken = (PLACES, INVARIANTS)
+        allowed = f"a name other than {' and '.join(taken)}" if name.casefold() in taken else unfit_name(name)
         if allowed is not None:
             refuse([Problem(f"the table name {show(name)}", allowed, "give the table a `name:`, it names a file")])
         return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,14 +14,13 @@ from contracts.reading.scalars import FieldPath, Problem, nearest, word_list
 from contracts.reading.yaml_lines import shown
 from contracts.release.spec import ReleaseSpec
 from contracts.release.spine.place_faults import PlaceFile, PlacesRefused
+from contracts.release.spine.place_margins import disagreements, read_margin
+from contracts.release.spine.place_zeros import contradictions, impossible_cells
 from contracts.release.spine.places import PlaceTree, read_places
-from contracts.release.spine.product import SpineProduct, spine_product
+from contracts.release.spine.product import PlaceInvariant, SpineProduct, spine_product
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
 
 MOST_SMALLEST: Final = 2**26
 """Cells of all smallest places together: what memory holds, and what a verification reads of one file."""
@@ -45,7 +45,7 @@ def spine_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     except PlacesRefused as error:
         return [
             Finding(
-                shown(path) if fault.line is None else f"{shown(path)}:{fault.line}",
+                shown(error.path or path) + ("" if fault.line is None else f":{fault.line}"),
                 fault.field,
                 fault.found,
                 fault.allowed,
@@ -67,10 +67,22 @@ def places_of(path: Path, product: SpineProduct, contract: Contract) -> PlaceTre
     Raises:
         PlacesRefused: it declares no tree over the labels of the contract's column.
     """
-    state = (path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else (0, 0)
-    spine = product.spine
-    totals = tuple((level, each.column) for level, each in product.invariants.items())
-    return _places(path, state, spine.levels, contract.column(spine.column).labels, spine.unbalanced, totals)
+    spine, known = product.spine, {column.name: column for column in contract.columns}
+    totals, margins = [], []
+    for level, each in product.invariants.items():
+        if each.file is None:
+            totals.append((level, each.column))
+            continue
+        labels = tuple((name, known[name].labels) for name in known if name in each.columns)
+        file = path.parent / each.file
+        margins.append((level, each, file, _state(file), labels))
+    terms = spine.levels, contract.column(spine.column).labels, spine.unbalanced
+    return _places(path, _state(path), *terms, tuple(totals), tuple(margins))
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """Return what tells that a file has changed."""
+    return (path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else (0, 0)
 
 
 @lru_cache(maxsize=2)
@@ -81,8 +93,14 @@ def _places(
     labels: Sequence[str],
     unbalanced: bool,
     totals: tuple[tuple[str, str], ...],
+    margins: tuple[tuple[str, PlaceInvariant, Path, tuple[int, int], tuple[tuple[str, Sequence[str]], ...]], ...],
 ) -> PlaceTree:
-    return read_places(path, PlaceFile(levels, labels, unbalanced, dict(totals)))
+    tree = read_places(path, PlaceFile(levels, labels, unbalanced, dict(totals)))
+    found = {
+        level: read_margin(file, asked, dict(known), tree.names[levels.index(level)])
+        for level, asked, file, _, known in margins
+    }
+    return replace(tree, margins=found) if found else tree
 
 
 def spine_problems(product: SpineProduct, contract: Contract) -> Iterator[tuple[FieldPath, Problem]]:
@@ -110,11 +128,6 @@ def spine_problems(product: SpineProduct, contract: Contract) -> Iterator[tuple[
     if cells > MOST_SMALLEST:
         remedy = "take fewer columns, or larger places"
         yield ("tables",), Problem(f"{cells:,} cells of all smallest places", f"at most {MOST_SMALLEST:,}", remedy)
-    for clique in contract.zero_cliques((column, *product.detail.columns)):
-        if column in clique and len(clique) > 1:
-            found = f"structural zeros or constraints on {', '.join(clique)}"
-            remedy = "leave them out of the contract of this release"
-            yield ("spine", "column"), Problem(found, "none that join places with other columns", remedy)
     yield from _invariant_problems(product, contract)
 
 
@@ -122,6 +135,12 @@ def _invariant_problems(product: SpineProduct, contract: Contract) -> Iterator[t
     """Public totals are kept under replace_one alone, beside a total that the contract declares public (law 4)."""
     if not product.invariants:
         return
+    for level, each in product.invariants.items():
+        for order, name in enumerate(each.columns):
+            if name not in product.detail.columns or name in each.columns[:order]:
+                allowed = f"columns of the table of all columns, each once: {word_list(product.detail.columns)}"
+                remedy = nearest(name, product.detail.columns)
+                yield ("invariants", level, "columns", order), Problem(f"the column {name!r}", allowed, remedy)
     if contract.total is None:
         remedy = "declare it in the contract: invariants: [{kind: total, value: N, reference: WHERE}]"
         found = "invariants without a total that the contract declares public"
@@ -134,38 +153,20 @@ def _invariant_problems(product: SpineProduct, contract: Contract) -> Iterator[t
 
 def tree_problems(product: SpineProduct, contract: Contract, tree: PlaceTree) -> Iterator[tuple[FieldPath, Problem]]:
     """Yield what in a product does not fit the places that were read."""
-    import numpy as np
-
     pinned = product.spine.sha256
     if pinned not in (None, tree.sha256):
         remedy = "take the file that was pinned, or write its new digest"
         yield ("spine", "sha256"), Problem(f"places with digest {tree.sha256}", str(pinned), remedy)
-    column, possible = product.spine.column, np.ones(tree.sizes[-1], dtype=np.int64)
-    if contract.zero_cliques((column,)):
-        possible = (~contract.impossible((column,)))[tree.codes].astype(np.int64)
-    if contract.impossible(product.detail.columns).all() and product.detail.columns:
-        possible[:] = 0
-    for number in range(len(tree.levels) - 1, -1, -1):
-        level = tree.levels[number]
-        if level in tree.totals:
-            yield from _total_problems(level, tree.totals[level], possible, contract, tree.names[number])
-        if number:
-            summed = np.bincount(tree.parents[number - 1], weights=possible, minlength=tree.sizes[number - 1])
-            possible = summed.astype(np.int64)
-
-
-def _total_problems(
-    level: str, totals: NDArray[np.int64], possible: NDArray[np.int64], contract: Contract, names: object
-) -> Iterator[tuple[FieldPath, Problem]]:
-    """The totals of a level add up to the declared one, and no place without possible cells has any."""
-    import numpy as np
-
-    at: FieldPath = ("invariants", level)
-    if contract.total is not None and int(totals.sum()) != contract.total.value:
-        allowed = f"{contract.total.value:,}, the contract's public total"
-        yield at, Problem(f"totals that add up to {int(totals.sum()):,}", allowed, "correct one of them")
-    wrong = np.flatnonzero((totals > 0) & (possible == 0))
-    if wrong.size:
-        place = names[int(wrong[0])].as_py()  # type: ignore[index]
-        found = f"the place {place!r} with a total of {int(totals[wrong[0]]):,}, whose cells are structural zeros"
-        yield at, Problem(found, "0 where the contract says that nobody can be", "correct the total or the contract")
+    public, total = tree.public, contract.total
+    for level, own in public.items():
+        if total is not None and int(own.counts.sum()) != total.value:
+            found, allowed = (
+                f"totals that add up to {int(own.counts.sum()):,}",
+                f"{total.value:,}, the contract's public total",
+            )
+            yield ("invariants", level), Problem(found, allowed, "correct one of them")
+    yield from disagreements(public, tree.levels, tree.parents, tree.names, contract)
+    if public:
+        columns = tuple(name for name in product.names(contract) if name != product.spine.column)
+        impossible = impossible_cells(contract, product.spine.column, columns, tree)
+        yield from contradictions(public, impossible, columns, tree, contract)

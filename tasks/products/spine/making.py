@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from contracts.contract.contract import Contract
 from contracts.release.spine.places import PlaceTree
+from contracts.release.spine.product import spine_product
 from privacy.generators.generator import Fitted
 from privacy.grant.measurement import PlaceMeasurement
 from privacy.grant.queries.place_counts import PlaceCountQuery
@@ -21,7 +22,7 @@ from tasks.records.facts import Outputs, RunFacts
 from tasks.records.files.row_group_parts import write_parts
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.outputs import ReleasedSpine, released_of
-from tasks.records.spine.spine_files import write_places, write_table
+from tasks.records.spine.spine_files import write_invariants, write_places, write_table
 from tasks.storage.progress import step
 
 logger = logging.getLogger(__name__)
@@ -81,7 +82,9 @@ class SpineMaking:
     def write_files(self, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:
         """Write the places, the tables at their levels, then what was drawn."""
         made = released_of(facts.fit[1])
+        product = spine_product(facts.spec.product)
         files = [write_places(made.tree, folder, marks=marks)]
+        files += write_invariants(made.tree, product, facts.contract, folder, marks=marks)
         for draw in made.counts.plan.draws:
             files.append(write_table(made.counts, made.tree, draw, facts.contract, folder, marks=marks))
             if "parts" in facts.spec.publish.formats:

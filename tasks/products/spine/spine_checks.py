@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, Final
 
@@ -33,7 +34,16 @@ from tasks.records.draws.place_counts import NOISY, PlaceCountDraw
 from tasks.records.files.part_names import parts_among
 from tasks.records.model.release_statement import Manifest
 from tasks.records.model.version_statements import FittedDraw
-from tasks.records.spine.spine_files import PLACES_FILE, data_file, read_places_table, tidy_table
+from tasks.records.spine.spine_files import (
+    PLACES_FILE,
+    TOTAL,
+    data_file,
+    invariant_files,
+    margin_clique,
+    read_places_table,
+    tidy_table,
+    with_invariants,
+)
 from tasks.records.spine.spine_statement import SpineRecord
 from tasks.records.strict_json import printable
 from tasks.verification.data_files.exact_tables import exact_values
@@ -77,8 +87,8 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
         levels = self._record.replay.product.get("invariants")
         named = [
             f"replay.product.invariants.{printable(str(level))}.{key}"
-            for level in (levels if isinstance(levels, dict) else ())
-            for key in ("column", "reference")
+            for level, each in (levels.items() if isinstance(levels, dict) else ())
+            for key in ("column", "reference", *(key for key in each if key == "file"))
         ]
         return ("replay.product.spine.file", "replay.product.spine.unbalanced", *named)
 
@@ -96,7 +106,8 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
         """Check that places, tables and what was drawn are all there, and nothing else."""
         replay = self._record.replay
         tables = {table.data for table in replay.tables}
-        required = frozenset({replay.places, *tables, *FIXED_FILES} | files_of_draws(replay))
+        exact = invariant_files(self.meaning.product).values() if self.meaning is not None else ()
+        required = frozenset({replay.places, *exact, *tables, *FIXED_FILES} | files_of_draws(replay))
         return check_file_list(required, (), manifest.files, where=self._manifest_name)
 
     def check_product(self) -> list[Finding]:
@@ -190,6 +201,23 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
             findings += compare_column(columns[column], expected.values[column], **told)  # type: ignore[index]
         return findings
 
+    def _read_totals(self, name: str, level: str, meaning: SpineMeaning, files: OpenFiles) -> NDArray[np.int64]:
+        """Read the public counts of a level; the digest of the places holds them.
+
+        Raises:
+            ValueError: the file is not theirs.
+        """
+        findings: list[Finding] = []
+        data = files.read(name, findings)
+        clique = margin_clique(meaning.product, meaning.contract, level)
+        terms: dict[str, Any] = {"where": name, "cells": meaning.cells_at(level), "clique": clique}
+        columns = None
+        if data is not None:
+            columns, findings = read_parquet(data, **terms, values={TOTAL: "int64"})
+        if columns is None or findings:
+            raise ValueError("; ".join(f"{name}: {each.found}" for each in findings) or f"{name} cannot be read")
+        return columns[TOTAL]
+
     def forms(self) -> Mapping[str, FileForm]:
         """Of the tables and of what was drawn; the places are compared as they are read."""
         if self.meaning is None or self.meaning.tree is None:
@@ -198,6 +226,12 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
         for draw in self._plan.draws if self._plan is not None else ():
             cells = self.meaning.cells_at(draw.level)
             forms[data_file(draw)] = FileForm({name: cells.column(name).labels for name in draw.clique})
+        for level, name in invariant_files(self.meaning.product).items():
+            cells, clique = (
+                self.meaning.cells_at(level),
+                margin_clique(self.meaning.product, self.meaning.contract, level),
+            )
+            forms[name] = FileForm({each: cells.column(each).labels for each in clique})
         for name in self._exact:
             forms[name] = FileForm(exact=True)
         forms[PLACES_FILE] = FileForm(piece=sum(self.meaning.tree.sizes), all_dictionaries=True)
@@ -214,6 +248,10 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
         try:
             with pq.ParquetFile(pa.BufferReader(data)) as file:
                 tree = read_places_table(file.read(), meaning.product, labels)
+            whole = replace(meaning, tree=tree)
+            tree = with_invariants(
+                tree, meaning.product, meaning.contract, partial(self._read_totals, meaning=whole, files=files)
+            )
         except (*UNREADABLE, LookupError) as error:
             return [*findings, Finding(PLACES_FILE, "the file", printable(str(error)), "the tree of places", MISFIT)]
         findings += check_tree(tree, self._record.replay, meaning, self._where)

@@ -38,7 +38,7 @@ from tasks.products.spine.spine_meaning import read_spine
 from tasks.products.version_records import RECORD, kind_of, understood
 from tasks.records.draws.place_counts import NOISY
 from tasks.records.files.tidy_tables import DATA
-from tasks.records.spine.spine_files import PLACES_FILE, read_places_table
+from tasks.records.spine.spine_files import PLACES_FILE, TOTAL, read_places_table, with_invariants
 from tasks.records.spine.spine_statement import SpineRecord
 from tasks.records.strict_json import printable
 from tasks.verification.files.version_folder import ManifestFiles
@@ -187,22 +187,25 @@ def published_spine(folder: Path) -> PublishedSpine:
     try:
         with files.open(PLACES_FILE) as places:
             tree = read_places_table(pq.read_table(places), product, labels)
+        tree = with_invariants(tree, product, contract, lambda name, _: _column(files, name, TOTAL))
         if tree.sha256 != product.spine.sha256:
             raise ValueError("other places than those of the record")
         charge = {"epsilon": Decimal(replay.charge.epsilon), "delta": Decimal(replay.charge.delta)}
         plan = plan_spine(product, contract, sizes=replay.sizes, tree=tree, **charge)
         spreads = [variance(event_from_json(draw.event)) for draw in replay.draws]  # type: ignore[arg-type]
         plan = with_variances(plan, spreads)
-        noisy = {draw.key: _noisy(files, draw.measurements or "", draw.shape) for draw in replay.draws}
+        noisy = {
+            draw.key: _column(files, draw.measurements or "", NOISY).reshape(draw.shape) for draw in replay.draws
+        }
     except _UNREADABLE as error:
         raise _refused(str(folder), str(error)) from None
     return PublishedSpine(files, contract, product, plan, tree, estimate_upwards(measured_spine(plan, tree, noisy)))
 
 
-def _noisy(files: ManifestFiles, name: str, shape: tuple[int, ...]) -> NDArray[np.int64]:
+def _column(files: ManifestFiles, name: str, column: str) -> NDArray[np.int64]:
     with files.open(name) as file:
-        column = pq.read_table(file, columns=[NOISY]).column(0)
-    return np.asarray(pc.cast(column, pa.int64()).to_numpy()).reshape(shape)
+        values = pq.read_table(file, columns=[column]).column(0)
+    return np.asarray(pc.cast(values, pa.int64()).to_numpy())
 
 
 def _refused(where: str, found: str) -> SpecRefused:

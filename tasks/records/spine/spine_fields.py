@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from contracts.message import SEMICOLON, joined, message
-from contracts.release.spine.product import SpineProduct, spine_product
+from contracts.release.spine.product import PlaceInvariant, SpineProduct, spine_product
 from privacy.table_plans.spine_plan import SpinePlan
 from tasks.records.draws.drawn import measured as measured_draws
 from tasks.records.fitted_groups.synthetic_groups import draws, mechanism, samplers, sensitivities, with_fills
@@ -68,16 +68,27 @@ def tables(run: Run) -> list[dict[str, Any]]:
 
 def given_away(run: Run) -> list[str]:
     """Say what public totals of places give away."""
-    return [
-        message(
-            "totals of level {level} are exact and public ({reference}). A change of one person's row is protected "
-            "as far as it leaves them as they are: with all other people known, the totals tell in which of these "
-            "places a person is counted. That two people change places costs at most twice the stated loss",
+    return [_given_away(level, each) for level, each in _product(run).invariants.items()]
+
+
+def _given_away(level: str, public: PlaceInvariant) -> str:
+    if public.columns:
+        return message(
+            "counts of level {level} by {columns} are exact and public ({reference}). A change of one person's row "
+            "is protected as far as it leaves them as they are: with all other people known, they tell in which of "
+            "these places and labels a person is counted. That two people change places or labels with each other "
+            "costs at most twice the stated loss",
             level=level,
-            reference=each.reference,
+            columns=", ".join(public.columns),
+            reference=public.reference,
         )
-        for level, each in _product(run).invariants.items()
-    ]
+    return message(
+        "totals of level {level} are exact and public ({reference}). A change of one person's row is protected "
+        "as far as it leaves them as they are: with all other people known, the totals tell in which of these "
+        "places a person is counted. That two people change places costs at most twice the stated loss",
+        level=level,
+        reference=public.reference,
+    )
 
 
 def quantities(run: Run) -> list[str]:

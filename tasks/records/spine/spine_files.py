@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,15 +16,16 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.release.spine.place_cells import PlaceCells, place_cells
 from contracts.release.spine.place_faults import NEEDED
+from contracts.release.spine.place_margins import PlaceMargin
 from contracts.release.spine.places import PlaceTree
-from contracts.release.spine.product import PLACES, SpineProduct
+from contracts.release.spine.product import INVARIANTS, PLACES, SpineProduct
 from privacy.table_plans.spine_counts import SpineCounts
 from privacy.table_plans.spine_plan import PlaceDraw, place_file
 from tasks.records.files.tidy_tables import DATA, Tidy, WrittenFile, written
 
 PLACES_FILE: Final = f"{DATA}/{PLACES}.parquet"
 TOTAL: Final = "total"
-"""The column of public totals of the file of places; empty where a place has none."""
+"""The column of public totals: of the file of places, empty where a place has none, and of public counts."""
 WRITTEN: Final = (*NEEDED, TOTAL)
 
 
@@ -74,6 +76,56 @@ def write_places(tree: PlaceTree, folder: Path, *, marks: Mapping[str, str]) -> 
     return written(folder, PLACES_FILE, "", "data", table.num_rows, columns)
 
 
+def invariant_files(product: SpineProduct) -> dict[str, str]:
+    """Name the files of public counts by columns, by level."""
+    return {
+        level: f"{DATA}/{place_file(INVARIANTS, level)}.parquet"
+        for level, each in product.invariants.items()
+        if each.columns
+    }
+
+
+def margin_clique(product: SpineProduct, contract: Contract, level: str) -> tuple[str, ...]:
+    """Return the column of places, then the columns of the public counts of a level, in the contract's order."""
+    own = product.invariants[level].columns
+    return (product.spine.column, *(name for name in product.names(contract) if name in own))
+
+
+def write_invariants(
+    tree: PlaceTree, product: SpineProduct, contract: Contract, folder: Path, *, marks: Mapping[str, str]
+) -> list[WrittenFile]:
+    """Write the public counts by columns that are published exactly, a file a level."""
+    found = []
+    for level, path in invariant_files(product).items():
+        clique = margin_clique(product, contract, level)
+        cells = place_cells(contract, clique[0], tree, level)
+        tidy = Tidy(cells, clique, {TOTAL: tree.margins[level].counts})
+        found.append(tidy.write(folder, path, draw="", marks=marks))
+    return found
+
+
+def with_invariants(
+    tree: PlaceTree, product: SpineProduct, contract: Contract, read: Callable[[str, str], NDArray[np.int64]]
+) -> PlaceTree:
+    """Return the tree of a version with its public counts by columns.
+
+    Args:
+        tree: as `read_places_table` returns it.
+        product, contract: of the version.
+        read: returns the totals in a file, given its name and its level.
+    Raises:
+        ValueError: a file has another number of them.
+    """
+    margins = {
+        level: PlaceMargin(
+            margin_clique(product, contract, level)[1:],
+            read(path, level).reshape(tree.sizes[tree.levels.index(level)], -1),
+        )
+        for level, path in invariant_files(product).items()
+    }
+    return replace(tree, margins=margins)
+
+
 def read_places_table(table: pa.Table, product: SpineProduct, labels: Sequence[str]) -> PlaceTree:
     """Read the tree of a version again.
 
@@ -95,7 +147,7 @@ def read_places_table(table: pa.Table, product: SpineProduct, labels: Sequence[s
         names.append(own[0])
         if len(pc.unique(own[0])) < len(own[0]):
             raise ValueError(f"level {level} has a place twice")
-        if level in product.invariants:
+        if level in product.invariants and not product.invariants[level].columns:
             totals[level] = own[3].cast(pa.int64()).to_numpy(zero_copy_only=False)
     codes = _numbers(names[-1], pa.array(labels, pa.string()), "a smallest place")
     tree = PlaceTree(product.spine.levels, tuple(names), tuple(parents), codes, totals)

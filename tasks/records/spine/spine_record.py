@@ -9,14 +9,15 @@ from typing import Any, ClassVar
 from contracts.contract.contract import Contract
 from contracts.message import message
 from contracts.release.spine.place_faults import NEEDED
-from contracts.release.spine.product import spine_product
+from contracts.release.spine.product import INVARIANTS, SpineProduct, spine_product
 from privacy.generators.generator import Fitted
 from privacy.table_plans.spine_plan import plan_spine
 from tasks.records.draws.drawn import drawn_files, published_draws, stated_draws
+from tasks.records.files.tidy_tables import DATA
 from tasks.records.groups.field import FieldGroup, Run, with_sections
 from tasks.records.model.record_kinds import COUNT_COLUMNS, DataColumn, ProductWords, ShownFile
 from tasks.records.spine.spine_fields import CHANGED
-from tasks.records.spine.spine_files import PLACES_FILE, TOTAL
+from tasks.records.spine.spine_files import PLACES_FILE, TOTAL, invariant_files
 from tasks.records.spine.spine_statement import SpineRecord, stated_levels, stated_tables
 from tasks.records.unpublished import Published
 from tasks.records.values import Values
@@ -69,6 +70,8 @@ class SpineRecordPart:
     def files(self, record: SpineRecord) -> Iterator[tuple[str, ShownFile]]:
         """Yield the places, the tables, and the files of what was drawn."""
         yield record.replay.places, ("", "data", "dense")
+        for path in invariant_files(SpineProduct.model_validate(record.replay.product)).values():
+            yield path, ("", "data", "dense")
         for table in record.replay.tables:
             yield table.data, (table.draws[0], "data", "dense")
         yield from drawn_files(record.replay.draws)
@@ -79,4 +82,9 @@ class SpineRecordPart:
             means = ("A place.", "The place that it is part of; itself where a level is skipped.", "Its level.")
             links = {name: DataColumn(text) for name, text in zip(NEEDED, means, strict=True)}
             return {**links, TOTAL: DataColumn("Its public total, where its level has such.")}
-        return COUNT_COLUMNS
+        return {TOTAL: DataColumn("Its public total, published exactly.")} if _is_exact(path) else COUNT_COLUMNS
+
+
+def _is_exact(path: str) -> bool:
+    """Say whether a file is one of public counts by columns."""
+    return path.startswith(f"{DATA}/{INVARIANTS}.")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,3 +124,47 @@ def test_public_totals_leave_what_the_record_says() -> None:
         assert totals[changed] == totals[table]
         assert max(moved(table, changed, groups), moved(table, changed, places)) <= 4
     assert regions_moved
+
+
+def test_public_counts_by_a_column_leave_what_the_record_says() -> None:
+    """All tables of three people, each with block, sex and age; counts of two regions by sex are public.
+
+    Of two tables that differ in one row and agree in the public counts, the person stays in region and sex. What is
+    drawn moves by two at most (squared), and what follows from the public counts not at all. Two people who exchange
+    place and sex move it by four at most, and four is reached. A person may change the sex where nothing is public:
+    the wrong claim that sexes never move is found out.
+    """
+    groups = np.array([0, 0, 1])
+    rows = list(product(range(3), range(2), range(2)))
+    public = {row: (int(groups[row[0]]), row[1]) for row in rows}
+    told = (
+        lambda row: row,  # blocks by sex and age
+        lambda row: (groups[row[0]], row[1], row[2]),  # regions by sex and age
+        lambda row: (groups[row[0]], row[2]),  # regions by age
+        lambda row: (groups[row[0]], row[1]),  # regions by sex: it follows from what is public
+    )
+
+    def squares(first: tuple[Any, ...], second: tuple[Any, ...]) -> list[int]:
+        found = []
+        for cell in told:
+            change = Counter(cell(row) for row in first)
+            change.subtract(Counter(cell(row) for row in second))
+            found.append(sum(moved_by**2 for moved_by in change.values()))
+        return found
+
+    sexes_moved, worst = False, [0, 0, 0, 0]
+    for table in product(rows, repeat=3):
+        counted = Counter(public[row] for row in table)
+        for row in rows:
+            other = (row, *table[1:])
+            sexes_moved = sexes_moved or row[1] != table[0][1]
+            if Counter(public[each] for each in other) == counted:
+                assert public[row] == public[table[0]]
+                assert max(squares(table, other)) <= 2
+                assert squares(table, other)[-1] == 0
+        first, second = table[:2]
+        exchanged = ((*second[:2], first[2]), (*first[:2], second[2]), table[2])
+        assert Counter(public[each] for each in exchanged) == counted
+        worst = [max(pair) for pair in zip(worst, squares(table, exchanged), strict=True)]
+    assert sexes_moved
+    assert worst == [4, 4, 4, 0]

@@ -18,10 +18,10 @@ from privacy.refine.place_estimates import (
     each_level,
     estimate_upwards,
     final_variances,
-    implied_totals,
     sum_variances,
 )
 from privacy.refine.place_intervals import interval_ends, margin_deviations
+from privacy.refine.public_margins import PublicMargin, implied_margins
 
 SHAPE = (2, 3)
 PARENTS = (np.array([0, 0, 0]), np.array([0, 0, 1, 2, 2, 2]))
@@ -37,22 +37,33 @@ def exact_levels(seed: int) -> list[NDArray[np.int64]]:
     return [middle.sum(axis=0, keepdims=True), middle, smallest]
 
 
-def measured(seed: int, totals_at: tuple[int, ...], *, left_out: bool = False) -> MeasuredSpine:
+ROWS = (False, False)
+
+
+def margin_of(exact: NDArray[np.int64], kept: tuple[bool, ...]) -> PublicMargin:
+    """The public margin of the places of a level."""
+    left_out = tuple(axis for axis, own in enumerate(kept, start=1) if not own)
+    return PublicMargin(kept, exact.sum(axis=left_out).reshape(exact.shape[0], -1))
+
+
+def measured(
+    seed: int, totals_at: tuple[int, ...], *, left_out: bool = False, kept: tuple[bool, ...] = ROWS
+) -> MeasuredSpine:
     """Measure all tables at all levels, or leave the table of all columns out in the middle."""
     levels, random = exact_levels(seed), np.random.default_rng(seed + 1)
     tables = []
     for number, exact in enumerate(levels):
         own = []
-        for kept, variance in TABLES:
-            if left_out and number == 1 and all(kept):
+        for of, variance in TABLES:
+            if left_out and number == 1 and all(of):
                 continue
-            counts = exact.sum(axis=tuple(axis for axis, has in enumerate(kept, start=1) if not has))
+            counts = exact.sum(axis=tuple(axis for axis, has in enumerate(of, start=1) if not has))
             spread_out = variance * (1 + number)
             noise = np.rint(random.normal(0, spread_out**0.5, counts.shape)).astype(np.int64)
-            own.append(LevelTable(counts + noise, kept, spread_out))
+            own.append(LevelTable(counts + noise, of, spread_out))
         tables.append(tuple(own))
-    totals = {number: levels[number].reshape(SIZES[number], -1).sum(axis=1) for number in totals_at}
-    return MeasuredSpine(SHAPE, PARENTS, SIZES, tuple(tables), implied_totals(totals, PARENTS))
+    margins = {number: margin_of(levels[number], kept) for number in totals_at}
+    return MeasuredSpine(SHAPE, PARENTS, SIZES, tuple(tables), implied_margins(margins, PARENTS))
 
 
 def design(level: int, kept: tuple[bool, ...]) -> Floats:
@@ -80,7 +91,7 @@ def normal_equations(spine: MeasuredSpine) -> tuple[Floats, Floats]:
     ]
     information = sum(a.T @ a / variance for a, _, variance in pieces)
     told = sum(a.T @ values / variance for a, values, variance in pieces)
-    fixed = [(design(level, (False, False)), totals) for level, totals in sorted(spine.totals.items())]
+    fixed = [(design(level, own.kept), own.counts.reshape(-1)) for level, own in sorted(spine.margins.items())]
     if not fixed:
         covariance = np.linalg.inv(information)
         return covariance @ told, covariance
@@ -93,13 +104,14 @@ def normal_equations(spine: MeasuredSpine) -> tuple[Floats, Floats]:
 
 
 @pytest.mark.parametrize("totals_at", [(), (0,), (1,), (0, 1), (2,)])
+@pytest.mark.parametrize("kept", [ROWS, (True, False), (True, True)])
 @pytest.mark.parametrize("left_out", [False, True])
 def test_two_passes_are_least_squares(
-    totals_at: tuple[int, ...], left_out: bool, monkeypatch: pytest.MonkeyPatch
+    totals_at: tuple[int, ...], left_out: bool, kept: tuple[bool, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three tables at three levels, in pieces of one family: the same as the normal equations, totals exact."""
+    """Three tables at three levels, in pieces of one family: the same as the normal equations, margins exact."""
     monkeypatch.setattr(place_estimates, "PIECE_CELLS", 8)
-    spine = measured(3, totals_at, left_out=left_out)
+    spine = measured(3, totals_at, left_out=left_out, kept=kept)
     found, (expected, covariance) = [*each_level(estimate_upwards(spine))], normal_equations(spine)
     variances = final_variances(estimate_upwards(spine))
     for level in range(3):
@@ -108,8 +120,10 @@ def test_two_passes_are_least_squares(
         wanted = np.diag(every @ covariance @ every.T).reshape(SIZES[level], -1)
         one = cell_shares(SHAPE, [np.arange(2) == 0, np.arange(3) == 1])
         assert np.allclose(variances[level] @ one, wanted[:, 1], atol=1e-9)
-        if level in spine.totals:
-            assert np.allclose(found[level].reshape(SIZES[level], -1).sum(axis=1), spine.totals[level])
+        if level in spine.margins:
+            own = spine.margins[level]
+            assert np.allclose(design(level, own.kept) @ expected, own.counts.reshape(-1))
+            assert np.allclose(margin_of(found[level], own.kept).counts, own.counts)
 
 
 @pytest.mark.parametrize("totals_at", [(), (1,)])
@@ -143,22 +157,62 @@ def test_the_parts_of_a_place_are_orthogonal_and_complete() -> None:
 
 
 @pytest.mark.parametrize("totals_at", [(), (0,), (1,), (0, 1), (2,)])
-def test_counts_are_whole_add_up_and_keep_public_totals(totals_at: tuple[int, ...]) -> None:
-    """In fifty draws: no count is negative, each place is the sum of its parts, every public total is exact."""
-    impossible = np.zeros(SHAPE, dtype=np.bool_)
-    impossible[1, 2] = True
+@pytest.mark.parametrize("kept", [ROWS, (True, False)])
+def test_counts_are_whole_add_up_and_keep_public_margins(totals_at: tuple[int, ...], kept: tuple[bool, ...]) -> None:
+    """In fifty draws: no count is negative, each place is the sum of its parts, every public count is exact."""
+    nobody = np.zeros((1, 6), dtype=np.bool_)
+    nobody[0, 5] = True
     for seed in range(50):
-        spine = measured(seed, totals_at)
-        levels = [counts for _, counts, _ in whole_counts(estimate_upwards(spine), total=None, impossible=impossible)]
+        spine = measured(seed, totals_at, kept=kept)
+        estimate = estimate_upwards(spine)
+        levels = [counts for _, counts, _ in whole_counts(estimate, total=None, impossible=[nobody] * 3)]
         for level, counts in enumerate(levels):
             assert counts.dtype == np.int64
             assert counts.min() >= 0
             assert not counts[:, 5].any()
-            if level in spine.totals:
-                assert (counts.sum(axis=1) == spine.totals[level]).all()
+            if level in spine.margins:
+                own = spine.margins[level]
+                assert (margin_of(counts.reshape(-1, *SHAPE), own.kept).counts == own.counts).all()
             if level:
-                starts = np.searchsorted(PARENTS[level - 1], np.arange(SIZES[level - 1]))
-                assert (np.add.reduceat(counts, starts, axis=0) == levels[level - 1]).all()
+                assert (added_to_parents(counts, level) == levels[level - 1]).all()
+
+
+def added_to_parents(counts: NDArray[np.int64], level: int) -> NDArray[np.int64]:
+    """The counts of the places above."""
+    starts = np.searchsorted(PARENTS[level - 1], np.arange(SIZES[level - 1]))
+    return np.asarray(np.add.reduceat(counts, starts, axis=0))
+
+
+@pytest.mark.parametrize("totals_at", [(), (1,)])
+def test_cells_that_are_impossible_in_some_places_stay_empty_and_all_adds_up(totals_at: tuple[int, ...]) -> None:
+    """In fifty draws: a cell of one part, a whole part, and a cell of all parts of a place, so of the place too."""
+    last = np.zeros((6, 6), dtype=np.bool_)
+    last[1, 3] = last[5] = True
+    if not totals_at:
+        last[3:, 2] = True
+    masks = [last]
+    for level in (2, 1):
+        starts = np.searchsorted(PARENTS[level - 1], np.arange(SIZES[level - 1]))
+        masks.insert(0, np.logical_and.reduceat(masks[0], starts, axis=0))
+    assert masks[1].any() == (not totals_at)
+    for seed in range(50):
+        estimate = estimate_upwards(measured(seed, totals_at))
+        levels = [counts for _, counts, _ in whole_counts(estimate, total=None, impossible=masks)]
+        for level, counts in enumerate(levels):
+            assert counts.min() >= 0
+            assert not counts[masks[level]].any()
+            if level:
+                assert (added_to_parents(counts, level) == levels[level - 1]).all()
+
+
+def test_margins_of_larger_places_follow_and_must_not_cross() -> None:
+    """Sums over parts; a level keeps the margin with more columns; neither with all of the other's is refused."""
+    counts = np.arange(12).reshape(6, 2)
+    found = implied_margins({2: PublicMargin((True, False), counts), 1: PublicMargin(ROWS, np.array([[0]]))}, PARENTS)
+    assert found[1].kept == found[0].kept == (True, False)
+    assert found[0].counts.tolist() == [[30, 36]]
+    with pytest.raises(ValueError, match="columns that the other one lacks"):
+        implied_margins({2: PublicMargin((True, False), counts), 1: PublicMargin((False, True), counts)}, PARENTS)
 
 
 def test_families_are_projected_on_the_nearest_values() -> None:

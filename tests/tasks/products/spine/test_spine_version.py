@@ -13,7 +13,7 @@ from contracts.errors import SpecRefused
 from flows.request import read_request
 from tasks.verify import verify
 from tests.tasks.verification.forgery import edit_table, forge, load, set_cell
-from tests.worlds.spines import WARDS, SpineScenario, with_totals, without_totals
+from tests.worlds.spines import WARDS, SpineScenario, with_margins, with_totals, without_totals
 from tests.worlds.versions import Version, Worlds
 
 
@@ -27,13 +27,18 @@ def wings(worlds: Worlds) -> Version:
     return worlds.published(with_totals(), here=True)
 
 
+@pytest.fixture(scope="module")
+def floors(worlds: Worlds) -> Version:
+    return worlds.published(with_margins(), here=True)
+
+
 def table(version: Version, name: str, of: str = "data") -> pl.DataFrame:
     return pl.read_parquet(version.folder / of / f"{name}.parquet").with_columns(
         pl.col(pl.Categorical).cast(pl.String)
     )
 
 
-@pytest.mark.parametrize("name", ["version", "wings"])
+@pytest.mark.parametrize("name", ["version", "wings", "floors"])
 def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: str) -> None:
     """Both relations, with and without public totals; deep has nothing more to estimate."""
     made: Version = request.getfixturevalue(name)
@@ -43,7 +48,7 @@ def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: s
         assert [check.rule for check in report.checks][:10] == list(range(1, 11))
 
 
-@pytest.mark.parametrize("name", ["version", "wings"])
+@pytest.mark.parametrize("name", ["version", "wings", "floors"])
 def test_all_levels_and_tables_add_up(request: pytest.FixtureRequest, name: str) -> None:
     """Whole, not negative; wards to wings, wings to the hospital, floors by insured to floors, floors to rows."""
     made: Version = request.getfixturevalue(name)
@@ -79,6 +84,22 @@ def test_public_totals_are_exact_and_the_record_says_what_they_give_away(wings: 
     )
 
 
+def test_public_counts_by_columns_are_exact_and_zeros_of_places_stay_empty(floors: Version) -> None:
+    """The floors of each wing are those of the public file; nobody is on the first floor of the children's ward."""
+    rows = {(each["ward"], each["floor"]): each for each in table(floors, "floor.wing").iter_rows(named=True)}
+    for at, count in with_margins().floor_counts().items():
+        assert (rows[at]["lower"], rows[at]["count"], rows[at]["upper"]) == (count, count, count)
+    for name in ("floor.ward", "floor_x_insured.ward"):
+        frame = table(floors, name)
+        nobody = frame.filter((pl.col("ward") == "children") & (pl.col("floor") == "1"))
+        assert nobody.height
+        assert nobody.select(pl.sum_horizontal("lower", "count", "upper").sum()).item() == 0
+        assert (frame.filter(pl.col("floor") == "1").get_column("count") > 0).any()
+    [given] = floors.words["product.invariants"]
+    assert str(given).startswith("counts of level wing by floor are exact and public (yearbook)")
+    assert table(floors, "invariants.wing").columns == ["ward", "floor", "total"]
+
+
 def test_intervals_use_all_measurements(version: Version) -> None:
     """Shorter than those of each draw alone, at every level of every table."""
     draws = {each["key"]: each for each in load(version.folder / "record.json")["replay"]["draws"]}
@@ -100,11 +121,12 @@ def test_intervals_use_all_measurements(version: Version) -> None:
         ("data/rows.hospital.parquet", "upper", 9),
         ("data/floor_x_insured.ward.parquet", "lower", 9),
         ("measurements/floor.wing.parquet", "noisy", 8),
+        ("data/invariants.wing.parquet", "total", 8),
     ],
 )
-def test_another_number_is_found(wings: Version, tmp_path: Path, file: str, column: str, rule: int) -> None:
+def test_another_number_is_found(floors: Version, tmp_path: Path, file: str, column: str, rule: int) -> None:
     """A cell that was changed and signed again is a finding of its rule."""
-    forged = wings.copy(tmp_path / "forged")
+    forged = floors.copy(tmp_path / "forged")
     set_cell(forged.folder / file, column, 0, 12345)
     forge(forged)
     report = verify(forged.folder, public_key=forged.key)
@@ -142,13 +164,42 @@ REFUSED = {
         {"privacy": with_totals().privacy.replace("2000", "2001")},
         "totals that add up to 2,000",
     ),
-    "a column that joins places": (
+    "a floor that one wing lacks": (
         {
             "privacy": with_totals().privacy.replace(
-                "adjacency", "structural_zeros: [{ward: [children], floor: ['1']}], adjacency"
+                "adjacency", "structural_zeros: [{ward: [surgery, children], floor: ['1']}], adjacency"
             )
         },
-        "structural zeros or constraints on ward, floor",
+        "structural zeros that leave the place 'north' without",
+    ),
+    "a public count where nobody can be": (
+        {
+            "privacy": with_totals().privacy.replace(
+                "adjacency", "structural_zeros: [{ward: [surgery, children], floor: ['1']}], adjacency"
+            ),
+            "invariants": with_margins().invariants,
+        },
+        r"the place 'north' \(1\) with a total of",
+    ),
+    "columns without a file": (
+        {"invariants": ", invariants: {wing: {columns: [floor], column: beds, reference: yearbook}}"},
+        "columns without a file",
+    ),
+    "a column of no table": (
+        {"invariants": with_margins().invariants.replace("floor]", "one]")},
+        "the column 'one'",
+    ),
+    "no such file of totals": (
+        {"invariants": with_margins().invariants.replace("floors.csv", "flats.csv")},
+        "no file flats.csv",
+    ),
+    "totals of two levels that disagree": (
+        {
+            "invariants": ", invariants: {hospital: {column: beds, reference: yearbook}, "
+            "wing: {columns: [floor], file: floors.csv, column: beds, reference: yearbook}, "
+            "ward: {columns: [insured], file: floors.csv, column: beds, reference: yearbook}}"
+        },
+        "no column 'insured'",
     ),
     "a place where nobody can be": (
         {
