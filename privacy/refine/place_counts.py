@@ -13,7 +13,7 @@ projections), rounding by parts is ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Final
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from privacy.arrays import Floats
 from privacy.refine.chunks import over_pieces
 from privacy.refine.place_estimates import (
+    MeasuredSpine,
     SpineEstimate,
     downwards,
     pieces,
@@ -38,7 +39,11 @@ WholeCounts = NDArray[np.int64]
 
 
 def whole_counts(
-    estimate: SpineEstimate, *, total: int | None, impossible: Sequence[NDArray[np.bool_]]
+    estimate: SpineEstimate,
+    *,
+    total: int | None,
+    impossible: Sequence[NDArray[np.bool_]],
+    moved: Callable[[Floats, Floats], Floats] | None = None,
 ) -> Iterator[tuple[int, WholeCounts, Floats]]:
     """Yield the counts of each level from the whole down, with the estimates that they are of.
 
@@ -47,6 +52,8 @@ def whole_counts(
         total: the public number of rows; None to round the estimate of the whole [rows].
         impossible: by level, the cells that cannot hold anybody: shape (places, cells), or (1, cells) where they are
             the same in all places. A cell of a place is impossible where it is in all its parts.
+        moved: given the estimates of the smallest places and of the level above, returns those that counts are made
+            of; None for the estimates themselves.
     Yields:
         tuple: the number of the level; counts, int64, (places, cells), not negative, each the sum of its parts, and
             with the public margins of its level; the estimates of the same cells [rows].
@@ -65,39 +72,71 @@ def whole_counts(
             counts[0, own] = whole_families(on_grid(values[:, own]).T, np.array([0]), np.array([[reached]]))[:, 0]
     yield 0, counts, values
     for level in range(1, len(measured.sizes)):
-        counts, values = _level(estimate, level, counts, values, impossible[level])
+        last = level == len(measured.sizes) - 1
+        counts, values = _level(estimate, level, counts, values, impossible[level], moved if last else None)
         yield level, counts, values
 
 
 def _level(
-    estimate: SpineEstimate, level: int, above: WholeCounts, values: Floats, impossible: NDArray[np.bool_]
+    estimate: SpineEstimate,
+    level: int,
+    above: WholeCounts,
+    values: Floats,
+    impossible: NDArray[np.bool_],
+    moved: Callable[[Floats, Floats], Floats] | None = None,
 ) -> tuple[WholeCounts, Floats]:
     """Return the counts and the estimates of a level, piece by piece."""
     measured = estimate.measured
     cells, starts = prod(measured.shape), measured.starts(level - 1)
     counts = np.empty((measured.sizes[level], cells), dtype=np.int64)
     found = np.empty((measured.sizes[level], cells))
-    margin = measured.margins.get(level)
-    groups = None if margin is None else margin.groups(measured.shape)
+    work = list(pieces(starts, cells))
 
-    def fill(families: tuple[int, int]) -> None:
+    def estimated(families: tuple[int, int]) -> None:
         first, end = families
         shaped = values[first:end].reshape(-1, *measured.shape)
         low, high, parts = downwards(estimate, level, shaped, first, end)
         found[low:high] = parts.reshape(-1, cells)
-        own, begins = on_grid(found[low:high]), starts[first:end] - low
-        if margin is None:
-            # Cells that are impossible in all places are 0 above, and so in all parts.
-            possible = None if impossible.shape[0] == 1 else ~impossible[low:high]
-            counts[low:high] = whole_families(own, begins, above[first:end], possible)
-            return
-        for group, totals in enumerate(margin.counts[low:high].T):
-            inside = np.flatnonzero(groups == group)
-            part = _two_margins(own[:, inside], begins, above[first:end, inside], totals)
-            counts[low:high, inside] = part
 
-    over_pieces(fill, pieces(starts, cells))
+    def rounded(families: tuple[int, int], of: Floats) -> None:
+        first, end = families
+        low, high = int(starts[first]), int(starts[end])
+        own, begins = on_grid(of[low:high]), starts[first:end] - low
+        # Cells that are impossible in all places are 0 above, and so in all parts.
+        possible = None if impossible.shape[0] == 1 else ~impossible[low:high]
+        counts[low:high] = _rounded(measured, level, (low, high), own, begins, above[first:end], possible)
+
+    def both(families: tuple[int, int]) -> None:
+        estimated(families)
+        rounded(families, found)
+
+    if moved is None:
+        over_pieces(both, work)
+        return counts, found
+    over_pieces(estimated, work)
+    wanted = moved(found, values)
+    over_pieces(lambda families: rounded(families, wanted), work)
     return counts, found
+
+
+def _rounded(
+    measured: MeasuredSpine,
+    level: int,
+    places: tuple[int, int],
+    values: Floats,
+    starts: NDArray[np.int64],
+    sums: WholeCounts,
+    possible: NDArray[np.bool_] | None,
+) -> WholeCounts:
+    """Return whole counts of some families of a level, with their public margin where the level has one."""
+    margin = measured.margins.get(level)
+    if margin is None:
+        return whole_families(values, starts, sums, possible)
+    counts, groups = np.empty(values.shape, dtype=np.int64), margin.groups(measured.shape)
+    for group, totals in enumerate(margin.counts[slice(*places)].T):
+        inside = np.flatnonzero(groups == group)
+        counts[:, inside] = _two_margins(values[:, inside], starts, sums[:, inside], totals)
+    return counts
 
 
 def on_grid(values: Floats) -> Floats:

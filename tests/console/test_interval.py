@@ -11,7 +11,7 @@ import pytest
 
 from tests.console.conftest import Typed
 from tests.tasks.verification.forgery import edit_table, sign_manifest
-from tests.worlds.spines import with_totals
+from tests.worlds.spines import with_teams, with_totals
 from tests.worlds.statistics import pure
 from tests.worlds.tables import first
 from tests.worlds.versions import Version, Worlds
@@ -46,6 +46,21 @@ def test_no_conditions_of_the_version_and_other_products_are_refused(
         assert "sudare interval is for no other kind" in said.err
         assert "discriminator" not in said.err
         assert said.err.count("found:") == 1
+
+
+def test_places_of_a_further_tree_have_intervals_of_its_own(worlds: Worlds, typed: Typed) -> None:
+    """Teams by name; one question is about places of one tree."""
+    teams = worlds.published(with_teams(), here=True)
+    told = json.loads(typed("interval", str(teams.folder), "--where", "team=day and floor=1", "--json").out)
+    parts = json.loads(
+        typed("interval", str(teams.folder), "--where", "ward=surgery|(null) and floor=1", "--json").out
+    )
+    assert told["count"] == parts["count"]
+    assert told["lower"] <= told["count"] <= told["upper"]
+    assert told["deviation"] < parts["deviation"]
+    said = typed("interval", str(teams.folder), "--where", "team=day and wing=north")
+    assert said.code == 2
+    assert "the name 'wing'" in said.err
 
 
 def times_three(path: Path, column: str) -> None:

@@ -19,6 +19,16 @@ from privacy.table_plans.spine_plan import SpinePlan
 from tests.worlds.statistics import StatisticsScenario
 
 WARDS = {"surgery": "north", "children": "north", 'x, "y"': "south", "(null)": "south"}
+TEAMS = """place,parent,level
+hospital,,hospital
+day,hospital,team
+night,hospital,team
+surgery,day,ward
+(null),day,ward
+children,night,ward
+"x, ""y""\",night,ward
+"""
+"""A further tree over the same wards: its teams cross the wings."""
 TABLES = "[{columns: [floor, insured], levels: {hospital: 1, wing: 2, ward: 3}}, {columns: [floor]}, []]"
 
 
@@ -52,6 +62,7 @@ class SpineScenario(StatisticsScenario):
         lines += [(ward, wing, "ward", "") for ward, wing in WARDS.items()]
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([("place", "parent", "level", "beds"), *lines])
+        (path.parent / "teams.csv").write_text(TEAMS)
         with (path.parent / "floors.csv").open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows(
                 [("place", "floor", "beds"), *((*at, n) for at, n in self.floor_counts().items())]
@@ -102,4 +113,16 @@ def with_margins() -> SpineScenario:
         invariants=", invariants: {wing: {columns: [floor], file: floors.csv, column: beds, reference: yearbook}}",
         formats="[parquet]",
         release="floors",
+    )
+
+
+def with_teams() -> SpineScenario:
+    """A further tree over the wards, of which teams cross the wings; one table is measured there."""
+    return replace(
+        with_totals(),
+        product=without_totals()
+        .product.replace("ward]}", "ward]}, other_spines: [{file: teams.csv, levels: [hospital, team, ward]}]")
+        .replace("ward: 3}", "ward: 3, team: 2}"),
+        formats="[parquet]",
+        release="teams",
     )

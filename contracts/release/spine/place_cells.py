@@ -76,5 +76,6 @@ class PlaceCells:
 
 
 def place_cells(contract: Contract, places: str, tree: PlaceTree, level: str) -> PlaceCells:
-    """Return the cells of a level by its name."""
-    return PlaceCells(contract, places, PlaceLabels(tree, tree.levels.index(level)))
+    """Return the cells of a level by its name, of whichever tree has it."""
+    own = tree.having(level)
+    return PlaceCells(contract, places, PlaceLabels(own, own.levels.index(level)))

@@ -88,6 +88,11 @@ def parse_selection(text: str, product: SpineProduct, contract: Contract, tree: 
     return PlaceSelection(places, tuple(cells.values()))
 
 
+def names_of(text: str) -> set[str]:
+    """Return the levels and columns that conditions name, whether they are known or not."""
+    return {condition.partition("=")[0].strip() for condition in _AND.split(text.strip())}
+
+
 def _refuse(found: str, allowed: str, remedy: str) -> None:
     raise SelectionRefused(Problem(found, allowed, remedy))
 

@@ -47,6 +47,7 @@ class PlaceTree:
         codes: of each smallest place, its code in the contract's column.
         totals: public totals by level, shape (places of the level,) [rows].
         margins: public counts by some columns, by level.
+        others: further trees over the same smallest places, with the same whole.
     """
 
     levels: tuple[str, ...]
@@ -55,6 +56,7 @@ class PlaceTree:
     codes: NDArray[np.int64]
     totals: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     margins: Mapping[str, PlaceMargin] = field(default_factory=dict)
+    others: tuple[PlaceTree, ...] = ()
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -78,6 +80,8 @@ class PlaceTree:
             own = self.margins[level]
             digest.update(canonical_json([level, list(own.columns)]))
             digest.update(own.counts.astype("<i8").tobytes())
+        for other in self.others:
+            digest.update(other.sha256.encode())
         return digest.hexdigest()
 
     @property
@@ -88,10 +92,31 @@ class PlaceTree:
         totals = {level: PlaceMargin((), counts.reshape(-1, 1)) for level, counts in self.totals.items()}
         return {**totals, **self.margins}
 
+    @property
+    def level_sizes(self) -> dict[str, int]:
+        """Number of places of each level of all trees, by name."""
+        found = dict(zip(self.levels, self.sizes, strict=True))
+        for other in self.others:
+            found |= {level: size for level, size in other.level_sizes.items() if level not in found}
+        return found
+
+    def having(self, level: str) -> PlaceTree:
+        """Return the first tree that has a level.
+
+        Raises:
+            LookupError: none has.
+        """
+        for tree in (self, *self.others):
+            if level in tree.levels:
+                return tree
+        raise LookupError(f"no level {level!r}")
+
     def groups(self, level: str) -> NDArray[np.int64]:
         """Return the number of the place of a level in which each code of the contract's column lies."""
         import numpy as np
 
+        if level not in self.levels:
+            return self.having(level).groups(level)
         above = np.arange(self.sizes[-1])
         for parent in reversed(self.parents[self.levels.index(level) :]):
             above = parent[above]

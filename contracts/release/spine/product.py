@@ -33,22 +33,18 @@ INVARIANTS: Final = "invariants"
 """The files of the places, and of public counts by columns, in `data/`; no table has these names."""
 
 
-class SpineTerms(Frozen):
-    """The tree of places.
+class PlaceLevels(Frozen):
+    """A tree of places, as its file is read.
 
     Args:
-        column: the column of the contract whose labels are the smallest places.
         file: a public CSV or Parquet file with the columns place, parent and level, beside the spec.
         levels: from the whole down to the smallest places.
         unbalanced: whether a place may lie more than one level below its parent, or have none below it.
-        sha256: of the places as they were read; what is planned fills it in, and a spec may pin it.
     """
 
-    column: Label
     file: Label
     levels: Annotated[tuple[Label, ...], BeforeValidator(as_tuple)]
     unbalanced: Flag = False
-    sha256: Label | None = None
 
     @field_validator("levels")
     @classmethod
@@ -63,6 +59,18 @@ class SpineTerms(Frozen):
             if unfit_name(level) is not None:
                 refuse([Problem(show(level), str(unfit_name(level)), "rename it: it names a file", (place,))])
         return levels
+
+
+class SpineTerms(PlaceLevels):
+    """The tree of places.
+
+    Args:
+        column: the column of the contract whose labels are the smallest places.
+        sha256: of the places as they were read; what is planned fills it in, and a spec may pin it.
+    """
+
+    column: Label
+    sha256: Label | None = None
 
 
 class PlaceInvariant(Frozen):
@@ -167,6 +175,12 @@ class SpineProduct(ProductSpec):
         default_factory=dict, description="public totals of the places of a level, published exactly"
     )
 
+    other_spines: Annotated[tuple[PlaceLevels, ...], BeforeValidator(as_tuple)] = Field(
+        default=(),
+        exclude_if=lambda spines: not spines,
+        description="further trees over the same smallest places: the same first and last level, others between",
+    )
+
     @field_validator("tables")
     @classmethod
     def _one_has_all_columns(cls, tables: tuple[SpineTable, ...]) -> tuple[SpineTable, ...]:
@@ -187,8 +201,25 @@ class SpineProduct(ProductSpec):
         return tables
 
     @model_validator(mode="after")
+    def _trees_share_whole_and_smallest_places(self) -> SpineProduct:
+        first, last = self.spine.levels[0], self.spine.levels[-1]
+        taken = {level.casefold() for level in self.spine.levels}
+        for place, other in enumerate(self.other_spines):
+            at: FieldPath = ("other_spines", place, "levels")
+            if len(other.levels) < 3 or (other.levels[0], other.levels[-1]) != (first, last):
+                allowed = f"{first}, levels of its own, {last}"
+                remedy = "name the first and the last level as the spine does"
+                refuse([Problem(f"the levels {', '.join(other.levels)}", allowed, remedy, at)])
+            for order, level in enumerate(other.levels[1:-1], start=1):
+                if level.casefold() in taken:
+                    allowed = "a name that no other tree has for a level"
+                    refuse([Problem(f"the level {level!r}", allowed, "rename it", (*at, order))])
+                taken.add(level.casefold())
+        return self
+
+    @model_validator(mode="after")
     def _levels_are_the_spines(self) -> SpineProduct:
-        known = self.spine.levels
+        known = self.levels
         for place, table in enumerate(self.tables):
             for level in table.levels or ():
                 if level not in known:
@@ -196,15 +227,21 @@ class SpineProduct(ProductSpec):
                     at: FieldPath = ("tables", place, "levels", level)
                     refuse([Problem(f"the level {level!r}", word_list(known), remedy, at)])
         for level in self.invariants:
-            if level not in known:
-                remedy = "name a level of the spine"
-                refuse([Problem(f"the level {level!r}", word_list(known), remedy, ("invariants", level))])
+            if level not in self.spine.levels:
+                allowed = word_list(self.spine.levels)
+                refuse([Problem(f"the level {level!r}", allowed, "name a level of the spine", ("invariants", level))])
         place = self.tables.index(self.detail)
-        if known[-1] not in self.levels_of(self.detail):
-            found = f"no measurement of {self.detail.name!r} at {known[-1]}"
-            remedy = f"add {known[-1]} to its levels: nothing else tells smallest places apart"
-            refuse([Problem(found, f"the level {known[-1]} in the table of all columns", remedy, ("tables", place))])
+        last = self.spine.levels[-1]
+        if last not in self.levels_of(self.detail):
+            found = f"no measurement of {self.detail.name!r} at {last}"
+            remedy = f"add {last} to its levels: nothing else tells smallest places apart"
+            refuse([Problem(found, f"the level {last} in the table of all columns", remedy, ("tables", place))])
         return self
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels of the spine, then those that other trees have between the whole and the smallest places."""
+        return (*self.spine.levels, *(level for other in self.other_spines for level in other.levels[1:-1]))
 
     @property
     def detail(self) -> SpineTable:
@@ -214,10 +251,8 @@ class SpineProduct(ProductSpec):
     def levels_of(self, table: SpineTable) -> dict[str, Decimal]:
         """Return the levels of a table with their weights, from the whole down."""
         weights = table.levels
-        every = {level: Decimal(1) for level in self.spine.levels}
-        return (
-            every if weights is None else {level: weights[level] for level in self.spine.levels if level in weights}
-        )
+        every = {level: Decimal(1) for level in self.levels}
+        return every if weights is None else {level: weights[level] for level in self.levels if level in weights}
 
     @property
     def draws(self) -> tuple[tuple[SpineTable, str], ...]:

@@ -17,7 +17,7 @@ from contracts.release.spine.place_faults import PlaceFile, PlacesRefused
 from contracts.release.spine.place_margins import disagreements, read_margin
 from contracts.release.spine.place_zeros import contradictions, impossible_cells
 from contracts.release.spine.places import PlaceTree, read_places
-from contracts.release.spine.product import PlaceInvariant, SpineProduct, spine_product
+from contracts.release.spine.product import PlaceInvariant, PlaceLevels, SpineProduct, spine_product
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,11 +73,21 @@ def places_of(path: Path, product: SpineProduct, contract: Contract) -> PlaceTre
         if each.file is None:
             totals.append((level, each.column))
             continue
-        labels = tuple((name, known[name].labels) for name in known if name in each.columns)
+        own = tuple((name, known[name].labels) for name in known if name in each.columns)
         file = path.parent / each.file
-        margins.append((level, each, file, _state(file), labels))
-    terms = spine.levels, contract.column(spine.column).labels, spine.unbalanced
-    return _places(path, _state(path), *terms, tuple(totals), tuple(margins))
+        margins.append((level, each, file, _state(file), own))
+    labels = contract.column(spine.column).labels
+    tree = _places(path, _state(path), spine.levels, labels, spine.unbalanced, tuple(totals), tuple(margins))
+    others = [_other(path.parent / other.file, other, labels) for other in product.other_spines]
+    return replace(tree, others=tuple(others)) if others else tree
+
+
+def _other(path: Path, asked: PlaceLevels, labels: Sequence[str]) -> PlaceTree:
+    """Read a further tree over the same smallest places."""
+    try:
+        return _places(path, _state(path), asked.levels, labels, asked.unbalanced, (), ())
+    except PlacesRefused as error:
+        raise PlacesRefused(error.faults, error.path or path) from None
 
 
 def _state(path: Path) -> tuple[int, int]:
@@ -85,7 +95,7 @@ def _state(path: Path) -> tuple[int, int]:
     return (path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else (0, 0)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _places(
     path: Path,
     state: tuple[int, int],

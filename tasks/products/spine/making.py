@@ -46,7 +46,7 @@ def _measured(making: Making, _before: None) -> tuple[PlaceMeasurement, ...]:
     clique = (plan.draws[0].clique[0], *plan.columns)
     bytes_held = making.contract.cells(clique) * 8
     counts = SnapshotCounts(making.table, making.contract, remembered_bytes=bytes_held)
-    handle, groups = counts.marginal(clique), {level: tree.groups(level) for level in tree.levels}
+    handle, groups = counts.marginal(clique), {level: tree.groups(level) for level in tree.level_sizes}
     drawn = []
     with step("measure") as bar:
         for draw in plan.draws:
@@ -83,7 +83,7 @@ class SpineMaking:
         """Write the places, the tables at their levels, then what was drawn."""
         made = released_of(facts.fit[1])
         product = spine_product(facts.spec.product)
-        files = [write_places(made.tree, folder, marks=marks)]
+        files = write_places(made.tree, folder, marks=marks)
         files += write_invariants(made.tree, product, facts.contract, folder, marks=marks)
         for draw in made.counts.plan.draws:
             files.append(write_table(made.counts, made.tree, draw, facts.contract, folder, marks=marks))

@@ -35,7 +35,7 @@ class SpinePlanning:
         pinned = product.model_copy(update={"spine": product.spine.model_copy(update={"sha256": tree.sha256})})
         terms: dict[str, Any] = {"epsilon": charge.epsilon, "delta": charge.delta, "tree": tree}
         try:
-            plan = plan_spine(pinned, contract, sizes=dict(zip(tree.levels, tree.sizes, strict=True)), **terms)
+            plan = plan_spine(pinned, contract, sizes=tree.level_sizes, **terms)
         except AmountRefused as error:
             found = f"{spelled(charge.epsilon)} for {len(product.draws)} draws"
             remedy = "raise epsilon, or measure fewer tables at fewer levels"
@@ -51,7 +51,7 @@ class SpinePlanning:
 
     def needs(self, plan: SpinePlan) -> Needs:
         """Memory and disk of all numbers."""
-        smallest = prod((list(plan.sizes.values())[-1], *plan.shape))
+        smallest = prod((max(plan.sizes.values()), *plan.shape))
         megabytes = (plan.cells * _BYTES_PER_NUMBER + smallest * _BYTES_PER_SMALLEST) / _MEGABYTE
         return Needs(megabytes, megabytes / 4, ("product", "tables"))
 

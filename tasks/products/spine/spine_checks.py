@@ -40,7 +40,8 @@ from tasks.records.spine.spine_files import (
     data_file,
     invariant_files,
     margin_clique,
-    read_places_table,
+    places_files,
+    read_trees,
     tidy_table,
     with_invariants,
 )
@@ -90,7 +91,10 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
             for level, each in (levels.items() if isinstance(levels, dict) else ())
             for key in ("column", "reference", *(key for key in each if key == "file"))
         ]
-        return ("replay.product.spine.file", "replay.product.spine.unbalanced", *named)
+        spines = self._record.replay.product.get("other_spines")
+        further = [f"other_spines[{place}]" for place in range(len(spines) if isinstance(spines, list) else 0)]
+        trees = [f"replay.product.{at}.{key}" for at in ("spine", *further) for key in ("file", "unbalanced")]
+        return (*trees, *named)
 
     @property
     def rules(self) -> Mapping[int, str]:
@@ -102,12 +106,17 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
         self.meaning, findings = read_spine(self._record.replay, where=self._where)
         return findings
 
+    @property
+    def _places(self) -> tuple[str, ...]:
+        """The files of all trees of places."""
+        return places_files(1 + len(self.meaning.product.other_spines)) if self.meaning is not None else ()
+
     def check_files(self, manifest: Manifest) -> list[Finding]:
         """Check that places, tables and what was drawn are all there, and nothing else."""
         replay = self._record.replay
         tables = {table.data for table in replay.tables}
         exact = invariant_files(self.meaning.product).values() if self.meaning is not None else ()
-        required = frozenset({replay.places, *exact, *tables, *FIXED_FILES} | files_of_draws(replay))
+        required = frozenset({replay.places, *self._places, *exact, *tables, *FIXED_FILES} | files_of_draws(replay))
         return check_file_list(required, (), manifest.files, where=self._manifest_name)
 
     def check_product(self) -> list[Finding]:
@@ -234,20 +243,25 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
             forms[name] = FileForm({each: cells.column(each).labels for each in clique})
         for name in self._exact:
             forms[name] = FileForm(exact=True)
-        forms[PLACES_FILE] = FileForm(piece=sum(self.meaning.tree.sizes), all_dictionaries=True)
+        for name, tree in zip(self._places, (self.meaning.tree, *self.meaning.tree.others), strict=True):
+            forms[name] = FileForm(piece=sum(tree.sizes), all_dictionaries=True)
         return forms
 
     def _read_places(self, files: OpenFiles) -> list[Finding]:
-        """Read the tree again, and compare it with the product and the draws."""
+        """Read the trees again, and compare them with the product and the draws."""
         meaning = self.meaning
         findings: list[Finding] = []
-        data = files.read(PLACES_FILE, findings)
-        if data is None or meaning is None:
+        data = {name: files.read(name, findings) for name in self._places}
+        if any(each is None for each in data.values()) or meaning is None:
             return findings
         labels = meaning.contract.column(meaning.product.spine.column).labels
+
+        def read(name: str) -> pa.Table:
+            with pq.ParquetFile(pa.BufferReader(data[name])) as file:
+                return file.read()
+
         try:
-            with pq.ParquetFile(pa.BufferReader(data)) as file:
-                tree = read_places_table(file.read(), meaning.product, labels)
+            tree = read_trees(read, meaning.product, labels)
             whole = replace(meaning, tree=tree)
             tree = with_invariants(
                 tree, meaning.product, meaning.contract, partial(self._read_totals, meaning=whole, files=files)

@@ -24,21 +24,22 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SpecRefused
-from contracts.release.spine.place_selection import PlaceSelection, SelectionRefused, parse_selection
+from contracts.release.spine.place_selection import PlaceSelection, SelectionRefused, names_of, parse_selection
 from contracts.release.spine.places import PlaceTree
 from contracts.release.spine.product import SpineProduct
 from privacy.accounting.events import event_from_json
 from privacy.marginals.uncertainty import variance
+from privacy.refine.crossing_trees import CrossingTree
 from privacy.refine.margin_spaces import cell_shares
 from privacy.refine.place_estimates import SpineEstimate, each_level, estimate_upwards, sum_variances
 from privacy.refine.place_intervals import interval_ends
-from privacy.table_plans.spine_counts import measured_spine
+from privacy.table_plans.spine_counts import crossing_tree, measured_spine
 from privacy.table_plans.spine_plan import SpinePlan, place_file, plan_spine, with_variances
 from tasks.products.spine.spine_meaning import read_spine
 from tasks.products.version_records import RECORD, kind_of, understood
 from tasks.records.draws.place_counts import NOISY
 from tasks.records.files.tidy_tables import DATA
-from tasks.records.spine.spine_files import PLACES_FILE, TOTAL, read_places_table, with_invariants
+from tasks.records.spine.spine_files import TOTAL, read_trees, with_invariants
 from tasks.records.spine.spine_statement import SpineRecord
 from tasks.records.strict_json import printable
 from tasks.verification.files.version_folder import ManifestFiles
@@ -75,6 +76,7 @@ class PublishedSpine:
         files: of the version.
         contract, product, plan, tree: of the version.
         estimate: the upward pass of what it publishes.
+        others: further trees over the same smallest places, estimated upwards.
     """
 
     files: ManifestFiles
@@ -83,6 +85,7 @@ class PublishedSpine:
     plan: SpinePlan
     tree: PlaceTree
     estimate: SpineEstimate
+    others: tuple[CrossingTree, ...] = ()
 
     def interval(self, where: str) -> SumInterval:
         """Return the interval of a sum of cells.
@@ -93,44 +96,57 @@ class PublishedSpine:
             SpecRefused: it is no sum of cells of the version, or a file of counts is not that of the manifest.
         Privacy: post-processing of published values.
         """
+        tree, estimate = self._of(where)
         try:
-            chosen = parse_selection(where, self.product, self.contract, self.tree)
+            chosen = parse_selection(where, self.product, self.contract, tree)
         except SelectionRefused as error:
             problem = error.problem
             finding = Finding("--where", show_text(where), problem.found, problem.allowed, problem.remedy)
             raise SpecRefused([finding]) from None
         weights = {level: mask.astype(np.float64) for level, mask in chosen.places.items()}
         shares = cell_shares(self.plan.shape, chosen.cells)
-        spread = float(sum_variances(self.estimate, weights) @ shares)
-        deviation, count = max(spread, 0.0) ** 0.5, self._published(chosen)
-        middle = np.array([self._estimated(chosen)])
+        spread = float(sum_variances(estimate, weights) @ shares)
+        deviation, count = max(spread, 0.0) ** 0.5, self._published(chosen, tree)
+        middle = np.array([_estimated(chosen, estimate)])
         lower, upper = interval_ends(middle, np.array([deviation]), np.array([count], dtype=np.int64))
         places = int(sum(mask.sum() for mask in chosen.places.values()))
         cells = prod(int(mask.sum()) for mask in chosen.cells)
         return SumInterval(places, cells, count, int(lower[0]), int(upper[0]), deviation)
 
-    def _estimated(self, chosen: PlaceSelection) -> float:
-        """Add up the estimates, level by level as far as places are asked for."""
-        total, mark = 0.0, cell_mark(chosen)
-        for level, values in enumerate(islice(each_level(self.estimate), max(chosen.places) + 1)):
-            if level in chosen.places:
-                inside = values[chosen.places[level]].reshape(-1, mark.size)
-                total += float((inside @ mark).sum())
-        return total
+    def _of(self, where: str) -> tuple[PlaceTree, SpineEstimate]:
+        """Return the first tree that has the levels which are asked for, with its estimates."""
+        named = names_of(where)
+        for tree, other in zip(self.tree.others, self.others, strict=True):
+            if named & set(tree.levels[1:-1]):
+                return tree, other.estimate
+        return self.tree, self.estimate
 
-    def _published(self, chosen: PlaceSelection) -> int:
+    def _published(self, chosen: PlaceSelection, tree: PlaceTree) -> int:
         """Add up the published counts, of the level itself where it is published, else of its smallest places."""
-        table, last, total = self.product.detail, len(self.tree.levels) - 1, 0
+        table, last, total = self.product.detail, len(tree.levels) - 1, 0
         mark = cell_mark(chosen).astype(np.bool_)
         for level, mask in chosen.places.items():
             at, inside = level, mask
-            if self.tree.levels[level] not in self.product.levels_of(table):
-                for parent in self.tree.parents[level:last]:
+            if level == last or tree.levels[level] not in self.product.levels_of(table):
+                for parent in tree.parents[level:last]:
                     inside = inside[parent]
-                at = last
-            file = f"{DATA}/{place_file(table.name, self.tree.levels[at])}.parquet"
+                # The smallest places are published in the order of the first tree.
+                of_code = np.empty(inside.size, dtype=np.bool_)
+                of_code[tree.codes] = inside
+                at, inside = last, of_code[self.tree.codes]
+            file = f"{DATA}/{place_file(table.name, tree.levels[at])}.parquet"
             total += _added(self.files, file, inside, mark)
         return total
+
+
+def _estimated(chosen: PlaceSelection, estimate: SpineEstimate) -> float:
+    """Add up the estimates, level by level as far as places are asked for."""
+    total, mark = 0.0, cell_mark(chosen)
+    for level, values in enumerate(islice(each_level(estimate), max(chosen.places) + 1)):
+        if level in chosen.places:
+            inside = values[chosen.places[level]].reshape(-1, mark.size)
+            total += float((inside @ mark).sum())
+    return total
 
 
 def cell_mark(chosen: PlaceSelection) -> NDArray[np.float64]:
@@ -185,8 +201,7 @@ def published_spine(folder: Path) -> PublishedSpine:
     replay, product, contract = record.replay, meaning.product, meaning.contract
     labels = contract.column(product.spine.column).labels
     try:
-        with files.open(PLACES_FILE) as places:
-            tree = read_places_table(pq.read_table(places), product, labels)
+        tree = read_trees(lambda name: _table(files, name), product, labels)
         tree = with_invariants(tree, product, contract, lambda name, _: _column(files, name, TOTAL))
         if tree.sha256 != product.spine.sha256:
             raise ValueError("other places than those of the record")
@@ -199,7 +214,14 @@ def published_spine(folder: Path) -> PublishedSpine:
         }
     except _UNREADABLE as error:
         raise _refused(str(folder), str(error)) from None
-    return PublishedSpine(files, contract, product, plan, tree, estimate_upwards(measured_spine(plan, tree, noisy)))
+    others = tuple(crossing_tree(plan, tree, each, noisy) for each in tree.others)
+    estimate = estimate_upwards(measured_spine(plan, tree, noisy))
+    return PublishedSpine(files, contract, product, plan, tree, estimate, others)
+
+
+def _table(files: ManifestFiles, name: str) -> pa.Table:
+    with files.open(name) as file:
+        return pq.read_table(file)
 
 
 def _column(files: ManifestFiles, name: str, column: str) -> NDArray[np.int64]:

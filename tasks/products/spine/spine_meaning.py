@@ -92,7 +92,7 @@ def check_stated(replay: SpineReplay, product: SpineProduct, plan: SpinePlan, wh
     tables = [table.model_dump(mode="json") for table in replay.tables]
     drawn = [(draw.key, list(draw.clique), list(draw.shape), getattr(draw, "level", None)) for draw in replay.draws]
     listed: list[tuple[str, list[Any], list[Any]]] = [
-        ("replay.levels", levels, [(name, name in product.invariants) for name in product.spine.levels]),
+        ("replay.levels", levels, [(name, name in product.invariants) for name in product.levels]),
         ("replay.places", [replay.places], [PLACES_FILE]),
         ("replay.tables", tables, stated_tables(plan)),
         ("replay.draws", drawn, [(each.key, list(each.clique), list(each.shape), each.level) for each in plan.draws]),
@@ -119,11 +119,13 @@ def check_tree(tree: PlaceTree, replay: SpineReplay, meaning: SpineMeaning, wher
         for at, problem in tree_problems(meaning.product, meaning.contract, tree)
     ]
     pairs: list[tuple[str, object, object]] = [
-        ("replay.levels.places", str([level.places for level in replay.levels]), str(list(tree.sizes))),
+        (
+            "replay.levels.places",
+            str([level.places for level in replay.levels]),
+            str(list(tree.level_sizes.values())),
+        ),
     ]
-    digests = {
-        level: groups_digest(size, tree.groups(level)) for level, size in zip(tree.levels, tree.sizes, strict=True)
-    }
+    digests = {level: groups_digest(size, tree.groups(level)) for level, size in tree.level_sizes.items()}
     for place, draw in enumerate(replay.draws):
         if isinstance(draw, PlaceCountDraw):
             pairs.append((f"replay.draws[{place}].groups", draw.groups, digests[draw.level]))

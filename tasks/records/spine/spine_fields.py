@@ -23,6 +23,10 @@ STEPS: Final = (
     message("all measurements of all levels combined by generalised least squares over the tree of places"),
     message("made whole and not negative from the whole down, so that the parts of each place add up to it"),
 )
+CROSSING: Final = message(
+    "smallest places moved to the sums of either tree in turns, the first tree last; levels of further trees are "
+    "sums of the same smallest places, and their intervals are of their own estimates"
+)
 BIAS: Final = message(
     "counts of small places and cells lie a little high on average, since none is negative; what one cell gains "
     "others of the same larger place lose. Intervals are of the estimates before that"
@@ -60,7 +64,7 @@ def tables(run: Run) -> list[dict[str, Any]]:
             "columns": [product.spine.column, *table.columns],
             "levels": list(product.levels_of(table)),
             "method": message("generalised least squares"),
-            "steps": [*STEPS],
+            "steps": [STEPS[0], *([CROSSING] if product.other_spines else []), *STEPS[1:]],
         }
         for table in product.tables
     ]

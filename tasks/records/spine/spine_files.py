@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -50,7 +50,7 @@ def write_table(
 
 def tidy_table(counts: SpineCounts, cells: PlaceCells, draw: PlaceDraw) -> Tidy:
     """Return a table at a level as it is written; `cells` are those of its level."""
-    return Tidy(cells, draw.clique, counts.table(draw, cells.own.level))
+    return Tidy(cells, draw.clique, counts.table(draw))
 
 
 def places_table(tree: PlaceTree) -> pa.Table:
@@ -67,13 +67,21 @@ def places_table(tree: PlaceTree) -> pa.Table:
     return pa.table({name: pa.concat_arrays(arrays) for name, arrays in columns.items()})
 
 
-def write_places(tree: PlaceTree, folder: Path, *, marks: Mapping[str, str]) -> WrittenFile:
-    """Write the public tree of places."""
-    table, target = places_table(tree).replace_schema_metadata(dict(marks)), folder / PLACES_FILE
-    target.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, target, compression="zstd", row_group_size=table.num_rows)
-    columns = tuple((name, "string") for name in table.column_names)
-    return written(folder, PLACES_FILE, "", "data", table.num_rows, columns)
+def places_files(trees: int) -> tuple[str, ...]:
+    """Name the files of so many trees of places, the first one first."""
+    return (PLACES_FILE, *(f"{DATA}/{PLACES}.{number}.parquet" for number in range(2, trees + 1)))
+
+
+def write_places(tree: PlaceTree, folder: Path, *, marks: Mapping[str, str]) -> list[WrittenFile]:
+    """Write the public trees of places."""
+    found, trees = [], (tree, *tree.others)
+    for path, each in zip(places_files(len(trees)), trees, strict=True):
+        table, target = places_table(each).replace_schema_metadata(dict(marks)), folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, target, compression="zstd", row_group_size=table.num_rows)
+        columns = tuple((name, "string") for name in table.column_names)
+        found.append(written(folder, path, "", "data", table.num_rows, columns))
+    return found
 
 
 def invariant_files(product: SpineProduct) -> dict[str, str]:
@@ -126,12 +134,34 @@ def with_invariants(
     return replace(tree, margins=margins)
 
 
-def read_places_table(table: pa.Table, product: SpineProduct, labels: Sequence[str]) -> PlaceTree:
-    """Read the tree of a version again.
+def read_trees(read: Callable[[str], pa.Table], product: SpineProduct, labels: Sequence[str]) -> PlaceTree:
+    """Read the trees of a version again.
+
+    Args:
+        read: returns a file of places, by its name.
+        product: gives the levels, and which have public totals.
+        labels: of the contract's column of places.
+    Raises:
+        ValueError: the lines are no trees over the labels, or not as they are written.
+    """
+    totals = [level for level, each in product.invariants.items() if not each.columns]
+    names = places_files(1 + len(product.other_spines))
+    first, *others = [
+        read_places_table(read(name), each.levels, totals if name == PLACES_FILE else (), labels)
+        for name, each in zip(names, (product.spine, *product.other_spines), strict=True)
+    ]
+    return replace(first, others=tuple(others))
+
+
+def read_places_table(
+    table: pa.Table, levels: tuple[str, ...], with_totals: Collection[str], labels: Sequence[str]
+) -> PlaceTree:
+    """Read a tree of a version again.
 
     Args:
         table: as `places_table` makes it.
-        product: gives the levels, and which have public totals.
+        levels: from the whole down.
+        with_totals: which of these have public totals.
         labels: of the contract's column of places.
     Raises:
         ValueError: the lines are no tree over the labels, or not as they are written.
@@ -139,7 +169,7 @@ def read_places_table(table: pa.Table, product: SpineProduct, labels: Sequence[s
     names: list[Any] = []
     parents: list[NDArray[np.int64]] = []
     totals = {}
-    for level in product.spine.levels:
+    for level in levels:
         lines = table.filter(pc.equal(table.column("level"), level)).combine_chunks()
         own = [lines.column(name).chunk(0) if lines.num_rows else pa.array([], pa.string()) for name in WRITTEN]
         if names:
@@ -147,10 +177,10 @@ def read_places_table(table: pa.Table, product: SpineProduct, labels: Sequence[s
         names.append(own[0])
         if len(pc.unique(own[0])) < len(own[0]):
             raise ValueError(f"level {level} has a place twice")
-        if level in product.invariants and not product.invariants[level].columns:
+        if level in with_totals:
             totals[level] = own[3].cast(pa.int64()).to_numpy(zero_copy_only=False)
     codes = _numbers(names[-1], pa.array(labels, pa.string()), "a smallest place")
-    tree = PlaceTree(product.spine.levels, tuple(names), tuple(parents), codes, totals)
+    tree = PlaceTree(levels, tuple(names), tuple(parents), codes, totals)
     _check_tree(tree, len(labels))
     if places_table(tree) != table.replace_schema_metadata(None):
         raise ValueError("the lines of the places are not as they are written")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from contracts.contract.contract import Contract
 from contracts.message import message
 from contracts.release.spine.place_faults import NEEDED
-from contracts.release.spine.product import INVARIANTS, SpineProduct, spine_product
+from contracts.release.spine.product import INVARIANTS, PLACES, SpineProduct, spine_product
 from privacy.generators.generator import Fitted
 from privacy.table_plans.spine_plan import plan_spine
 from tasks.records.draws.drawn import drawn_files, published_draws, stated_draws
@@ -17,7 +17,7 @@ from tasks.records.files.tidy_tables import DATA
 from tasks.records.groups.field import FieldGroup, Run, with_sections
 from tasks.records.model.record_kinds import COUNT_COLUMNS, DataColumn, ProductWords, ShownFile
 from tasks.records.spine.spine_fields import CHANGED
-from tasks.records.spine.spine_files import PLACES_FILE, TOTAL, invariant_files
+from tasks.records.spine.spine_files import PLACES_FILE, TOTAL, invariant_files, places_files
 from tasks.records.spine.spine_statement import SpineRecord, stated_levels, stated_tables
 from tasks.records.unpublished import Published
 from tasks.records.values import Values
@@ -69,8 +69,8 @@ class SpineRecordPart:
 
     def files(self, record: SpineRecord) -> Iterator[tuple[str, ShownFile]]:
         """Yield the places, the tables, and the files of what was drawn."""
-        yield record.replay.places, ("", "data", "dense")
-        for path in invariant_files(SpineProduct.model_validate(record.replay.product)).values():
+        product = SpineProduct.model_validate(record.replay.product)
+        for path in (*places_files(1 + len(product.other_spines)), *invariant_files(product).values()):
             yield path, ("", "data", "dense")
         for table in record.replay.tables:
             yield table.data, (table.draws[0], "data", "dense")
@@ -78,7 +78,7 @@ class SpineRecordPart:
 
     def data_columns(self, values: Values, path: str) -> Mapping[str, DataColumn]:
         """Return counts with their intervals; of the places their links and public totals."""
-        if path == PLACES_FILE:
+        if path.startswith(f"{DATA}/{PLACES}."):
             means = ("A place.", "The place that it is part of; itself where a level is skipped.", "Its level.")
             links = {name: DataColumn(text) for name, text in zip(NEEDED, means, strict=True)}
             return {**links, TOTAL: DataColumn("Its public total, where its level has such.")}

@@ -13,7 +13,7 @@ from contracts.errors import SpecRefused
 from flows.request import read_request
 from tasks.verify import verify
 from tests.tasks.verification.forgery import edit_table, forge, load, set_cell
-from tests.worlds.spines import WARDS, SpineScenario, with_margins, with_totals, without_totals
+from tests.worlds.spines import WARDS, SpineScenario, with_margins, with_teams, with_totals, without_totals
 from tests.worlds.versions import Version, Worlds
 
 
@@ -32,13 +32,18 @@ def floors(worlds: Worlds) -> Version:
     return worlds.published(with_margins(), here=True)
 
 
+@pytest.fixture(scope="module")
+def teams(worlds: Worlds) -> Version:
+    return worlds.published(with_teams(), here=True)
+
+
 def table(version: Version, name: str, of: str = "data") -> pl.DataFrame:
     return pl.read_parquet(version.folder / of / f"{name}.parquet").with_columns(
         pl.col(pl.Categorical).cast(pl.String)
     )
 
 
-@pytest.mark.parametrize("name", ["version", "wings", "floors"])
+@pytest.mark.parametrize("name", ["version", "wings", "floors", "teams"])
 def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: str) -> None:
     """Both relations, with and without public totals; deep has nothing more to estimate."""
     made: Version = request.getfixturevalue(name)
@@ -48,7 +53,7 @@ def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: s
         assert [check.rule for check in report.checks][:10] == list(range(1, 11))
 
 
-@pytest.mark.parametrize("name", ["version", "wings", "floors"])
+@pytest.mark.parametrize("name", ["version", "wings", "floors", "teams"])
 def test_all_levels_and_tables_add_up(request: pytest.FixtureRequest, name: str) -> None:
     """Whole, not negative; wards to wings, wings to the hospital, floors by insured to floors, floors to rows."""
     made: Version = request.getfixturevalue(name)
@@ -98,6 +103,25 @@ def test_public_counts_by_columns_are_exact_and_zeros_of_places_stay_empty(floor
     [given] = floors.words["product.invariants"]
     assert str(given).startswith("counts of level wing by floor are exact and public (yearbook)")
     assert table(floors, "invariants.wing").columns == ["ward", "floor", "total"]
+
+
+def test_tables_of_both_trees_are_sums_of_the_same_wards(teams: Version) -> None:
+    """Teams cross wings: each is the sum of its wards, for every table, inside its intervals."""
+    team = {"surgery": "day", "(null)": "day", "children": "night", 'x, "y"': "night"}
+    for name, columns in (("floor_x_insured", ["floor", "insured"]), ("floor", ["floor"]), ("rows", [])):
+        wards = table(teams, f"{name}.ward").with_columns(ward=pl.col("ward").replace_strict(team))
+        by = wards.group_by("ward", *columns).agg(pl.col("count").sum()).sort(pl.all())
+        counts = table(teams, f"{name}.team")
+        assert by.equals(counts.select("ward", *columns, "count").sort(pl.all()))
+        assert (counts.get_column("lower") <= counts.get_column("count")).all()
+        assert (counts.get_column("count") <= counts.get_column("upper")).all()
+    wings = {each["ward"]: each["count"] for each in table(teams, "rows.wing").iter_rows(named=True)}
+    assert wings == with_teams().wing_counts()
+    assert table(teams, "places.2").get_column("level").unique(maintain_order=True).to_list() == [
+        "hospital",
+        "team",
+        "ward",
+    ]
 
 
 def test_intervals_use_all_measurements(version: Version) -> None:
@@ -200,6 +224,22 @@ REFUSED = {
             "ward: {columns: [insured], file: floors.csv, column: beds, reference: yearbook}}"
         },
         "no column 'insured'",
+    ),
+    "a further tree with another whole": (
+        {"product": with_teams().product.replace("[hospital, team", "[clinic, team")},
+        "the levels clinic, team, ward",
+    ),
+    "a level of two trees": (
+        {"product": with_teams().product.replace("[hospital, team", "[hospital, wing")},
+        "the level 'wing'",
+    ),
+    "a further tree without a file": (
+        {"product": with_teams().product.replace("teams.csv", "crews.csv")},
+        "no file crews.csv",
+    ),
+    "totals of a further tree": (
+        {"product": with_teams().product, "invariants": with_totals().invariants.replace("wing", "team")},
+        "the level 'team'",
     ),
     "a place where nobody can be": (
         {
