@@ -34,9 +34,6 @@ def spine_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     if not spec.charge.delta:
         remedy = "give delta a small positive value: the noise is Gaussian"
         found.append(spec.finding(("charge", "delta"), Problem("delta 0", "a delta above 0", remedy)))
-    if "csv" in spec.publish.formats:
-        remedy = "leave csv out: counts by place are Parquet files, in parts where you write parts"
-        found.append(spec.finding(("publish", "formats"), Problem("csv", "parquet, parts", remedy)))
     if found:
         return found
     path = places_path(spec)

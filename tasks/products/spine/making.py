@@ -86,7 +86,10 @@ class SpineMaking:
         files = write_places(made.tree, folder, marks=marks)
         files += write_invariants(made.tree, product, facts.contract, folder, marks=marks)
         for draw in made.counts.plan.draws:
-            files.append(write_table(made.counts, made.tree, draw, facts.contract, folder, marks=marks))
+            table = write_table(
+                made.counts, made.tree, draw, facts.contract, folder, marks=marks, publish=facts.spec.publish
+            )
+            files += table
             if "parts" in facts.spec.publish.formats:
-                files += write_parts(folder, files[-1])
+                files += write_parts(folder, table[0])
         return (*files, *write_drawn(made.fitted, facts, folder, marks=marks))

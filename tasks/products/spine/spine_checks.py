@@ -37,6 +37,7 @@ from tasks.records.model.version_statements import FittedDraw
 from tasks.records.spine.spine_files import (
     PLACES_FILE,
     TOTAL,
+    csv_file,
     data_file,
     invariant_files,
     margin_clique,
@@ -117,7 +118,7 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
         tables = {table.data for table in replay.tables}
         exact = invariant_files(self.meaning.product).values() if self.meaning is not None else ()
         required = frozenset({replay.places, *self._places, *exact, *tables, *FIXED_FILES} | files_of_draws(replay))
-        return check_file_list(required, (), manifest.files, where=self._manifest_name)
+        return check_file_list(required, map(csv_file, tables), manifest.files, where=self._manifest_name)
 
     def check_product(self) -> list[Finding]:
         """Check that levels, tables and draws are those of the product."""
@@ -195,7 +196,8 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
             return []
         expected = tidy_table(made, meaning.cells_at(draw.level), draw)
         if files.is_sound(name) and files.manifest.files[name].sha256 == expected.digest(version_marks(self._record)):
-            if not parts_among(name, files.manifest.files):  # whose rows are compared with those of this file
+            # Rows of parts and of a CSV copy are compared with those of this file.
+            if not parts_among(name, files.manifest.files) and csv_file(name) not in files.manifest.files:
                 self._exact.add(name)
             return []
         findings: list[Finding] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,9 @@ from privacy.table_plans.spine_counts import SpineCounts
 from privacy.table_plans.spine_plan import PlaceDraw, place_file
 from tasks.records.files.tidy_tables import DATA, Tidy, WrittenFile, written
 
+if TYPE_CHECKING:
+    from contracts.release.spec import Publish
+
 PLACES_FILE: Final = f"{DATA}/{PLACES}.parquet"
 TOTAL: Final = "total"
 """The column of public totals: of the file of places, empty where a place has none, and of public counts."""
@@ -34,6 +37,11 @@ def data_file(draw: PlaceDraw) -> str:
     return f"{DATA}/{place_file(draw.table, draw.level)}.parquet"
 
 
+def csv_file(name: str) -> str:
+    """Name the CSV copy of a file of a table."""
+    return f"{name.removesuffix('.parquet')}.csv"
+
+
 def write_table(
     counts: SpineCounts,
     tree: PlaceTree,
@@ -42,10 +50,12 @@ def write_table(
     folder: Path,
     *,
     marks: Mapping[str, str],
-) -> WrittenFile:
-    """Write a table at a level: counts with their intervals. Privacy: released values only."""
-    cells = place_cells(contract, draw.clique[0], tree, draw.level)
-    return tidy_table(counts, cells, draw).write(folder, data_file(draw), draw=draw.key, marks=marks)
+    publish: Publish,
+) -> list[WrittenFile]:
+    """Write a table at a level, Parquet first: counts with their intervals. Privacy: released values only."""
+    tidy = tidy_table(counts, place_cells(contract, draw.clique[0], tree, draw.level), draw)
+    paths = [data_file(draw), *([csv_file(data_file(draw))] if "csv" in publish.formats else [])]
+    return [tidy.write(folder, path, draw=draw.key, marks=marks, formulas=publish.formulas) for path in paths]
 
 
 def tidy_table(counts: SpineCounts, cells: PlaceCells, draw: PlaceDraw) -> Tidy:
