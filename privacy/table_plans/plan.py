@@ -275,7 +275,7 @@ def _plan_residuals(
 
     total = kept_public_total(product, contract)
     noise = GaussianNoise(_budget("gaussian", epsilon, delta))
-    plan = plan_residuals(tables, contract, noise, public_total=total)
+    plan = plan_residuals(tables, contract, noise, objective=product.objective, public_total=total)
     spent_delta = delta_down(delta)
     spent = loss_up(best_epsilon([plan.event], Fraction(spent_delta, ATTO))[0])
 

@@ -53,6 +53,7 @@ CONSISTENT_METHODS: Final = ("none", "simplex")
 
 
 TableForm = Literal["dense", "sparse"]
+Objective = Literal["sum", "max"]
 
 
 class TableSpec(Frozen):
@@ -198,8 +199,9 @@ class TablesProduct(ProductSpec):
 
     `mechanism: auto` takes the noise with the least expected error. `split` says how the tables share the charge: by
     their weights; so that the sum of all cells' squared errors, each times its table's weight, is least; or not at
-    all: `residuals` measures once what tables share, which makes that sum least of all. A table of many cells may be
-    sparse: it lists those whose noisy count reached a threshold. `minimum_frequency` suppresses small noisy counts.
+    all: `residuals` measures once what tables share, which makes that sum least of all, or with `objective: max` the
+    largest weighted squared error of a cell. A table of many cells may be sparse: it lists those whose noisy count
+    reached a threshold. `minimum_frequency` suppresses small noisy counts.
     """
 
     kind: Literal["tables"]
@@ -208,6 +210,7 @@ class TablesProduct(ProductSpec):
     mechanism: Literal["laplace", "gaussian", "auto"]
     tables: Annotated[tuple[TableEntry, ...], BeforeValidator(as_entries), ShortFormToo]
     split: Literal["by_weight", "optimal", "residuals"] = "by_weight"
+    objective: Objective = Field(default="sum", exclude_if=lambda objective: objective == "sum")
     refine: Refine = Refine(method="none")
     total: Literal["noisy", "invariant"] = Field(
         default="noisy", description="noisy, or invariant where the contract declares the total public"
@@ -253,6 +256,9 @@ class TablesProduct(ProductSpec):
             from contracts.release.tables.residual_split import check_residuals  # few releases have them
 
             check_residuals(self.mechanism, self.tables, self.refine.consistent, self.minimum_frequency)
+        elif self.objective == "max":
+            found, remedy = f"objective max with split {self.split}", "add `split: residuals`, or drop the objective"
+            refuse([Problem(found, "objective sum, or split residuals", remedy, ("objective",))])
         flat = [each for each in self.tables if not isinstance(each, TableSpec) or each.hierarchy is None]
         if self.refine.consistent and len(flat) < len(self.tables):
             found, allowed = "`consistent: true` with a table that has a `hierarchy`", "one of the two in a release"

@@ -51,7 +51,7 @@ _UNDERSTATED: Final = "the stated loss does not follow from the contract: do not
 def check_workload(meaning: Meaning, *, where: str) -> list[Finding]:
     """Check that the product's tables have no more residuals than a plan may have."""
     try:
-        measured_residuals(meaning.tables, meaning.contract, public_total=None)
+        measured_residuals(meaning.tables, meaning.contract, objective="sum", public_total=None)
     except TooManyResiduals:
         found, allowed = f"{len(meaning.tables)} tables", f"at most {MOST_RESIDUALS} residuals"
         return [Finding(where, "replay.product.tables", found, allowed, OTHER)]
@@ -65,8 +65,7 @@ def check_residual_draw(draws: Sequence[DrawStatement], meaning: Meaning, *, whe
         found = ", ".join(keys[:12]) or "none"
         return [Finding(where, "replay.draws", found, f"{RESIDUALS}, as the product says", OTHER)]
     (draw,), contract = draws, meaning.contract
-    total = kept_public_total(meaning.product, contract)
-    _, residuals = measured_residuals(meaning.tables, contract, public_total=total)
+    residuals = product_residuals(meaning)
     pairs = [
         ("replay.draws[0].clique", list(draw.clique), []),
         ("replay.draws[0].shape", list(draw.shape), [sum(each.cells for each in residuals)]),
@@ -103,9 +102,14 @@ def _worst_row(shape: tuple[int, ...], adjacency: str) -> int:
 
 def residual_form(meaning: Meaning) -> dict[str, FileForm]:
     """Say how the file of residuals is written."""
+    return {RESIDUALS_FILE: FileForm({"columns": residual_labels(product_residuals(meaning))})}
+
+
+def product_residuals(meaning: Meaning) -> tuple[Residual, ...]:
+    """Return what the product has measured."""
     total = kept_public_total(meaning.product, meaning.contract)
-    _, residuals = measured_residuals(meaning.tables, meaning.contract, public_total=total)
-    return {RESIDUALS_FILE: FileForm({"columns": residual_labels(residuals)})}
+    terms = {"objective": meaning.product.objective, "public_total": total}
+    return measured_residuals(meaning.tables, meaning.contract, **terms).residuals  # type: ignore[arg-type]
 
 
 def read_residuals(
