@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ from contracts.contract.impossible_cells import Clique
 from contracts.release.tables.product import Objective, TableSpec, TablesProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import DiscreteGaussian
+from privacy.grant.queries.residuals import ResidualQuery
+from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.residual_basis import Residual, column_moves, residual_event
 from privacy.marginals.residual_shares import (
     LEAST_BITS,
@@ -36,7 +39,12 @@ from privacy.marginals.residual_shares import (
 )
 from privacy.marginals.residual_tables import ResidualTables, cell_covariance, residual_variances
 from privacy.marginals.sensitivity import GaussianNoise
+from privacy.marginals.uncertainty import variance
 from privacy.table_plans.split import kept_public_total
+
+if TYPE_CHECKING:
+    from privacy.marginals.ordered.strategies import RangeStrategy
+    from privacy.table_plans.range_plan import RangePlan
 
 
 @dataclass(frozen=True)
@@ -90,9 +98,18 @@ class ResidualPlan:
         """Variance of each residual's noise in the scale of counts [rows²]."""
         return residual_variances(self.residuals, self.event.sigma_squared)
 
-    def table_noise(self, columns: Clique) -> DiscreteGaussian:
-        """Return the noise of every count of a table, which follows from the draw and costs nothing of its own."""
+    def table_noise(self, table: TableSpec | None) -> DiscreteGaussian:
+        """Return the noise of every count of a table, or of the total; it costs nothing of its own."""
+        columns = () if table is None else table.columns
         return DiscreteGaussian(Fraction(ceil(self._cell_variance(columns) * PICO), PICO), (1,))
+
+    def mean_variance(self, table: TableSpec | None) -> float:
+        """Return the variance of a table's counts, which all have the same, as it is drawn [rows²]."""
+        return variance(self.table_noise(table))
+
+    def row_noise(self, table: TableSpec) -> None:
+        """Return nothing: the noise of all rows is `table_noise`."""
+        return
 
     def _cell_variance(self, columns: Clique) -> Fraction:
         """Return the variance of a published noisy count of a table, its rounding included [rows²]."""
@@ -112,10 +129,14 @@ class ResidualPlan:
         """Return the tables that follow from what was drawn."""
         return ResidualTables(self.residuals, values, total=self.public_total)
 
-    def counts(self, tables: ResidualTables, columns: Clique) -> NDArray[np.int64]:
-        """Return the noisy counts of a table, rounded to whole rows."""
+    def counts(self, tables: ResidualTables, key: str, columns: Clique) -> NDArray[np.int64]:
+        """Return the noisy counts of a table, or the noisy total, rounded to whole rows."""
         counts: NDArray[np.int64] = np.rint(tables.table(columns, self.workload.sizes)).astype(np.int64)
         return counts
+
+    def query(self, handles: Sequence[PrivateCounts]) -> ResidualQuery:
+        """Return the draw of these handles."""
+        return ResidualQuery(tuple(handles), tuple(each.multiplier for each in self.residuals), self.noise)
 
 
 def plan_residuals(
@@ -125,7 +146,7 @@ def plan_residuals(
     *,
     objective: Objective,
     public_total: int | None,
-) -> ResidualPlan:
+) -> ResidualPlan | RangePlan:
     """Plan the residuals of tables so that the weighted sum, or the largest, of all cells' squared errors is least.
 
     Args:
@@ -139,6 +160,10 @@ def plan_residuals(
         AmountRefused: a noise that cannot be drawn.
     Privacy: reads no data.
     """
+    if _ask_ranges(tables):
+        from privacy.table_plans.range_plan import plan_ranges  # few tables do
+
+        return plan_ranges(tables, contract, noise, objective=objective)
     measured = measured_residuals(tables, contract, objective=objective, public_total=public_total)
     adjacency, rows = contract.adjacency, contract.unit.max_rows_per_unit
     event = residual_event(measured.residuals, noise, adjacency=adjacency, rows_per_unit=rows)
@@ -201,12 +226,36 @@ def over_least_error(
 
 def plan_of_draw(
     product: TablesProduct, tables: Sequence[TableSpec], contract: Contract, event: DiscreteGaussian
-) -> ResidualPlan:
+) -> ResidualPlan | RangePlan:
     """Return the plan of which a draw is known to have that event, with what that costs."""
     total = kept_public_total(product, contract)
+    if _ask_ranges(tables):
+        from privacy.table_plans.range_plan import ranges_of_draw  # as above
+
+        return ranges_of_draw(product, tables, contract, event)
     measured = measured_residuals(tables, contract, objective=product.objective, public_total=total)
-    noise = GaussianNoise(Fraction(sum(move * move for move in event.moves)) / (2 * event.sigma_squared))
-    return measured.plan(noise, event, contract, total)
+    return measured.plan(_paid(event), event, contract, total)
+
+
+def drawn_residuals(
+    product: TablesProduct, tables: Sequence[TableSpec], contract: Contract
+) -> tuple[Residual, ...] | tuple[RangeStrategy, ...]:
+    """Return what a product has measured."""
+    if _ask_ranges(tables):
+        from privacy.table_plans.range_plan import measured_ranges  # as above
+
+        return measured_ranges(tables, contract, objective=product.objective).residuals
+    total = kept_public_total(product, contract)
+    return measured_residuals(tables, contract, objective=product.objective, public_total=total).residuals
+
+
+def _paid(event: DiscreteGaussian) -> GaussianNoise:
+    """Return what a draw of an event costs."""
+    return GaussianNoise(Fraction(sum(move * move for move in event.moves)) / (2 * event.sigma_squared))
+
+
+def _ask_ranges(tables: Sequence[TableSpec]) -> bool:
+    return any(table.queries for table in tables)
 
 
 def _workload(tables: Sequence[TableSpec], contract: Contract) -> Workload:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
@@ -13,7 +13,6 @@ from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.grant.grant import Grant
 from privacy.grant.measurement import Measurement, ResidualMeasurement
 from privacy.grant.queries.marginal import MarginalQuery
-from privacy.grant.queries.residuals import ResidualQuery
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.ledger.draw_files import values_digest
 from privacy.marginals.coarsening import Coarsening
@@ -22,9 +21,14 @@ from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.table_plans.plan import TOTAL_KEY, PlannedDraw, TablesPlan
-from privacy.table_plans.residual_plan import ResidualPlan
 from tasks.records.outputs import DrawnTables, TableMeasurement
 from tasks.storage.progress import step
+
+if TYPE_CHECKING:
+    from privacy.grant.queries.query import Query
+    from privacy.grant.queries.strategies import StrategyMeasurement
+    from privacy.table_plans.range_plan import RangePlan
+    from privacy.table_plans.residual_plan import ResidualPlan
 
 logger = logging.getLogger(__name__)
 
@@ -85,18 +89,22 @@ def _measured(
 
 
 def _measured_by_residuals(
-    grant: Grant, plan: TablesPlan, residuals: ResidualPlan, counts: Handles
+    grant: Grant, plan: TablesPlan, residuals: ResidualPlan | RangePlan, counts: Handles
 ) -> tuple[DrawnTables, ...]:
     """Draw all residuals, counted in one scan, and make the noisy tables that follow from them."""
     with step("measure") as bar:
         handles = counts.marginals([each.columns for each in residuals.residuals])
-        multipliers = tuple(each.multiplier for each in residuals.residuals)
-        drawn = grant.draw(ResidualQuery(handles, multipliers, residuals.noise), key=RESIDUALS)
+        query: Query[ResidualMeasurement | StrategyMeasurement] = residuals.query(handles)  # type: ignore[assignment]
+        drawn = grant.draw(query, key=RESIDUALS)
         bar.advance(0.5)
         return (drawn, *derived_tables(plan, residuals, drawn))
 
 
-def derived_tables(plan: TablesPlan, residuals: ResidualPlan, drawn: ResidualMeasurement) -> tuple[Measurement, ...]:
+def derived_tables(
+    plan: TablesPlan,
+    residuals: ResidualPlan | RangePlan,
+    drawn: ResidualMeasurement | StrategyMeasurement,
+) -> tuple[Measurement, ...]:
     """Return the noisy tables, and the total where it was measured, that follow from residuals. Post-processing.
 
     Args:
@@ -104,10 +112,9 @@ def derived_tables(plan: TablesPlan, residuals: ResidualPlan, drawn: ResidualMea
         residuals: what was measured.
         drawn: its noisy numbers.
     """
-    tables = residuals.tables(drawn.values)
-    made = []
+    known, made = residuals.tables(drawn.values), []
     for each in plan.derived:
-        counts = residuals.counts(tables, each.clique)
+        counts = residuals.counts(known, each.key, each.clique)  # type: ignore[arg-type]
         digest = values_digest(counts)
         made.append(Measurement(each.key, each.clique, counts, each.event, each.variance, drawn.number, digest))
     return tuple(made)
