@@ -24,8 +24,6 @@ from contracts.release.tables.range_cells import axis_ranges
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import DiscreteGaussian
 from privacy.arrays import Floats
-from privacy.grant.queries.strategies import StrategyQuery
-from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.ordered.design import best_design
 from privacy.marginals.ordered.range_answers import RangeAnswers, answer_variances
 from privacy.marginals.ordered.range_workload import RangeTable, RangeWorkload
@@ -38,7 +36,6 @@ from privacy.marginals.ordered.strategies import (
 from privacy.marginals.residual_shares import ROUNDING_VARIANCE
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.refine.intervals import RowNoise
-from privacy.table_plans.plan import table_key
 
 _TOTAL: Final = RangeTable((), (), Fraction(1))
 
@@ -135,7 +132,7 @@ class RangePlan:
 
     def counts(self, tables: RangeAnswers, key: str, columns: Clique) -> NDArray[np.int64]:
         """Return the noisy rows of the table of a key, or the noisy total, rounded to whole numbers."""
-        table = next((each for each in self.specs if table_key(each.name) == key), None)
+        table = next((each for each in self.specs if each.name == key.partition(":")[2]), None)
         if table is None:
             return np.asarray(np.rint(tables.total)).astype(np.int64)
         found = tables.table(self._asked(table), self.measured.workload)
@@ -157,11 +154,6 @@ class RangePlan:
         known = values.transpose([order.index(name) for name in table.columns if name in order])
         sizes = iter(known.shape)
         return known.reshape([next(sizes) if name in order else 1 for name in table.columns])
-
-    def query(self, handles: Sequence[PrivateCounts]) -> StrategyQuery:
-        """Return the draw of these handles."""
-        plain = tuple(len(each.residual.columns) for each in self.residuals)
-        return StrategyQuery(tuple(handles), plain, tuple(each.matrix for each in self.residuals), self.noise)
 
 
 def measured_ranges(tables: Sequence[TableSpec], contract: Contract, *, objective: Objective) -> MeasuredRanges:

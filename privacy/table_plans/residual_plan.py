@@ -25,8 +25,6 @@ from contracts.contract.impossible_cells import Clique
 from contracts.release.tables.product import Objective, TableSpec, TablesProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import DiscreteGaussian
-from privacy.grant.queries.residuals import ResidualQuery
-from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.residual_basis import Residual, column_moves, residual_event
 from privacy.marginals.residual_shares import (
     LEAST_BITS,
@@ -133,10 +131,6 @@ class ResidualPlan:
         """Return the noisy counts of a table, or the noisy total, rounded to whole rows."""
         counts: NDArray[np.int64] = np.rint(tables.table(columns, self.workload.sizes)).astype(np.int64)
         return counts
-
-    def query(self, handles: Sequence[PrivateCounts]) -> ResidualQuery:
-        """Return the draw of these handles."""
-        return ResidualQuery(tuple(handles), tuple(each.multiplier for each in self.residuals), self.noise)
 
 
 def plan_residuals(

@@ -13,10 +13,12 @@ from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.grant.grant import Grant
 from privacy.grant.measurement import Measurement, ResidualMeasurement
 from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.residuals import ResidualQuery
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.ledger.draw_files import values_digest
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.counts import PrivateCounts, SparseCounts
+from privacy.marginals.residual_basis import Residual
 from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_counts import SnapshotCounts
@@ -94,10 +96,23 @@ def _measured_by_residuals(
     """Draw all residuals, counted in one scan, and make the noisy tables that follow from them."""
     with step("measure") as bar:
         handles = counts.marginals([each.columns for each in residuals.residuals])
-        query: Query[ResidualMeasurement | StrategyMeasurement] = residuals.query(handles)  # type: ignore[assignment]
-        drawn = grant.draw(query, key=RESIDUALS)
+        drawn = grant.draw(_residual_query(residuals, handles), key=RESIDUALS)
         bar.advance(0.5)
         return (drawn, *derived_tables(plan, residuals, drawn))
+
+
+def _residual_query(
+    plan: ResidualPlan | RangePlan, handles: tuple[PrivateCounts, ...]
+) -> Query[ResidualMeasurement] | Query[StrategyMeasurement]:
+    """Return the draw of handles on the marginals of a plan."""
+    plain = [each for each in plan.residuals if isinstance(each, Residual)]
+    if len(plain) == len(plan.residuals):
+        return ResidualQuery(handles, tuple(each.multiplier for each in plain), plan.noise)
+    from privacy.grant.queries.strategies import StrategyQuery  # few plans ask ranges
+
+    ranges = [each for each in plan.residuals if not isinstance(each, Residual)]
+    columns = tuple(len(each.residual.columns) for each in ranges)
+    return StrategyQuery(handles, columns, tuple(each.matrix for each in ranges), plan.noise)
 
 
 def derived_tables(
