@@ -57,6 +57,15 @@ class TooManyResiduals(SudareError, ValueError):
         )
 
 
+class TooManyRanges(SudareError, ValueError):
+    """Ranges over too many cells; nothing was planned."""
+
+    exit_code = 2
+
+    def __init__(self, found: str, allowed: str, remedy: str) -> None:
+        super().__init__(f"product.tables: found {found}\n  allowed: {allowed}\n  do: {remedy}")
+
+
 @dataclass(frozen=True)
 class Workload:
     """Tables over columns, each with its weight.
@@ -116,13 +125,16 @@ def subsets(columns: Clique) -> Iterator[Clique]:
         yield from combinations(columns, size)
 
 
-def optimal_residuals(workload: Workload, *, adjacency: Adjacency, total_is_public: bool) -> tuple[Residual, ...]:
+def optimal_residuals(
+    workload: Workload, *, adjacency: Adjacency, total_is_public: bool, least_bits: int = LEAST_BITS
+) -> tuple[Residual, ...]:
     """Return what is measured of a workload, so that the weighted sum of all cells' variances is least.
 
     Args:
         workload: tables, weights, cells.
         adjacency: the relation between neighbours, under which costs are.
         total_is_public: the number of rows is declared, so that it is not measured.
+        least_bits: every multiplier is at least two to this power.
     Returns:
         tuple: few columns first; multipliers are whole numbers, computed without floats.
     Raises:
@@ -136,11 +148,11 @@ def optimal_residuals(workload: Workload, *, adjacency: Adjacency, total_is_publ
     }
     if not wanted:
         return ()
-    # The smallest power of two by which all fourth roots are at least 2^LEAST_BITS.
+    # The smallest power of two by which all fourth roots are at least 2^least_bits.
     least, power = min(wanted.values()), 0
-    while least * Fraction(16) ** power < 1 << 4 * LEAST_BITS:
+    while least * Fraction(16) ** power < 1 << 4 * least_bits:
         power += 1
-    while least * Fraction(16) ** (power - 1) >= 1 << 4 * LEAST_BITS:
+    while least * Fraction(16) ** (power - 1) >= 1 << 4 * least_bits:
         power -= 1
     scale = Fraction(16) ** power
     return tuple(

@@ -94,9 +94,9 @@ class ResidualTables:
         return tuple(part[0] for part in self._parts if len(part) == 1)
 
 
-def projected(values: Floats) -> Floats:
-    """Return values without what lies off the residual space: along every column the mean is taken away."""
-    for axis in range(values.ndim):
+def projected(values: Floats, *, columns: int | None = None) -> Floats:
+    """Return values without what lies off the residual space: along the first columns, or all, without their mean."""
+    for axis in range(values.ndim if columns is None else columns):
         values = values - values.mean(axis=axis, keepdims=True)
     return values
 

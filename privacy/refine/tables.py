@@ -20,7 +20,7 @@ from contracts.release.tables.product import Refine
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Numbers
 from privacy.marginals.suppression import Threshold
-from privacy.refine.intervals import Intervals, noise_intervals, refined_intervals
+from privacy.refine.intervals import Intervals, RowNoise, noise_intervals, refined_intervals, row_intervals
 from privacy.refine.methods import CellEvidence, Estimate, Method, estimate
 from privacy.refine.total import NoisySum, kept_total
 
@@ -92,6 +92,7 @@ def refine_table(
     ordered: tuple[int, ...],
     reference: NDArray[np.int64] | None = None,
     threshold: Threshold | None = None,
+    rows: RowNoise | None = None,
 ) -> Refined:
     """Turn a noisy marginal into a table that a reader can use.
 
@@ -106,6 +107,7 @@ def refine_table(
         ordered: the axes, at most two, along which neighbouring cells are neighbouring values.
         reference: counts of the table in an earlier published version, same shape; where λ is chosen on one [units].
         threshold: the minimum-frequency rule under which the noisy counts were suppressed; with method "none" only.
+        rows: the noise of each row, where it differs; with method "none" only.
     Returns:
         Refined: same shape.
     Raises:
@@ -114,10 +116,13 @@ def refine_table(
     Privacy: post-processing; deterministic.
     """
     if terms.method == "none":
-        raw = noise_intervals(noisy, event).with_zeros(impossible)
+        own = noise_intervals(noisy, event) if rows is None else row_intervals(noisy, rows)
+        raw = own.with_zeros(impossible)
         # A structural zero is known without a draw, and so is never suppressed.
         gone = None if threshold is None else threshold.suppressed(noisy) & ~impossible
         return Refined(np.where(impossible, 0, noisy), None, (), "none", None, None, {}, raw, suppressed=gone)
+    if rows is not None:
+        raise ValueError(f"method {terms.method!r} reads cells of one noise: rows that differ go with method 'none'")
     if threshold is not None:
         raise ValueError(f"method {terms.method!r} reads all cells: a threshold goes with method 'none'")
     if total is None:

@@ -40,6 +40,7 @@ from privacy.table_plans.split import (
 )
 
 if TYPE_CHECKING:
+    from privacy.table_plans.range_plan import RangePlan
     from privacy.table_plans.residual_plan import ResidualPlan
 
 TOTAL_KEY = "total"
@@ -112,7 +113,7 @@ class TablesPlan:
     mechanism: NoiseKind
     expected_rmse: Mapping[NoiseKind, float]
     minimum_frequency: MinimumFrequency | None = None
-    residuals: ResidualPlan | None = None
+    residuals: ResidualPlan | RangePlan | None = None
     derived: tuple[PlannedDraw, ...] = ()
     optimum_ratio: float | None = None
 
@@ -275,21 +276,22 @@ def _plan_residuals(
 
     total = kept_public_total(product, contract)
     noise = GaussianNoise(_budget("gaussian", epsilon, delta))
-    plan = plan_residuals(tables, contract, noise, public_total=total)
+    plan = plan_residuals(tables, contract, noise, objective=product.objective, public_total=total)
     spent_delta = delta_down(delta)
     spent = loss_up(best_epsilon([plan.event], Fraction(spent_delta, ATTO))[0])
 
-    def noisy(key: str, columns: Clique, event: CountNoise, cells: int) -> PlannedDraw:
-        width = half_width(event, CONFIDENCE)
-        return PlannedDraw(key, columns, cells, Fraction(1), noise, event, variance(event), width)
+    def noisy(key: str, columns: Clique, event: CountNoise, cells: int, spread: float) -> PlannedDraw:
+        return PlannedDraw(key, columns, cells, Fraction(1), noise, event, spread, half_width(event, CONFIDENCE))
 
-    draw = noisy(RESIDUALS, (), plan.event, plan.cells)
-    wanted: list[tuple[str, Clique]] = [(TOTAL_KEY, ())] if total is None else []
-    wanted += [(table_key(table.name), table.columns) for table in tables]
-    derived = [noisy(key, columns, plan.table_noise(columns), contract.cells(columns)) for key, columns in wanted]
+    draw = noisy(RESIDUALS, (), plan.event, plan.cells, variance(plan.event))
+    derived = [] if total is not None else [noisy(TOTAL_KEY, (), plan.table_noise(None), 1, plan.mean_variance(None))]
+    for table in tables:
+        own = table_cells(table, contract).cells(table.columns)
+        known = plan.table_noise(table), own, plan.mean_variance(table)
+        derived.append(noisy(table_key(table.name), table.columns, *known))
     errors = {each.key: each.variance for each in derived}
     weights = [Fraction(table.weight) for table in tables]
-    cells = [contract.cells(table.columns) for table in tables]
+    cells = [table_cells(table, contract).cells(table.columns) for table in tables]
     error = weighted_rmse(weights, cells, [errors[table_key(table.name)] for table in tables])
     return TablesPlan((draw,), spent, spent_delta, total, "gaussian", {"gaussian": error}, None, plan, tuple(derived))
 

@@ -10,22 +10,24 @@ Gaussians on a lattice far finer than one row, so it is very nearly normal with 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency, Contract
 from contracts.contract.impossible_cells import Clique
-from contracts.release.tables.product import TableSpec, TablesProduct
+from contracts.release.tables.product import Objective, TableSpec, TablesProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import DiscreteGaussian
 from privacy.marginals.residual_basis import Residual, column_moves, residual_event
 from privacy.marginals.residual_shares import (
+    LEAST_BITS,
     ROUNDING_VARIANCE,
     TooManyResiduals,
     Workload,
@@ -35,7 +37,12 @@ from privacy.marginals.residual_shares import (
 )
 from privacy.marginals.residual_tables import ResidualTables, cell_covariance, residual_variances
 from privacy.marginals.sensitivity import GaussianNoise
+from privacy.marginals.uncertainty import variance
 from privacy.table_plans.split import kept_public_total
+
+if TYPE_CHECKING:
+    from privacy.marginals.ordered.strategies import RangeStrategy
+    from privacy.table_plans.range_plan import RangePlan
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,8 @@ class ResidualPlan:
         adjacency: of the contract.
         rows_per_unit: k of the contract.
         public_total: the number of rows where it is kept and not measured [rows].
+        least_worst: with `objective: max` the bound below the largest weighted variance, of a unit of one row and a
+            cost of one half; None where their sum is what is made small.
     """
 
     workload: Workload
@@ -59,11 +68,18 @@ class ResidualPlan:
     adjacency: Adjacency
     rows_per_unit: int
     public_total: int | None
+    least_worst: float | None = None
 
     @cached_property
     def over_optimum(self) -> float:
-        """Expected sum of squared errors, weighted, over the least of any linear measurement of the same loss."""
-        pairs = zip(self.workload.tables, self.workload.weights, strict=True)
+        """Expected sum of squared errors, weighted, over the least of any linear measurement of the same loss.
+
+        With `objective: max` the largest weighted variance over a bound that none can be below.
+        """
+        if self.least_worst is not None:
+            rounded = self.least_worst * self.rows_per_unit**2 / (2 * float(self.noise.rho))
+            return float(max(w * self._cell_variance(t) for t, w in self._weighted)) / rounded
+        pairs = self._weighted
         cells = [w * prod(self.workload.sizes[name] for name in table) for table, w in pairs]
         found = expected_error(self.workload, self.variances) + float(sum(cells, Fraction(0)) * ROUNDING_VARIANCE)
         terms = {"adjacency": self.adjacency, "rows_per_unit": self.rows_per_unit}
@@ -80,10 +96,27 @@ class ResidualPlan:
         """Variance of each residual's noise in the scale of counts [rows²]."""
         return residual_variances(self.residuals, self.event.sigma_squared)
 
-    def table_noise(self, columns: Clique) -> DiscreteGaussian:
-        """Return the noise of every count of a table, which follows from the draw and costs nothing of its own."""
-        exact = cell_covariance(columns, self.workload.sizes, self.variances, same=set(columns)) + ROUNDING_VARIANCE
-        return DiscreteGaussian(Fraction(ceil(exact * PICO), PICO), (1,))
+    def table_noise(self, table: TableSpec | None) -> DiscreteGaussian:
+        """Return the noise of every count of a table, or of the total; it costs nothing of its own."""
+        columns = () if table is None else table.columns
+        return DiscreteGaussian(Fraction(ceil(self._cell_variance(columns) * PICO), PICO), (1,))
+
+    def mean_variance(self, table: TableSpec | None) -> float:
+        """Return the variance of a table's counts, which all have the same, as it is drawn [rows²]."""
+        return variance(self.table_noise(table))
+
+    def row_noise(self, table: TableSpec) -> None:
+        """Return nothing: the noise of all rows is `table_noise`."""
+        return
+
+    def _cell_variance(self, columns: Clique) -> Fraction:
+        """Return the variance of a published noisy count of a table, its rounding included [rows²]."""
+        return cell_covariance(columns, self.workload.sizes, self.variances, same=set(columns)) + ROUNDING_VARIANCE
+
+    @property
+    def _weighted(self) -> Iterator[tuple[Clique, Fraction]]:
+        """Yield each table with its weight."""
+        return zip(self.workload.tables, self.workload.weights, strict=True)
 
     def column_event(self, column: str) -> DiscreteGaussian | None:
         """Return what the draw costs about one column of a unit of which all else is known; None where nothing."""
@@ -94,39 +127,73 @@ class ResidualPlan:
         """Return the tables that follow from what was drawn."""
         return ResidualTables(self.residuals, values, total=self.public_total)
 
-    def counts(self, tables: ResidualTables, columns: Clique) -> NDArray[np.int64]:
-        """Return the noisy counts of a table, rounded to whole rows."""
+    def counts(self, tables: ResidualTables, key: str, columns: Clique) -> NDArray[np.int64]:
+        """Return the noisy counts of a table, or the noisy total, rounded to whole rows."""
         counts: NDArray[np.int64] = np.rint(tables.table(columns, self.workload.sizes)).astype(np.int64)
         return counts
 
 
 def plan_residuals(
-    tables: Sequence[TableSpec], contract: Contract, noise: GaussianNoise, *, public_total: int | None
-) -> ResidualPlan:
-    """Plan the residuals of tables so that the weighted sum of all cells' expected squared errors is least.
+    tables: Sequence[TableSpec],
+    contract: Contract,
+    noise: GaussianNoise,
+    *,
+    objective: Objective,
+    public_total: int | None,
+) -> ResidualPlan | RangePlan:
+    """Plan the residuals of tables so that the weighted sum, or the largest, of all cells' squared errors is least.
 
     Args:
         tables: of the contract's cells.
         contract: sizes, adjacency, rows of a unit.
         noise: what all of it may cost.
+        objective: what is made small.
         public_total: the declared number of rows, where the release keeps it.
     Raises:
         TooManyResiduals: wide tables.
         AmountRefused: a noise that cannot be drawn.
     Privacy: reads no data.
     """
-    workload, residuals = measured_residuals(tables, contract, public_total=public_total)
+    if _ask_ranges(tables):
+        from privacy.table_plans.range_plan import plan_ranges  # few tables do
+
+        return plan_ranges(tables, contract, noise, objective=objective)
+    measured = measured_residuals(tables, contract, objective=objective, public_total=public_total)
     adjacency, rows = contract.adjacency, contract.unit.max_rows_per_unit
-    event = residual_event(residuals, noise, adjacency=adjacency, rows_per_unit=rows)
-    return ResidualPlan(workload, residuals, noise, event, adjacency, rows, public_total)
+    event = residual_event(measured.residuals, noise, adjacency=adjacency, rows_per_unit=rows)
+    return measured.plan(noise, event, contract, public_total)
+
+
+@dataclass(frozen=True)
+class MeasuredResiduals:
+    """Which residuals are measured of which tables; no charge decides that. Fields as in `ResidualPlan`."""
+
+    workload: Workload
+    residuals: tuple[Residual, ...]
+    least_worst: float | None
+
+    def plan(
+        self, noise: GaussianNoise, event: DiscreteGaussian, contract: Contract, public_total: int | None
+    ) -> ResidualPlan:
+        """Return the plan of measuring them with that noise."""
+        terms = contract.adjacency, contract.unit.max_rows_per_unit, public_total
+        return ResidualPlan(self.workload, self.residuals, noise, event, *terms, self.least_worst)
 
 
 def measured_residuals(
-    tables: Sequence[TableSpec], contract: Contract, *, public_total: int | None
-) -> tuple[Workload, tuple[Residual, ...]]:
-    """Return the workload of tables, and which residuals are measured, each how precisely; no charge decides that."""
-    workload, known = _workload(tables, contract), public_total is not None
-    return workload, optimal_residuals(workload, adjacency=contract.adjacency, total_is_public=known)
+    tables: Sequence[TableSpec], contract: Contract, *, objective: Objective, public_total: int | None
+) -> MeasuredResiduals:
+    """Return which residuals are measured, each how precisely; arguments as for `plan_residuals`."""
+    workload, known, bound = _workload(tables, contract), public_total is not None, None
+    shared, bits = workload, LEAST_BITS
+    if objective == "max":
+        from privacy.marginals.worst_variance import LEAST_BITS as FINER_BITS  # few plans do
+        from privacy.marginals.worst_variance import worst_case_workload
+
+        shared, bound = worst_case_workload(workload, adjacency=contract.adjacency, total_is_public=known)
+        bits = FINER_BITS
+    terms = {"adjacency": contract.adjacency, "total_is_public": known, "least_bits": bits}
+    return MeasuredResiduals(workload, optimal_residuals(shared, **terms), bound)  # type: ignore[arg-type]
 
 
 def over_least_error(
@@ -153,13 +220,36 @@ def over_least_error(
 
 def plan_of_draw(
     product: TablesProduct, tables: Sequence[TableSpec], contract: Contract, event: DiscreteGaussian
-) -> ResidualPlan:
+) -> ResidualPlan | RangePlan:
     """Return the plan of which a draw is known to have that event, with what that costs."""
     total = kept_public_total(product, contract)
-    workload, residuals = measured_residuals(tables, contract, public_total=total)
-    noise = GaussianNoise(Fraction(sum(move * move for move in event.moves)) / (2 * event.sigma_squared))
-    rows = contract.unit.max_rows_per_unit
-    return ResidualPlan(workload, residuals, noise, event, contract.adjacency, rows, total)
+    if _ask_ranges(tables):
+        from privacy.table_plans.range_plan import ranges_of_draw  # as above
+
+        return ranges_of_draw(product, tables, contract, event)
+    measured = measured_residuals(tables, contract, objective=product.objective, public_total=total)
+    return measured.plan(_paid(event), event, contract, total)
+
+
+def drawn_residuals(
+    product: TablesProduct, tables: Sequence[TableSpec], contract: Contract
+) -> tuple[Residual, ...] | tuple[RangeStrategy, ...]:
+    """Return what a product has measured."""
+    if _ask_ranges(tables):
+        from privacy.table_plans.range_plan import measured_ranges  # as above
+
+        return measured_ranges(tables, contract, objective=product.objective).residuals
+    total = kept_public_total(product, contract)
+    return measured_residuals(tables, contract, objective=product.objective, public_total=total).residuals
+
+
+def _paid(event: DiscreteGaussian) -> GaussianNoise:
+    """Return what a draw of an event costs."""
+    return GaussianNoise(Fraction(sum(move * move for move in event.moves)) / (2 * event.sigma_squared))
+
+
+def _ask_ranges(tables: Sequence[TableSpec]) -> bool:
+    return any(table.queries for table in tables)
 
 
 def _workload(tables: Sequence[TableSpec], contract: Contract) -> Workload:

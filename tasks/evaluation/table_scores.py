@@ -15,6 +15,7 @@ from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.release.tables.levels import Level, table_cells
 from contracts.release.tables.product import TableSpec
+from contracts.release.tables.range_cells import RangeCells
 from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.table_errors import CellErrors, PrivateTableErrors, PublishedCells, cell_errors
 from privacy.private_table import PrivateTable
@@ -56,7 +57,11 @@ def evaluate_tables(table: PrivateTable, path: Path, meaning: Meaning, *, memory
 
 
 def _errors(
-    table: PrivateTable, published: PublishedCells, spec: TableSpec, cells: Contract | Level, memory_limit: str
+    table: PrivateTable,
+    published: PublishedCells,
+    spec: TableSpec,
+    cells: Contract | Level | RangeCells,
+    memory_limit: str,
 ) -> CellErrors:
     """Count the exact rows of the cells of one table."""
     names, shape = spec.columns, cells.shape(spec.columns)
@@ -69,10 +74,16 @@ def _errors(
     found = [np.asarray(counted[name], dtype=np.int64) for name in names]
     if isinstance(cells, Level):
         found = [np.asarray(cells.column(name).codes)[codes] for name, codes in zip(names, found, strict=True)]
-    numbers = EncodedRows(names, shape, np.stack(found, axis=1)).numbers(range(len(names)))
+    rows = np.asarray(counted["number of rows"], dtype=np.int64)
     exact: dict[int, int] = {}
-    for number, rows in zip(numbers.tolist(), np.asarray(counted["number of rows"]).tolist(), strict=True):
-        exact[number] = exact.get(number, 0) + rows
+    if isinstance(cells, Contract | Level):
+        numbers = EncodedRows(names, shape, np.stack(found, axis=1)).numbers(range(len(names)))
+        for number, many in zip(numbers.tolist(), rows.tolist(), strict=True):
+            exact[number] = exact.get(number, 0) + many
+    else:
+        counts = np.zeros(cells.contract.shape(names), dtype=np.int64)
+        np.add.at(counts, tuple(found), rows)
+        exact = dict(enumerate(cells.added_up(counts).reshape(-1).tolist()))
     return cell_errors(
         exact,
         EncodedRows(names, shape, published.codes).numbers(range(len(names))),
@@ -83,7 +94,7 @@ def _errors(
     )
 
 
-def _published(file: Path, names: Sequence[str], cells: Contract | Level) -> PublishedCells:
+def _published(file: Path, names: Sequence[str], cells: Contract | Level | RangeCells) -> PublishedCells:
     """Read the published cells of one table."""
     try:
         if file.is_symlink() or file.parent.is_symlink():

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privacy.accounting.events import PrivacyEvent
 from privacy.grant.measurement import Measurement, ResidualMeasurement, SparseMeasurement
+from privacy.grant.queries.strategies import StrategyMeasurement
 
 if TYPE_CHECKING:
     from contracts.release.spine.places import PlaceTree
@@ -124,7 +125,7 @@ class ReleasedSparseTable:
 
 ReleasedTable = DenseTable | ReleasedSparseTable
 TableMeasurement = Measurement | SparseMeasurement
-DrawnTables = TableMeasurement | ResidualMeasurement
+DrawnTables = TableMeasurement | ResidualMeasurement | StrategyMeasurement
 """What a release of tables draws, and the noisy tables that follow from residuals."""
 RowsFrom = Literal["estimated", "public", "declared"]
 

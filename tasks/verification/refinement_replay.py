@@ -22,6 +22,7 @@ from contracts.release.tables.levels import table_cells
 from contracts.release.tables.product import Refine, TableSpec
 from privacy.accounting.events import CountNoise
 from privacy.marginals.uncertainty import half_width, variance
+from privacy.refine.intervals import RowNoise
 from privacy.refine.sparse_tables import RefinedCells
 from privacy.refine.tables import Chosen, Refined, refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
@@ -100,15 +101,18 @@ def uncertainty_columns(
     event: CountNoise,
     impossible: NDArray[np.bool_],
     suppressed: NDArray[np.bool_] | None = None,
+    rows: RowNoise | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Return what must stand beside the noisy values, one value a row.
 
-    Variance, 95 % interval, structural zeros; under a minimum-frequency rule also which cells are suppressed.
+    Variance, 95 % interval, structural zeros; under a minimum-frequency rule also which cells are suppressed. Where
+    the noise differs from row to row, `rows` has it.
     """
-    width = half_width(event, CONFIDENCE)
+    width: Any = half_width(event, CONFIDENCE) if rows is None else rows.half_widths.reshape(-1)
+    spread = np.full(noisy.size, variance(event)) if rows is None else rows.variances.reshape(-1)
     return {
         **({} if suppressed is None else {"suppressed": suppressed}),
-        "variance": np.full(noisy.size, variance(event)),
+        "variance": spread,
         "lower": noisy - width,
         "upper": noisy + width,
         "structural_zero": impossible.reshape(-1),
@@ -123,6 +127,7 @@ def refined_again(
     total: int | NoisySum | None,
     events: Sequence[CountNoise],
     reference: NDArray[np.int64] | None = None,
+    rows: RowNoise | None = None,
 ) -> Refined:
     """Refine a table again as the product says, and choose again what the product leaves to the noisy values.
 
@@ -135,6 +140,7 @@ def refined_again(
             of noisy sums, which tables keep only where they gain [units].
         events: the noise of each.
         reference: counts of the table in the version on which λ is chosen, if there is one [units].
+        rows: the noise of each row, where it differs.
     Returns:
         Refined: in the shape of the table, with its levels.
     Raises:
@@ -158,6 +164,7 @@ def refined_again(
                 ordered=cells.ordered_axes(table.columns),
                 reference=reference,
                 threshold=meaning.threshold(events[-1]),
+                rows=rows,
             )
         except (ArithmeticError, IndexError) as error:  # values that no run has, on the way through a search
             raise ValueError(str(error)) from error

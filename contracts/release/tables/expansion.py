@@ -38,7 +38,7 @@ def expand(product: TablesProduct, columns: Sequence[str]) -> tuple[tuple[Placed
         tuple: each table with the number of its entry, and what keeps an entry from being written out (`at` begins
         with the entry's number).
     """
-    whole = (entry for entry in product.tables if isinstance(entry, TableSpec) and not entry.bins)
+    whole = (entry for entry in product.tables if isinstance(entry, TableSpec) and not (entry.bins or entry.queries))
     taken = {frozenset(entry.columns) for entry in whole}
     placed: list[Placed] = []
     problems: list[Problem] = []

@@ -152,11 +152,13 @@ def mesh(hierarchy: Hierarchy, columns: Sequence[Column]) -> tuple[GroupingSteps
             problems.append(Problem(found, "two columns of numbers in bins", remedy, ("hierarchy", "quadtree")))
     if problems:
         return [], problems
-    longest = max(_bins(column) for column in columns)
+    longest = max(ordered_cells(column) for column in columns)
     most = max(0, (longest - 1).bit_length() - 1)
     depth = most if hierarchy.levels is None else hierarchy.levels - 1
     if not 1 <= depth <= most:
-        found = f"{depth + 1} levels for a mesh of {' x '.join(str(_bins(column)) for column in columns)} bins"
+        found = (
+            f"{depth + 1} levels for a mesh of {' x '.join(str(ordered_cells(column)) for column in columns)} bins"
+        )
         allowed = f"2 to {most + 1} levels" if most else "a mesh with more than 2 bins in one direction"
         return [], [Problem(found, allowed, "the coarsest level has more than one block", ("hierarchy", "levels"))]
     return [
@@ -165,14 +167,14 @@ def mesh(hierarchy: Hierarchy, columns: Sequence[Column]) -> tuple[GroupingSteps
     ], []
 
 
-def _bins(column: Column) -> int:
-    """Count the bins of numbers, without the cell for nulls."""
+def ordered_cells(column: Column) -> int:
+    """Count the cells of an ordered column, without the one for nulls."""
     return column.size - (1 if column.domain.nulls.policy == "category" else 0)
 
 
 def _blocks(column: Column, level: int) -> GroupingAxis:
     """Join 2^level neighbouring bins; a cell for nulls stays by itself."""
-    count = _bins(column)
+    count = ordered_cells(column)
     codes = [bin_ >> level for bin_ in range(count)]
     ends = [(block << level, min(((block + 1) << level) - 1, count - 1)) for block in range(codes[-1] + 1)]
     labels = [str(column.domain.block_label(first, last)) for first, last in ends]

@@ -46,13 +46,14 @@ from contracts.release.tables.all_marginals import (
     form_of,
 )
 from contracts.release.tables.minimum_frequency import MinimumFrequency
-from contracts.release.tables.table_bins import TableBins
+from contracts.release.tables.table_bins import TableBins, TableQueries, default_name, written_queries
 from contracts.release.tables.table_hierarchy import Hierarchy, hierarchy_schema, written_form
 
 CONSISTENT_METHODS: Final = ("none", "simplex")
 
 
 TableForm = Literal["dense", "sparse"]
+Objective = Literal["sum", "max"]
 
 
 class TableSpec(Frozen):
@@ -60,7 +61,7 @@ class TableSpec(Frozen):
 
     With a `hierarchy` coarser tables are measured and published too, and all add up. `form` says whether it has a
     value for every cell (dense) or lists those above a threshold (sparse); where nothing is said, the size of the
-    domain decides.
+    domain decides. With `queries` its rows are ranges of its ordered columns.
     """
 
     union_tag: ClassVar[str] = "a table"
@@ -71,6 +72,7 @@ class TableSpec(Frozen):
     hierarchy: Annotated[Hierarchy | None, WithJsonSchema(hierarchy_schema())] = None
     form: TableForm | None = None
     bins: TableBins = Field(default=(), exclude_if=lambda bins: not bins)
+    queries: TableQueries = Field(default=(), exclude_if=lambda queries: not queries)
 
     @model_validator(mode="before")
     @classmethod
@@ -87,8 +89,10 @@ class TableSpec(Frozen):
         columns = written.get("columns")
         if written.get("hierarchy") is not None:
             written = {**written, "hierarchy": written_form(written["hierarchy"], columns)}
+        if written.get("queries"):
+            written = {**written, "queries": written_queries(written["queries"], columns)}
         if "name" not in written and isinstance(columns, list | tuple) and columns:
-            return {**written, "name": "_x_".join(map(str, columns))}
+            return {**written, "name": default_name(columns, written.get("queries"))}
         return written
 
     @field_validator("columns", mode="before")
@@ -198,8 +202,9 @@ class TablesProduct(ProductSpec):
 
     `mechanism: auto` takes the noise with the least expected error. `split` says how the tables share the charge: by
     their weights; so that the sum of all cells' squared errors, each times its table's weight, is least; or not at
-    all: `residuals` measures once what tables share, which makes that sum least of all. A table of many cells may be
-    sparse: it lists those whose noisy count reached a threshold. `minimum_frequency` suppresses small noisy counts.
+    all: `residuals` measures once what tables share, which makes that sum least of all, or with `objective: max` the
+    largest weighted squared error of a cell. A table of many cells may be sparse: it lists those whose noisy count
+    reached a threshold. `minimum_frequency` suppresses small noisy counts.
     """
 
     kind: Literal["tables"]
@@ -208,6 +213,7 @@ class TablesProduct(ProductSpec):
     mechanism: Literal["laplace", "gaussian", "auto"]
     tables: Annotated[tuple[TableEntry, ...], BeforeValidator(as_entries), ShortFormToo]
     split: Literal["by_weight", "optimal", "residuals"] = "by_weight"
+    objective: Objective = Field(default="sum", exclude_if=lambda objective: objective == "sum")
     refine: Refine = Refine(method="none")
     total: Literal["noisy", "invariant"] = Field(
         default="noisy", description="noisy, or invariant where the contract declares the total public"
@@ -230,12 +236,12 @@ class TablesProduct(ProductSpec):
     @classmethod
     def _tables_differ(cls, tables: tuple[TableEntry, ...]) -> tuple[TableEntry, ...]:
         problems = [] if tables else [Problem("no tables", "at least one table")]
-        cliques: dict[tuple[frozenset[str], TableBins], int] = {}
+        cliques: dict[tuple[frozenset[str], TableBins, TableQueries], int] = {}
         names: dict[str, int] = {}
         for place, table in enumerate(tables):
             if isinstance(table, AllMarginals):
                 continue
-            first = cliques.setdefault((frozenset(table.columns), table.bins), place)
+            first = cliques.setdefault((frozenset(table.columns), table.bins, table.queries), place)
             if first != place:
                 found, remedy = f"the columns of table {first} again", "drop it: it would be paid for twice"
                 problems.append(Problem(found, "each set of columns once", remedy, (place,)))
@@ -252,7 +258,23 @@ class TablesProduct(ProductSpec):
         if self.split == RESIDUALS:
             from contracts.release.tables.residual_split import check_residuals  # few releases have them
 
-            check_residuals(self.mechanism, self.tables, self.refine.consistent, self.minimum_frequency)
+            check_residuals(
+                self.mechanism,
+                self.tables,
+                method=self.refine.method,
+                consistent=self.refine.consistent,
+                keeps_total=self.keeps_total,
+                rule=self.minimum_frequency,
+            )
+        elif self.objective == "max":
+            found, remedy = f"objective max with split {self.split}", "add `split: residuals`, or drop the objective"
+            refuse([Problem(found, "objective sum, or split residuals", remedy, ("objective",))])
+        asked = [place for place, each in enumerate(self.tables) if getattr(each, "queries", ())]
+        if asked and self.split != RESIDUALS:
+            found, remedy = f"`queries` with split {self.split}", "add `split: residuals`, `mechanism: gaussian`"
+            refuse(
+                [Problem(found, "split residuals, which measures ranges", remedy, ("tables", asked[0], "queries"))]
+            )
         flat = [each for each in self.tables if not isinstance(each, TableSpec) or each.hierarchy is None]
         if self.refine.consistent and len(flat) < len(self.tables):
             found, allowed = "`consistent: true` with a table that has a `hierarchy`", "one of the two in a release"

@@ -11,7 +11,15 @@ MOST_COLUMNS: Final = 12
 """A table of so many columns has 4,096 residuals."""
 
 
-def check_residuals(mechanism: str, tables: Sequence[object], consistent: bool, rule: object | None) -> None:
+def check_residuals(
+    mechanism: str,
+    tables: Sequence[object],
+    *,
+    method: str,
+    consistent: bool,
+    keeps_total: bool,
+    rule: object | None,
+) -> None:
     """Refuse what does not go with `split: residuals`.
 
     Noise is Gaussian: the least error is known for it alone. Every table is of the contract's own cells, since
@@ -20,7 +28,9 @@ def check_residuals(mechanism: str, tables: Sequence[object], consistent: bool, 
     Args:
         mechanism: of the product.
         tables: its entries.
+        method: by which tables are refined.
         consistent: whether tables are refined together.
+        keeps_total: whether a declared total is kept.
         rule: the minimum-frequency rule, if there is one.
     Raises:
         PydanticCustomError: with every problem.
@@ -34,6 +44,13 @@ def check_residuals(mechanism: str, tables: Sequence[object], consistent: bool, 
         problems.append(
             Problem(found, "another split: residuals tell of small counts", remedy, ("minimum_frequency",))
         )
+    asked = [(place, table) for place, table in enumerate(tables) if getattr(table, "queries", ())]
+    if asked and method != "none":
+        found, remedy = f"method {method} with tables with `queries`", "drop `refine:`: ranges overlap"
+        problems.append(Problem(found, "method none: answers as they were measured", remedy, ("refine", "method")))
+    if asked and keeps_total:
+        found, remedy = "total invariant with tables with `queries`", "write `total: noisy`, or drop the queries"
+        problems.append(Problem(found, "a total that is measured with the ranges", remedy, ("total",)))
     if consistent:
         found, remedy = (
             "`consistent: true` with split residuals",

@@ -1,4 +1,6 @@
-"""Coarser cells of one table: `bins:` beside its columns, each a union of cells that the contract declares.
+"""Rows of one table that are not the contract's cells: coarser ones by `bins:`, ranges of cells by `queries:`.
+
+Bins are unions of cells that the contract declares.
 
     bins:
       age: 0..99 by 10                      # or 0..99 at 18, 65: numbers, in the contract's own short form
@@ -7,12 +9,22 @@
 
 Bins of numbers cover the column's bounds, and none of them cuts a cell of the contract. A cell for missing values
 stays by itself, but where groups name it.
+
+    queries:
+      age: prefix           # from the first cell up to each cell
+      hours: range          # from each cell up to each later one
+      day: hierarchy        # blocks of 1, 2, 4, ... neighbouring cells
+      wage: identity        # each cell by itself, as without `queries`, but planned with the others
+
+A table of one column may write the word alone. Which ranges these are on a contract is for `range_cells`, and a cell
+for missing values stays by itself there too.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Annotated, Any, Final
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BeforeValidator, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
@@ -20,7 +32,7 @@ from pydantic_core import PydanticCustomError
 from contracts.contract.column import Column
 from contracts.domains.bins import DECIMALS, INTEGERS, ExactNumber
 from contracts.domains.domain_terms import NULL_LABEL, Frozen
-from contracts.reading.scalars import FieldPath, Label, Problem, nearest, refuse, show
+from contracts.reading.scalars import FieldPath, Label, Problem, nearest, refuse, show, word_list
 from contracts.reading.yaml_lines import YamlNode
 from contracts.release.tables.groupings import GroupingAxis, grouped, in_periods, untouched
 from contracts.release.tables.table_hierarchy import ColumnLevel, refuse_formulas
@@ -156,3 +168,63 @@ def _plain(node: YamlNode) -> Any:
     if node.entries is not None:
         return {key: _plain(value) for key, (_, value) in node.entries.items()}
     return [_plain(item) for item in node.items] if node.items is not None else node.text
+
+
+QueryKind = Literal["prefix", "range", "hierarchy", "identity"]
+KINDS: Final[tuple[QueryKind, ...]] = get_args(QueryKind)
+
+
+class ColumnQueries(Frozen):
+    """The queries over one column."""
+
+    column: Label
+    kind: QueryKind
+
+    @property
+    def words(self) -> str:
+        """The column and its queries, as people read them."""
+        return f"{self.column}: {self.kind}"
+
+
+def _as_queries(written: Any) -> Any:
+    """Read {COLUMN: KIND, ...}; what was read already stays what it is."""
+    if isinstance(written, list | tuple):
+        return tuple(written)
+    if not isinstance(written, dict) or not written:
+        remedy = "write queries: {age: prefix}"
+        refuse([Problem(show(written), "a mapping of column: " + ", ".join(KINDS), remedy)])
+    problems = [
+        Problem(show(kind), word_list(KINDS), nearest(str(kind), KINDS), (name,))
+        for name, kind in written.items()
+        if kind not in KINDS
+    ]
+    if problems:
+        refuse(problems)
+    return tuple({"column": name, "kind": kind} for name, kind in written.items())
+
+
+def written_queries(written: Any, columns: Any) -> Any:
+    """Write a word alone as the queries of the one column that a table has."""
+    if not isinstance(written, str):
+        return written
+    if not isinstance(columns, list | tuple) or len(columns) != 1:
+        remedy = f"say of which column: {{COLUMN: {written}}}"
+        refuse(
+            [Problem(f"`queries: {written}` of several columns", "a mapping of column: kind", remedy, ("queries",))]
+        )
+    return {columns[0]: written}
+
+
+_QUERY_SCHEMA: Final = {
+    "anyOf": [
+        {"type": "string", "enum": list(KINDS)},
+        {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string", "enum": list(KINDS)}},
+    ]
+}
+TableQueries = Annotated[tuple[ColumnQueries, ...], BeforeValidator(_as_queries), WithJsonSchema(_QUERY_SCHEMA)]
+
+
+def default_name(columns: Sequence[Any], queries: Any) -> str:
+    """Name a table after its columns, and after the queries over them."""
+    asked = queries if isinstance(queries, dict) else {}
+    return "_x_".join(f"{name}_{asked[name]}" if name in asked else str(name) for name in columns)

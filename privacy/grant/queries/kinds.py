@@ -24,6 +24,7 @@ from privacy.grant.queries.quantile_choice import QuantileChoiceQuery
 from privacy.grant.queries.query import Query
 from privacy.grant.queries.residuals import ResidualQuery
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
+from privacy.grant.queries.strategies import StrategyQuery
 from privacy.grant.queries.sums import SumQuery
 from privacy.grant.queries.training import TrainingQuery
 
@@ -32,6 +33,7 @@ BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
     MarginalQuery,
     SparseMarginalQuery,
     ResidualQuery,
+    StrategyQuery,
     SumQuery,
     CellSumQuery,
     KeyQuery,

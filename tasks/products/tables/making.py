@@ -10,10 +10,11 @@ from contracts.contract.column import Cells
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import level_name, table_cells
 from privacy.grant.measurement import Measurement, ResidualMeasurement, SparseMeasurement
+from privacy.grant.queries.strategies import StrategyMeasurement
 from privacy.table_plans.plan import TOTAL_KEY
 from tasks.products.product_kind import Making, MakingStep
 from tasks.products.tables.table_measurement import measure
-from tasks.products.tables.table_refinement import refine
+from tasks.products.tables.table_refinement import refine, row_noise
 from tasks.records.facts import Outputs, RunFacts
 from tasks.records.files.residual_file import write_residuals
 from tasks.records.files.row_group_parts import write_parts
@@ -61,7 +62,10 @@ class TablesMaking:
             if isinstance(measurement, SparseMeasurement):
                 files.append(write_sparse_measurement(measurement, name, width, facts.contract, folder, marks=marks))
             else:
-                files.append(write_measurement(measurement, name, width, cells, folder, marks=marks))
-        measured = (each for each in facts.measurements if isinstance(each, ResidualMeasurement))
+                rows = row_noise(facts.tables_plan, specified.get(name))
+                files.append(write_measurement(measurement, name, width, cells, folder, marks=marks, rows=rows))
+        measured = (
+            each for each in facts.measurements if isinstance(each, ResidualMeasurement | StrategyMeasurement)
+        )
         files += [write_residuals(each, folder, marks=marks) for each in measured]
         return tuple(files)

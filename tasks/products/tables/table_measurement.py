@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
@@ -18,13 +18,19 @@ from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.ledger.draw_files import values_digest
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.counts import PrivateCounts, SparseCounts
+from privacy.marginals.residual_basis import Residual
 from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.table_plans.plan import TOTAL_KEY, PlannedDraw, TablesPlan
-from privacy.table_plans.residual_plan import ResidualPlan
 from tasks.records.outputs import DrawnTables, TableMeasurement
 from tasks.storage.progress import step
+
+if TYPE_CHECKING:
+    from privacy.grant.queries.query import Query
+    from privacy.grant.queries.strategies import StrategyMeasurement
+    from privacy.table_plans.range_plan import RangePlan
+    from privacy.table_plans.residual_plan import ResidualPlan
 
 logger = logging.getLogger(__name__)
 
@@ -85,18 +91,35 @@ def _measured(
 
 
 def _measured_by_residuals(
-    grant: Grant, plan: TablesPlan, residuals: ResidualPlan, counts: Handles
+    grant: Grant, plan: TablesPlan, residuals: ResidualPlan | RangePlan, counts: Handles
 ) -> tuple[DrawnTables, ...]:
     """Draw all residuals, counted in one scan, and make the noisy tables that follow from them."""
     with step("measure") as bar:
         handles = counts.marginals([each.columns for each in residuals.residuals])
-        multipliers = tuple(each.multiplier for each in residuals.residuals)
-        drawn = grant.draw(ResidualQuery(handles, multipliers, residuals.noise), key=RESIDUALS)
+        drawn = grant.draw(_residual_query(residuals, handles), key=RESIDUALS)
         bar.advance(0.5)
         return (drawn, *derived_tables(plan, residuals, drawn))
 
 
-def derived_tables(plan: TablesPlan, residuals: ResidualPlan, drawn: ResidualMeasurement) -> tuple[Measurement, ...]:
+def _residual_query(
+    plan: ResidualPlan | RangePlan, handles: tuple[PrivateCounts, ...]
+) -> Query[ResidualMeasurement] | Query[StrategyMeasurement]:
+    """Return the draw of handles on the marginals of a plan."""
+    plain = [each for each in plan.residuals if isinstance(each, Residual)]
+    if len(plain) == len(plan.residuals):
+        return ResidualQuery(handles, tuple(each.multiplier for each in plain), plan.noise)
+    from privacy.grant.queries.strategies import StrategyQuery  # few plans ask ranges
+
+    ranges = [each for each in plan.residuals if not isinstance(each, Residual)]
+    columns = tuple(len(each.residual.columns) for each in ranges)
+    return StrategyQuery(handles, columns, tuple(each.matrix for each in ranges), plan.noise)
+
+
+def derived_tables(
+    plan: TablesPlan,
+    residuals: ResidualPlan | RangePlan,
+    drawn: ResidualMeasurement | StrategyMeasurement,
+) -> tuple[Measurement, ...]:
     """Return the noisy tables, and the total where it was measured, that follow from residuals. Post-processing.
 
     Args:
@@ -104,10 +127,9 @@ def derived_tables(plan: TablesPlan, residuals: ResidualPlan, drawn: ResidualMea
         residuals: what was measured.
         drawn: its noisy numbers.
     """
-    tables = residuals.tables(drawn.values)
-    made = []
+    known, made = residuals.tables(drawn.values), []
     for each in plan.derived:
-        counts = residuals.counts(tables, each.clique)
+        counts = residuals.counts(known, each.key, each.clique)  # type: ignore[arg-type]
         digest = values_digest(counts)
         made.append(Measurement(each.key, each.clique, counts, each.event, each.variance, drawn.number, digest))
     return tuple(made)

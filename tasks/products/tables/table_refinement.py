@@ -13,7 +13,8 @@ from contracts.contract.contract import Contract
 from contracts.release.spec import TableSpec, TablesProduct
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import levels_of, table_cells
-from privacy.grant.measurement import Measurement, ResidualMeasurement, SparseMeasurement
+from privacy.grant.measurement import Measurement, SparseMeasurement
+from privacy.refine.intervals import RowNoise
 from privacy.refine.sparse_tables import refine_sparse_table
 from privacy.refine.tables import refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
@@ -53,7 +54,7 @@ def refine(
         tuple[ReleasedTable, ...]: in the order of the spec.
     Privacy: post-processing.
     """
-    drawn = {each.key: each for each in measurements if not isinstance(each, ResidualMeasurement)}
+    drawn = {each.key: each for each in measurements if isinstance(each, Measurement | SparseMeasurement)}
     totals = totals_of(product, plan, contract, measurements)
     specified = tables_of(product, contract)
     tables = []
@@ -65,10 +66,16 @@ def refine(
                 tables.append(_refined_levels(product, table, contract, drawn, totals.kept))
             else:
                 reference = None if earlier is None else earlier.counts[table.name]
-                tables.append(_refined(product, table, contract, drawn, totals, reference))
+                rows = row_noise(plan, table)
+                tables.append(_refined(product, table, contract, drawn, totals, reference, rows))
             bar.advance(number / len(specified))
     logger.info("refined %d tables by %s", len(tables), product.refine.method)
     return tuple(tables)
+
+
+def row_noise(plan: TablesPlan, table: TableSpec | None) -> RowNoise | None:
+    """Return the noise of each row of a table, where it differs from row to row."""
+    return None if table is None or plan.residuals is None else plan.residuals.row_noise(table)
 
 
 def _refined_together(
@@ -107,6 +114,7 @@ def _refined(
     drawn: Mapping[str, TableMeasurement],
     totals: Totals,
     reference: NDArray[np.int64] | None,
+    rows: RowNoise | None,
 ) -> ReleasedTable:
     """Refine a table that was measured at one resolution."""
     measurement = drawn[table_key(table.name)]
@@ -125,6 +133,7 @@ def _refined(
         ordered=table_cells(table, contract).ordered_axes(table.columns),
         reference=reference,
         threshold=measurement.threshold,
+        rows=rows,
     )
     return DenseTable(table.name, table.columns, measurement, refined)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.canonical import canonical_json
+from contracts.contract.impossible_cells import Clique
 from privacy.grant.measurement import ResidualMeasurement
-from privacy.marginals.residual_basis import Residual
+from privacy.grant.queries.strategies import StrategyMeasurement
 from tasks.records.files import part_names
 from tasks.records.files.tidy_tables import MEASUREMENTS, WrittenFile, index_type, written
 
@@ -28,12 +29,28 @@ RESIDUAL_COLUMNS: Final = {
 """The file's columns, and what they mean."""
 
 
-def residual_labels(residuals: Sequence[Residual]) -> list[str]:
+class MeasuredResidual(Protocol):
+    """A residual by cells, or by rows of a strategy over its ordered columns."""
+
+    @property
+    def columns(self) -> Clique:
+        """The columns that it is of."""
+
+    @property
+    def cells(self) -> int:
+        """How many numbers were drawn."""
+
+    @property
+    def multiplier(self) -> int:
+        """What each number was multiplied by."""
+
+
+def residual_labels(residuals: Sequence[MeasuredResidual]) -> list[str]:
     """Return what names each residual in the file: its columns as a JSON list."""
     return [canonical_json(list(each.columns)).decode() for each in residuals]
 
 
-def residual_rows(residuals: Sequence[Residual]) -> dict[str, NDArray[np.int64]]:
+def residual_rows(residuals: Sequence[MeasuredResidual]) -> dict[str, NDArray[np.int64]]:
     """Return what stands beside the noisy numbers: which residual, which cell, its multiplier; one value a row."""
     places = np.repeat(np.arange(len(residuals)), [each.cells for each in residuals])
     cells = np.concatenate([np.arange(each.cells) for each in residuals])
@@ -41,7 +58,9 @@ def residual_rows(residuals: Sequence[Residual]) -> dict[str, NDArray[np.int64]]
     return {"columns": places, "cell": cells, "multiplier": multipliers[places]}
 
 
-def write_residuals(measurement: ResidualMeasurement, folder: Path, *, marks: Mapping[str, str]) -> WrittenFile:
+def write_residuals(
+    measurement: ResidualMeasurement | StrategyMeasurement, folder: Path, *, marks: Mapping[str, str]
+) -> WrittenFile:
     """Write what the grant drew.
 
     Args:

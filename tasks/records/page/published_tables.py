@@ -146,7 +146,7 @@ def _derived(
     plan = plan_of_draw(product, tables, contract, event)
     drawn, told = {}, {}
     for table in tables:
-        noise, key = plan.table_noise(table.columns), table_key(table.name)
+        noise, key = plan.table_noise(table), table_key(table.name)
         drawn[key] = {"event": noise.to_json()}
         width = half_width(noise, CONFIDENCE)
         words = {"columns": list(table.columns), "noise": noise_words(noise), "half_width_95": width}
@@ -155,9 +155,13 @@ def _derived(
 
 
 def published_cells(replay: Mapping[str, Any], contract: Contract) -> dict[str, DescribedCells]:
-    """Return the cells of each table of a version, by its name: the contract's, or coarser ones by its `bins`."""
+    """Return the cells of each table of a version by its name: the contract's, or those of `bins` or `queries`."""
     cells: dict[str, DescribedCells] = {table["name"]: contract for table in replay["tables"]}
-    if any(table.get("bins") for table in replay["product"].get("tables", ()) if isinstance(table, dict)):
+    if any(
+        table.get("bins") or table.get("queries")
+        for table in replay["product"].get("tables", ())
+        if isinstance(table, dict)
+    ):
         tables = tables_of(TablesProduct.model_validate(replay["product"]), contract)
         cells |= {table.name: table_cells(table, contract) for table in tables}
     return cells

@@ -24,10 +24,9 @@ from contracts.errors import Finding
 from contracts.release.tables.all_marginals import RESIDUALS
 from privacy.accounting.events import DiscreteGaussian
 from privacy.marginals.residual_basis import Residual, squares_of
-from privacy.marginals.residual_shares import MOST_RESIDUALS, TooManyResiduals
-from privacy.table_plans.residual_plan import measured_residuals
-from privacy.table_plans.split import kept_public_total
-from tasks.records.files.residual_file import RESIDUALS_FILE, residual_labels, residual_rows
+from privacy.marginals.residual_shares import MOST_RESIDUALS, TooManyRanges, TooManyResiduals
+from privacy.table_plans.residual_plan import drawn_residuals
+from tasks.records.files.residual_file import RESIDUALS_FILE, MeasuredResidual, residual_labels, residual_rows
 from tasks.records.model.version_statements import DrawStatement
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.draw_checks import FileForm
@@ -51,8 +50,8 @@ _UNDERSTATED: Final = "the stated loss does not follow from the contract: do not
 def check_workload(meaning: Meaning, *, where: str) -> list[Finding]:
     """Check that the product's tables have no more residuals than a plan may have."""
     try:
-        measured_residuals(meaning.tables, meaning.contract, public_total=None)
-    except TooManyResiduals:
+        drawn_residuals(meaning.product, meaning.tables, meaning.contract)
+    except (TooManyResiduals, TooManyRanges):
         found, allowed = f"{len(meaning.tables)} tables", f"at most {MOST_RESIDUALS} residuals"
         return [Finding(where, "replay.product.tables", found, allowed, OTHER)]
     return []
@@ -65,8 +64,7 @@ def check_residual_draw(draws: Sequence[DrawStatement], meaning: Meaning, *, whe
         found = ", ".join(keys[:12]) or "none"
         return [Finding(where, "replay.draws", found, f"{RESIDUALS}, as the product says", OTHER)]
     (draw,), contract = draws, meaning.contract
-    total = kept_public_total(meaning.product, contract)
-    _, residuals = measured_residuals(meaning.tables, contract, public_total=total)
+    residuals = drawn_residuals(meaning.product, meaning.tables, contract)
     pairs = [
         ("replay.draws[0].clique", list(draw.clique), []),
         ("replay.draws[0].shape", list(draw.shape), [sum(each.cells for each in residuals)]),
@@ -83,9 +81,14 @@ def check_residual_draw(draws: Sequence[DrawStatement], meaning: Meaning, *, whe
     return findings
 
 
-def worst_norm(residuals: Sequence[Residual], contract: Contract) -> int:
+def worst_norm(residuals: Sequence[MeasuredResidual], contract: Contract) -> int:
     """Return the squared norm of what the worst neighbour moves, each residual by itself at its worst."""
-    changed = sum(each.multiplier**2 * _worst_row(each.shape, contract.adjacency) for each in residuals)
+    plain = [each for each in residuals if isinstance(each, Residual)]
+    if len(plain) < len(residuals):
+        from tasks.verification.draws.strategy_draws import worst_strategies  # few versions have them
+
+        return worst_strategies(residuals, contract)
+    changed = sum(each.multiplier**2 * _worst_row(each.shape, contract.adjacency) for each in plain)
     return contract.unit.max_rows_per_unit**2 * changed
 
 
@@ -103,13 +106,15 @@ def _worst_row(shape: tuple[int, ...], adjacency: str) -> int:
 
 def residual_form(meaning: Meaning) -> dict[str, FileForm]:
     """Say how the file of residuals is written."""
-    total = kept_public_total(meaning.product, meaning.contract)
-    _, residuals = measured_residuals(meaning.tables, meaning.contract, public_total=total)
-    return {RESIDUALS_FILE: FileForm({"columns": residual_labels(residuals)})}
+    return {
+        RESIDUALS_FILE: FileForm(
+            {"columns": residual_labels(drawn_residuals(meaning.product, meaning.tables, meaning.contract))}
+        )
+    }
 
 
 def read_residuals(
-    data: bytes, draw: DrawStatement, residuals: Sequence[Residual]
+    data: bytes, draw: DrawStatement, residuals: Sequence[MeasuredResidual]
 ) -> tuple[NDArray[np.int64] | None, list[Finding]]:
     """Check the file of residuals.
 
@@ -139,7 +144,7 @@ def read_residuals(
 
 
 def _columns(
-    data: bytes, residuals: Sequence[Residual], where: str
+    data: bytes, residuals: Sequence[MeasuredResidual], where: str
 ) -> tuple[dict[str, NDArray[Any]] | None, list[Finding]]:
     """Read the columns after names, types and number of rows have been checked."""
     file = open_numbers(data, labels=["columns"])

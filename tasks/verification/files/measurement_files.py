@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from contracts.contract.column import Cells
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise
+from privacy.refine.intervals import RowNoise
 from tasks.records.model.version_statements import DrawStatement
 from tasks.records.strict_json import printable
 from tasks.verification.files.table_files import OTHER_NOISE, UNCERTAINTY, ColumnArrays, compare_column
@@ -21,6 +22,7 @@ def check_measured(
     event: CountNoise,
     cells: Cells,
     suppressed: NDArray[np.bool_] | None = None,
+    rows: RowNoise | None = None,
 ) -> list[Finding]:
     """Check one file of measurements.
 
@@ -31,6 +33,7 @@ def check_measured(
         event: its event.
         cells: gives the impossible cells.
         suppressed: which noisy values a minimum-frequency rule suppresses, if there is one.
+        rows: the noise of each row, where it differs.
     """
     where, noisy = printable(name), columns["noisy"]
     findings = []
@@ -38,7 +41,8 @@ def check_measured(
     if found != draw.sha256:
         allowed = f"{draw.sha256}, as it was entered when it was drawn"
         findings.append(Finding(where, "SHA-256 of column noisy", found, allowed, OTHER_NOISE))
-    for column, expected in uncertainty_columns(noisy, event, cells.impossible(draw.clique), suppressed).items():
+    impossible = cells.impossible(draw.clique)
+    for column, expected in uncertainty_columns(noisy, event, impossible, suppressed, rows).items():
         findings += compare_column(
             columns[column],
             expected,

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from math import prod
 
 from contracts.errors import Finding
+from contracts.release.tables.product import TableSpec
 from privacy.accounting.events import CountNoise, DiscreteGaussian
+from privacy.refine.intervals import RowNoise
 from privacy.table_plans.plan import TOTAL_KEY, table_key
 from privacy.table_plans.residual_plan import plan_of_draw
 from tasks.products.tables.checks.sparse_replay import Read
@@ -17,11 +19,13 @@ from tasks.verification.record_identity import Meaning
 from tasks.verification.refinement_replay import values_sha256
 
 StatedDraws = dict[str, tuple[DrawStatement, CountNoise]]
+RowNoises = dict[str, RowNoise | None]
+"""By the key of a draw of a table, where the noise differs from row to row."""
 
 
 def derived_draws(
     draw: DrawStatement, event: CountNoise, meaning: Meaning, bytes_of: Callable[[str], Read]
-) -> tuple[StatedDraws | None, list[Finding], list[str]]:
+) -> tuple[tuple[StatedDraws, RowNoises] | None, list[Finding], list[str]]:
     """Make every noisy table again from the residuals, and state it as if it had been drawn.
 
     Args:
@@ -31,7 +35,8 @@ def derived_draws(
         bytes_of: reads a file whose checksum holds.
     Returns:
         tuple: for each table, and the total where it was measured, its digest and its noise, by the key of a draw of
-        it; None where the residuals cannot be read; and what is wrong or was skipped.
+        it, with the noise of each row where it differs; None where the residuals cannot be read; and what is wrong
+        or was skipped.
     """
     data, findings, skipped = bytes_of(RESIDUALS_FILE)
     if data is None or not isinstance(event, DiscreteGaussian):
@@ -41,13 +46,15 @@ def derived_draws(
     if values is None:
         return None, findings + wrong, skipped
     tables = plan.tables(values)
-    wanted = [(table_key(each.name), each.columns) for each in meaning.tables]
-    wanted += [] if plan.public_total is not None else [(TOTAL_KEY, ())]
+    wanted: list[tuple[str, TableSpec | None]] = [(table_key(each.name), each) for each in meaning.tables]
+    wanted += [] if plan.public_total is not None else [(TOTAL_KEY, None)]
     drawn: StatedDraws = {}
-    for key, columns in wanted:
-        counts, noise = plan.counts(tables, columns), plan.table_noise(columns)
+    for key, table in wanted:
+        columns = () if table is None else table.columns
+        counts, noise = plan.counts(tables, key, columns), plan.table_noise(table)  # type: ignore[arg-type]
         shape, digest = tuple(counts.shape), values_sha256(counts.reshape(prod(counts.shape)))
         terms = {"key": key, "number": draw.number, "clique": columns, "shape": shape, "sha256": digest}
         stated = DrawStatement.model_validate({**terms, "coarsening": None, "event": noise.to_json(), "cost": 0})
         drawn[key] = stated, noise
-    return drawn, findings + wrong, skipped
+    rows = {table_key(each.name): plan.row_noise(each) for each in meaning.tables}
+    return (drawn, rows), findings + wrong, skipped

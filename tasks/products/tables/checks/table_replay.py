@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from privacy.evaluation.against_noisy import Distance, distance
 from privacy.refine.tables import Coarser, Refined
 from privacy.refine.total import NoisySum, estimate_total, table_sum
 from tasks.products.tables.checks.neighbour import neighbour
-from tasks.products.tables.checks.residual_replay import derived_draws
+from tasks.products.tables.checks.residual_replay import RowNoises, derived_draws
 from tasks.products.tables.checks.sparse_replay import Read, SparseReplay
 from tasks.records.files.label_arrays import Beside
 from tasks.records.model.release_statement import Manifest
@@ -89,7 +90,7 @@ def replay_tables(
         if derived is None:
             tables.unrefined.append("all tables: the residuals that they follow from cannot be read")
             return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined), [], tables.distances
-        drawn = derived
+        drawn, tables.rows = derived
     total = None
     if "total" in drawn:
         noisy = tables.measured(TOTAL_MEASUREMENTS, *drawn["total"])
@@ -179,6 +180,7 @@ class _Tables:
         self.unrefined: list[str] = []
         self.distances: Distances = {}
         self.shared: int | NoisySum | None = None
+        self.rows: RowNoises = {}
         self._sums: list[NoisySum | None] = []
         self.earlier = neighbour(folder.path, replay, meaning, where=where)
         self.refined += self.earlier.findings
@@ -197,7 +199,7 @@ class _Tables:
             self._sums.append(None)
             return None
         hidden = None if threshold is None else threshold.suppressed(columns["noisy"])
-        self.measurements += check_measured(columns, name, draw, event, cells, hidden)
+        self.measurements += check_measured(columns, name, draw, event, cells, hidden, self.rows.get(draw.key))
         noisy: NDArray[np.int64] = columns["noisy"]
         self._sums.append(table_sum(noisy, cells.impossible(draw.clique), event))
         return noisy
@@ -254,12 +256,17 @@ class _Tables:
 
     def _again(self, part: _Part, noisy: Sequence[NDArray[np.int64]], events: Sequence[CountNoise]) -> Refined:
         """Refine again; with the λ that is stated, where the version on which it was chosen is not at hand."""
-        table, meaning, counts, total = part.stated, self._meaning, self.earlier.counts, self.shared
+        table, meaning, counts = part.stated, self._meaning, self.earlier.counts
+        terms: dict[str, Any] = {
+            "total": self.shared,
+            "events": events,
+            "rows": self.rows.get(part.resolutions[-1].draw.key),
+        }
         if counts is not None or part.planned.hierarchy is not None:
             reference = None if counts is None else counts.get(table.name)
-            return refined_again(noisy, part.planned, meaning, total=total, events=events, reference=reference)
+            return refined_again(noisy, part.planned, meaning, **terms, reference=reference)
         meaning = with_stated_lambda(meaning, table)
-        return as_stated(refined_again(noisy, part.planned, meaning, total=total, events=events), table)
+        return as_stated(refined_again(noisy, part.planned, meaning, **terms), table)
 
     def _noisy(self, part: _Part) -> list[NDArray[np.int64]] | None:
         """Check the measurements of a table and its levels; return the noisy values, where all can be read."""

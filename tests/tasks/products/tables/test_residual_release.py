@@ -71,8 +71,9 @@ def counts(version: Version, name: str, folder: str = "measurements", column: st
         scenario("simplex", base=second),
         public("simplex"),
         scenario("empirical_bayes, integers: false"),
+        scenario("simplex", ", objective: max", base=second),
     ],
-    ids=["simplex", "auto", "rows of a unit", "public total", "fractions"],
+    ids=["simplex", "auto", "rows of a unit", "public total", "fractions", "largest variance"],
 )
 def test_verify_makes_the_tables_again_from_the_residuals(worlds: Worlds, made: Scenario) -> None:
     """Under both relations, with a public total, with chosen methods, and with fractions; every rule holds."""
@@ -221,6 +222,8 @@ def test_other_multipliers_in_the_file_are_found(published: Version, tmp_path: P
             "hierarchy",
         ),
         ("mechanism: gaussian, split: residual, tables: [[age]]", "split"),
+        ("mechanism: gaussian, split: optimal, objective: max, tables: [[age]]", "objective"),
+        ("mechanism: gaussian, split: residuals, objective: mean, tables: [[age]]", "objective"),
     ],
 )
 def test_what_does_not_go_with_residuals_is_refused(tmp_path: Path, product: str, says: str) -> None:
@@ -236,7 +239,7 @@ def test_what_does_not_go_with_residuals_is_refused(tmp_path: Path, product: str
 def test_the_plan_costs_what_is_charged_and_stays_near_the_optimum(tmp_path: Path) -> None:
     """One event, within ε, nearer to the optimum than shares of marginals are."""
     found = {}
-    for split in ("residuals", "optimal", "by_weight"):
+    for split in ("residuals, objective: max", "residuals", "optimal", "by_weight"):
         made = scenario()
         (tmp_path / "contract.odcs.yaml").write_text(made.contract)
         (tmp_path / "spec.yaml").write_text(made.spec.replace("split: residuals", f"split: {split}"))
@@ -246,4 +249,6 @@ def test_the_plan_costs_what_is_charged_and_stays_near_the_optimum(tmp_path: Pat
         found[split] = plan.over_optimum
     assert len(plan_tables(spec, load_contract(tmp_path / "contract.odcs.yaml")).draws) == 4
     assert found["residuals"] is not None
+    assert found["residuals, objective: max"] is not None
+    assert 1 <= found["residuals, objective: max"] <= 1.005
     assert 1 <= found["residuals"] <= 1.002 < found["optimal"] <= found["by_weight"]  # type: ignore[operator]

@@ -1,0 +1,230 @@
+"""The most precise measurement of tables that ask ranges, and a bound that shows how near it is to the best.
+
+Where (one letter each), besides those of `range_workload`
+    X   of a residual A: Gram matrix of what is measured on the resolved cells, in the scale of counts, for noise of
+        variance one; a combination w of ranges then has the variance  w X⁻¹ wᵀ  from A
+    v   one number for each cell of all ordered columns, >= 0, that add up to one; on resolved columns its sums
+    K   (V^½ G V^½)^½ with V = diag(v)
+
+Minimise  Σ_A p tr(G X⁻¹)  where  Σ_A p f X(o, o) ≤ 1  for every cell o of the ordered columns. Then for every v
+
+    Σ_A p tr(G X⁻¹)  ≥  h²,      h(v) = Σ_A p √f tr K,
+
+since Σ_o v(o) Σ_A p f X(o, o) ≤ 1, and  p tr(G X⁻¹) + τ p f tr(V X)  is least at  X = V^-½ K V^-½ / √(τ f). Scaled to
+keep the limit, these X cost  h max_o e(o)  with  e(o) = Σ_A p √f (V^-½ K V^-½)(o, o),  and  Σ v e = h.  So the plan
+of v is within  max e / h  of the least. h is concave, its slope is e / 2, and the search multiplies v by (e / h)².
+
+The largest weighted variance is the sum for some weights λ of the single variances, that add up to one. Then h is
+concave in both, and the search multiplies λ too, by (V / h)², with V the weighted variance of the present plan. What
+is reached is within  (max e / h) (max V / h)  of the least.
+
+Under replace_one f is only a guide, and the bound another one. Two rows that are drawn by v, in plain cells that are
+drawn evenly, differ on average by 2 Σ_A p tr(X V), less 2 vᵀ X v for no plain column; and a row differs from none by
+Σ_A p tr(X V). The sum of a part a of the first and 1 - a of the second is at most one too. So h² holds with f = 1 and
+(1 + a) V in the place of V, for no plain column less 2 a v vᵀ. The largest of these for several a is stated: a bound
+for all plans that count a row for none as a change, as ours do.
+
+Every v and λ give a plan that may be used and a bound that holds. The search uses a library's eigenvalues, whose last
+bits differ between machines, and keeps the eight leading bits of each number that it finds. Everything after that is
+the same on every machine (`portable_matrices`).
+Source: the Gaussian matrix mechanism as a convex problem: Yuan, Yang, Zhang, Hao 2016; fixed point for one matrix:
+Denisov, McMahan, Rush, Smith, Thakurta 2022. Blocks by residuals of the other columns, and the bound for them, are
+derived here: a symmetric optimum exists, since permuting the cells of a plain column changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod, sqrt
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract.contract import Adjacency
+from privacy.arrays import Floats
+from privacy.marginals.ordered.portable_matrices import square_root
+from privacy.marginals.ordered.range_workload import RangeResidual, RangeWorkload
+
+GAP: Final = 1.0005
+"""The search ends where what it has is within this factor of the bound."""
+MOST_STEPS: Final = 400
+_LEADING: Final = 256.0
+_GRID: Final = 1 << 20
+_PAIRS: Final = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
+"""Parts of pairs of rows, the others being a row and none, by which plans are bounded under replace_one."""
+_FINE: Final = float(1 << 40)
+_NOTHING: Final = 1e-7
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A table seen from one residual: its queries over the resolved columns, and Π_A d / Π_{B∖A} d."""
+
+    table: int
+    queries: NDArray[np.float64]
+    factor: float
+
+
+def _tables(workload: RangeWorkload, residual: RangeResidual) -> list[int]:
+    """Return the numbers of the tables that have all columns of a residual."""
+    tables = enumerate(workload.tables)
+    return [number for number, table in tables if set(residual.columns) <= set(workload.wide(table))]
+
+
+def _part(workload: RangeWorkload, residual: RangeResidual, number: int) -> _Part:
+    table = workload.tables[number]
+    apart = prod(workload.sizes[name] for name in workload.wide(table) if name not in residual.columns)
+    return _Part(number, workload.queries(table, residual.resolved), float(prod(residual.shape)) / float(apart))
+
+
+def _shares(parts: list[Floats]) -> list[Floats]:
+    """Return numbers above zero that add up to one."""
+    total = sum(float(each.sum()) for each in parts)
+    return [each / total for each in parts]
+
+
+def _root_trace(matrix: Floats) -> float:
+    """Return the trace of the square root of a matrix without eigenvalues below zero."""
+    return float(np.sqrt(np.maximum(np.linalg.eigvalsh(matrix), 0.0)).sum())
+
+
+def _leading(values: Floats) -> Floats:
+    """Keep the eight leading bits of each number, so that what two machines find is alike."""
+    mantissa, exponent = np.frexp(values)
+    return np.asarray(np.ldexp(np.rint(mantissa * _LEADING) / _LEADING, exponent))
+
+
+@dataclass(frozen=True)
+class RangeDesign:
+    """What is measured of each residual, as a Gram matrix.
+
+    Args:
+        grams: X of each residual of the workload; their scale together is free.
+        bound: below the objective of every plan for noise of variance one that one unit of one row moves by one.
+    """
+
+    grams: tuple[Floats, ...]
+    bound: float
+
+
+def best_design(workload: RangeWorkload, *, adjacency: Adjacency, worst: bool) -> RangeDesign:
+    """Return what to measure so that the weighted sum of all variances, or the largest, is nearly the least.
+
+    Args:
+        workload: what is asked.
+        adjacency: the relation between neighbours, under which costs are.
+        worst: the largest weighted variance is made small, and not the sum.
+    Raises:
+        TooManyResiduals, TooManyRanges: tables that are too wide.
+    Privacy: reads public parameters only.
+    """
+    system = _System(workload, adjacency, worst=worst)
+    cells, mixture = system.search()
+    return system.design(_leading(cells), mixture)
+
+
+class _System:
+    """The workload as matrices."""
+
+    def __init__(self, workload: RangeWorkload, adjacency: Adjacency, *, worst: bool) -> None:
+        self._workload, self._adjacency, self._worst = workload, adjacency, worst
+        self._parts = [
+            [_part(workload, each, number) for number in _tables(workload, each)] for each in workload.residuals
+        ]
+        self._factors = [sqrt(each.factor(adjacency)) for each in workload.residuals]
+        self._shape = tuple(cells for _, cells in workload.ordered)
+        plain = [prod(workload.sizes[name] for name in workload.wide(table)) for table in workload.tables]
+        weights = [float(table.weight) for table in workload.tables]
+        # With `worst` one cell stands for all cells of a table, which are alike.
+        self._scales = [w / n for w, n in zip(weights, plain, strict=True)] if worst else weights
+
+    def search(self) -> tuple[Floats, list[Floats]]:
+        """Return v, and the weights λ of all variances as whole numbers; 1 where their sum is made small."""
+        cells: Floats = np.full(self._shape, 1.0 / prod(self._shape))
+        mixture = [np.ones(prod(len(ranges) for _, ranges in table.ranges)) for table in self._workload.tables]
+        if self._worst:
+            mixture = _shares(mixture)
+        for _ in range(MOST_STEPS):
+            height, loads, variances = self._state(cells, mixture)
+            over = float(loads.max()) / height
+            cells = cells * (loads / height) ** 2
+            cells = cells / cells.sum()
+            if self._worst:
+                over *= max(float(each.max()) for each in variances) / height
+                mixture = _shares([m * (each / height) ** 2 for m, each in zip(mixture, variances, strict=True)])
+            if over <= GAP:
+                break
+        if not self._worst:
+            return cells, mixture
+        largest = max(float(each.max()) for each in mixture)
+        return cells, [np.maximum(np.rint(each * (_GRID / largest)), 1.0) for each in mixture]
+
+    def design(self, cells: Floats, mixture: list[Floats]) -> RangeDesign:
+        """Return the Gram matrices for v, on every machine alike, and the bound."""
+        made, known = [], dict[tuple[object, ...], Floats]()
+        for residual, gram, factor in zip(self._workload.residuals, self._grams(mixture), self._factors, strict=True):
+            own, top = np.sqrt(self._marginal(cells, residual)).reshape(-1), float(gram.max())
+            # Residuals that differ by a factor alone share the root, which takes most of the time.
+            alike = np.rint(gram / top * _FINE) / _FINE
+            key = (residual.resolved, alike.tobytes())
+            if key not in known:
+                known[key] = square_root(own[:, None] * alike * own) / (own[:, None] * own)
+            made.append(known[key] * (float(np.sqrt(top)) / factor))
+        total = sum(float(each.sum()) for each in mixture) if self._worst else 1.0
+        return RangeDesign(tuple(made), self._bound(cells / cells.sum(), mixture) / total)
+
+    def _bound(self, cells: Floats, mixture: list[Floats]) -> float:
+        """Return the bound of the module, for a unit of one row under the relation."""
+        apart, together = 0.0, np.zeros(0)
+        for residual, gram in zip(self._workload.residuals, self._grams(mixture), strict=True):
+            own = np.sqrt(self._marginal(cells, residual)).reshape(-1)
+            scaled = own[:, None] * gram * own
+            if residual.columns:
+                apart += residual.spread * _root_trace(scaled)
+                continue
+            mean, shares = own[:, None] * own, _PAIRS if self._adjacency == "replace_one" else (0.0,)
+            factors = [sqrt(1 + a) * (np.eye(len(own)) - mean) + sqrt(1 - a) * mean for a in shares]
+            together = np.array([_root_trace(each @ scaled @ each) for each in factors])
+        weights = np.sqrt(1 + np.array(_PAIRS)) if together.size > 1 else np.ones(1)
+        return float(((apart * weights + together) ** 2).max())
+
+    def _grams(self, mixture: list[Floats]) -> list[Floats]:
+        """Return G of every residual; sums of whole numbers where the weights are whole, which are exact."""
+        found = []
+        for residual, parts in zip(self._workload.residuals, self._parts, strict=True):
+            total = np.zeros((residual.cells, residual.cells))
+            for part in parts:
+                total += ((part.queries.T * mixture[part.table]) @ part.queries) * (
+                    part.factor * self._scales[part.table]
+                )
+            found.append(total)
+        return found
+
+    def _state(self, cells: Floats, mixture: list[Floats]) -> tuple[float, Floats, list[Floats]]:
+        """Return h, e, and with `worst` the weighted variance of every combination of ranges."""
+        height, loads = 0.0, np.zeros(self._shape)
+        variances = [np.zeros(each.size) for each in mixture]
+        residuals = zip(self._workload.residuals, self._grams(mixture), self._factors, self._parts, strict=True)
+        for residual, gram, factor, parts in residuals:
+            own = np.sqrt(self._marginal(cells, residual)).reshape(-1)
+            values, vectors = np.linalg.eigh(own[:, None] * gram * own)
+            roots = np.sqrt(np.maximum(values, 0.0))
+            weight = residual.spread * factor
+            height += weight * float(roots.sum())
+            load = weight * ((vectors * vectors) @ roots) / own**2
+            loads += load.reshape([n if name in residual.resolved else 1 for name, n in self._workload.ordered])
+            if not self._worst:
+                continue
+            inner = np.where(roots > _NOTHING * roots.max(), 1.0 / np.maximum(roots, _NOTHING * roots.max()), 0.0)
+            for part in parts:
+                seen = (part.queries * own) @ vectors
+                variances[part.table] += weight * part.factor * self._scales[part.table] * ((seen * seen) @ inner)
+        return height, loads, variances
+
+    def _marginal(self, cells: Floats, residual: RangeResidual) -> Floats:
+        """Return v of the resolved cells."""
+        names = [name for name, _ in self._workload.ordered]
+        return np.asarray(
+            cells.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in residual.resolved))
+        )
