@@ -14,19 +14,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
 from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks._loopback import Heard, listening
 from benchmarks._platform_data import TABLES, write_contract, write_rows
 from benchmarks._spark_cluster import connect_server, standalone_cluster, tls_front
 from benchmarks.results import Row, Setting, machine, write
@@ -81,14 +80,14 @@ def main() -> None:
     os.environ["SUDARE_CREDENTIALS_BENCHMARK"] = json.dumps({"secret": SECRET})
     os.environ["SUDARE_CREDENTIALS_BENCHMARK_SERVER"] = json.dumps({"token": SECRET})
     with TemporaryDirectory() as temporary:
-        folder, heard = given.folder or Path(temporary), list[str]()
+        folder, heard = given.folder or Path(temporary), Heard()
         settings = machine("duckdb", "ibis-framework") | {"columns": 15, "tables": len(TABLES), "runs": 1}
         found = [each for rows in given.rows for each in _at_size(folder / str(rows), rows, heard)]
     settings |= {"load_average_after": machine()["load_average"]}
     write("engines", [*_rows(found, settings), _heard(heard, settings), *_model(found, settings)])
 
 
-def _at_size(folder: Path, rows: int, heard: list[str]) -> Iterator[Measured]:
+def _at_size(folder: Path, rows: int, heard: Heard) -> Iterator[Measured]:
     """Measure all places at one size."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "people").is_dir():
@@ -108,7 +107,7 @@ def _at_size(folder: Path, rows: int, heard: list[str]) -> Iterator[Measured]:
         with standalone_cluster(folder / f"cluster{workers}", python, secret=SECRET, workers=workers) as cluster:
             settings = SparkSettings(python, f"spark://127.0.0.1:{cluster.port}", "900m", "benchmark")
             run = folder / f"run{workers}"
-            with _listening(heard):
+            with listening([*PLANTED, *choice_keys(KEY)], heard):
                 yield _in_spark("cluster", workers, rows, settings, source, contract, counts, run)
     (folder / "connect").mkdir()
     paths = loopback_certificates(folder)
@@ -163,35 +162,6 @@ def _told(measured: Measured) -> Measured:
     return measured
 
 
-@contextmanager
-def _listening(heard: list[str]) -> Iterator[None]:
-    """Search all packets of loopback while the block lasts; what is found of `PLANTED` and the keys is noted."""
-    planted = [each.encode() for each in (*PLANTED, *choice_keys(KEY))]
-    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(3)) as packets:
-        packets.bind(("lo", 0))
-        packets.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 26)
-        packets.settimeout(0.2)
-        ended, searched = Event(), [0]
-
-        def listen() -> None:
-            while not ended.is_set():
-                try:
-                    packet = packets.recv(1 << 17)
-                except TimeoutError:
-                    continue
-                searched[0] += len(packet)
-                heard.extend(each.decode() for each in planted if each in packet)
-
-        thread = Thread(target=listen)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-        heard.append(f"searched {searched[0]}")
-
-
 def _rows(found: list[Measured], settings: dict[str, Setting]) -> Iterator[Row]:
     for each in found:
         what = f"{each.rows:,} rows, {each.place}, {each.workers} cores"
@@ -205,12 +175,12 @@ def _rows(found: list[Measured], settings: dict[str, Setting]) -> Iterator[Row]:
         yield Row(f"{what}: over bare GROUP BYs", round(ratio, 2), "x", RATIO_TARGET, held, settings=settings)
 
 
-def _heard(heard: list[str], settings: dict[str, Setting]) -> Row:
-    """Say how often a planted value passed on loopback, and how much was searched."""
-    searched = sum(int(each.split()[1]) for each in heard if each.startswith("searched "))
-    values = sorted({each for each in heard if not each.startswith("searched ")})
-    own = settings | {"bytes_searched": searched, "planted": list(PLANTED), "found": list[Setting](values)}
-    return Row("planted values in clear on loopback", len(values), "values", 0, not values, settings=own)
+def _heard(heard: Heard, settings: dict[str, Setting]) -> Row:
+    """Say how many planted values passed on loopback, and how much was searched."""
+    own = settings | {"bytes_searched": heard.searched, "packets_lost": heard.lost}
+    own |= {"planted": list(PLANTED), "found": list[Setting](sorted(heard.values))}
+    number = len(heard.values)
+    return Row("planted values in clear on loopback", number, "values", 0, not number, settings=own)
 
 
 def _model(found: list[Measured], settings: dict[str, Setting]) -> Iterator[Row]:

@@ -115,8 +115,9 @@ def _staged(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspa
     settings, held = workspace.spark, run.lock
     if not (run.path / MARKER).is_file():
         check_snapshot_kept(ledger, run, request, store)
+    beside = request.spec.product.lattices(contract)
     table = ingest_in_engine(
-        source, contract, folder=run.path, key=key, settings=settings, lock=held, goes_on=charged
+        source, contract, folder=run.path, key=key, settings=settings, beside=beside, lock=held, goes_on=charged
     )
     run.close_with(table.engine)
     if not goes_on(ledger, request, table, store):

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from tasks.records.outputs import Plan
 
 NO_ROWS = Problem(
-    "an engine for a product that reads more than counts of cells",
-    "an engine for kind: tables, hierarchies, counts of statistics, and synthetic rows of marginals",
+    "an engine for a product that reads more than counts and sums of cells",
+    "an engine for kind: tables, hierarchies, statistics of declared groups, and synthetic rows of marginals",
     "drop it",
 )
 
@@ -89,7 +89,7 @@ def read_request(
     findings = check_spec(spec, contract)
     if findings:
         raise SpecRefused(findings)
-    if spec.source.engine is not None and (spec.product.reads_rows or spec.product.lattices(contract)):
+    if spec.source.engine is not None and (spec.product.reads_rows or spec.product.reads_texts(contract)):
         raise SpecRefused([spec.finding(("source", "engine"), NO_ROWS)])
     return planned_request(spec, contract, workspace)
 

@@ -36,6 +36,17 @@ class CountingEngine(Protocol):
         """
         ...
 
+    def whole_columns(self, query: str) -> list[NDArray[np.int64]]:
+        """Return the columns of a scan, in which the groups of all rows are lines of whole numbers; shape (lines,).
+
+        Args:
+            query: a SELECT over the table `codes` in DuckDB's SQL; see `contracts.sql.portable.scans`.
+        Raises:
+            CountsUnavailable: as `counted_cells`.
+        Privacy: exact numbers; nothing of them may leave but through a grant.
+        """
+        ...
+
     def broken_checks(self) -> frozenset[str]:
         """Return the names of the checks that some row breaks; private, but for declared gates."""
         ...

@@ -25,6 +25,7 @@ from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
+from privacy.private_table import PrivateTable
 from privacy.snapshots.offset_scan import count_distinct
 
 CELLS: Final = 6
@@ -53,7 +54,7 @@ def counted(rows: Sequence[Row], cells: int = CELLS) -> Whole:
         with duckdb.connect(str(path)) as connection:
             connection.execute("CREATE TABLE codes (cell UTINYINT, told VARCHAR)")
             connection.executemany("INSERT INTO codes VALUES (?, ?)", rows)
-        return count_distinct(path, ("cell",), (cells,), "told", "", threads=1)
+        return count_distinct(PrivateTable(path, "", "", ""), ("cell",), (cells,), "told", "", threads=1)
 
 
 def pair_of(rows: Sequence[Row]) -> Pair:

@@ -26,6 +26,7 @@ from contracts.domains.value_sums import LoneSum
 from privacy.accounting.events import CountNoise
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
+from privacy.private_table import PrivateTable
 from privacy.snapshots.quota_scan import sum_within_quota
 
 CELLS: Final = 3
@@ -57,7 +58,7 @@ def summed(rows: Sequence[Row], *, unit: str | None = "person") -> Whole:
             columns = ", ".join(f'"{name}" {kind}' for name, kind in kinds)
             connection.execute(f"CREATE TABLE codes ({columns})")
             connection.executemany("INSERT INTO codes VALUES (?, ?, ?, ?)", rows)
-        return sum_within_quota(path, ("cell",), (CELLS,), INCOME, unit, threads=1)
+        return sum_within_quota(PrivateTable(path, "", "", ""), ("cell",), (CELLS,), INCOME, unit, threads=1)
 
 
 def pair_of(rows: Sequence[Row], instead: Sequence[Row] = (), *, unit: str | None = "person") -> Pair:

@@ -246,6 +246,10 @@ class DeclaredDomain(Frozen):
         """Return an expression that is true where a stored value breaks a check, never null."""
         raise ValueError(f"a domain of kind {self.kind} is checked by DuckDB alone")
 
+    def portable_beside(self, lattice: Any, cell: PortableCell) -> Any:
+        """Return what a stage has of a stored value beside its code, as `offset_sql` has it, as an expression."""
+        raise ValueError(f"values of a domain of kind {self.kind} are encoded by DuckDB alone")
+
     # Publishing: named cells are published as their labels.
 
     def decoded_kind(self, logical_type: str, scale: int) -> DecodedKind:

@@ -16,7 +16,7 @@ from contracts.domains.domain_terms import increasing, otherwise_written, target
 from contracts.domains.notation import GROUPING_MARKS, NumberNotation, number_notation
 from contracts.domains.ordered import OrderedDomain
 from contracts.domains.statements import CELLS_CHANGED, Change, DecodedKind, DomainAdvice
-from contracts.domains.value_lattices import ValueLattice, offset_sql
+from contracts.domains.value_lattices import ValueLattice, offset_sql, portable_offset
 from contracts.domains.value_sql import (
     LONGEST_LOOKUP,
     MOST_BRANCHES,
@@ -115,8 +115,17 @@ class NumberDomain(OrderedDomain):
 
     def offset_sql(self, lattice: ValueLattice, value: str) -> str:
         """Return SQL for an offset; what has the code of missing values is missing, or what they are mapped to."""
-        mapped = None if self.nulls.to is None else Decimal(self.nulls.to)
-        return offset_sql(lattice, value, self.null_sql(value), mapped, code_type(lattice.width + 2))
+        return offset_sql(lattice, value, self.null_sql(value), self._mapped, code_type(lattice.width + 2))
+
+    def portable_beside(self, lattice: ValueLattice, cell: PortableCell) -> Any:
+        """Return the same offset of a stored value as an expression."""
+        value = self._portable_value(cell)
+        return portable_offset(lattice, value, self._portable_nothing(cell, value), self._mapped)
+
+    @property
+    def _mapped(self) -> Decimal | None:
+        """The value to which missing ones are mapped, if they are."""
+        return None if self.nulls.to is None else Decimal(self.nulls.to)
 
     def token_sql(self, token: str) -> str:
         """Return SQL for the number that a missing text is."""

@@ -170,6 +170,30 @@ def offset_sql(lattice: ValueLattice, value: str, null: str, missing: Decimal | 
     return f"CAST(CASE WHEN {null} THEN {absent} ELSE 1 + {offset} END AS {kind})"
 
 
+def portable_offset(lattice: ValueLattice, value: Any, null: Any, missing: Decimal | None) -> Any:
+    """Return the same offset as an expression, int32: each step of it is one operation of IEEE 754, or exact.
+
+    What `round` does to halves differs from engine to engine. With x >= 0 steps, half up is (floor(2 x) + 1) // 2:
+    to double is exact, and so is the floor.
+
+    Args:
+        lattice: the lattice.
+        value: the value as a double.
+        null: whether it counts as missing; never null itself.
+        missing: the value to which the contract maps missing ones; None where they are counted apart.
+    """
+    import ibis
+
+    low, high, step = (
+        ibis.literal(float(plain_text(each)), "float64") for each in (lattice.low, lattice.high, lattice.step)
+    )
+    steps = (ibis.greatest(low, ibis.least(high, value)) - low) / step
+    rounded = ((steps * 2.0).floor().cast("int64") + 1) // 2
+    offset = ibis.greatest(0, ibis.least(lattice.width, rounded))
+    absent = MISSING if missing is None else 1 + offset_of(lattice, missing)
+    return ibis.cases((null, absent), else_=offset + 1).cast("int32")
+
+
 def offset_of(lattice: ValueLattice, value: Decimal) -> int:
     """Return the offset of a value, clipped to the bounds."""
     clipped = max(lattice.low, min(lattice.high, value))

@@ -59,6 +59,11 @@ class ProductSpec(Frozen):
         """Return the lattices on which columns are added up, and the columns whose keys are selected, each once."""
         return ()
 
+    def reads_texts(self, contract: Contract) -> bool:
+        """Whether texts that nobody declared are read, which no engine encodes."""
+        told = [each.column for each in self.lattices(contract) if isinstance(each, KeyColumn)]
+        return any(name != contract.unit.column for name in told)
+
     def labelled(self, contract: Contract) -> tuple[LabelledTable, ...]:
         """Return the tables whose rows begin with labels; none where rows are no cells."""
         return ()

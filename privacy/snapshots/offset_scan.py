@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +16,15 @@ from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.domains.value_sql import literal
 from contracts.domains.value_sums import ValueMoments
 from contracts.domains.value_trees import ValueTree
-from privacy.snapshots.shared_scan import ColumnNames, cell_sql, quoted, settings, spread_out
+from privacy.private_table import PrivateTable
+from privacy.snapshots.shared_scan import ColumnNames, cell_sql, quoted, spread_out, whole_columns
 
 OffsetNames = tuple[str, str | None]
 """Columns of a snapshot: of offsets, and of the weights of their rows."""
 
 
 def sum_offsets(
-    path: Path,
+    table: PrivateTable,
     clique: ColumnNames,
     shape: tuple[int, ...],
     names: Sequence[OffsetNames],
@@ -35,7 +35,7 @@ def sum_offsets(
     """Add offsets up by the cells of one marginal, in one scan; private, for handles alone.
 
     Args:
-        path: the snapshot file, with its table `codes`.
+        table: the snapshot, here or in an engine.
         clique: the columns; none for one cell of all rows.
         shape: cells along each column.
         names: the columns of offsets: 0 for a missing value, else the offset plus 1. Each with the column of the
@@ -54,7 +54,7 @@ def sum_offsets(
         *(each for pair in names for each in _terms(*pair)),
     ]
     query = f"SELECT {', '.join(terms)} FROM {relation} GROUP BY 1"
-    cells, *counted = _whole_columns(path, query, threads)
+    cells, *counted = whole_columns(table, query, threads)
     spread = [spread_out(cells, values, prod(shape)) for values in counted]
     rows = dict(zip(weights, spread[: len(weights)], strict=True))
     sums = iter(spread[len(weights) :])
@@ -62,12 +62,12 @@ def sum_offsets(
 
 
 def sum_moments(
-    path: Path, clique: ColumnNames, shape: tuple[int, ...], moments: ValueMoments, *, threads: int
+    table: PrivateTable, clique: ColumnNames, shape: tuple[int, ...], moments: ValueMoments, *, threads: int
 ) -> NDArray[np.int64]:
     """Add up the moments of a column by the cells of one marginal, in one scan; private, for handles alone.
 
     Args:
-        path: the snapshot file, with its table `codes`.
+        table: the snapshot, here or in an engine.
         clique: the columns; none for one cell of all rows.
         shape: cells along each column.
         moments: over offsets: 0 for a missing value, else the offset plus 1.
@@ -87,7 +87,7 @@ def sum_moments(
     counts = [_weighed_rows(weight), _terms(moments.lattice.name, weight)[1]]
     terms = ", ".join(f"coalesce({each}, 0)::BIGINT" for each in [*counts, *ends])
     query = f"SELECT {cell_sql(clique, shape)}, {terms} FROM codes GROUP BY 1"
-    cells, *counted = _whole_columns(path, query, threads)
+    cells, *counted = whole_columns(table, query, threads)
     rows, valued, *squares = (spread_out(cells, values, prod(shape)) for values in counted)
     at_low, at_high = (each * (whole // width**2 if moments.exact else 1) for each in squares)
     parts = [at_low, whole * valued - at_low - at_high, at_high, whole * (rows - valued)]
@@ -116,11 +116,11 @@ def narrowed(lattice: NarrowedLattice) -> str:
     return f"(SELECT * REPLACE (CASE WHEN {name} = 0 THEN 0 ELSE 1 + {clipped} END AS {name}) FROM codes)"
 
 
-def count_magnitudes(path: Path, magnitudes: ValueMagnitudes, *, threads: int) -> NDArray[np.int64]:
+def count_magnitudes(table: PrivateTable, magnitudes: ValueMagnitudes, *, threads: int) -> NDArray[np.int64]:
     """Count all rows with a value by the bins of a histogram; private, for handles alone.
 
     Args:
-        path: the snapshot file, with its table `codes`.
+        table: the snapshot, here or in an engine.
         magnitudes: over offsets: 0 for a missing value, else the offset plus 1.
         threads: threads that DuckDB may use.
     Returns:
@@ -129,18 +129,18 @@ def count_magnitudes(path: Path, magnitudes: ValueMagnitudes, *, threads: int) -
     """
     name = quoted(magnitudes.lattice.name)
     until = " ".join(f"WHEN {name} <= {1 + last} THEN {place}" for place, (_, last) in enumerate(magnitudes.bins))
-    query = f"SELECT CASE {until} END, count(*)::BIGINT FROM codes WHERE {name} > 0 GROUP BY 1"
-    places, rows = _whole_columns(path, query, threads)
-    return spread_out(places, rows, magnitudes.parts)
+    query = f"SELECT CASE WHEN {name} = 0 THEN {magnitudes.parts} {until} END, count(*)::BIGINT FROM codes GROUP BY 1"
+    places, rows = whole_columns(table, query, threads)
+    return spread_out(places, rows, magnitudes.parts + 1)[: magnitudes.parts]
 
 
 def count_leaves(
-    path: Path, clique: ColumnNames, shape: tuple[int, ...], tree: ValueTree, *, threads: int
+    table: PrivateTable, clique: ColumnNames, shape: tuple[int, ...], tree: ValueTree, *, threads: int
 ) -> NDArray[np.int64]:
     """Count the rows of each cell by the leaves of a tree; private, for handles alone.
 
     Args:
-        path: the snapshot file, with its table `codes`.
+        table: the snapshot, here or in an engine.
         clique: the columns; none for one cell of all rows.
         shape: cells along each column.
         tree: over offsets: 0 for a missing value, else the offset plus 1.
@@ -158,17 +158,17 @@ def count_leaves(
     weight = tree.lattice.weight
     counted = _weighed_rows(None if weight is None else weight.name)
     query = f"SELECT {number}, {counted} FROM codes GROUP BY 1"
-    numbers, rows = _whole_columns(path, query, threads)
+    numbers, rows = whole_columns(table, query, threads)
     return spread_out(numbers, rows, prod(shape) * (leaves + 1)).reshape(-1, leaves + 1)
 
 
 def count_offsets(
-    path: Path, clique: ColumnNames, shape: tuple[int, ...], name: str, *, threads: int
+    table: PrivateTable, clique: ColumnNames, shape: tuple[int, ...], name: str, *, threads: int
 ) -> NDArray[np.int64]:
     """Count the rows of each cell by their offsets; private, for handles alone.
 
     Args:
-        path: the snapshot file, with its table `codes`.
+        table: the snapshot, here or in an engine.
         clique: the columns; none for one cell of all rows.
         shape: cells along each column.
         name: the column of offsets: 0 for a missing value, else the offset plus 1.
@@ -178,17 +178,24 @@ def count_offsets(
     Privacy: exact counts; nothing of them may leave but through a grant.
     """
     terms = f"{cell_sql(clique, shape)} AS cell, {quoted(name)}::BIGINT - 1 AS place, count(*)::BIGINT AS n"
-    query = f"SELECT {terms} FROM codes WHERE {quoted(name)} > 0 GROUP BY ALL ORDER BY 1, 2"
-    return np.stack(_whole_columns(path, query, threads), axis=1)
+    query = f"SELECT {terms} FROM codes GROUP BY ALL ORDER BY 1, 2"
+    lines = np.stack(whole_columns(table, query, threads), axis=1)
+    return lines[lines[:, 1] >= 0]
 
 
 def count_distinct(
-    path: Path, clique: ColumnNames, shape: tuple[int, ...], name: str, none: str | int | None, *, threads: int
+    table: PrivateTable,
+    clique: ColumnNames,
+    shape: tuple[int, ...],
+    name: str,
+    none: str | int | None,
+    *,
+    threads: int,
 ) -> NDArray[np.int64]:
     """Count the different values of a column in each cell; private, for handles alone.
 
     Args:
-        path: the snapshot file, with its table `codes`.
+        table: the snapshot, here or in an engine.
         clique: the columns; none for one cell of all rows.
         shape: cells along each column.
         name: the column, of whole numbers or of texts.
@@ -199,19 +206,10 @@ def count_distinct(
     Privacy: exact counts; nothing of them may leave but through a grant.
     """
     stands = literal(none) if isinstance(none, str) else none
-    where = "" if none is None else f" WHERE {quoted(name)} <> {stands}"
-    query = f"SELECT {cell_sql(clique, shape)}, count(DISTINCT {quoted(name)})::BIGINT FROM codes{where} GROUP BY 1"
-    cells, counts = _whole_columns(path, query, threads)
+    told = quoted(name) if none is None else f"CASE WHEN {quoted(name)} <> {stands} THEN {quoted(name)} END"
+    query = f"SELECT {cell_sql(clique, shape)}, count(DISTINCT {told})::BIGINT FROM codes GROUP BY 1"
+    cells, counts = whole_columns(table, query, threads)
     return spread_out(cells, counts, prod(shape))
-
-
-def _whole_columns(path: Path, query: str, threads: int) -> list[NDArray[np.int64]]:
-    """Return the columns of a query on the snapshot, all of whole numbers."""
-    import duckdb  # here, so that looking at a budget does not load it
-
-    with duckdb.connect(str(path), read_only=True, config=settings(path, threads)) as connection:
-        found = connection.execute(query).to_arrow_table()
-    return [np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns]
 
 
 def _terms(name: str, weight: str | None) -> tuple[str, str]:

@@ -11,7 +11,6 @@ Without their signs these add up to min(P, |v1| + |v2| + ...). The order is keye
 from __future__ import annotations
 
 from math import prod
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,8 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.domains.text import KeyColumn, UnitOrder
 from contracts.domains.value_sums import LoneSum
-from privacy.snapshots.shared_scan import ColumnNames, cell_sql, quoted, settings, spread_out
+from privacy.private_table import PrivateTable
+from privacy.snapshots.shared_scan import ColumnNames, cell_sql, quoted, spread_out, whole_columns
 
 
 def quota_unit(contract: Contract) -> str | None:
@@ -28,12 +28,12 @@ def quota_unit(contract: Contract) -> str | None:
 
 
 def sum_within_quota(
-    path: Path, clique: ColumnNames, shape: tuple[int, ...], form: LoneSum, unit: str | None, *, threads: int
+    table: PrivateTable, clique: ColumnNames, shape: tuple[int, ...], form: LoneSum, unit: str | None, *, threads: int
 ) -> NDArray[np.int64]:
     """Add values up by the cells of one marginal, each unit within its quota; private, for handles alone.
 
     Args:
-        path: the snapshot file, with its table `codes`.
+        table: the snapshot, here or in an engine.
         clique: the columns; none for one cell of all rows.
         shape: cells along each column.
         form: over offsets: 0 for a missing value, else the offset plus 1; with a quota.
@@ -45,26 +45,23 @@ def sum_within_quota(
         ValueError: no quota is declared.
     Privacy: exact sums; nothing of them may leave but through a grant.
     """
-    import duckdb  # here, so that looking at a budget does not load it
-
     if form.quota is None:
         raise ValueError(f"{form.column}: no quota of a unit is declared")
     kept = _of_one_row(form.quota) if unit is None else _of_units(form.quota)
     query = f"WITH valued AS ({_valued(clique, shape, form, unit)}), kept AS ({kept}) "
     query += "SELECT cell, sum(part)::BIGINT AS part FROM kept GROUP BY cell"
-    with duckdb.connect(str(path), read_only=True, config=settings(path, threads)) as connection:
-        found = connection.execute(query).to_arrow_table()
-    cells, parts = (np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns)
+    cells, parts = whole_columns(table, query, threads)
     return spread_out(cells, parts, prod(shape))
 
 
 def _valued(clique: ColumnNames, shape: tuple[int, ...], form: LoneSum, unit: str | None) -> str:
-    """Write SQL for the rows with a value: cell and value, and where units have several the unit and the place."""
+    """Write SQL for all rows: cell and value, 0 of none, and where units have several the unit and the place."""
     name = quoted(form.lattice.name)
-    terms = [f"{cell_sql(clique, shape)} AS cell", f"{name}::BIGINT + {form.low_steps - 1} AS value"]
+    value = f"CASE WHEN {name} > 0 THEN {name}::BIGINT + {form.low_steps - 1} ELSE 0 END"
+    terms = [f"{cell_sql(clique, shape)} AS cell", f"{value} AS value"]
     if unit is not None:
         terms += [f"{quoted(KeyColumn(unit).name)} AS unit", f"{quoted(UnitOrder(unit).name)} AS place"]
-    return f"SELECT {', '.join(terms)} FROM codes WHERE {name} > 0"
+    return f"SELECT {', '.join(terms)} FROM codes"
 
 
 def _of_one_row(quota: int) -> str:
@@ -74,7 +71,8 @@ def _of_one_row(quota: int) -> str:
 def _of_units(quota: int) -> str:
     """Write SQL for what each row adds; only the rows of units that exceed their quota are put in order."""
     before = "sum(abs(value)) OVER (PARTITION BY unit ORDER BY place ROWS UNBOUNDED PRECEDING) AS until"
-    cut = f"sign(value) * (least({quota}, until) - least({quota}, until - abs(value)))"
+    sign = "CASE WHEN value < 0 THEN -1 ELSE 1 END"
+    cut = f"{sign} * (least({quota}, until) - least({quota}, until - abs(value)))"
     rich = f"SELECT unit FROM valued GROUP BY unit HAVING sum(abs(value)) > {quota}"
     return (
         f"SELECT cell, value AS part FROM valued ANTI JOIN ({rich}) USING (unit) UNION ALL "

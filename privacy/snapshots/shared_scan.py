@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.private_table import PrivateTable
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -77,6 +79,23 @@ def count_populated(
         numbers, rows = _grouped(connection, clique, shape)
     order = np.argsort(numbers)
     return numbers[order], rows[order]
+
+
+def whole_columns(table: PrivateTable, query: str, threads: int) -> list[NDArray[np.int64]]:
+    """Return the columns of a scan of all rows, all of whole numbers; private, for handles alone.
+
+    Args:
+        table: the snapshot, here or in an engine.
+        query: a SELECT over its table `codes`, in which quoted names are those of its columns and no others.
+        threads: threads that DuckDB may use.
+    """
+    if table.engine is not None:
+        return table.engine.whole_columns(query)
+    import duckdb  # as above
+
+    with duckdb.connect(str(table.path), read_only=True, config=settings(table.path, threads)) as connection:
+        found = connection.execute(query).to_arrow_table()
+    return [np.asarray(column.to_numpy(), dtype=np.int64) for column in found.columns]
 
 
 def spread_out(cells: NDArray[np.int64], values: NDArray[np.int64], size: int) -> NDArray[np.int64]:

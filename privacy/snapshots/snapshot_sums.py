@@ -44,12 +44,10 @@ class SnapshotSums(SnapshotReader):
         contract: the contract that encoded it.
         threads: threads that DuckDB may use.
     Raises:
-        ValueError: the snapshot was encoded by another contract; or, when a handle is asked for, it lies in an
-            engine.
+        ValueError: the snapshot was encoded by another contract.
     """
 
     _reads = "exact sums"
-    _engine_refuses = "adds nothing up"
 
     def sums(self, clique: Clique, addends: Sequence[Addends]) -> tuple[PrivateCellSums, ...]:
         """Return a handle for each of some columns over the same cells; opening one adds up all that are no trees.
@@ -89,7 +87,7 @@ class SnapshotSums(SnapshotReader):
             return self._tree(clique, shape, wanted)
         if isinstance(wanted, DistinctCount):
             stored = telling_column(wanted, self._contract)
-            found = count_distinct(self._table.path, clique, shape, *stored, threads=self._threads)
+            found = count_distinct(self._table, clique, shape, *stored, threads=self._threads)
             return found.reshape(*shape, 1)
         if isinstance(wanted, WeightedCount):
             # A weight is its own distance from 0, and a missing one adds nothing.
@@ -97,11 +95,11 @@ class SnapshotSums(SnapshotReader):
         if isinstance(wanted, ValueMagnitudes):
             return self._magnitudes(clique, wanted)
         if isinstance(wanted, ValueMoments):
-            found = sum_moments(self._table.path, clique, shape, wanted, threads=self._threads)
+            found = sum_moments(self._table, clique, shape, wanted, threads=self._threads)
             return found.reshape(*shape, wanted.parts)
         if isinstance(wanted, LoneSum) and _bounded(wanted):
             terms = clique, shape, wanted, quota_unit(self._contract)
-            return sum_within_quota(self._table.path, *terms, threads=self._threads).reshape(*shape, 1)
+            return sum_within_quota(self._table, *terms, threads=self._threads).reshape(*shape, 1)
         if isinstance(wanted, LoneSum):
             parts = self._summed(clique, shape, together, wanted.lattice, known)
             above, valued = parts[..., :1], (parts[..., :1] + parts[..., 1:2]) // wanted.lattice.width
@@ -110,7 +108,7 @@ class SnapshotSums(SnapshotReader):
 
     def _tree(self, clique: Clique, shape: tuple[int, ...], tree: ValueTree) -> NDArray[np.int64]:
         """Return the exact counts of all nodes, shape (*shape, parts)."""
-        found = count_leaves(self._table.path, clique, shape, tree, threads=self._threads)
+        found = count_leaves(self._table, clique, shape, tree, threads=self._threads)
         missing, counts = found[:, :1], found[:, 1:]
         levels = [np.add.reduceat(counts, np.arange(0, tree.leaves, each), axis=1) for each in tree.level_leaves]
         parts = [*levels, missing] if tree.lattice.counts_missing else levels
@@ -129,7 +127,7 @@ class SnapshotSums(SnapshotReader):
             relation = narrowed(wanted) if isinstance(wanted, NarrowedLattice) else "codes"
             together = together if wanted in together else (wanted,)
             names = [_names(each) for each in together]
-            found = sum_offsets(self._table.path, clique, shape, names, threads=self._threads, relation=relation)
+            found = sum_offsets(self._table, clique, shape, names, threads=self._threads, relation=relation)
             for each in together:
                 known[each] = _handed_out(each, *found[_names(each)]).reshape(*shape, each.parts)
                 known[each].flags.writeable = False
@@ -143,7 +141,7 @@ class SnapshotSums(SnapshotReader):
         """
         if clique:
             raise ValueError("a histogram of magnitudes is one of all rows")
-        return count_magnitudes(self._table.path, magnitudes, threads=self._threads)
+        return count_magnitudes(self._table, magnitudes, threads=self._threads)
 
 
 def telling_column(counted: DistinctCount, contract: Contract) -> tuple[str, str | int | None]:

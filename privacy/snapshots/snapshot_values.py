@@ -22,12 +22,10 @@ class SnapshotValues(SnapshotReader):
         contract: the contract that encoded it.
         threads: threads that DuckDB may use.
     Raises:
-        ValueError: the snapshot was encoded by another contract; or, when a handle is asked for, it lies in an
-            engine.
+        ValueError: the snapshot was encoded by another contract.
     """
 
     _reads = "exact values"
-    _engine_refuses = "lists no values"
 
     def values(self, clique: Clique, choices: QuantileChoices) -> PrivateCellValues:
         """Return a handle on the values of a column.
@@ -38,4 +36,4 @@ class SnapshotValues(SnapshotReader):
         return PrivateCellValues(clique, shape, choices, *self._mark, partial(self._listed, clique, shape))
 
     def _listed(self, clique: Clique, shape: tuple[int, ...], choices: QuantileChoices) -> NDArray[np.int64]:
-        return count_offsets(self._table.path, clique, shape, choices.lattice.name, threads=self._threads)
+        return count_offsets(self._table, clique, shape, choices.lattice.name, threads=self._threads)

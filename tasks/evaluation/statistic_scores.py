@@ -159,7 +159,7 @@ def _within_quota(table: PrivateTable, wanted: StatisticsTable, contract: Contra
     drawn = (addends for _, addends in wanted.draws(contract))
     form = next(each for each in drawn if isinstance(each, LoneSum) and each.column == column)
     shape, unit = contract.shape(wanted.by), quota_unit(contract)
-    steps = sum_within_quota(table.path, wanted.by, shape, form, unit, threads=2)
+    steps = sum_within_quota(table, wanted.by, shape, form, unit, threads=2)
     return np.asarray(steps * float(form.lattice.step))
 
 

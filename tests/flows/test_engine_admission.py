@@ -38,11 +38,28 @@ def test_what_asks_for_counts_of_cells_is_counted_in_an_engine(tmp_path: Path, p
 
 
 @pytest.mark.parametrize(
+    "table",
+    [
+        "{by: [sex], keys: private, of: [count]}",
+        "{by: [since], of: [{distinct: sex}]}",
+    ],
+)
+def test_texts_that_nobody_declared_are_read_here_alone(tmp_path: Path, table: str) -> None:
+    """A selection of keys needs the texts themselves, which no engine sends."""
+    spec = written(tmp_path, f"{{kind: statistics, tables: [{table}]}}")
+    contract = tmp_path / "people.odcs.yaml"
+    contract.write_text(
+        contract.read_text().replace("kind: categories", "kind: text").replace("values: [F, M]", "max_bytes: 9")
+    )
+    with pytest.raises(SpecRefused, match="more than counts and sums of cells"):
+        read_request(spec)
+
+
+@pytest.mark.parametrize(
     ("product", "says"),
     [
         ("{kind: synthetic, generator: class_gaussian, options: {label: sex}}", ROWS),
         ("{kind: classifier, trainer: dp_sgd, label: sex}", f"dp_sgd, which learns from rows: {ROWS}"),
-        ("{kind: statistics, tables: [{by: [sex], of: [{sum: wage, step: 10}]}]}", "more than counts of cells"),
         ("{kind: synthetic, generator: none_such}", "no generator 'none_such'"),
     ],
 )

@@ -56,7 +56,13 @@ def sql_of(expression: Any, dialect: Dialect) -> str:
     if options.pyspark is None:
         options.pyspark = _SparkOptions()
     compiler = getattr(compilers, _COMPILERS[dialect])()
-    tree = _rewritten(compiler.to_sqlglot(expression), dialect)
+    return written(compiler.to_sqlglot(expression), dialect)
+
+
+def written(tree: exp.Expression, dialect: Dialect) -> str:
+    """Write a statement's tree as SQL, with what engines call differently in the engine's words."""
+    tree = _rewritten(tree, dialect)
+    compiler = getattr(compilers, _COMPILERS[dialect])()
     return str((_quiet(tree) if dialect == "pyspark" else tree).sql(dialect=compiler.dialect))
 
 

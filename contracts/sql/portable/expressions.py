@@ -45,6 +45,18 @@ def code_expression(column: Column, cell: Any, kind: ValueKind) -> Any:
     return column.domain.portable_code(PortableCell(cell, kind, _cast)).cast("int32")
 
 
+def beside_expression(column: Column, beside: Any, cell: Any, kind: ValueKind) -> Any:
+    """Return what is encoded of a column's value beside its code: int32 of a lattice, a text of keys; never null.
+
+    Args:
+        column: the column.
+        beside: the lattice, or the `KeyColumn`.
+        cell: the value as it is stored.
+        kind: its kind.
+    """
+    return column.domain.portable_beside(beside, PortableCell(cell, kind, _cast))
+
+
 def violation_expression(check: Check, contract: Contract, cell: Any, kind: ValueKind) -> Any:
     """Return a condition that is true where a value breaks a check of its column, and never null.
 

@@ -2,6 +2,8 @@
 
     c0, c1, ...   codes, in the order of the contract's columns
     b0, b1, ...   whether the row breaks each check of a column, in the order of `checks`
+    o0, o1, ...   what is encoded beside the codes, in the order in which it is asked for: offsets of lattices, places
+                  of rows among those of their unit, and ids and texts of which only their being different counts
 
 Contribution bounding is the choice that `tasks.storage.snapshot.bounding` describes, made where the rows are. It
 needs the order of the source, which two columns tell: `sudare_file` and `sudare_row`. Of Parquet they are the place
@@ -22,14 +24,18 @@ from contracts.contract.check_terms import checks
 from contracts.contract.contract import Contract
 from contracts.domains.portable_cell import trimmed
 from contracts.domains.statements import Check, ValueKind
+from contracts.domains.text import NO_KEY, KeyColumn, UnitOrder
+from contracts.domains.value_lattices import ValueLattice
 from contracts.sql.portable.compiler import sha256_of
-from contracts.sql.portable.expressions import code_expression, table_of, violation_expression
+from contracts.sql.portable.expressions import beside_expression, code_expression, table_of, violation_expression
 
 SOURCE: Final = "sudare_source"
 STAGE: Final = "sudare_stage"
 KEYS: Final = "sudare_keys"
-KEY_COLUMNS: Final = ("choice_outer", "choice_inner", "hash_outer", "hash_inner")
-"""Keys of 64 hexadecimal digits: of the choice of rows, and of the hash of the stage."""
+KEY_COLUMNS: Final = ("choice_outer", "choice_inner", "order_outer", "order_inner", "hash_outer", "hash_inner")
+"""Keys of 64 hexadecimal digits: of the choice of rows, of their order within a unit, and of hashes of the stage."""
+Beside = ValueLattice | KeyColumn
+"""What is encoded beside the codes."""
 FILE, ROW = "sudare_file", "sudare_row"
 """The columns that tell the order of the source; whole numbers."""
 _UNIT, _ORDINAL, _DRAW, _PLACE = "u", "o", "d", "p"
@@ -42,29 +48,37 @@ class Stage:
     Args:
         codes: name of each column's codes, by column.
         broken: name of each check's mark, by check; of those that are about a row.
+        beside: name of each of what is encoded beside the codes, by its name in a snapshot.
     """
 
     codes: Mapping[str, str]
     broken: Mapping[str, str]
+    beside: Mapping[str, str]
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All of them, in order."""
-        return (*self.codes.values(), *self.broken.values())
+        return (*self.codes.values(), *self.broken.values(), *self.beside.values())
+
+    @property
+    def scanned(self) -> Mapping[str, str]:
+        """The names of what a scan reads, by their names in a snapshot."""
+        return {**self.codes, **self.beside}
 
     @property
     def table(self) -> Any:
-        """The unbound stage."""
-        return ibis.table(dict.fromkeys(self.columns, "int32"), name=STAGE)
+        """The unbound stage, without what is beside the codes."""
+        return ibis.table(dict.fromkeys((*self.codes.values(), *self.broken.values()), "int32"), name=STAGE)
 
 
-def stage_of(contract: Contract) -> Stage:
+def stage_of(contract: Contract, beside: Sequence[Beside] = ()) -> Stage:
     """Name the columns of a contract's stage."""
     codes = {column.name: f"c{place}" for place, column in enumerate(contract.columns)}
-    return Stage(codes, {check.name: f"b{place}" for place, check in enumerate(_row_checks(contract))})
+    broken = {check.name: f"b{place}" for place, check in enumerate(_row_checks(contract))}
+    return Stage(codes, broken, {each.name: f"o{place}" for place, each in enumerate(beside)})
 
 
-def staged(contract: Contract, kinds: Mapping[str, ValueKind]) -> Any:
+def staged(contract: Contract, kinds: Mapping[str, ValueKind], beside: Sequence[Beside] = ()) -> Any:
     """Return the stage of a contract's table as an expression over the tables `sudare_source` and `sudare_keys`.
 
     Args:
@@ -72,12 +86,14 @@ def staged(contract: Contract, kinds: Mapping[str, ValueKind]) -> Any:
         kinds: kind of each of its columns, without any that `portable_findings` names. Where units are ids, the
             source has the columns `sudare_file` and `sudare_row` besides, and the keys of the choice are in the one
             row of `sudare_keys` (`KEY_COLUMNS`). A key in the statement would stand in plans, which engines show.
+        beside: what is encoded beside the codes.
     Returns:
-        Ibis table with the columns of `stage_of(contract)`, int32.
+        Ibis table with the columns of `stage_of(contract, beside)`: int32, but keyed hashes of ids and texts.
     Privacy: private; at most k rows a unit, and the choice within one unit depends on no other unit.
     """
     order: dict[str, ValueKind] = {FILE: "whole", ROW: "whole"}
-    names, source = stage_of(contract), table_of({**kinds, **(order if contract.unit.column else {})}, SOURCE)
+    names, unit = stage_of(contract, beside), contract.unit.column
+    source = table_of({**kinds, **(order if unit else {})}, SOURCE)
     made = {
         names.codes[column.name]: code_expression(column, source[column.name], kinds[column.name])
         for column in contract.columns
@@ -86,11 +102,28 @@ def staged(contract: Contract, kinds: Mapping[str, ValueKind]) -> Any:
         column = str(check.column)
         broken = violation_expression(check, contract, source[column], kinds[column])
         made[names.broken[check.name]] = ibis.cases((broken, 1), else_=0).cast("int32")
-    unit = contract.unit.column
-    if unit is None:
+    of_rows = [each for each in beside if each.column != unit]
+    for each in of_rows:
+        cell, kind = source[each.column], kinds[each.column]
+        made[names.beside[each.name]] = beside_expression(contract.column(each.column), each, cell, kind)
+    if unit is None and not any(isinstance(each, KeyColumn) for each in beside):
         return source.select(**made)
-    whose = {_UNIT: unit_text(source[unit], kinds[unit]), FILE: source[FILE], ROW: source[ROW]}
-    return _bounded(source.select(**made, **whose), contract.unit.max_rows_per_unit).select(*names.columns)
+    whose = (
+        {} if unit is None else {_UNIT: unit_text(source[unit], kinds[unit]), FILE: source[FILE], ROW: source[ROW]}
+    )
+    rows = source.select(**made, **whose).cross_join(ibis.table(dict.fromkeys(KEY_COLUMNS, "string"), name=KEYS))
+    if unit is not None:
+        rows = _bounded(rows, contract.unit.max_rows_per_unit)
+        if any(isinstance(each, UnitOrder) for each in beside):
+            rows = _drawn(rows.drop(_ORDINAL, _DRAW, _PLACE), KEY_COLUMNS[2:4])
+    kept = {name: rows[name] for name in names.columns if name in rows.columns}
+    for each in beside:
+        if isinstance(each, UnitOrder):
+            kept[names.beside[each.name]] = rows[_PLACE].cast("int32")
+        elif isinstance(each, KeyColumn):
+            name = names.beside[each.name]
+            kept[name] = _hidden(rows, rows[_UNIT] if each.column == unit else rows[name])
+    return rows.select(**{name: kept[name] for name in names.columns})
 
 
 def unit_text(cell: Any, kind: ValueKind) -> Any:
@@ -154,15 +187,25 @@ def _row_checks(contract: Contract) -> list[Check]:
     return [check for check in checks(contract) if check.column is not None]
 
 
+def _hidden(rows: Any, text: Any) -> Any:
+    """Return a keyed hash of a text, which tells different ones apart and nothing else; of none, none."""
+    outer, inner = (rows[name] for name in KEY_COLUMNS[4:])
+    return ibis.cases((text == NO_KEY, NO_KEY), else_=sha256_of(outer + sha256_of(inner + text)))
+
+
 def _bounded(rows: Any, most: int) -> Any:
     """Keep of each unit the rows with the smallest draws, at most `most`."""
-    numbered = rows.mutate(**{_ORDINAL: _numbered(_UNIT, (FILE, ROW))})
-    keyed = numbered.cross_join(ibis.table(dict.fromkeys(KEY_COLUMNS, "string"), name=KEYS))
-    outer, inner = (keyed[name] for name in KEY_COLUMNS[:2])
+    ranked = _drawn(rows, KEY_COLUMNS[:2])
+    return ranked.filter(ranked[_PLACE] <= most)
+
+
+def _drawn(rows: Any, keys: tuple[str, ...]) -> Any:
+    """Give each row its place among the rows of its unit, by draws under two keys."""
+    keyed = rows.mutate(**{_ORDINAL: _numbered(_UNIT, (FILE, ROW))})
+    outer, inner = (keyed[name] for name in keys)
     message = keyed[_ORDINAL].cast("string") + ":" + keyed[_UNIT]
     drawn = keyed.mutate(**{_DRAW: sha256_of(outer + sha256_of(inner + message))})
-    ranked = drawn.mutate(**{_PLACE: _numbered(_UNIT, (_DRAW, _ORDINAL))})
-    return ranked.filter(ranked[_PLACE] <= most)
+    return drawn.mutate(**{_PLACE: _numbered(_UNIT, (_DRAW, _ORDINAL))})
 
 
 def _numbered(group: str, order: tuple[str, ...]) -> Any:

@@ -6,7 +6,6 @@ SparkConf, those of its executors, and whether it turns away who does not know t
 
 from __future__ import annotations
 
-import shlex
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
@@ -30,6 +29,10 @@ BETWEEN_PROCESSES: Final = {
 """All that processes say to each other (RPC, shuffle, blocks) is authenticated, and encrypted by AES-GCM."""
 ON_DISK: Final = {"spark.io.encryption.enabled": "true", "spark.hadoop.fs.permissions.umask-mode": "077"}
 """What is spilled or shuffled is encrypted under a key of the session, and files of the stage are their owner's."""
+SECRET_VARIABLE: Final = "_SPARK_AUTH_SECRET"
+"""Where Spark looks for the secret before it looks into its settings; only this user may read it there."""
+ELSEWHERE: Final = "in-the-environment"
+"""Stands in the settings in place of the secret: they are read and written through Python's pipe to its Java."""
 _HANDSHAKE_SECONDS: Final = 20.0
 _ORDERS: Final = "spark-defaults.conf of master, workers and server"
 
@@ -52,8 +55,8 @@ class Start:
     """What the worker process is told to start or reach a session.
 
     Args:
-        request: the request, with the secret; it goes through a pipe and stands nowhere else.
-        environment: variables of the worker.
+        request: the request, with the secret; it goes through a pipe of ours.
+        environment: variables of the worker, and so of its Java; a cluster's secret among them.
     """
 
     request: Mapping[str, Any]
@@ -78,16 +81,15 @@ def start_of(settings: SparkSettings, scratch: Path) -> Start:
         return Start(request, {})
     key = SECRETS[settings.kind]
     secret = credentials_of(settings.credentials, (key,), settings.master, field="spark.master").get(key)
-    if not secret:
-        found, allowed = f"credentials {settings.credentials!r} without `{key}`", f"a `{key}` that is not empty"
+    if not secret or not (secret.isascii() and secret.isprintable()):
+        found = f"credentials {settings.credentials!r} {'with an unreadable' if secret else 'without'} `{key}`"
+        allowed = f"a `{key}` of letters, digits and signs of ASCII"
         raise EngineNotTrusted([Finding(settings.master, "spark.credentials", found, allowed)])
     request |= {"secret": secret, "says": [*BETWEEN_PROCESSES, *ON_DISK], "address": settings.address}
     if settings.kind == "cluster":
         request["settings"] |= {**BETWEEN_PROCESSES, **ON_DISK, "spark.driver.host": settings.host}
-        request["settings"] |= {"spark.driver.bindAddress": settings.host}
-        request["file"] = str(scratch / "start.private.conf")
-        options = f"--properties-file {shlex.quote(request['file'])} pyspark-shell"
-        return Start(request, {"SPARK_LOCAL_IP": settings.host, "PYSPARK_SUBMIT_ARGS": options})
+        request["settings"] |= {"spark.driver.bindAddress": settings.host, "spark.authenticate.secret": ELSEWHERE}
+        return Start(request, {"SPARK_LOCAL_IP": settings.host, SECRET_VARIABLE: secret})
     _shake_hands(settings)
     host, port = settings.address
     trusted = str(settings.certificate or ssl.get_default_verify_paths().cafile or "")

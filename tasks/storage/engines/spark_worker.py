@@ -19,7 +19,6 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Any
@@ -83,35 +82,29 @@ def started(request: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 def met(request: dict[str, Any], options: dict[str, str]) -> list[str]:
     """Start Java, and try the master's door with the secret, with a wrong one, and with none; return who else got in.
 
-    The secret goes to Java in a file that its owner alone reads, and that is gone when Java has read it: it would
-    stand for all to see in the command line, and executors never get it from us.
+    Java finds the secret in its environment, which its own user alone can read. It never passes the pipe between
+    Python and Java, which is a socket in clear, nor a command line; executors never get it from us.
     """
     from pyspark import SparkConf, SparkContext
 
-    file = Path(request["file"])
-    file.touch(mode=0o600)
-    with file.open("w", encoding="utf-8") as secret:
-        escaped = request["secret"].replace("\\", "\\\\")
-        secret.write(f"spark.authenticate.secret={escaped}\n")
-    try:
-        SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(options.items())))
-    finally:
-        file.unlink()
+    SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(options.items())))
     java, address = SparkContext._jvm, request["address"]
-    wrong = {**options, "spark.authenticate.secret": os.urandom(32).hex()}
     clear = {name: value for name, value in options.items() if not name.startswith(("spark.auth", "spark.network"))}
     strangers = [
         who
-        for who, how in (("without a secret", clear), ("with a wrong secret", wrong))
-        if met_by(java, address, how)
+        for who, how, secret in (
+            ("without a secret", clear, None),
+            ("with a wrong secret", options, os.urandom(32).hex()),
+        )
+        if met_by(java, address, how, secret)
     ]
-    if strangers or not met_by(java, address, {**options, "spark.authenticate.secret": request["secret"]}):
+    if strangers or not met_by(java, address, options):
         raise SecretNotTaken(strangers)
     return strangers
 
 
-def met_by(java: Any, address: list[Any], options: dict[str, str]) -> bool:
-    """Say whether a master answers a process with these settings."""
+def met_by(java: Any, address: list[Any], options: dict[str, str], secret: str | None = None) -> bool:
+    """Say whether a master answers a process with these settings, and a secret in place of the environment's."""
     from py4j.protocol import Py4JJavaError
 
     spark = java.org.apache.spark
@@ -123,6 +116,11 @@ def met_by(java: Any, address: list[Any], options: dict[str, str]) -> bool:
         conf.set(name, value)
     file = getattr(spark.SecurityManager, "$lessinit$greater$default$3")()
     manager = spark.SecurityManager(conf, java.scala.Option.empty(), file)
+    if secret is not None:
+        # A field that Spark itself fills asks no setting and no variable: it is looked at first.
+        field = manager.getClass().getDeclaredField("secretKey")
+        field.setAccessible(True)
+        field.set(manager, secret)
     process = spark.rpc.RpcEnv.create("sudare", options["spark.driver.host"], 0, conf, manager, True)
     try:
         process.setupEndpointRef(spark.rpc.RpcAddress(*address), "Master")

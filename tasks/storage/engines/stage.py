@@ -17,7 +17,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -25,19 +25,19 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contracts.canonical import canonical_json
+from contracts.canonical import canonical_json, digest
 from contracts.contract.contract import Contract
 from contracts.domains.statements import ValueKind
 from contracts.errors import Finding, SpecRefused
 from contracts.release.spec import Source
 from contracts.sql.portable.compiler import sql_of
-from contracts.sql.portable.staging import KEY_COLUMNS, KEYS, STAGE, nobodys_rows, stage_of, staged
+from contracts.sql.portable.staging import KEY_COLUMNS, KEYS, STAGE, Beside, nobodys_rows, stage_of, staged
 from contracts.sql.portable.value_kinds import portable_findings
 from privacy.private_table import PrivateTable
 from tasks.storage.engines.spark import EngineFailed, SparkWorker
 from tasks.storage.engines.staged_table import StagedTable, whole_numbers
 from tasks.storage.progress import step
-from tasks.storage.snapshot.bounding import choice_keys, refuse_nobody
+from tasks.storage.snapshot.bounding import choice_keys, order_keys, refuse_nobody
 from tasks.storage.snapshot.fingerprint import fingerprint
 from tasks.storage.snapshot.snapshot import private_folder, subkey
 from tasks.storage.sources.folder import parts_of
@@ -76,6 +76,7 @@ def ingest_in_engine(
     folder: Path,
     key: bytes,
     settings: SparkSettings | None,
+    beside: Sequence[Beside] = (),
     lock: int | None = None,
     goes_on: Callable[[PrivateTable], bool] = lambda table: False,
 ) -> PrivateTable:
@@ -87,6 +88,7 @@ def ingest_in_engine(
         folder: the run's private folder; made 0700.
         key: the workspace's snapshot key.
         settings: where Spark is; None where the workspace does not say.
+        beside: what is encoded beside the codes.
         lock: descriptor of the lock on the folder, which Spark keeps while it lives.
         goes_on: says whether a stage is that of a run which is charged and not finished. It is taken up even if its
             source has changed since.
@@ -107,26 +109,28 @@ def ingest_in_engine(
         name = source.name
         origin = stack.enter_context(open_source(source, contract))
         files = _files(source)
-        made_from = fingerprint(source, origin.first, key)
+        made_from = fingerprint(source, origin.first, key, tuple(beside))
         stack.enter_context(private_folder(folder))
         worker = SparkWorker(settings, folder, lock=lock)
         bar.advance(0.2)
         try:
             charged = lambda stage, known: goes_on(PrivateTable(folder / stage, known, contract.digest, name))  # noqa: E731
             with _keys_there(worker, folder, key):
-                finished = _finished(worker, folder, contract, key, made_from, charged)
+                finished = _finished(worker, folder, contract, beside, key, made_from, charged)
                 if finished is None:
-                    finished = _make(worker, files, contract, folder, key, str(source.path))
+                    finished = _make(worker, files, contract, beside, folder, key, str(source.path))
             if not (folder / MARKER).is_file():
                 bar.advance(0.9)
-                _still(source, origin, key, made_from, name)
-                _mark(folder, [contract.digest, made_from, *finished[:2]])
+                _still(source, origin, key, beside, made_from, name)
+                _mark(folder, [_form(contract, beside), made_from, *finished[:2]])
         except BaseException:
             worker.close()
             raise
         logger.info("staged a table in Spark under contract %s", contract.digest[:12])
         stage, hashed, rows = finished
-        return PrivateTable(folder / stage, hashed, contract.digest, name, StagedTable(worker, contract, rows))
+        return PrivateTable(
+            folder / stage, hashed, contract.digest, name, StagedTable(worker, contract, rows, beside)
+        )
 
 
 def _files(source: Source) -> list[str]:
@@ -143,7 +147,13 @@ def _files(source: Source) -> list[str]:
 
 
 def _make(
-    worker: SparkWorker, files: list[str], contract: Contract, folder: Path, key: bytes, where: str
+    worker: SparkWorker,
+    files: list[str],
+    contract: Contract,
+    beside: Sequence[Beside],
+    folder: Path,
+    key: bytes,
+    where: str,
 ) -> tuple[str, str, int]:
     """Bound, encode and keep the table in Spark; return the stage's name, its keyed hash and its number of rows.
 
@@ -157,10 +167,10 @@ def _make(
     kinds = _kinds(columns, contract, where)
     if contract.unit.column is not None and worker.query(sql_of(nobodys_rows(contract, kinds), "pyspark"))[0][0]:
         refuse_nobody(where, contract.unit.column)
-    expression = staged(contract, kinds)
+    expression = staged(contract, kinds, beside)
     written = int(worker.ask("stage", sql=sql_of(expression, "pyspark"), to=str(folder / stage)))
     worker.ask("attach", path=str(folder / stage))
-    rows, hashed = _hash(worker, contract, key)
+    rows, hashed = _hash(worker, contract, beside, key)
     least = sum(pq.read_metadata(file).num_rows for file in files)
     bounded = contract.unit.column is not None
     if rows != written or (rows > least if bounded else rows != least):
@@ -189,13 +199,13 @@ def _kind(written: str) -> ValueKind | None:
     return _KINDS.get(written)
 
 
-def _hash(worker: SparkWorker, contract: Contract, key: bytes) -> tuple[int, str]:
+def _hash(worker: SparkWorker, contract: Contract, beside: Sequence[Beside], key: bytes) -> tuple[int, str]:
     """Count and hash the stage: keyed sums over its rows, which do not depend on their order.
 
     Each row's SHA-256 under two keys, as for contribution bounding, is cut into 8 numbers of 32 bits, and these are
     added up over all rows, in whatever order: what tells one table from another is 256 bits that nobody can foresee.
     """
-    row = ", ',', ".join(f"CAST({name} AS STRING)" for name in stage_of(contract).columns)
+    row = ", ',', ".join(f"CAST({name} AS STRING)" for name in stage_of(contract, beside).columns)
     digest = f"sha2(concat(hash_outer, sha2(concat(hash_inner, {row}), 256)), 256)"
     sums = ", ".join(f"sum(CAST(conv(substr(h, {1 + 8 * i}, 8), 16, 10) AS BIGINT))" for i in range(8))
     answered = worker.query(f"SELECT count(*), {sums} FROM (SELECT {digest} AS h FROM {STAGE} CROSS JOIN {KEYS})")
@@ -211,7 +221,7 @@ def _keys_there(worker: SparkWorker, folder: Path, key: bytes) -> Iterator[None]
     No statement holds them: plans are shown on Spark's pages, and written into its event log, whatever is struck out.
     """
     file = folder / KEYS_FILE
-    values = *choice_keys(key), subkey(key, "stage: outer").hex(), subkey(key, "stage: inner").hex()
+    values = *choice_keys(key), *order_keys(key), subkey(key, "stage: outer").hex(), subkey(key, "stage: inner").hex()
     file.unlink(missing_ok=True)
     file.touch(mode=0o600)
     try:
@@ -226,27 +236,33 @@ def _finished(
     worker: SparkWorker,
     folder: Path,
     contract: Contract,
+    beside: Sequence[Beside],
     key: bytes,
     made_from: str,
     charged: Callable[[str, str], bool],
 ) -> tuple[str, str, int] | None:
     """Take up the stage of an earlier attempt, if it is whole, of this contract, and of this source or charged."""
     try:
-        digest, origin, stage, hashed = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+        form, origin, stage, hashed = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if digest != contract.digest or not (folder / stage).is_dir():
+    if form != _form(contract, beside) or not (folder / stage).is_dir():
         return None
     if not charged(stage, hashed) and origin != made_from:
         return None
     worker.ask("attach", path=str(folder / stage))
-    rows, found = _hash(worker, contract, key)
+    rows, found = _hash(worker, contract, beside, key)
     return (stage, hashed, rows) if hmac.compare_digest(found, hashed) else None
 
 
-def _still(source: Source, origin: Origin, key: bytes, made_from: str, name: str) -> None:
+def _form(contract: Contract, beside: Sequence[Beside]) -> str:
+    """Return what tells stages of a source apart: the contract, and what they have beside the codes."""
+    return digest({"contract": contract.digest, "beside": [each.name for each in beside]})
+
+
+def _still(source: Source, origin: Origin, key: bytes, beside: Sequence[Beside], made_from: str, name: str) -> None:
     """Refuse a source that was written to, or a link that was moved, while it was read."""
-    if fingerprint(source, origin.marks(), key) != made_from or source.name != name:
+    if fingerprint(source, origin.marks(), key, tuple(beside)) != made_from or source.name != name:
         found, remedy = "a file that changed while it was read", "run again when nothing writes to it"
         refuse(source.path, "source.path", found, "a source at rest", remedy)
 

@@ -13,7 +13,8 @@ from contracts.contract.check_terms import checks
 from contracts.contract.contract import Contract
 from contracts.release.tables.table_form import MOST_CODES
 from contracts.sql.portable.compiler import sql_of
-from contracts.sql.portable.staging import cells_of, checks_of, first_cells, stage_of
+from contracts.sql.portable.scans import scan_sql
+from contracts.sql.portable.staging import Beside, cells_of, checks_of, first_cells, stage_of
 from privacy.counting_engine import PopulatedCells
 from tasks.storage.engines.spark import UNCHARGED, EngineFailed, SparkWorker
 
@@ -28,10 +29,21 @@ class StagedTable:
         worker: the Spark session that has the stage attached.
         contract: the contract that it was made by.
         rows: how many rows were written to it; every marginal has to count as many.
+        beside: what it has beside the codes.
     """
 
-    def __init__(self, worker: SparkWorker, contract: Contract, rows: int) -> None:
+    def __init__(self, worker: SparkWorker, contract: Contract, rows: int, beside: Sequence[Beside] = ()) -> None:
         self._worker, self._contract, self._rows = worker, contract, rows
+        self._names = stage_of(contract, beside).scanned
+
+    def whole_columns(self, query: str) -> list[NDArray[np.int64]]:
+        """Return the columns of a scan of all rows that is written for DuckDB; all of whole numbers."""
+        sql, width = scan_sql(query, self._names, "pyspark")
+        found = self._worker.query(sql)
+        *columns, rows = whole_numbers(found, width + 1, least=-(2**63)).T
+        if rows.sum() != self._rows:
+            raise EngineFailed(f"Spark, query: it did not count every row of the stage; {UNCHARGED}, run again")
+        return columns
 
     def counted_cells(self, cliques: Sequence[tuple[str, ...]]) -> tuple[PopulatedCells, ...]:
         """Return for each of some marginals its populated cells, row-major and ascending, and their exact counts."""
@@ -81,8 +93,8 @@ def _scans(contract: Contract, cliques: Sequence[tuple[str, ...]]) -> Iterator[t
         yield tuple(cliques[begin:])
 
 
-def whole_numbers(rows: Any, width: int) -> NDArray[np.int64]:
-    """Return the rows of an answer, whole numbers that are not negative, shape (rows, width).
+def whole_numbers(rows: Any, width: int, *, least: int = 0) -> NDArray[np.int64]:
+    """Return the rows of an answer, whole numbers from `least` to 2^63 - 1, shape (rows, width).
 
     Raises:
         EngineFailed: the engine answered something else. A fraction or a text must not become a count.
@@ -90,15 +102,18 @@ def whole_numbers(rows: Any, width: int) -> NDArray[np.int64]:
     gone = not rows or (isinstance(rows, list) and any(isinstance(row, list) and None in row for row in rows))
     if gone:
         raise EngineFailed(f"Spark, query: it did not count every row of the stage; {UNCHARGED}, run again")
-    if not isinstance(rows, list) or not all(_is_whole(row, width) for row in rows):
+    if not isinstance(rows, list) or not all(_is_whole(row, width, least) for row in rows):
+        kind = "whole numbers from 0 on" if least == 0 else "whole numbers of 64 bits"
         raise EngineFailed(
-            f"Spark, query: its counts are not whole numbers from 0 on; {UNCHARGED}. "
+            f"Spark, query: its counts are not {kind}; {UNCHARGED}. "
             "Look which Spark `spark.master` in sudare.toml names, and run again"
         )
     return np.array(rows, dtype=np.int64).reshape(-1, width)
 
 
-def _is_whole(row: Any, width: int) -> bool:
+def _is_whole(row: Any, width: int, least: int) -> bool:
     return (
-        isinstance(row, list) and len(row) == width and all(type(each) is int and 0 <= each < 2**63 for each in row)
+        isinstance(row, list)
+        and len(row) == width
+        and all(type(each) is int and least <= each < 2**63 for each in row)
     )

@@ -21,6 +21,7 @@ from contracts.domains.value_sums import LoneSum
 from privacy.accounting.events import CountNoise, DiscreteLaplace
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event
+from privacy.private_table import PrivateTable
 from privacy.snapshots.quota_scan import sum_within_quota
 from tests.privacy.marginals.test_cell_sums import laplace_losses, together
 
@@ -53,7 +54,9 @@ def scanned(folder: Path, form: LoneSum, units: list[Rows]) -> NDArray[np.int64]
     with duckdb.connect(str(path)) as connection:
         connection.register("rows", frame.to_arrow())
         connection.execute("CREATE TABLE codes AS SELECT * FROM rows")
-    found = sum_within_quota(path, ("world", "cell"), (len(units), 2), form, "person", threads=2)
+    found = sum_within_quota(
+        PrivateTable(path, "", "", ""), ("world", "cell"), (len(units), 2), form, "person", threads=2
+    )
     return found.reshape(len(units), 2)
 
 

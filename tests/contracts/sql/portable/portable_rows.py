@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -14,8 +14,10 @@ from contracts.contract.column import Column
 from contracts.contract.contract import Contract
 from contracts.domains.categories import CategoryDomain, MappingDomain
 from contracts.domains.dates import DateDomain
+from contracts.domains.distinct_counts import number_lattice
 from contracts.domains.spellings import moment_of
 from contracts.domains.statements import ValueKind
+from contracts.domains.value_lattices import ValueLattice, lattice_problems
 from tests.contracts.samples import column as column_of
 from tests.contracts.samples import contract_of
 from tests.contracts.sql.test_encoding import COLUMNS as ENCODED
@@ -213,8 +215,12 @@ def _float(number: int | None) -> float | None:
 
 def tables(cases: Sequence[tuple[str, ValueKind]] = CASES) -> tuple[Contract, dict[str, ValueKind], pa.Table]:
     """Return one wide contract with a column a case, its kinds, and rows that go through all values of each."""
+    return _wide({case: values_of(COLUMNS[case[0]], case[1]) for case in cases})
+
+
+def _wide(lists: Mapping[tuple[str, ValueKind], list[Any]]) -> tuple[Contract, dict[str, ValueKind], pa.Table]:
+    """Return a wide contract with a column a case, and rows that go through all values of each."""
     columns, kinds, arrays = [], {}, []
-    lists = {case: values_of(COLUMNS[case[0]], case[1]) for case in cases}
     rows = max(map(len, lists.values()))
     for place, ((name, kind), values) in enumerate(lists.items()):
         column = COLUMNS[name].model_copy(update={"name": f"{name} {place}"})
@@ -222,3 +228,49 @@ def tables(cases: Sequence[tuple[str, ValueKind]] = CASES) -> tuple[Contract, di
         kinds[column.name] = kind
         arrays.append(pa.array((values * (rows // len(values) + 1))[:rows], ARROW[kind]))
     return contract_of(*columns), kinds, pa.table(arrays, names=list(kinds))
+
+
+def lattices_of(column: Column) -> tuple[ValueLattice, ...]:
+    """Return lattices of a column of numbers: that of its bounds, a fine one, and one of awkward steps in a part."""
+    low, high = (Decimal(end) for end in column.domain.value_bounds or ())
+    counts_missing = column.domain.nulls.policy == "category"
+    inside = low + ((high - low) / 3).quantize(Decimal("0.1"))
+    lattices = (
+        number_lattice(column.name, column.domain),
+        ValueLattice(column.name, low, high, (high - low) / 10**6, counts_missing),
+        ValueLattice(column.name, inside, inside + Decimal("2.1"), Decimal("0.3"), counts_missing),
+    )
+    sound = (each for each in lattices if not lattice_problems(each.low, each.high, each.step, 1))
+    return tuple(dict.fromkeys(sound))
+
+
+_ADDED = [name for name, column in COLUMNS.items() if column.domain.value_bounds is not None and lattices_of(column)]
+NUMBERS = [(name, kind) for name, kind in CASES if name in _ADDED and kind != "nothing"]
+"""Cases whose values can be added up."""
+
+
+def numbers_table() -> tuple[Contract, dict[str, ValueKind], pa.Table]:
+    """Return a wide contract of all columns of numbers, each of one kind, and rows beside steps of their lattices."""
+    return _wide(
+        {
+            case: [*values_of(COLUMNS[case[0]], case[1]), *values_on(lattices_of(COLUMNS[case[0]]), case[1])]
+            for case in NUMBERS
+        }
+    )
+
+
+def values_on(lattices: Sequence[ValueLattice], kind: ValueKind) -> list[Any]:
+    """Return values at halves of steps, and the doubles beside them; what a column of this kind can hold of them."""
+    halves = [
+        float(each.low + each.step * (2 * place + 1) / 2)
+        for each in lattices
+        for place in (0, 1, 2, 3, 4, 5, 6, each.width // 2, each.width - 1)
+    ]
+    beside = [math.nextafter(half, way) for half in halves for way in (-math.inf, math.inf)]
+    if kind == "real":
+        return [*halves, *beside, -0.0, math.nan, math.inf, -math.inf, 5e-324, 1.7976931348623157e308]
+    if kind == "fixed":
+        return [Decimal(str(half)).quantize(Decimal("0.001")) for half in halves if abs(half) < 10**11]
+    if kind == "text":
+        return [repr(half) for half in halves]
+    return [int(half) for half in halves if abs(half) < 2**62] if kind == "whole" else [None, True, False]

@@ -10,7 +10,7 @@ from contracts.contract.contract import Contract
 from contracts.domains.statements import ValueKind
 from contracts.release.source import Source
 from contracts.sql.portable.staging import KEY_COLUMNS, KEYS
-from tasks.storage.snapshot.bounding import choice_keys
+from tasks.storage.snapshot.bounding import choice_keys, order_keys
 from tests.tasks.intake import make_contract
 
 KINDS: dict[str, ValueKind] = {"person": "text", "age": "whole", "sex": "text", "wage": "real", "since": "day"}
@@ -46,6 +46,7 @@ def people_contract(folder: Path, *, gates: tuple[str, ...] = ()) -> Contract:
 def write_keys(connection: duckdb.DuckDBPyConnection, key: bytes) -> None:
     """Make the table of the keys that statements name."""
     values = ", ".join(
-        f"'{each}' AS {name}" for name, each in zip(KEY_COLUMNS, (*choice_keys(key), "", ""), strict=True)
+        f"'{each}' AS {name}"
+        for name, each in zip(KEY_COLUMNS, (*choice_keys(key), *order_keys(key), "", ""), strict=True)
     )
     connection.execute(f"CREATE OR REPLACE TABLE {KEYS} AS SELECT {values}")

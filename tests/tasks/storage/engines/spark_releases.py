@@ -20,6 +20,13 @@ PRODUCTS: Final = {
     "aim": "{kind: synthetic, generator: aim, options: {rounds: 3}}",
     "mst": "{kind: synthetic, generator: mst}",
     "privbayes": "{kind: synthetic, generator: privbayes}",
+    "spine": "{kind: spine, spine: {column: sex, file: places.csv, levels: [all, sex]}, "
+    "tables: [{columns: [age]}, []]}",
+    "adaptive": "{kind: adaptive, tables: [{by: [sex], adapt: {share: 0.1, levels: [[], [age]]}}]}",
+    "statistics": "{kind: statistics, tables: [{by: [sex], name: sexes, of: [count, units, {sum: wage, step: 0.5}, "
+    "{mean: wage, step: 0.5}, {variance: wage, step: 0.5}, {quantiles: [0.5], of: wage, step: 0.5}, "
+    "{distinct: since}]}, "
+    "{by: [age], name: ages, of: [{sum: wage, step: 0.1, clip: private}]}]}",
 }
 
 
@@ -83,10 +90,15 @@ class Place:
         return done.stdout + (done.stderr if code else "")
 
 
+PLACES: Final = "place,parent,level\ntown,,all\nF,town,sex\nM,town,sex\n(null),town,sex\n"
+"""The places of a spine: the labels of a column."""
+
+
 def make_place(folder: Path, source: Source) -> Place:
     """Make the workspace, the contract and an account with room for some releases."""
     place = Place(folder, source)
     people_contract(folder)
+    (folder / "places.csv").write_text(PLACES)
     where = ("--workspace", str(place.root))
     opened = ("--population", "people", "--block", "2024", "--unit", "person", "--adjacency", "add_remove")
     cap = ("--calculus", "renyi", "--epsilon", "20", "--delta", "1e-6", "--source", str(source.path))

@@ -20,12 +20,14 @@ from time import monotonic, sleep
 import numpy as np
 import pytest
 
+from benchmarks._loopback import Heard, listening
 from benchmarks._spark_cluster import SECURE, SparkProcesses, connect_server, standalone_cluster, tls_front
 from benchmarks._spark_place import quick_java
 from contracts.contract.contract import Contract
 from contracts.errors import SourceUnreadable
 from contracts.release.source import Source
 from privacy.snapshots.snapshot_counts import SnapshotCounts
+from tasks.ingest import ingest
 from tasks.storage.engines.spark import LOG, EngineFailed, SparkWorker
 from tasks.storage.engines.spark_trust import EngineNotTrusted
 from tasks.storage.engines.stage import ingest_in_engine
@@ -33,14 +35,16 @@ from tasks.storage.snapshot.bounding import choice_keys
 from tasks.storage.workspace.spark_settings import SparkSettings
 from tasks.validate import validate
 from tests.tasks.federation.certificates import loopback_certificates
-from tests.tasks.intake import KEY, take_in
+from tests.tasks.intake import KEY
 from tests.tasks.storage.engines.engine_rows import people_contract, write_people
 from tests.tasks.storage.engines.spark_releases import Place, make_place
+from tests.tasks.storage.engines.statistics_rows import beside_of, exact
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 SECRET = "not-for-anyone-4711-0815"
 PYTHON = Path(os.environ.get("SUDARE_SPARK_PYTHON", ""))
 PLACES = ("cluster", "connect")
+CONTROL = "heard-where-it-passes"
 
 
 @dataclass(frozen=True)
@@ -104,14 +108,27 @@ def contract(folder: Path) -> Contract:
 def test_another_machine_counts_what_duckdb_counts_and_keeps_no_key_and_no_value_in_clear(
     places: dict[str, Elsewhere], where: str, tmp_path: Path, folder: Path, source: Source, contract: Contract
 ) -> None:
-    """Total, columns, pairs, all columns and a sparse table; outcomes of checks; then the keys of the choice, ids of
-    people, and the secret are looked for in logs, event logs, web pages and spilled files while the session lives.
-    The keys stand nowhere; the secret stands in the settings of the operator alone."""
-    elsewhere = places[where]
-    here = take_in(source, contract, tmp_path)
-    table = ingest_in_engine(source, contract, folder=tmp_path / "run", key=KEY, settings=elsewhere.settings)
+    """Total, columns, pairs, all columns and a sparse table, and all that statistics add up; outcomes of checks. The
+    keys of the choice, ids of people, and the secret are looked for in logs, event logs, web pages and spilled files
+    while the session lives, and on loopback. The keys stand nowhere; the secret stands in the operator's settings."""
+    elsewhere, beside, heard = places[where], beside_of(contract), Heard()
+    here = ingest(source, contract, folder=tmp_path / "here", key=KEY, memory_limit="256MB", lattices=beside)
+    planted = [*choice_keys(KEY), *("ü7 ", "ü77", "ü123")]
+    # The proxy that ends TLS speaks to the Connect server in clear, as it would on the server's own machine.
+    listened = [CONTROL, *planted, SECRET] if where == "cluster" else [CONTROL]
+    stack = ExitStack()
+    stack.enter_context(listening(listened, heard))
+    table = ingest_in_engine(
+        source, contract, folder=tmp_path / "run", key=KEY, settings=elsewhere.settings, beside=beside
+    )
     assert table.engine is not None
     try:
+        for (name, one), (_, other) in zip(exact(here, contract), exact(table, contract), strict=True):
+            np.testing.assert_array_equal(one, other, err_msg=name)
+        send_on_loopback(CONTROL)
+        stack.close()
+        assert heard.values == {CONTROL}
+        assert heard.searched > 10**6
         names = [column.name for column in contract.columns]
         cliques = [(), *((name,) for name in names), *combinations(names, 2), tuple(names)]
         ours, theirs = SnapshotCounts(here, contract), SnapshotCounts(table, contract)
@@ -122,15 +139,21 @@ def test_another_machine_counts_what_duckdb_counts_and_keeps_no_key_and_no_value
         assert validate(table, contract, folder=tmp_path / "run") == validate(here, contract, folder=tmp_path)
         looked = {**written(elsewhere.processes.folder), **pages(elsewhere.processes), **written(tmp_path / "run")}
     finally:
+        stack.close()
         table.engine.close()
     assert len(looked) > 8
     assert any("sudare" in text for text in looked.values())
-    planted = [*choice_keys(KEY), *("ü7 ", "ü77", "ü123")]
     clear = {name for name, text in looked.items() for what in planted if what in text}
     assert not clear
     own = {name for name, text in looked.items() if SECRET in text}
     assert all(name.endswith(".conf") for name in own), own
     assert not [path for path in (tmp_path / "run").rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
+
+
+def send_on_loopback(text: str) -> None:
+    """Send a text that whoever listens must hear."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.sendto(text.encode(), ("127.0.0.1", 9))
 
 
 def written(folder: Path) -> dict[str, str]:

@@ -12,6 +12,7 @@ from tasks.storage.engines.spark import SparkWorker
 from tasks.storage.engines.spark_trust import (
     BETWEEN_PROCESSES,
     ON_DISK,
+    SECRET_VARIABLE,
     EngineNotTrusted,
     refused_handshake,
     start_of,
@@ -66,18 +67,23 @@ def test_a_session_that_did_not_take_our_settings_and_one_that_lets_strangers_in
         assert "nothing was charged" in str(refused_handshake(settings, []))
 
 
-def test_the_secret_goes_through_the_pipe_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not in a setting that Spark would take on its command line, not in the worker's environment."""
+def test_the_secret_goes_to_java_in_its_environment_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in a setting that Spark would take on its command line, or that passes between Python and Java."""
     monkeypatch.setenv("SUDARE_CREDENTIALS_FAR", json.dumps({"secret": SECRET}))
     start = start_of(CLUSTER, tmp_path)
     assert start.request["secret"] == SECRET
-    assert SECRET not in str({**start.request["settings"], **start.environment})
+    assert [name for name, value in start.environment.items() if SECRET in value] == [SECRET_VARIABLE]
+    assert SECRET not in str(start.request["settings"])
     assert start.request["settings"]["spark.driver.host"] == start.environment["SPARK_LOCAL_IP"] == "10.0.0.5"
     assert SECRET not in repr(start)
     assert start_of(SparkSettings(Path("python")), tmp_path).request.keys() == {"settings"}
-    monkeypatch.setenv("SUDARE_CREDENTIALS_FAR", json.dumps({"secret": ""}))
-    with pytest.raises(EngineNotTrusted, match=r"spark\.credentials"):
-        start_of(CLUSTER, tmp_path)
+    for secret in ("", "nul\0", "geheim\n", "ümlaut"):
+        monkeypatch.setenv("SUDARE_CREDENTIALS_FAR", json.dumps({"secret": secret}))
+        with pytest.raises(
+            EngineNotTrusted, match=r"spark\.credentials\n    found: credentials 'far' .* `secret`"
+        ) as raised:
+            start_of(CLUSTER, tmp_path)
+        assert not secret or secret.strip() not in str(raised.value)
 
 
 def test_a_worker_whose_session_is_weak_is_ended_before_anything_is_asked(
