@@ -27,6 +27,7 @@ class SyntheticProductView(FittedView):
             "cells": plan.task.domain.cells(),
             "rows": spec.synthetic_product.rows,
             "expected_error": {str(order): error for order, error in sorted(made.expected_error.items())},
+            **({"inside_bins": _inside_object(plan)} if made.inside_error else {}),
             **draws_object(plan, seconds=min(made.seconds, _time_limit(plan))),
         }
 
@@ -44,6 +45,7 @@ class SyntheticProductView(FittedView):
                 if errors
                 else "not known beforehand: of some columns it is not planned that they are measured",
             ),
+            *_inside_facts(payload.get("inside_bins", {})),
         ]
 
     def print_version(self, console: Console, replay: dict[str, Any]) -> None:
@@ -59,6 +61,27 @@ class SyntheticProductView(FittedView):
                 ("measured", f"{', '.join(f'{kind}: {n}' for kind, n in measured.items())}, in measurements/"),
             ],
         )
+
+
+def _inside_object(plan: FittedPlan[Any]) -> dict[str, dict[str, float]]:
+    """Return what noise inside bins does to each column by expectation; to its mean where the rows are public."""
+    rows = plan.public_total
+    return {
+        column: {"sum": error.sum, "rank": error.rank, **({"mean": error.sum / rows} if rows else {})}
+        for column, error in plan.plan.inside_error.items()
+    }
+
+
+def _inside_facts(errors: dict[str, dict[str, float]]) -> list[tuple[str, str]]:
+    """Return a line for each column whose bins are looked into."""
+    return [
+        (
+            "inside bins" if place == 0 else "",
+            f"{column}: ranks of quantiles ±{error['rank']:,.0f} rows, "
+            + (f"mean ±{error['mean']:,.3g}" if "mean" in error else f"mean ±{error['sum']:,.3g} over the rows"),
+        )
+        for place, (column, error) in enumerate(errors.items())
+    ]
 
 
 def _time_limit(plan: FittedPlan[Any]) -> float:

@@ -1,4 +1,6 @@
-"""From codes to values on the way out: labels and pictures as they are, numbers uniformly from their bins, in order.
+"""From codes to values on the way out: labels and pictures as they are, numbers and dates from their bins, in order.
+
+Where it was released how values lie inside bins, they are drawn so (`bin_contents`); else uniformly.
 
 A number is drawn on a lattice: whole numbers for integers, days for dates, multiples of 10^-s for decimals, where s
 is the number of decimals of the column's bounds and edges (columns that the contract orders share the larger s). So
@@ -12,12 +14,15 @@ The random words are an argument: from a published seed the same codes give the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from itertools import accumulate
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from contracts.contract.bin_contents import BinContents, FilledBins, below
 from contracts.contract.column import Column
 from contracts.contract.constraints import order_pairs
 from contracts.contract.contract import Contract
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     """Gives, for the number of a stream and a count, that many 64-bit words; streams are independent."""
 
 ROUNDS: Final = 16
+NONE_MEASURED: Final[Mapping[str, BinContents]] = MappingProxyType({})
 _COLUMN, _ROUND = 6, 0
 """Where the numbers of column and round stand in the number of a stream; that of the piece stands above."""
 
@@ -95,9 +101,14 @@ class Decoder:
     Args:
         contract: gives domains and constraints.
         names: the columns of the codes, in order.
+        contents: how values lie inside the bins of a column, by its name; uniformly where it is not among them.
+    Raises:
+        ValueError: contents of a column that is not there, or of other bins.
     """
 
-    def __init__(self, contract: Contract, names: Sequence[str]) -> None:
+    def __init__(
+        self, contract: Contract, names: Sequence[str], contents: Mapping[str, BinContents] = NONE_MEASURED
+    ) -> None:
         columns = [contract.column(name) for name in names]
         pairs = [pair for pair in order_pairs(contract.constraints) if set(pair) <= set(names)]
         self._pairs = [(names.index(low), names.index(high)) for low, high in pairs]
@@ -107,6 +118,13 @@ class Decoder:
         self._starts = [0, *accumulate(column.length for column in columns)]
         self._levels = {column.name: column.size for column in columns}
         self._lattices = [_lattice(column, scale) for column, scale in zip(columns, scales, strict=True)]
+        self._filled: dict[int, FilledBins] = {}
+        for name, found in contents.items():
+            lattice = self._lattices[names.index(name)] if name in names else None
+            if lattice is None:
+                raise ValueError(f"contents of bins of {name}: no such column of numbers")
+            place = names.index(name)
+            self._filled[place] = FilledBins(columns[place], found, *lattice[:2], scales[place])
 
     def decode(self, codes: NDArray[np.integer], *, piece: int, words: Words) -> tuple[Decoded, ...]:
         """Decode one piece of rows.
@@ -133,12 +151,34 @@ class Decoder:
                 continue
             column = np.asarray(codes[:, start], dtype=np.int64)
             missing, span = self._span(place, column)
-            drawn = column if span is None else _drawn(*span, words(_stream(piece, place, 0), column.size))
+            drawn = (
+                column
+                if span is None
+                else self._drawn(place, column, missing, span, partial(words, _stream(piece, place, 0)))
+            )
             found.append(Decoded(form, drawn, missing))
             spans.append(span)
         for group in sorted({each for each in self._groups if len(each) > 1}):
-            self._put_in_order(group, found, spans, piece, words)
+            self._put_in_order(group, found, spans, piece, words, codes)
         return tuple(found)
+
+    def _drawn(
+        self,
+        place: int,
+        codes: NDArray[np.int64],
+        missing: NDArray[np.bool_],
+        span: tuple[NDArray[np.int64], NDArray[np.int64]],
+        words: Callable[[int], NDArray[np.uint64]],
+    ) -> NDArray[np.int64]:
+        """Draw the values of a column: by the contents of its bins where they are known, else uniformly."""
+        import numpy as np
+
+        filled = self._filled.get(place)
+        if filled is None:
+            return below(*span, words(codes.size))
+        drawn, there = np.zeros(codes.size, dtype=np.int64), np.flatnonzero(~missing)
+        drawn[there] = filled.spread(codes[there], words(filled.words(there.size)))
+        return drawn
 
     def _pictures(self, form: DecodedForm, codes: NDArray[np.integer]) -> Decoded:
         """Take a column of pictures as it is."""
@@ -174,6 +214,7 @@ class Decoder:
         spans: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]] | None],
         piece: int,
         words: Words,
+        codes: NDArray[np.integer],
     ) -> None:
         """Draw the values of a group again in the rows where they are not in the declared order."""
         import numpy as np
@@ -189,9 +230,15 @@ class Decoder:
                 return
             for place in _upwards(group, pairs):
                 low_end, high_end = (end[rows] for end in spans[place] or ())
+                stream = _stream(piece, place, turn)
                 if turn > ROUNDS:
                     low_end, high_end = self._between(place, pairs, found, spans, rows, low_end, high_end)
-                found[place].numbers[rows] = _drawn(low_end, high_end, words(_stream(piece, place, turn), rows.size))
+                elif place in self._filled:
+                    own = rows[~found[place].missing[rows]]
+                    cells = np.asarray(codes[own, self._starts[place]], dtype=np.int64)
+                    found[place].numbers[own] = self._filled[place].drawn(cells, words(stream, 2 * own.size))
+                    continue
+                found[place].numbers[rows] = below(low_end, high_end, words(stream, rows.size))
 
     def _between(
         self,
@@ -259,16 +306,3 @@ def _scaled(number: ExactNumber, scale: int) -> int:
 def _stream(piece: int, place: int, turn: int) -> int:
     """Number the random words of one column of one piece in one round."""
     return (piece << 20) | (place << _COLUMN) | (turn << _ROUND)
-
-
-def _drawn(low: NDArray[np.int64], high: NDArray[np.int64], words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return whole numbers from low to high, one a random word: low + floor(word * (high - low + 1) / 2^64)."""
-    import numpy as np
-
-    count = (high - low + 1).astype(np.uint64)
-    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
-    top, rest, large, small = words >> half, words & mask, count >> half, count & mask
-    first = top * small + ((rest * small) >> half)
-    second = rest * large + (first & mask)
-    product = top * large + (first >> half) + (second >> half)
-    return np.asarray(low + product.astype(np.int64))

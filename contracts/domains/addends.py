@@ -1,6 +1,7 @@
 """Addends: what is added up, or counted, for each cell.
 
-Values on a lattice, their moments, counts in a tree, weights alone, or how many different values or units there are.
+Values on a lattice, their moments, counts in a tree or inside bins, weights alone, or how many different values or
+units there are.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from contracts.domains.distinct_counts import DistinctCount, distinct_problems
+from contracts.domains.value_bins import BinTree, cut_problems
 from contracts.domains.value_lattices import WIDEST, ValueLattice, coarser_step, lattice_problems
 from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.domains.value_sums import LoneSum, ValueMoments, form_problems
@@ -67,7 +69,9 @@ class WeightedCount:
         return {**self.weight.to_json(), "counts_rows": True}
 
 
-Summands = ValueLattice | NarrowedLattice | LoneSum | ValueMoments | ValueTree | ValueMagnitudes | WeightedCount
+Summands = (
+    ValueLattice | NarrowedLattice | LoneSum | ValueMoments | ValueTree | BinTree | ValueMagnitudes | WeightedCount
+)
 """What is added up by cell over a lattice, row by row."""
 Addends = Summands | DistinctCount
 """What is added up, or counted, by cell."""
@@ -81,6 +85,8 @@ def addend_problems(addends: Addends, rows_per_unit: int) -> list[Problem]:
     problems = lattice_problems(lattice.low, lattice.high, lattice.step, rows_per_unit)
     if isinstance(addends, LoneSum | ValueMoments) and not problems:
         problems = form_problems(addends, rows_per_unit)
+    if isinstance(addends, BinTree) and not problems:
+        problems = cut_problems(addends)
     if isinstance(addends, ValueMagnitudes) and lattice.weight is not None:
         problems = [Problem("magnitudes of weighed rows", "rows that count once")]
     weight = addends.weight if isinstance(addends, WeightedCount) else lattice.weight

@@ -13,6 +13,7 @@ a noisy rank is close (each of `levels` levels gives about `fan_out` nodes of va
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -30,31 +31,24 @@ MOST_LEVELS: Final = 8
 """More than a tree of `MOST_NUMBERS` has."""
 
 
-@dataclass(frozen=True)
-class ValueTree(LatticeForm):
-    """A tree of counts over the lattice of a column.
+class CountTree(LatticeForm, ABC):
+    """Counts of rows in leaves that cut a lattice, and in nodes above these, level by level.
 
-    Args:
-        lattice: the lattice whose offsets are counted.
-        resolution: the length of a leaf, a multiple of the lattice's step [the column's units].
+    Each offset is in one leaf, so that a row with a value is counted once in each level.
     """
 
-    resolution: Decimal
-
     @property
-    def key(self) -> str:
-        """What its draw is found by among those of a table."""
-        return tree_key(self.column)
-
-    @cached_property
-    def leaf_steps(self) -> int:
-        """Steps of the lattice in a leaf."""
-        return int(Fraction(self.resolution) / Fraction(self.lattice.step))
-
-    @cached_property
+    @abstractmethod
     def leaves(self) -> int:
         """Leaves that hold all offsets from 0 to width."""
-        return 2 - (1 - self.lattice.width) // self.leaf_steps
+
+    @abstractmethod
+    def first(self, leaf: int) -> int:
+        """Return the smallest offset in a leaf."""
+
+    def last(self, leaf: int) -> int:
+        """Return the largest offset in a leaf."""
+        return self.first(leaf + 1) - 1 if leaf < self.leaves - 1 else self.lattice.width
 
     @property
     def levels(self) -> int:
@@ -97,23 +91,46 @@ class ValueTree(LatticeForm):
         """By how much a row moves the numbers of its cell at most: one of each level by its weight."""
         return (self.lattice.most_weight,) * self.levels
 
+    def _value(self, offset: int) -> str:
+        return plain_text(self.lattice.low + offset * self.lattice.step)
+
+
+@dataclass(frozen=True)
+class ValueTree(CountTree):
+    """A tree of counts over the lattice of a column, of leaves of one length.
+
+    Args:
+        lattice: the lattice whose offsets are counted.
+        resolution: the length of a leaf, a multiple of the lattice's step [the column's units].
+    """
+
+    resolution: Decimal
+
+    @property
+    def key(self) -> str:
+        """What its draw is found by among those of a table."""
+        return tree_key(self.column)
+
+    @cached_property
+    def leaf_steps(self) -> int:
+        """Steps of the lattice in a leaf."""
+        return int(Fraction(self.resolution) / Fraction(self.lattice.step))
+
+    @cached_property
+    def leaves(self) -> int:
+        """Leaves that hold all offsets from 0 to width."""
+        return 2 - (1 - self.lattice.width) // self.leaf_steps
+
     def first(self, leaf: int) -> int:
         """Return the smallest offset in a leaf."""
+        # The last but one may be shorter.
         if leaf == self.leaves - 1:
             return self.lattice.width
         return 0 if leaf == 0 else (leaf - 1) * self.leaf_steps + 1
 
-    def last(self, leaf: int) -> int:
-        """Return the largest offset in a leaf."""
-        # The last but one may be shorter.
-        return self.first(leaf + 1) - 1 if leaf < self.leaves - 1 else self.lattice.width
-
     def to_json(self) -> dict[str, Any]:
         """Write it as JSON values."""
         return {**self.lattice.to_json(), "resolution": plain_text(self.resolution)}
-
-    def _value(self, offset: int) -> str:
-        return plain_text(self.lattice.low + offset * self.lattice.step)
 
 
 def tree_key(column: str) -> str:

@@ -10,6 +10,8 @@ from pydantic_core import PydanticCustomError
 
 from contracts.contract.contract import Contract
 from contracts.contract.decoding import too_fine
+from contracts.domains.value_bins import BinTree
+from contracts.domains.value_lattices import ValueLattice
 from contracts.reading.scalars import (
     FieldPath,
     Label,
@@ -21,6 +23,7 @@ from contracts.reading.scalars import (
     show,
     word_list,
 )
+from contracts.release.inside_bins import MEASURED, InsideSpec, bin_trees, inside_problems
 from contracts.release.product_spec import ProductSpec
 
 ALL: Final = "all"
@@ -84,7 +87,8 @@ class SyntheticProduct(ProductSpec):
 
     `columns` are all of the contract, or those that are listed; they stand in the contract's order. `options` are the
     generator's own. `rows` is the estimated number (the public one, where the contract declares it), or a number that
-    is written here and says nothing about the data.
+    is written here and says nothing about the data. `inside_bins` says how values lie inside the bins of numbers:
+    uniformly, or as a charged histogram says; without the key uniformly.
     """
 
     reads_rows: ClassVar[bool] = False
@@ -94,6 +98,7 @@ class SyntheticProduct(ProductSpec):
     columns: ColumnChoice = ALL
     options: dict[str, Any] = Field(default_factory=dict)
     rows: RowCount = ESTIMATED
+    inside_bins: InsideSpec | None = Field(default=None, exclude_if=lambda written: written is None)
 
     @field_validator("columns")
     @classmethod
@@ -108,6 +113,21 @@ class SyntheticProduct(ProductSpec):
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are synthesized, in the contract's order."""
         return chosen(self.columns, contract)
+
+    @property
+    def measured_inside(self) -> InsideSpec | None:
+        """What is measured inside bins; None where values are drawn uniformly."""
+        inside = self.inside_bins
+        return inside if inside is not None and inside.method == MEASURED else None
+
+    def trees(self, contract: Contract) -> tuple[BinTree, ...]:
+        """Return the trees of counts inside bins, in the contract's order; none where values are drawn uniformly."""
+        measured = self.measured_inside
+        return () if measured is None else bin_trees(measured, self.names(contract), contract)
+
+    def lattices(self, contract: Contract) -> tuple[ValueLattice, ...]:
+        """Return the lattices of these trees."""
+        return tuple(tree.lattice for tree in self.trees(contract))
 
 
 def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterator[tuple[FieldPath, Problem]]:
@@ -129,6 +149,9 @@ def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterato
             allowed = "bounds and edges whose digits, decimals included, are at most 15"
             remedy = "write coarser edges, or rescale the column in `select:`"
             yield ("columns",), Problem(f"the column {name!r}, too fine for a double", allowed, remedy)
+    if product.measured_inside is not None and not unknown:
+        for at, problem in inside_problems(product.measured_inside, names, contract):
+            yield ("inside_bins", *at), problem
     if names and not unknown:
         yield from _impossible(names, contract)
 

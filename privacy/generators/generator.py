@@ -8,7 +8,7 @@ rows; a trainer (`privacy.classifiers.trainer`) fits a classifier.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -18,6 +18,9 @@ from pydantic import BaseModel
 
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
+from contracts.domains.addends import Addends
+from contracts.domains.bins import ExactNumber
+from contracts.domains.value_bins import BinTree
 from contracts.errors import SudareError
 from privacy.accounting.events import PrivacyEvent
 from privacy.grant.draws import Draws
@@ -25,6 +28,7 @@ from privacy.grant.measurement import Measurement, Selection, SumMeasurement
 from privacy.learning.layout import RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained
+from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.seeds import PostProcessingSeed
@@ -50,6 +54,21 @@ class OutOfTime(SudareError):
 
 
 @dataclass(frozen=True)
+class InsideTask:
+    """What is measured inside bins; public, data-free.
+
+    Args:
+        trees: of counts, one a column.
+        axes: the declared bins of each of these columns.
+        share: of the charge, for all of them together, above 0 and below 1.
+    """
+
+    trees: tuple[BinTree, ...]
+    axes: tuple[tuple[tuple[ExactNumber, ExactNumber], ...], ...]
+    share: Fraction
+
+
+@dataclass(frozen=True)
 class SynthesisTask:
     """What a generator is asked for; public, data-free.
 
@@ -63,6 +82,7 @@ class SynthesisTask:
         public_total: the number of rows, where the contract declares it public (replace_one); else None.
         layout: the same columns as entries of a vector, for generators that learn from rows; None where it is not
             known.
+        inside: what is measured inside bins beside what the generator draws; None where nothing is.
     """
 
     domain: CellDomain
@@ -73,6 +93,7 @@ class SynthesisTask:
     delta: Fraction
     public_total: int | None
     layout: RowLayout | None = None
+    inside: InsideTask | None = None
 
 
 TaskT_contra = TypeVar("TaskT_contra", bound=SynthesisTask, contravariant=True)
@@ -96,6 +117,19 @@ class PlannedStep:
 
 
 @dataclass(frozen=True)
+class InsideError:
+    """What noise inside bins is expected to do to the values of a column, beside the noise of the bins themselves.
+
+    Args:
+        sum: standard deviation of the column's sum [units · rows]; of its mean, this over the number of rows.
+        rank: standard deviation at most of the rank of a quantile, such as the median's [rows].
+    """
+
+    sum: float
+    rank: float
+
+
+@dataclass(frozen=True)
 class GeneratorPlan:
     """What a generator will spend, data-free.
 
@@ -107,6 +141,7 @@ class GeneratorPlan:
         seconds: rough time.
         expected_error: for each order (1, 2, ...), the mean over all marginals of that order of the expected L1 error
             that noise alone makes [rows]; empty where it cannot be said.
+        inside_error: of each column whose bins are looked into, what noise inside them is expected to do.
     """
 
     events: tuple[PrivacyEvent, ...]
@@ -114,6 +149,7 @@ class GeneratorPlan:
     megabytes: float
     seconds: float
     expected_error: Mapping[int, float]
+    inside_error: Mapping[str, InsideError] = field(default_factory=dict)
 
 
 def no_seed() -> PostProcessingSeed:
@@ -134,6 +170,10 @@ class CountsSource(Protocol):
 
     def rows(self, names: Sequence[str] | None = None) -> PrivateRows:
         """Return a handle on the rows of some columns; nothing is read before a grant opens it."""
+        ...
+
+    def sums(self, clique: Clique, addends: Sequence[Addends]) -> tuple[PrivateCellSums, ...]:
+        """Return a handle for each of what is counted over the lattices of columns, by the cells of a clique."""
         ...
 
 

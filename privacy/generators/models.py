@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from privacy.generators.decoder_model import DecoderModel, read_decoder
+from privacy.generators.filled_model import FilledModel, read_filled
 from privacy.generators.generator import Model
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import ModelTooLarge, NothingPossible
@@ -144,6 +145,7 @@ def _read_graphical(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.i
 _READERS: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, NDArray[np.int64]]], Model]]] = {
     PublishedModel.kind: _read_graphical,
     DecoderModel.kind: read_decoder,
+    FilledModel.kind: lambda values, arrays: read_filled(values, arrays, read_model),
 }
 
 

@@ -17,7 +17,15 @@ from privacy.accounting.amounts import PICO, delta_down, pico_to_text
 from privacy.accounting.claim import ClaimedBy, release_claim
 from privacy.accounting.events import PrivacyEvent
 from privacy.generators.calibration import Calibrated, MultiplierRange, calibrated
-from privacy.generators.generator import CannotGenerate, Fitter, Generator, GeneratorPlan, SynthesisTask
+from privacy.generators.generator import (
+    CannotGenerate,
+    Fitter,
+    Generator,
+    GeneratorPlan,
+    InsideTask,
+    SynthesisTask,
+)
+from privacy.generators.inside_bins import with_inside
 from privacy.generators.registry import generator, names
 from privacy.learning.layout import row_layout
 from privacy.marginals.domain import CellDomain
@@ -87,8 +95,10 @@ def plan_fit(
     """
     delta = delta_down(task.delta)
 
+    whole = with_inside(fitter, task)
+
     def planned(epsilon: Fraction) -> GeneratorPlan:
-        return fitter.plan(replace(task, epsilon=epsilon), options)
+        return whole.plan(replace(task, epsilon=epsilon), options)
 
     if noise_epsilon is None:
         # A release that was planned before keeps its noise; a new one is calibrated.
@@ -161,4 +171,14 @@ def task_of(
         delta=Fraction(delta),
         public_total=None if contract.total is None else contract.total.value,
         layout=row_layout(contract, names),
+        inside=_inside(product, contract),
     )
+
+
+def _inside(product: SyntheticProduct | ClassifierProduct, contract: Contract) -> InsideTask | None:
+    """Return what is measured inside bins; None where values are drawn uniformly."""
+    if not isinstance(product, SyntheticProduct) or product.measured_inside is None:
+        return None
+    trees = product.trees(contract)
+    axes = tuple(contract.column(tree.column).domain.axis for tree in trees)
+    return InsideTask(trees, axes, Fraction(product.measured_inside.share))

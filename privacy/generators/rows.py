@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.decoding import Decoded, Decoder
+from privacy.generators.filled_model import contents_of
 from privacy.marginals.seeds import PostProcessingSeed
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def synthetic_rows(
     """
     codes = model.sample(rows, seed=seed_for(seed, "rows").value, where=where)
     order = shuffled(rows, seed_for(seed, "order"))
-    decoder, values = Decoder(contract, model.domain.columns), seed_for(seed, "values")
+    decoder, values = Decoder(contract, model.domain.columns, contents_of(model)), seed_for(seed, "values")
     for piece, start in enumerate(range(0, max(rows, 1), PIECE_ROWS)):
         some = codes[order[start : start + PIECE_ROWS]]
         yield decoder.decode(some, piece=piece, words=values.words)

@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.domains.value_bins import BinTree
 from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.domains.value_sql import literal
 from contracts.domains.value_sums import ValueMoments
@@ -160,6 +161,20 @@ def count_leaves(
     query = f"SELECT {number}, {counted} FROM codes GROUP BY 1"
     numbers, rows = whole_columns(table, query, threads)
     return spread_out(numbers, rows, prod(shape) * (leaves + 1)).reshape(-1, leaves + 1)
+
+
+def count_between_cuts(
+    table: PrivateTable, clique: ColumnNames, shape: tuple[int, ...], tree: BinTree, *, threads: int
+) -> NDArray[np.int64]:
+    """Count the rows of each cell by leaves between cuts; arguments, returns and privacy as of `count_leaves`."""
+    name = quoted(tree.lattice.name)
+    query = f"SELECT {cell_sql(clique, shape)} AS cell, {name}::BIGINT AS place, count(*)::BIGINT FROM codes GROUP BY 1, 2"
+    cells, places, rows = whole_columns(table, query, threads)
+    # A missing value stands as 0, before the first offset, which stands as 1.
+    leaf = np.searchsorted(np.array(tree.cuts, dtype=np.int64) + 1, places, side="right")
+    found = np.zeros((prod(shape), tree.leaves + 1), dtype=np.int64)
+    np.add.at(found, (cells, leaf), rows)
+    return found
 
 
 def count_offsets(

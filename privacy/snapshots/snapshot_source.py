@@ -7,11 +7,14 @@ from typing import NoReturn
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
+from contracts.domains.addends import Addends
 from privacy.learning.rows import PrivateRows
+from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.counts import PrivateCounts
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.snapshots.snapshot_rows import SnapshotRows
+from privacy.snapshots.snapshot_sums import SnapshotSums
 
 
 class SnapshotSource:
@@ -27,6 +30,7 @@ class SnapshotSource:
     def __init__(self, table: PrivateTable, contract: Contract) -> None:
         self._counts = SnapshotCounts(table, contract)
         self._rows = SnapshotRows(table, contract)
+        self._sums = SnapshotSums(table, contract)
 
     def __repr__(self) -> str:
         """Show which snapshot it is."""
@@ -43,3 +47,7 @@ class SnapshotSource:
     def rows(self, names: Sequence[str] | None = None) -> PrivateRows:
         """Return a handle on the rows of some columns; nothing is read before a grant opens it."""
         return self._rows.rows(names)
+
+    def sums(self, clique: Clique, addends: Sequence[Addends]) -> tuple[PrivateCellSums, ...]:
+        """Return a handle for each of what is counted over lattices; nothing is read before a grant opens one."""
+        return self._sums.sums(clique, addends)

@@ -18,6 +18,7 @@ from contracts.contract.impossible_cells import Clique
 from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.distinct_counts import DistinctCount, distinct_count, encoded_beside
 from contracts.domains.text import NO_KEY, KeyColumn
+from contracts.domains.value_bins import BinTree
 from contracts.domains.value_lattices import MISSING, ValueLattice
 from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.domains.value_sums import LoneSum, ValueMoments
@@ -25,6 +26,7 @@ from contracts.domains.value_trees import ValueTree
 from contracts.release.key_bounds import most_cells
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.snapshots.offset_scan import (
+    count_between_cuts,
     count_distinct,
     count_leaves,
     count_magnitudes,
@@ -83,7 +85,7 @@ class SnapshotSums(SnapshotReader):
         wanted: Addends,
     ) -> NDArray[np.int64]:
         """Return the exact numbers of what is added up; the handle names its own."""
-        if isinstance(wanted, ValueTree):
+        if isinstance(wanted, ValueTree | BinTree):
             return self._tree(clique, shape, wanted)
         if isinstance(wanted, DistinctCount):
             stored = telling_column(wanted, self._contract)
@@ -106,9 +108,13 @@ class SnapshotSums(SnapshotReader):
             return np.asarray(above + wanted.low_steps * valued, dtype=np.int64)
         return self._summed(clique, shape, together, wanted, known)
 
-    def _tree(self, clique: Clique, shape: tuple[int, ...], tree: ValueTree) -> NDArray[np.int64]:
+    def _tree(self, clique: Clique, shape: tuple[int, ...], tree: ValueTree | BinTree) -> NDArray[np.int64]:
         """Return the exact counts of all nodes, shape (*shape, parts)."""
-        found = count_leaves(self._table, clique, shape, tree, threads=self._threads)
+        where = self._table, clique, shape
+        if isinstance(tree, ValueTree):
+            found = count_leaves(*where, tree, threads=self._threads)
+        else:
+            found = count_between_cuts(*where, tree, threads=self._threads)
         missing, counts = found[:, :1], found[:, 1:]
         levels = [np.add.reduceat(counts, np.arange(0, tree.leaves, each), axis=1) for each in tree.level_leaves]
         parts = [*levels, missing] if tree.lattice.counts_missing else levels

@@ -32,6 +32,7 @@ from typing import Final
 from contracts.contract.contract import Contract
 from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.distinct_counts import DistinctCount
+from contracts.domains.value_bins import BinTree
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_magnitudes import ValueMagnitudes
 from contracts.domains.value_sums import LoneSum, ValueMoments
@@ -160,7 +161,7 @@ def _row_variance(addends: Addends | None, cells: int, contract: Contract, mecha
 
 def _statistic_squares(statistic: Statistic, addends: Addends | None) -> Fraction:
     """Return q of a statistic for the noise of one draw; 0 where it comes of others."""
-    if addends is None or isinstance(addends, WeightedCount | ValueMagnitudes):
+    if addends is None or isinstance(addends, WeightedCount | ValueMagnitudes | BinTree):
         return Fraction(0)
     if isinstance(addends, ValueTree) or statistic.what == QUANTILES:
         if not isinstance(addends, ValueTree) or statistic.key != addends.key:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +14,8 @@ import numpy as np
 import polars as pl
 
 from contracts.contract.check_terms import checks
-from contracts.contract.contract import Contract
+from contracts.contract.contract import NULL_LABEL, Contract
+from contracts.domains.value_lattices import MISSING, ValueLattice, offset_of
 from contracts.periods.time_blocks import time_block
 from contracts.release.spec import ReleaseSpec
 from flows.request import read_request
@@ -183,16 +186,17 @@ class SyntheticScenario:
         mark = snapshot_mark(KEYED_HASH, spec.digest)
         ledger.reserve(request_for(spec, contract, plan, run_key=key, snapshot_hash=mark))
         grant = open_grant(ledger, key, seeded=SeededBytes(7) if self.seeded else None)
-        table = self.snapshot(folder, contract)
+        table = self.snapshot(folder, contract, spec.synthetic_product.lattices(contract))
         private = folder / "private"
         private.mkdir(exist_ok=True)
         return synthesize(grant, spec.synthetic_product, plan, table, contract, private, key)
 
-    def snapshot(self, folder: Path, contract: Contract) -> PrivateTable:
+    def snapshot(self, folder: Path, contract: Contract, lattices: Sequence[ValueLattice] = ()) -> PrivateTable:
         """Write made-up rows as a snapshot: columns that depend on each other, and keep the constraints."""
         path = folder / "snapshot.duckdb"
         if not path.exists():
-            codes = pl.DataFrame(made_up(contract, self.rows))
+            columns = made_up(contract, self.rows)
+            codes = pl.DataFrame({**columns, **made_up_offsets(contract, columns, lattices)})
             with duckdb.connect(str(path)) as connection:
                 connection.register("rows", codes)
                 connection.execute("CREATE TABLE codes AS SELECT * FROM rows")
@@ -219,6 +223,23 @@ def made_up(contract: Contract, rows: int) -> dict[str, np.ndarray]:
     kept = np.flatnonzero(possible)[:rows]
     assert kept.size == rows
     return {name: codes[kept] for name, codes in columns.items()}
+
+
+def made_up_offsets(
+    contract: Contract, columns: dict[str, np.ndarray], lattices: Sequence[ValueLattice]
+) -> dict[str, np.ndarray]:
+    """Draw offsets inside the bins of the codes, half of them where the bin begins; as a snapshot has them."""
+    rng, found = np.random.default_rng(len(lattices)), {}
+    for lattice in lattices:
+        column = contract.column(lattice.column)
+        codes = columns[lattice.column]
+        ends = [[offset_of(lattice, Decimal(end)) for end in pair] for pair in column.domain.axis]
+        low, high = np.array(ends).T
+        bins = np.minimum(codes, low.size - 1)
+        inside = np.where(rng.random(codes.size) < 0.5, 0, rng.integers(0, high[bins] - low[bins] + 1))
+        missing = (codes == column.labels.index(NULL_LABEL)) if NULL_LABEL in column.labels else codes < 0
+        found[lattice.name] = np.where(missing, MISSING, 1 + low[bins] + inside)
+    return found
 
 
 def aim() -> SyntheticScenario:
@@ -259,6 +280,12 @@ def gaussians() -> SyntheticScenario:
     """Noisy sums over rows instead of marginals: a centre, axes, a Gaussian for each ward; constraints."""
     product = "{kind: synthetic, generator: class_gaussian, options: {label: ward, dimensions: 6, scale: declared}}"
     return replace(aim(), product=product, release="gaussians")
+
+
+def looked_into() -> SyntheticScenario:
+    """Counts inside bins before a tree of pairs; a decimal column, missing values."""
+    product = "{kind: synthetic, generator: mst, inside_bins: {share: 0.2}}"
+    return replace(aim(), product=product, release="looked-into")
 
 
 def stretched() -> SyntheticScenario:

@@ -13,6 +13,7 @@ import numpy as np
 from contracts.contract.column import Cells, Labelled
 from contracts.domains.addends import Addends, Summands, WeightedCount
 from contracts.domains.distinct_counts import DistinctCount
+from contracts.domains.value_bins import BinTree
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_magnitudes import ValueMagnitudes
 from contracts.domains.value_sums import LoneSum, ValueMoments
@@ -28,7 +29,7 @@ from tasks.records.draws.marginal import file_name
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import MEASUREMENTS, WrittenFile, write_measurement
 from tasks.records.groups.account import noise_words
-from tasks.records.model.statement import StatedText, Statement
+from tasks.records.model.statement import StatedText, Statement, Tuple
 from tasks.records.model.version_statements import FittedDraw
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ _WHAT: Final[Mapping[type, str]] = {
     LoneSum: "sums",
     ValueMoments: "sums",
     ValueTree: message("tree of counts"),
+    BinTree: message("tree of counts inside bins"),
     ValueMagnitudes: message("histogram of magnitudes"),
     WeightedCount: message("weighted counts"),
     DistinctCount: message("distinct counts"),
@@ -69,7 +71,7 @@ class LatticeStatement(Statement):
 
 
 class AddendsStatement(LatticeStatement):
-    """The lattice on which a column was added up; with a resolution, the tree of counts over it.
+    """The lattice on which a column was added up; with a resolution or cuts, the tree of counts over it.
 
     With a weight each row counts as often as its weight says. With `counts_rows` the column is the weight itself, and
     rows were counted by it. `alone` says that only sums were drawn, of which all rows of a unit add `per_unit` at
@@ -78,6 +80,7 @@ class AddendsStatement(LatticeStatement):
     """
 
     resolution: StatedText | None = None
+    cuts: Tuple[int] | None = None
     alone: Literal[True] | None = None
     per_unit: StatedText | None = None
     whole: int | None = None
@@ -103,6 +106,8 @@ class AddendsStatement(LatticeStatement):
             return LoneSum(lattice, None if self.per_unit is None else parse_bound(self.per_unit))
         if self.magnitudes is not None:
             return ValueMagnitudes(lattice)
+        if self.cuts is not None:
+            return BinTree(lattice, self.cuts)
         return lattice if self.resolution is None else ValueTree(lattice, parse_bound(self.resolution))
 
 
@@ -280,7 +285,7 @@ def _named(measurement: CellSumMeasurement) -> str:
         return message("rows weighted by {column}", column=column)
     if isinstance(measurement.addends, ValueMagnitudes):
         return message("magnitudes of {column}", column=column)
-    if isinstance(measurement.addends, ValueTree):
+    if isinstance(measurement.addends, ValueTree | BinTree):
         return message("a tree of counts of {column}", column=column)
     return message("moments of {column}", column=column) if isinstance(measurement.addends, ValueMoments) else column
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from contracts.message import message
+from contracts.message import SENTENCES, joined, message
 from privacy.generators.rows import seed_text
 from tasks.records.draws.choice import choice_entry
 from tasks.records.draws.drawn import measured as measured_draws
@@ -30,16 +30,20 @@ DECODING: Final = {
     "date": message("a day drawn uniformly from its period"),
     "picture": message("the levels of its places, row by row of the picture"),
 }
+COUNTED: Final = {
+    "integer": message("a whole number from its bin, drawn by released noisy counts inside the bin"),
+    "number": message("a number from its bin, drawn by released noisy counts inside the bin"),
+}
 KNOWN_BIAS: Final = message(
     "the model keeps what was measured and is as independent as possible otherwise: dependencies between columns "
     "that no measured marginal shows are lost, rare combinations are smoothed, and combinations without people may "
-    "appear. Inside a bin all values are equally likely"
+    "appear."
 )
 BIAS_OF_SUMS: Final = message(
     "the model keeps the noisy sums over rows that were measured, and what was learned from them; what these do not "
-    "show is lost, rare rows become more like common ones, and combinations without people may appear. Inside a bin "
-    "all values are equally likely"
+    "show is lost, rare rows become more like common ones, and combinations without people may appear."
 )
+EQUALLY_LIKELY: Final = message("Inside a bin all values are equally likely")
 CONDITIONAL: Final = message(
     "Further rows, under a condition too, come from the published model by sudare sample, at no cost: post-processing"
 )
@@ -114,7 +118,14 @@ def decoding(run: Run) -> dict[str, str]:
 
     plan, _ = run.facts.synthetic
     forms = Decoder(run.facts.contract, plan.task.domain.columns).forms
-    return {form.name: _decoded(form) for form in forms}
+    looked_into = _looked_into(run)
+    return {form.name: COUNTED[form.kind] if form.name in looked_into else _decoded(form) for form in forms}
+
+
+def _looked_into(run: Run) -> tuple[str, ...]:
+    """Return the columns inside whose bins rows were counted."""
+    inside = run.facts.synthetic[0].task.inside
+    return () if inside is None else tuple(tree.column for tree in inside.trees)
 
 
 def _decoded(form: DecodedForm) -> str:
@@ -131,7 +142,15 @@ def learns_from_rows(run: Run) -> bool:
 
 def stated_bias(run: Run) -> str:
     """Say what rows of such a model are known to get wrong."""
-    return BIAS_OF_SUMS if learns_from_rows(run) else KNOWN_BIAS
+    columns = _looked_into(run)
+    inside = EQUALLY_LIKELY
+    if columns:
+        inside = message(
+            "Inside the bins of {columns} values lie as noisy counts say, whatever the row's other values are; "
+            "inside other bins all values are equally likely",
+            columns=", ".join(columns),
+        )
+    return joined([BIAS_OF_SUMS if learns_from_rows(run) else KNOWN_BIAS, inside], SENTENCES)
 
 
 def uses(run: Run) -> list[str]:

@@ -131,7 +131,7 @@ def _read_addends(draw: CellSumDraw, contract: Contract, at: str, where: str) ->
         numbers = [number for each in lattices for number in (each.low, each.high, each.step)]
         numbers += [addends.resolution] if isinstance(addends, ValueTree) else []
         sound = all(each.is_finite() for each in numbers)
-        sound = sound and addends.to_json() == stated.model_dump(exclude_none=True)
+        sound = sound and addends.to_json() == stated.model_dump(mode="json", exclude_none=True)
         problems = addend_problems(addends, contract.unit.max_rows_per_unit) if sound else []
         if sound and not problems and isinstance(addends, ValueTree):
             # Numbers were bounded by what was known before keys were selected.

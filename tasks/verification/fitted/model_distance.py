@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding
 from privacy.generators.decoder_model import DecoderModel
+from privacy.generators.filled_model import FilledModel, contents_of
 from privacy.generators.generator import Model
 from privacy.learning.written_statistics import close
 from tasks.records.strict_json import printable, shown
@@ -38,7 +39,9 @@ def compare_models(published: Model, again: Model, drawn: Sequence[Clique]) -> l
         again: the model that was estimated again.
         drawn: the columns of each draw.
     """
-    findings = []
+    findings = _compare_contents(published, again)
+    if isinstance(published, FilledModel) and isinstance(again, FilledModel):
+        return findings + compare_models(published.cells, again.cells, drawn)
     stated, found_again = (_form(model) for model in (published, again))
     if stated != found_again:
         differing = sorted(name for name in stated.keys() | found_again if stated.get(name) != found_again.get(name))
@@ -49,6 +52,21 @@ def compare_models(published: Model, again: Model, drawn: Sequence[Clique]) -> l
     if isinstance(published, DecoderModel):
         return findings + _compare_numbers(published, again)
     return findings + _compare_marginals(published, again, drawn)
+
+
+def _compare_contents(published: Model, again: Model) -> list[Finding]:
+    """Compare how values lie inside bins, column by column: the same leaves, and nearly the same shares."""
+    mine, theirs = contents_of(published), contents_of(again)
+    if list(mine) != list(theirs):
+        found, allowed = shown(list(mine)), f"{shown(list(theirs))}, estimated again"
+        return [Finding(WHERE, "inside", found, allowed, OTHER_FIT)]
+    findings = []
+    for name in mine:
+        same = np.array_equal(mine[name].cuts, theirs[name].cuts)
+        if not same or not close(mine[name].weights, theirs[name].weights, share=SHARE):
+            found, allowed = "other weights of leaves", f"those estimated again, up to {SHARE:g} of the largest"
+            findings.append(Finding(WHERE, f"inside {printable(name)}", found, allowed, OTHER_FIT))
+    return findings
 
 
 def _compare_numbers(published: Model, again: Model) -> list[Finding]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from contracts.errors import Finding, SudareError
+from privacy.generators.filled_model import contents_of
 from privacy.generators.generator import Model
 from privacy.generators.models import read_model
 from privacy.marginals.domain import CellDomain
@@ -48,8 +49,19 @@ def read_published_model(
         model = read_model(stated.kind, parsed["values"], numbers)
     except (*UNREADABLE, RecursionError) as error:
         return None, [Finding(stated.arrays, "the model", printable(str(error)), "a published model", OTHER_MODEL)]
-    findings = _check(model, numbers, stated, meaning)
+    findings = _check(model, numbers, stated, meaning) or _check_inside(model, stated, meaning)
     return (None if findings else model), findings
+
+
+def _check_inside(model: Model, stated: ModelStatement, meaning: SyntheticMeaning) -> list[Finding]:
+    """Check that the model says how values lie inside the bins that the product looks into, and inside no others."""
+    wanted = {tree.column: list(tree.cuts) for tree in meaning.product.trees(meaning.contract)}
+    found = {name: inside.cuts.tolist() for name, inside in contents_of(model).items()}
+    if found == wanted:
+        return []
+    wrong = next((name for name in {**wanted, **found} if found.get(name) != wanted.get(name)), "")
+    allowed = f"leaves inside the bins of {printable(', '.join(wanted)) or 'no column'}, as product and contract say"
+    return [Finding(stated.values, f"inside {printable(wrong)}", "other leaves, or none", allowed, OTHER_MODEL)]
 
 
 def _check(

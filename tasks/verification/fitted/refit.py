@@ -18,6 +18,7 @@ from contracts.errors import Finding, SudareError
 from contracts.message import messages_to_json
 from privacy.accounting.events import PrivacyEvent
 from privacy.generators.generator import Fitted, Fitter, OutOfTime
+from privacy.generators.inside_bins import with_inside
 from privacy.generators.release_plan import FittedPlan
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.model.synthetic_statements import FittedReplay
@@ -96,7 +97,8 @@ def refit(
         return None, [], [f"{process}: this installation cannot plan it ({printable(str(error))})"]
     grant, seed = PublishedDraws(replay, events, values, meaning), again.published_seed
     try:
-        fitted = fitter.fit(plan.task, unlimited, plan.plan, NoCounts(meaning), grant, bar.advance, seed)
+        whole = with_inside(fitter, plan.task)
+        fitted = whole.fit(plan.task, unlimited, plan.plan, NoCounts(meaning), grant, bar.advance, seed)
     except OutOfTime:
         return None, [], [f"{process}: it was stopped by its time limit, and cannot be followed from there"]
     except UNREADABLE as error:

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from contracts.contract.impossible_cells import Clique
+from contracts.domains.addends import Addends
 from privacy.accounting.events import PrivacyEvent
 from privacy.generators.generator import OutOfTime
 from privacy.grant.draw_replay import LOST
 from privacy.grant.queries.query import Progress, Query, Relation, ResultT, silent
 from privacy.learning.layout import row_layout
 from privacy.learning.rows import PrivateRows
+from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.counts import PrivateCounts
 from tasks.records.model.draw_kinds import draw_checks
 from tasks.records.model.synthetic_statements import FittedReplay
@@ -48,6 +50,12 @@ class NoCounts:
     def rows(self, names: Sequence[str] | None = None) -> PrivateRows:
         """Return a handle on rows."""
         return PrivateRows(row_layout(self._contract, names), "", self._contract.digest, _refuse)
+
+    def sums(self, clique: Clique, addends: Sequence[Addends]) -> tuple[PrivateCellSums, ...]:
+        """Return a handle for each of what is counted over lattices."""
+        marks = "", self._contract.digest
+        shape = self._contract.shape(clique)
+        return tuple(PrivateCellSums(clique, shape, each, *marks, lambda _: _refuse()) for each in addends)
 
 
 def _refuse() -> NoReturn:

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from contracts.contract.bin_contents import below
 from contracts.contract.contract import Contract
-from contracts.contract.decoding import ROUNDS, Decoded, Decoder, _drawn, too_fine
+from contracts.contract.decoding import ROUNDS, Decoded, Decoder, too_fine
 from contracts.contract.odcs import load_contract
 from contracts.sql.encoding import encode_select
 from tasks.records.files.row_arrays import arrow_array
@@ -147,7 +148,7 @@ def test_a_draw_is_the_exact_product_of_word_and_width() -> None:
     drawn[:2] = 0, 2**64 - 1
     for width in (1, 2, 3, 10**6, 2**32 - 1, 2**32, 2**32 + 1, 10**15):
         low = np.full(1000, -17, dtype=np.int64)
-        found = _drawn(low, low + width - 1, drawn)
+        found = below(low, low + width - 1, drawn)
         assert found.tolist() == [-17 + int(word) * width // 2**64 for word in drawn.tolist()]
 
 

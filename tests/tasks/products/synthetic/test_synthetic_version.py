@@ -25,10 +25,10 @@ from tasks.sample import sample
 from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
 from tasks.verify import verify
 from tests.tasks.verification.forgery import load
-from tests.worlds.synthetic_rows import SyntheticScenario, aim, fixed, pure
+from tests.worlds.synthetic_rows import SyntheticScenario, aim, fixed, looked_into, pure
 from tests.worlds.versions import Version, Worlds, publish_version
 
-SCENARIOS = {"aim": aim, "pure": pure, "fixed": fixed}
+SCENARIOS = {"aim": aim, "pure": pure, "fixed": fixed, "looked_into": looked_into}
 
 
 @pytest.fixture(scope="module")
@@ -124,18 +124,19 @@ def test_the_record_follows_the_schema_and_says_what_was_done(made: dict[str, Ve
     assert list(Draft202012Validator(version_schemas()["record"]).iter_errors(record)) == []
     told = {key.partition(".")[2]: value for key, value in made[name].words.items() if key.startswith("product.")}
     draws = record["replay"]["draws"]
-    assert told["generator"] == {"aim": "aim", "pure": "independent", "fixed": "fixed"}[name]
+    assert told["generator"] == {"aim": "aim", "pure": "independent", "fixed": "fixed", "looked_into": "mst"}[name]
     assert len(told["measured"]) == sum(draw["kind"] != "choice" for draw in draws)
-    assert (told["choices"] != "none") == (name == "aim")
+    assert (told["choices"] != "none") == (name in ("aim", "looked_into"))
     assert told["options"]["max_model_megabytes"] == 80
     assert told["utility"].startswith("private, for auditors only")
     assert ("arrived <= left" in told["constraints"]) == (name != "pure")
     assert {draw["what"] for draw in made[name].words["ledger.draws"]} <= {
         "measurement",
         "choice",
+        *(["tree of counts inside bins"] if name == "looked_into" else []),
     }
     events = [draw["event"]["kind"] for draw in draws]
-    assert ("exponential_mechanism" in events) == (name == "aim")
+    assert ("exponential_mechanism" in events) == (name in ("aim", "looked_into"))
     assert set(events) <= {"discrete_gaussian", "discrete_laplace", "exponential_mechanism"}
 
 

@@ -1,0 +1,113 @@
+"""How synthetic values lie inside the bins of their columns: uniformly, or as a charged histogram says.
+
+inside_bins: uniform                                every value of a bin is equally likely
+inside_bins: measured                               a tenth of the charge counts rows inside bins
+inside_bins: {share: 0.2, columns: [age, income]}   a fifth of it, for these columns
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, GetJsonSchemaHandler, WithJsonSchema, field_validator, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from contracts.domains.domain_terms import Frozen
+from contracts.domains.value_bins import BinTree, bin_tree
+from contracts.reading.scalars import Amount, FieldPath, Label, Problem, as_tuple, nearest, refuse, show, word_list
+
+if TYPE_CHECKING:
+    from contracts.contract.contract import Contract
+
+UNIFORM: Final = "uniform"
+MEASURED: Final = "measured"
+ALL: Final = "all"
+USUAL_SHARE: Final = Decimal("0.1")
+MOST_SHARE: Final = Decimal("0.9")
+_FORMS: Final = f"{UNIFORM}, {MEASURED}, or {{share: {USUAL_SHARE}, columns: [...]}}"
+
+
+def _parse_columns(written: object) -> object:
+    return written if written == ALL else as_tuple(written)
+
+
+class InsideSpec(Frozen):
+    """How values lie inside bins.
+
+    Args:
+        method: `uniform`, or `measured` by a charged histogram.
+        share: of the charge that is measured with, for all columns together, above 0 and at most 0.9.
+        columns: whose bins are measured; `all` whose bins hold several values.
+    """
+
+    method: Literal["uniform", "measured"] = MEASURED
+    share: Amount = USUAL_SHARE
+    columns: Annotated[
+        Literal["all"] | tuple[Label, ...],
+        BeforeValidator(_parse_columns),
+        WithJsonSchema({"anyOf": [{"const": ALL}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+    ] = ALL
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_word(cls, written: Any) -> Any:
+        """Read the two words, or a mapping."""
+        if isinstance(written, dict | InsideSpec):
+            return written
+        if written in (UNIFORM, MEASURED):
+            return {"method": written}
+        refuse([Problem(show(written), _FORMS, nearest(str(written), [UNIFORM, MEASURED]))])
+
+    @field_validator("share")
+    @classmethod
+    def _part_of_the_charge(cls, share: Decimal) -> Decimal:
+        if not 0 < share <= MOST_SHARE:
+            remedy = f"write {USUAL_SHARE}, or `inside_bins: {UNIFORM}` to spend nothing on it"
+            refuse([Problem(str(share), f"a share of the charge above 0, at most {MOST_SHARE}", remedy)])
+        return share
+
+    @field_validator("columns")
+    @classmethod
+    def _some(cls, columns: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        if not columns:
+            refuse([Problem("an empty list", f"at least one column, or {ALL}", "name columns, or drop the key")])
+        return columns
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe both forms: a word, or a mapping."""
+        return {"anyOf": [{"enum": [UNIFORM, MEASURED]}, handler(core)]}
+
+
+def bin_trees(measured: InsideSpec, names: tuple[str, ...], contract: Contract) -> tuple[BinTree, ...]:
+    """Return the tree of counts of each column whose bins are looked into, in the contract's order.
+
+    Args:
+        measured: what the product asks for.
+        names: the product's columns, in the contract's order.
+        contract: gives their domains.
+    Privacy: reads the contract alone.
+    """
+    rows, wanted = contract.unit.max_rows_per_unit, measured.columns
+    columns = (contract.column(name) for name in names if wanted == ALL or name in wanted)
+    found = (bin_tree(each.name, each.domain, rows) for each in columns if each.length == 1)
+    return tuple(tree for tree in found if tree is not None)
+
+
+def inside_problems(
+    measured: InsideSpec, names: tuple[str, ...], contract: Contract
+) -> Iterator[tuple[FieldPath, Problem]]:
+    """Yield what does not fit the contract: columns that are not there, or whose bins hold one value each."""
+    trees = {tree.column for tree in bin_trees(measured, names, contract)}
+    for place, name in enumerate(() if measured.columns == ALL else measured.columns):
+        if name not in names:
+            yield ("columns", place), Problem(f"the column {name!r}", word_list(names), nearest(name, names))
+        elif name not in trees:
+            found = f"the column {name!r}, which has no bins of several numbers"
+            yield ("columns", place), Problem(found, "a column of numbers in bins", "drop it")
+    if not trees and measured.columns == ALL:
+        found, allowed = "no column with bins of several numbers", "at least one such column"
+        yield (), Problem(found, allowed, f"write `inside_bins: {UNIFORM}`, or drop the key")

@@ -1,0 +1,174 @@
+"""From a noisy tree of counts to whole-number weights of the leaves inside each bin: post-processing.
+
+    CONSISTENT  all levels are fitted together by weighted least squares
+    SPLIT       a bin is halved again and again, where a node of the tree begins if it can be. Of a run of leaves of
+                estimated count T the left half, of the share p of its length, has L. What L is more than p T, its
+                surprise d, is taken as far as it stands out of its noise of variance v: max(0, 1 - v / d^2) of it
+    WHOLE       the shares of a bin's leaves become whole weights
+
+So a bin of few rows is filled nearly uniformly, as if nothing had been measured, and a value that many rows have
+keeps its rows.
+
+Source: Hay, Rastogi, Miklau, Suciu 2010 (consistency); James, Stein 1961, for the form of the factor alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract.bin_contents import MOST_WEIGHT, BinContents
+from contracts.domains.bins import ExactNumber
+from contracts.domains.value_bins import BinTree, bin_ends
+from privacy.arrays import Floats
+from privacy.generators.generator import InsideError
+from privacy.refine.hierarchy import make_consistent
+
+Bins = Sequence[tuple[ExactNumber, ExactNumber]]
+
+
+def bin_contents(
+    values: NDArray[np.int64],
+    tree: BinTree,
+    axis: Bins,
+    *,
+    variance: float,
+) -> BinContents:
+    """Return how values lie inside the bins of a column.
+
+    Args:
+        values: the noisy numbers of the tree, int64, shape (tree.parts,) [rows].
+        tree: its leaves.
+        axis: the declared bins.
+        variance: of the noise of each number [rows²].
+    Privacy: post-processing.
+    """
+    counts = leaf_estimates(values, tree, variance)
+    ends = bin_ends(axis, tree)
+    before, blocks = np.append(0.0, np.cumsum(counts)), _Blocks(tree, variance)
+    shares, weights = np.empty(tree.leaves), np.empty(tree.leaves, dtype=np.int64)
+    for first, end in pairwise(ends):
+        blocks.spread(first, end, before, shares)
+        weights[first:end] = _whole(shares[first:end])
+    return BinContents(np.array(tree.cuts, dtype=np.int64), weights)
+
+
+def inside_error(tree: BinTree, axis: Bins, *, variance: float) -> InsideError:
+    """Return the expected errors that noise inside bins makes in the values of a column; data-free.
+
+    Formula: halving a run moves its surprise d over half its length h. The variance of the column's sum is the sum of
+    var(d) h² over all runs that are halved; that of a quantile's rank is the largest var(d).
+
+    Args:
+        tree: its leaves.
+        axis: the declared bins.
+        variance: of the noise of each number [rows²].
+    """
+    blocks, step = _Blocks(tree, variance), float(tree.lattice.step)
+    ends = bin_ends(axis, tree)
+    runs = [run for first, end in pairwise(ends) for run in blocks.halves(first, end)]
+    noise = [blocks.noise(*run) for run in runs]
+    squares = sum(each * blocks.gap(low, high) ** 2 for each, (low, _, high) in zip(noise, runs, strict=True))
+    return InsideError(step * sqrt(squares), sqrt(max(noise)))
+
+
+def leaf_estimates(values: NDArray[np.int64], tree: BinTree, variance: float) -> Floats:
+    """Return estimated counts of the leaves: all levels fitted together; shape (leaves,) [rows]."""
+    levels, start = [], 0
+    for nodes in tree.level_nodes:
+        levels.append(values[start : start + nodes])
+        start += nodes
+    parents = [np.arange(nodes, dtype=np.int64) // tree.fan_out for nodes in tree.level_nodes[1:]]
+    found: Floats = make_consistent(levels, [variance] * tree.levels, parents, total=None)[-1]
+    return found
+
+
+class _Blocks:
+    """Runs of leaves that are halved again and again.
+
+    Args:
+        tree: the tree.
+        variance: of the noise of each number [rows²].
+    """
+
+    def __init__(self, tree: BinTree, variance: float) -> None:
+        self._variance, self._sizes = variance, tree.level_leaves[::-1]
+        self._starts = np.array([*tree.cuts, tree.lattice.width + 1], dtype=np.float64)
+
+    def spread(self, first: int, end: int, before: Floats, shares: Floats) -> None:
+        """Split a bin over its leaves, half by half; `before` has the cumulated estimates, from 0 [rows]."""
+        shares[first:end] = 1.0
+        for low, middle, high in self.halves(first, end):
+            part = self._part(low, middle, high, before)
+            shares[low:middle] *= part
+            shares[middle:high] *= 1 - part
+
+    def halves(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Yield each run that is halved: where it begins, is halved and ends."""
+        waiting = [(first, end)]
+        while waiting:
+            low, high = waiting.pop()
+            if high - low > 1:
+                middle = self._middle(low, high)
+                yield low, middle, high
+                waiting += [(low, middle), (middle, high)]
+
+    def noise(self, low: int, middle: int, high: int) -> float:
+        """Return the variance of the surprise of a run, as far as it is noise [rows²]."""
+        plain = self._share(low, middle, high)
+        nodes = (1 - plain) ** 2 * self._nodes(low, middle) + plain**2 * self._nodes(middle, high)
+        return nodes * self._variance
+
+    def gap(self, low: int, high: int) -> float:
+        """Return how far the middles of two halves lie apart: half the length of the run [steps]."""
+        return float(self._starts[high] - self._starts[low]) / 2
+
+    def _part(self, low: int, middle: int, high: int, before: Floats) -> float:
+        """Return the share of a run that its left half has."""
+        plain = self._share(low, middle, high)
+        total, left = before[high] - before[low], before[middle] - before[low]
+        if total <= 0:
+            return plain
+        surprise = left - plain * total
+        kept = max(0.0, 1 - self.noise(low, middle, high) / surprise**2) if surprise else 0.0
+        return float(min(1.0, max(0.0, plain + kept * surprise / total)))
+
+    def _share(self, low: int, middle: int, high: int) -> float:
+        """Return the share of a run's length that its left half has."""
+        starts = self._starts
+        return float((starts[middle] - starts[low]) / (starts[high] - starts[low]))
+
+    def _middle(self, low: int, high: int) -> int:
+        """Return where a run is halved: near its middle, at a node of the highest level that begins inside it."""
+        for size in reversed(self._sizes):
+            first, last = -(-(low + 1) // size) * size, (high - 1) // size * size
+            if first <= last:
+                nearest = round((low + high) / 2 / size) * size
+                return int(min(max(nearest, first), last))
+        return (low + high) // 2
+
+    def _nodes(self, low: int, high: int) -> int:
+        """Return how many nodes a run of leaves is made of, the largest whole ones that do not overlap."""
+        return sum(_of_level(low, high, self._sizes))
+
+
+def _of_level(low: int, high: int, sizes: Sequence[int]) -> Iterator[int]:
+    """Yield how many nodes of each level, the leaves first, a run is made of."""
+    for size, above in zip(sizes, [*sizes[1:], None], strict=True):
+        inner = None if above is None else (-(-low // above) * above, high // above * above)
+        if inner is None or inner[0] >= inner[1]:
+            yield -(-(high - low) // size)
+            return
+        yield (inner[0] - low + high - inner[1] + size - 1) // size
+        low, high = inner
+
+
+def _whole(shares: Floats) -> NDArray[np.int64]:
+    """Return shares that add up to 1 as whole weights of at most `MOST_WEIGHT` together, at least 1."""
+    weights = np.floor(shares * (MOST_WEIGHT / max(1.0, float(shares.sum())))).astype(np.int64)
+    weights[np.argmax(shares)] += int(weights.sum() == 0)
+    return weights

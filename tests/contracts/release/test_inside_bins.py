@@ -1,0 +1,109 @@
+"""`inside_bins` in a spec: what is read, what is refused and where; old specs mean what they meant."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from contracts.contract.contract import Contract
+from contracts.errors import SpecRefused
+from contracts.release.inside_bins import InsideSpec
+from contracts.release.spec import SyntheticProduct, load_spec
+from contracts.release.spec_checks import check_spec
+from tests.contracts.contract.test_bin_contents import PAY, PRICE, contract
+from tests.contracts.samples import write
+from tests.worlds.tables import property_yaml
+
+SPEC = """\
+release: pay
+contract: pay.odcs.yaml
+source: {path: pay.csv}
+charge: {account: pay-2024, epsilon: 1, delta: 1e-9}
+product:
+  kind: synthetic
+  generator: mst
+  inside_bins: INSIDE
+publish: {to: releases/}
+"""
+CITY = property_yaml(
+    "city",
+    "string",
+    "{kind: categories, values: [north, south], nulls: {policy: category}, provenance: {kind: declared}}",
+)
+
+
+def product(folder: Path, inside: str) -> SyntheticProduct:
+    return load_spec(write(folder, "pay.yaml", SPEC.replace("INSIDE", inside))).synthetic_product
+
+
+def three(folder: Path) -> Contract:
+    return contract(folder, PAY + PRICE + CITY)
+
+
+def test_words_and_a_mapping_are_read(tmp_path: Path) -> None:
+    made = three(tmp_path)
+    measured = product(tmp_path, "measured")
+    assert measured.inside_bins == InsideSpec()
+    assert [tree.column for tree in measured.trees(made)] == ["pay", "price"]
+    assert [lattice.column for lattice in measured.lattices(made)] == ["pay", "price"]
+    some = product(tmp_path, "{share: 0.25, columns: [price]}")
+    assert some.measured_inside == InsideSpec(share=Decimal("0.25"), columns=("price",))
+    assert [tree.column for tree in some.trees(made)] == ["price"]
+    for uniform in ("uniform", "null"):
+        assert product(tmp_path, uniform).trees(made) == ()
+
+
+def test_a_product_is_written_as_it_was_where_nothing_is_said(tmp_path: Path) -> None:
+    """So records of before have the digests that they had, and what is written reads as itself."""
+    assert "inside_bins" not in product(tmp_path, "null").model_dump(mode="json")
+    for written in ("uniform", "measured", "{share: 0.3, columns: [pay]}"):
+        read = product(tmp_path, written)
+        assert SyntheticProduct.model_validate(read.model_dump(mode="json")) == read
+
+
+@pytest.mark.parametrize(
+    ("written", "field", "found"),
+    [
+        ("measurd", "product.inside_bins", "'measurd'"),
+        ("{share: 0}", "product.inside_bins.share", "0"),
+        ("{share: 0.95}", "product.inside_bins.share", "0.95"),
+        ("{share: much}", "product.inside_bins.share", "'much'"),
+        ("{columns: []}", "product.inside_bins.columns", "an empty list"),
+        ("{portion: 0.1}", "product.inside_bins", "'portion'"),
+        ("7", "product.inside_bins", "7"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_its_line(tmp_path: Path, written: str, field: str, found: str) -> None:
+    with pytest.raises(SpecRefused) as refused:
+        product(tmp_path, written)
+    (finding,) = refused.value.findings
+    assert finding.field.startswith(field)
+    assert found in finding.found
+    assert ":8" in finding.where
+    assert finding.remedy or finding.allowed
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ("{columns: [pay, prize]}", "the column 'prize'"),
+        ("{columns: [city]}", "the column 'city', which has no bins of several numbers"),
+    ],
+)
+def test_columns_that_do_not_fit_the_contract_are_named(tmp_path: Path, written: str, found: str) -> None:
+    made = three(tmp_path)
+    spec = load_spec(write(tmp_path, "pay.yaml", SPEC.replace("INSIDE", written)))
+    (finding,) = check_spec(spec, made)
+    assert finding.found == found
+    assert ":8" in finding.where
+    assert finding.allowed
+
+
+def test_a_table_without_numbers_in_bins_is_told_so(tmp_path: Path) -> None:
+    made = contract(tmp_path, CITY)
+    spec = load_spec(write(tmp_path, "pay.yaml", SPEC.replace("INSIDE", "measured")))
+    (finding,) = check_spec(spec, made)
+    assert finding.found == "no column with bins of several numbers"
+    assert "uniform" in finding.remedy
