@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from contracts.contract.contract import Contract
@@ -21,6 +21,7 @@ from contracts.reading.scalars import (
     show,
     word_list,
 )
+from contracts.release.acceptance import FIRST_ACCEPTED, Acceptance, acceptance_problems
 from contracts.release.product_spec import ProductSpec
 
 ALL: Final = "all"
@@ -84,16 +85,31 @@ class SyntheticProduct(ProductSpec):
 
     `columns` are all of the contract, or those that are listed; they stand in the contract's order. `options` are the
     generator's own. `rows` is the estimated number (the public one, where the contract declares it), or a number that
-    is written here and says nothing about the data.
+    is written here and says nothing about the data. `accept` stands for the generator `first_accepted` with what is
+    written below it as its options.
     """
 
     reads_rows: ClassVar[bool] = False
 
     kind: Literal["synthetic"]
     generator: Label
+    accept: Acceptance | None = Field(default=None, exclude=True)
     columns: ColumnChoice = ALL
     options: dict[str, Any] = Field(default_factory=dict)
     rows: RowCount = ESTIMATED
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accepted(cls, written: Any) -> Any:
+        """Read `accept` as a generator with options."""
+        if not isinstance(written, dict) or written.get("accept") is None:
+            return written
+        beside = [name for name in ("generator", "options") if name in written]
+        if beside:
+            remedy = "move it into `candidates:`, which has a generator and options each"
+            refuse([Problem(f"{beside[0]} beside accept", "one of the two", remedy, (beside[0],))])
+        options = written["accept"]
+        return {**written, "generator": FIRST_ACCEPTED, "options": options if isinstance(options, dict) else {}}
 
     @field_validator("columns")
     @classmethod
@@ -104,6 +120,21 @@ class SyntheticProduct(ProductSpec):
     def rows_about(self) -> object:
         """About how many rows there are, where an option declares it."""
         return self.options.get("rows_about")
+
+    @property
+    def options_at(self) -> FieldPath:
+        """Where its options are written, below the product."""
+        return ("options",) if self.accept is None else ("accept",)
+
+    @property
+    def acceptance(self) -> Acceptance | None:
+        """What is asked of candidates; None where there are none, or where it cannot be read."""
+        if self.generator != FIRST_ACCEPTED:
+            return None
+        try:
+            return Acceptance.model_validate(self.options)
+        except ValidationError:  # told by whoever reads the options of the generator
+            return None
 
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are synthesized, in the contract's order."""
@@ -129,6 +160,10 @@ def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterato
             allowed = "bounds and edges whose digits, decimals included, are at most 15"
             remedy = "write coarser edges, or rescale the column in `select:`"
             yield ("columns",), Problem(f"the column {name!r}, too fine for a double", allowed, remedy)
+    acceptance = product.acceptance
+    if acceptance is not None and not unknown:
+        for at, problem in acceptance_problems(acceptance, names, contract):
+            yield (*product.options_at, *at), problem
     if names and not unknown:
         yield from _impossible(names, contract)
 

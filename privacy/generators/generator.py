@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from contracts.contract.contract import Adjacency
+from contracts.contract.contract import Adjacency, Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import SudareError
 from privacy.accounting.events import PrivacyEvent
@@ -45,6 +45,28 @@ class CannotGenerate(SudareError):
     exit_code = 2
 
 
+class CandidateRefused(CannotGenerate):
+    """One of several candidates, or what they must meet, cannot be what is written.
+
+    Args:
+        at: its place below the options of who tries them.
+        cause: what is wrong: a misread option, or what the candidate's generator says.
+        options: of the candidate, as they are written.
+        model: the options that were misread.
+    """
+
+    def __init__(
+        self,
+        at: tuple[str | int, ...],
+        cause: Exception,
+        *,
+        options: Mapping[str, Any] | None = None,
+        model: type[BaseModel] | None = None,
+    ) -> None:
+        super().__init__(f"{'.'.join(map(str, at))}: {cause}")
+        self.at, self.cause, self.options, self.model = at, cause, options or {}, model
+
+
 class OutOfTime(SudareError):
     """The time limit of a fit has passed before it had a model; what was drawn stays charged, and is replayed."""
 
@@ -63,6 +85,7 @@ class SynthesisTask:
         public_total: the number of rows, where the contract declares it public (replace_one); else None.
         layout: the same columns as entries of a vector, for generators that learn from rows; None where it is not
             known.
+        contract: the contract, for generators that read its labels; None where it is not known.
     """
 
     domain: CellDomain
@@ -73,6 +96,7 @@ class SynthesisTask:
     delta: Fraction
     public_total: int | None
     layout: RowLayout | None = None
+    contract: Contract | None = None
 
 
 TaskT_contra = TypeVar("TaskT_contra", bound=SynthesisTask, contravariant=True)

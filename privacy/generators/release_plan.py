@@ -161,4 +161,5 @@ def task_of(
         delta=Fraction(delta),
         public_total=None if contract.total is None else contract.total.value,
         layout=row_layout(contract, names),
+        contract=contract,
     )
