@@ -76,8 +76,8 @@ class _MarginalCriterion(Frozen):
     @model_validator(mode="after")
     def _some_marginals(self) -> _MarginalCriterion:
         if (self.marginals is None) == (self.ways is None):
-            found = "neither" if self.ways is None else "both"
-            refuse([Problem(found, "marginals: a list of lists of columns, or ways: a number of columns")])
+            found = "neither marginals nor ways" if self.ways is None else "marginals and ways"
+            refuse([Problem(found, "one of them: lists of columns, or a number of columns")])
         if self.marginals is not None and not self.marginals:
             refuse([Problem("an empty list", "at least one list of columns", at=("marginals",))])
         if self.ways is not None and self.ways < 1:
@@ -249,7 +249,8 @@ def _criterion_problems(
         many = comb(len(columns), min(criterion.ways, len(columns)))
         if criterion.ways > len(columns) or many > _MOST_MARGINALS:
             wrong = True
-            found = f"{criterion.ways} of {len(columns)} columns, {many:,} marginals"
+            found = f"{criterion.ways} of {len(columns)} columns"
+            found += f", {many:,} marginals" if criterion.ways <= len(columns) else ""
             allowed = f"at most {len(columns)} columns, and {_MOST_MARGINALS:,} marginals"
             yield ("ways",), Problem(found, allowed, "name the marginals that matter")
     cells = 0 if wrong else sum(contract.cells(clique) for clique in criterion.cliques(columns))

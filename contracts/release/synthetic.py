@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from contracts.contract.contract import Contract
@@ -80,6 +88,12 @@ def chosen(columns: str | tuple[str, ...], contract: Contract) -> tuple[str, ...
     return tuple(column.name for column in contract.columns if columns == ALL or column.name in columns)
 
 
+def _generator_or_accept(schema: dict[str, Any]) -> None:
+    """Say in the JSON Schema that a product names a generator, or candidates in its place."""
+    schema["required"] = [name for name in schema["required"] if name != "generator"]
+    schema["oneOf"] = [{"required": ["generator"]}, {"required": ["accept"]}]
+
+
 class SyntheticProduct(ProductSpec):
     """Synthetic rows, sampled from a model that is fitted to noisy marginals.
 
@@ -88,6 +102,8 @@ class SyntheticProduct(ProductSpec):
     is written here and says nothing about the data. `accept` stands for the generator `first_accepted` with what is
     written below it as its options.
     """
+
+    model_config = ConfigDict(json_schema_extra=_generator_or_accept)
 
     reads_rows: ClassVar[bool] = False
 

@@ -209,7 +209,9 @@ class _Trials:
         """Refuse criteria that do not fit contract and columns."""
         contract = self.task.contract
         if contract is None:
-            raise CannotGenerate("criteria: no contract to read them by; allowed: a release with its contract")
+            if any(isinstance(criterion, CellCriterion) for criterion in self.options.criteria):
+                raise CannotGenerate("criteria: cells named by labels; allowed: only where the contract is known")
+            return
         for at, problem in acceptance_problems(self.options, self.task.domain.columns, contract):
             remedy = f"; do: {problem.remedy}" if problem.remedy else ""
             raise CandidateRefused(at, CannotGenerate(f"{problem.found}; allowed: {problem.allowed}{remedy}"))
