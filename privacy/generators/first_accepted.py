@@ -6,7 +6,7 @@ The charge is one budget, rho of zCDP or a pure epsilon, split before anything i
 A candidate is fitted, then tested by every criterion: a noisy distance of its model from the exact counts, from which
 one reads at no further cost whether the criterion is met. The first candidate that meets all is the result, and those
 after it draw nothing. If none does, there is no result. The budget is charged whole in every case, and holds for all
-that is drawn, of candidates that failed too (docs/derivations.md, section 15).
+that is drawn, of candidates that failed too (docs/derivations.md, section 6).
 
 Where (one letter each)
     T, L    the exact distance, and the largest that the criterion allows [rows]

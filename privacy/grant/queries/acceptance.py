@@ -7,7 +7,7 @@ What is measured, for marginals r with exact counts n_r and the model's counts p
     worst_cell      max over cells c of |n_c - p_c|       the most in one cell        k             k
 
 A largest of numbers that one unit moves by so much moves by no more; a sum moves by the sum (docs/derivations.md,
-section 2). The model is released or was fitted to released values: to a neighbour it is the same.
+section 6). The model is released or was fitted to released values: to a neighbour it is the same.
 """
 
 from __future__ import annotations
@@ -132,11 +132,11 @@ class AcceptanceQuery(Query[CriterionTest]):
     ) -> NDArray[np.int64]:
         """Measure, and add noise to the one number; shape (1,)."""
         # Kept within 2^62, so that no sum of distances and noise overflows: post-processing.
-        drawn = int(noise.integers(1, event=event)[0]) + self._measured(exact)
+        drawn = int(noise.integers(1, event=event)[0]) + self.measured(exact)
         return np.array([min(max(drawn, -_LARGEST_NUMBER), _LARGEST_NUMBER)], dtype=np.int64)
 
-    def _measured(self, exact: tuple[Any, ...]) -> int:
-        """Return the exact number; private."""
+    def measured(self, exact: tuple[Any, ...]) -> int:
+        """Return the exact number of counts; private where the counts are, which a grant alone reads."""
         paired = list(zip(self.marginals, exact, strict=True))
         if self.of == "worst_cell":
             return max(

@@ -189,7 +189,7 @@ def _distance(of: CriterionKind, table_rows: Any, cliques: Any, predictions: Any
         exact.append(counts)
     cells = (0,) * len(cliques) if of == "worst_cell" else ()
     query = AcceptanceQuery(of, tuple(marginals), cells, 0, 0, 0, LaplaceNoise(Fraction(1)))
-    return query._measured(tuple(exact))
+    return query.measured(tuple(exact))
 
 
 @pytest.mark.parametrize("delta", [Fraction(1, 10**9), Fraction(0)])
