@@ -183,7 +183,7 @@ class Acceptance(Frozen):
     Args:
         criteria: what a model must meet, all of them.
         candidates: in the order in which they are tried; each is fitted under an equal share of the charge.
-        test_share: the share of the charge that pays the noise of all tests, above 0 and below 1.
+        share_of_tests: the share of the charge that pays the noise of all tests, above 0 and below 1.
         false_accept: the most likely that rows are published which miss a criterion, over all candidates.
         rows_about: about how many rows there are, where that is public: a bound that the noise of the test alone
             passes is then refused before anything is charged.
@@ -191,11 +191,11 @@ class Acceptance(Frozen):
 
     criteria: Annotated[tuple[Criterion, ...], BeforeValidator(as_tuple)]
     candidates: Annotated[tuple[CandidateTerms, ...], BeforeValidator(as_tuple)]
-    test_share: Amount = Decimal("0.1")
+    share_of_tests: Amount = Decimal("0.1")
     false_accept: Amount = Decimal("0.05")
     rows_about: Whole | None = None
 
-    @field_validator("test_share", "false_accept")
+    @field_validator("share_of_tests", "false_accept")
     @classmethod
     def _between_0_and_1(cls, amount: Decimal) -> Decimal:
         return _share("a share", amount)

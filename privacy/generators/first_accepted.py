@@ -2,7 +2,7 @@
 
 The charge is one budget, rho of zCDP or a pure epsilon, split before anything is read:
     1. each candidate's fit has an equal share of what the tests leave
-    2. each test of each candidate has an equal share of the budget's `test_share`
+    2. each test of each candidate has an equal share of the budget's `share_of_tests`
 A candidate is fitted, then tested by every criterion: a noisy distance of its model from the exact counts, from which
 one reads at no further cost whether the criterion is met. The first candidate that meets all is the result, and those
 after it draw nothing. If none does, there is no result. The budget is charged whole in every case, and holds for all
@@ -199,7 +199,7 @@ class _Trials:
 
     def _parts(self) -> tuple[tuple[Fraction, ...], Fraction]:
         """Split the budget: a share for each candidate's fit, and one for each test."""
-        number, tests = len(self.options.candidates), Fraction(self.options.test_share)
+        number, tests = len(self.options.candidates), Fraction(self.options.share_of_tests)
         weights = [(1 - tests) / number] * number
         *fits, all_tests = self.spending.split(self.spending.total, [*weights, tests])
         # The last of equal parts takes what rounding leaves; every test takes the smallest.
@@ -275,7 +275,7 @@ class _Trials:
                 ("criteria", number, "at_most"),
                 CannotGenerate(
                     f"{criterion.at_most}, below what the noise of the test makes of a perfect model; allowed: from "
-                    f"{least} on; do: raise it, the charge or test_share, or take fewer criteria or candidates"
+                    f"{least} on; do: raise it, the charge or share_of_tests, or take fewer criteria or candidates"
                 ),
             )
 

@@ -186,7 +186,7 @@ def test_no_candidate_no_version(tmp_path: Path) -> None:
         ("generator: mst", "generator: aim, options: {degre: 2}", "accept.candidates[1].options.degre", "'degree'"),
         ("generator: mst", "generator: mst, options: {time_limit: 9}", "options.time_limit", "clock"),
         ("accept:", "generator: aim, accept:", "product.generator", "beside accept"),
-        ("criteria:", "test_share: 0, criteria:", "accept.test_share", "above 0 and below 1"),
+        ("criteria:", "share_of_tests: 0, criteria:", "accept.share_of_tests", "above 0 and below 1"),
     ],
 )
 def test_what_cannot_be_accepted_is_refused_with_its_place(
