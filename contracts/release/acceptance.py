@@ -21,6 +21,7 @@ from contracts.domains.domain_terms import Frozen
 from contracts.reading.scalars import (
     Amount,
     FieldPath,
+    Flag,
     Label,
     Problem,
     Text,
@@ -187,6 +188,7 @@ class Acceptance(Frozen):
         false_accept: the most likely that rows are published which miss a criterion, over all candidates.
         rows_about: about how many rows there are, where that is public: a bound that the noise of the test alone
             passes is then refused before anything is charged.
+        keep_measured: whether a candidate's model is fitted also to what refused candidates before it measured.
     """
 
     criteria: Annotated[tuple[Criterion, ...], BeforeValidator(as_tuple)]
@@ -194,6 +196,7 @@ class Acceptance(Frozen):
     share_of_tests: Amount = Decimal("0.1")
     false_accept: Amount = Decimal("0.05")
     rows_about: Whole | None = None
+    keep_measured: Flag = True
 
     @field_validator("share_of_tests", "false_accept")
     @classmethod

@@ -5,8 +5,9 @@ The charge is one budget, rho of zCDP or a pure epsilon, split before anything i
     2. each test of each candidate has an equal share of the budget's `share_of_tests`
 A candidate is fitted, then tested by every criterion: a noisy distance of its model from the exact counts, from which
 one reads at no further cost whether the criterion is met. The first candidate that meets all is the result, and those
-after it draw nothing. If none does, there is no result. The budget is charged whole in every case, and holds for all
-that is drawn, of candidates that failed too (docs/derivations.md, section 6).
+after it draw nothing. If none does, there is no result. A model is also fitted to what the candidates before it have
+measured, unless `keep_measured` is false. The budget is charged whole in every case, and holds for all that is drawn,
+of candidates that failed too (docs/derivations.md, section 6).
 
 Where (one letter each)
     T, L    the exact distance, and the largest that the criterion allows [rows]
@@ -56,6 +57,7 @@ from privacy.generators.spending import Spending
 from privacy.grant.draws import Draws
 from privacy.grant.queries.acceptance import AcceptanceQuery, CriterionTest, most_moved
 from privacy.grant.queries.query import Progress, Query, ResultT, silent
+from privacy.marginals.measured import Measured
 from privacy.marginals.noise_tail import least_margin
 from privacy.marginals.scores import Candidate, DistanceScore
 from privacy.marginals.sensitivity import moved_noise
@@ -130,15 +132,17 @@ class FirstAccepted:
         trials = _Trials(task, options)
         draws: list[ReleasedDraw] = []
         failed: list[str] = []
+        known: list[Measured] = []
         for number, trial in enumerate(trials.each):
             own = _PrefixedDraws(grant, f"candidate-{number + 1}-")
-            fitted = trial.fit(counts, own, _part_of(progress, number, len(trials.each)))
+            fitted = trial.fit(counts, own, _part_of(progress, number, len(trials.each)), known)
             tests = trials.tested(number, fitted.model, counts, own)
             draws += [*fitted.draws, *tests]
             missed = [test for test in tests if not test.met]
             if not missed:
                 return Fitted(fitted.model, tuple(draws), (*failed, _accepted(number, trial), *fitted.notes))
             failed.append(_failed(trial, missed))
+            known += [one.measured for one in fitted.measurements] if options.keep_measured else []
         raise NothingAccepted(
             "no candidate was accepted, and nothing is published. "
             + " ".join(f"{each}." for each in failed)
@@ -167,9 +171,12 @@ class _Trial:
     part: Fraction
     plan: GeneratorPlan
 
-    def fit(self, counts: CountsSource, grant: Draws, progress: FitProgress) -> Fitted[Model]:
+    def fit(
+        self, counts: CountsSource, grant: Draws, progress: FitProgress, known: Sequence[Measured]
+    ) -> Fitted[Model]:
         """Fit it; rows are sampled after the last noise, so that no seed is drawn here."""
-        return self.generator.fit(self.task, self.options, self.plan, counts, grant, progress, no_seed)
+        task = replace(self.task, known=tuple(known))
+        return self.generator.fit(task, self.options, self.plan, counts, grant, progress, no_seed)
 
 
 class _Trials:

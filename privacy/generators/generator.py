@@ -27,6 +27,7 @@ from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.domain import CellDomain
+from privacy.marginals.measured import Measured
 from privacy.marginals.seeds import PostProcessingSeed
 
 FitProgress = Callable[[float, str], None]
@@ -86,6 +87,8 @@ class SynthesisTask:
         layout: the same columns as entries of a vector, for generators that learn from rows; None where it is not
             known.
         contract: the contract, for generators that read its labels; None where it is not known.
+        known: noisy marginals that were released before within the same charge: what a model is fitted to beside its
+            own, as far as its cap allows.
     """
 
     domain: CellDomain
@@ -97,6 +100,7 @@ class SynthesisTask:
     public_total: int | None
     layout: RowLayout | None = None
     contract: Contract | None = None
+    known: tuple[Measured, ...] = ()
 
 
 TaskT_contra = TypeVar("TaskT_contra", bound=SynthesisTask, contravariant=True)

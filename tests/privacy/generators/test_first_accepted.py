@@ -15,15 +15,27 @@ from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.generators.first_accepted import FirstAccepted, NothingAccepted
 from privacy.generators.generator import CannotGenerate, GeneratorPlan, SynthesisTask
 from privacy.generators.independent import Independent
+from privacy.generators.mst import MaximumSpanningTree
 from privacy.generators.spending import Spending
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.acceptance import AcceptanceQuery, CriterionKind, most_moved
 from privacy.ledger.errors import GrantExceeded
 from privacy.marginals.counts import PrivateCounts
+from privacy.marginals.measured import Measured
 from privacy.marginals.noise_tail import tail
 from privacy.marginals.scores import Candidate, DistanceScore
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
-from tests.privacy.generators.small_table import CountedTable, Run, Stopped, asked, start, stopping_after, table
+from privacy.marginals.triangulation import model_size
+from tests.privacy.generators.small_table import (
+    DOMAIN,
+    CountedTable,
+    Run,
+    Stopped,
+    asked,
+    start,
+    stopping_after,
+    table,
+)
 from tests.privacy.ledger.ledgers import Place
 
 PAIRS: dict[str, Any] = {"kind": "mean_marginal", "ways": 2, "at_most": "0.1"}
@@ -230,3 +242,39 @@ def test_the_plan_is_one_budget_whose_parts_add_up(number: int) -> None:
     assert sum(step.share for step in plan.steps) == pytest.approx(1)
     assert plan.steps[-1].share == pytest.approx(0.1, rel=1e-6)
     assert [step.count for step in plan.steps] == [4] * number + [number]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_later_candidate_is_fitted_to_what_earlier_ones_measured_unless_it_is_said_otherwise(
+    sqlite_place: Place, monkeypatch: pytest.MonkeyPatch, keep: bool
+) -> None:
+    """What the second candidate is handed are the released values of the first, and nothing else."""
+    handed: list[Any] = []
+    fit = MaximumSpanningTree.fit
+
+    def looked(made: MaximumSpanningTree, task: SynthesisTask, *rest: Any) -> Any:
+        handed.extend(task.known)
+        return fit(made, task, *rest)
+
+    monkeypatch.setattr(MaximumSpanningTree, "fit", looked)
+    terms = {"criteria": [PAIRS], "candidates": TWO, "keep_measured": keep}
+    run = start(sqlite_place, FirstAccepted(), asked(epsilon=Fraction(4)), **terms)
+    fitted = run.fit(CountedTable(table()))
+    first = [one for one in fitted.measurements if one.key.startswith("candidate-1-")] if keep else []
+    assert [one.clique for one in handed] == [one.clique for one in first]
+    assert all(np.array_equal(one.values, other.values) for one, other in zip(handed, first, strict=True))
+    assert [one.variance for one in handed] == [one.variance for one in first]
+
+
+def test_a_model_follows_what_is_known_and_leaves_out_what_its_cap_does_not_hold(sqlite_place: Place) -> None:
+    """A pair that is known to a hundredth of a row is kept by a fit of single columns, unless the cap forbids it."""
+    counts = CountedTable(table())
+    pair = ("job", "pay")
+    known = (Measured(pair, counts.exact(pair), 1e-4),)
+    run = start(sqlite_place, Independent(), asked())
+    free = replace(run, asked=replace(run.asked, known=known)).fit(counts)
+    assert np.abs(free.model.marginal(pair) - counts.exact(pair)).max() < 3
+    small = run.options.model_copy(update={"max_model_megabytes": model_size(DOMAIN, [])})
+    capped = replace(run, asked=replace(run.asked, known=known), options=small).fit(counts)
+    apart = np.outer(capped.model.marginal(("job",)), capped.model.marginal(("pay",))) / max(1, capped.model.rows)
+    assert np.allclose(capped.model.marginal(pair), apart, atol=1e-6 * capped.model.rows)
