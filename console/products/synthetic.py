@@ -56,6 +56,7 @@ class SyntheticProductView(FittedView):
             console,
             [
                 ("generator", replay["product"]["generator"]),
+                *_accepted(replay),
                 ("rows", f"{made['number']:,} ({made['from']}), {made['data']}"),
                 ("model", f"{replay['model']['values']}, {replay['model']['arrays']}"),
                 ("measured", f"{', '.join(f'{kind}: {n}' for kind, n in measured.items())}, in measurements/"),
@@ -82,6 +83,15 @@ def _inside_facts(errors: dict[str, dict[str, float]]) -> list[tuple[str, str]]:
         )
         for place, (column, error) in enumerate(errors.items())
     ]
+
+
+def _accepted(replay: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return which candidate was accepted, where there were some."""
+    tried = [draw["candidate"] for draw in replay["draws"] if draw["kind"] == "acceptance"]
+    if not tried:
+        return []
+    candidates = replay["product"]["options"]["candidates"]
+    return [("accepted", f"candidate {tried[-1] + 1} of {len(candidates)}, {candidates[tried[-1]]['generator']}")]
 
 
 def _time_limit(plan: FittedPlan[Any]) -> float:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from contracts.contract.contract import Contract
@@ -23,6 +31,7 @@ from contracts.reading.scalars import (
     show,
     word_list,
 )
+from contracts.release.acceptance import FIRST_ACCEPTED, Acceptance, acceptance_problems
 from contracts.release.inside_bins import MEASURED, InsideSpec, bin_trees, inside_problems
 from contracts.release.product_spec import ProductSpec
 
@@ -82,23 +91,46 @@ def chosen(columns: str | tuple[str, ...], contract: Contract) -> tuple[str, ...
     return tuple(column.name for column in contract.columns if columns == ALL or column.name in columns)
 
 
+def _generator_or_accept(schema: dict[str, Any]) -> None:
+    """Say in the JSON Schema that a product names a generator, or candidates in its place."""
+    schema["required"] = [name for name in schema["required"] if name != "generator"]
+    schema["oneOf"] = [{"required": ["generator"]}, {"required": ["accept"]}]
+
+
 class SyntheticProduct(ProductSpec):
     """Synthetic rows, sampled from a model that is fitted to noisy marginals.
 
     `columns` are all of the contract, or those that are listed; they stand in the contract's order. `options` are the
     generator's own. `rows` is the estimated number (the public one, where the contract declares it), or a number that
     is written here and says nothing about the data. `inside_bins` says how values lie inside the bins of numbers:
-    uniformly, or as a charged histogram says; without the key uniformly.
+    uniformly, or as a charged histogram says; without the key uniformly. `accept` stands for the generator
+    `first_accepted` with what is written below it as its options.
     """
+
+    model_config = ConfigDict(json_schema_extra=_generator_or_accept)
 
     reads_rows: ClassVar[bool] = False
 
     kind: Literal["synthetic"]
     generator: Label
+    accept: Acceptance | None = Field(default=None, exclude=True)
     columns: ColumnChoice = ALL
     options: dict[str, Any] = Field(default_factory=dict)
     rows: RowCount = ESTIMATED
     inside_bins: InsideSpec | None = Field(default=None, exclude_if=lambda written: written is None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accepted(cls, written: Any) -> Any:
+        """Read `accept` as a generator with options."""
+        if not isinstance(written, dict) or written.get("accept") is None:
+            return written
+        beside = [name for name in ("generator", "options") if name in written]
+        if beside:
+            remedy = "move it into `candidates:`, which has a generator and options each"
+            refuse([Problem(f"{beside[0]} beside accept", "one of the two", remedy, (beside[0],))])
+        options = written["accept"]
+        return {**written, "generator": FIRST_ACCEPTED, "options": options if isinstance(options, dict) else {}}
 
     @field_validator("columns")
     @classmethod
@@ -109,6 +141,21 @@ class SyntheticProduct(ProductSpec):
     def rows_about(self) -> object:
         """About how many rows there are, where an option declares it."""
         return self.options.get("rows_about")
+
+    @property
+    def options_at(self) -> FieldPath:
+        """Where its options are written, below the product."""
+        return ("options",) if self.accept is None else ("accept",)
+
+    @property
+    def acceptance(self) -> Acceptance | None:
+        """What is asked of candidates; None where there are none, or where it cannot be read."""
+        if self.generator != FIRST_ACCEPTED:
+            return None
+        try:
+            return Acceptance.model_validate(self.options)
+        except ValidationError:  # told by whoever reads the options of the generator
+            return None
 
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are synthesized, in the contract's order."""
@@ -152,6 +199,10 @@ def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterato
     if product.measured_inside is not None and not unknown:
         for at, problem in inside_problems(product.measured_inside, names, contract):
             yield ("inside_bins", *at), problem
+    acceptance = product.acceptance
+    if acceptance is not None and not unknown:
+        for at, problem in acceptance_problems(acceptance, names, contract):
+            yield (*product.options_at, *at), problem
     if names and not unknown:
         yield from _impossible(names, contract)
 

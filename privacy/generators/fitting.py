@@ -141,11 +141,11 @@ class Fitting:
         """Return the number of rows: the public one, or the one estimated from what was measured [rows]."""
         if self.asked.public_total is not None:
             return float(self.asked.public_total)
-        return estimate_total(self._measured())
+        return estimate_total([*self._measured(), *self.asked.known])
 
     def rough(self, start: GraphicalModel | None = None) -> GraphicalModel:
         """Return a model that is good enough to choose by, while more measurements are to come."""
-        cliques = {one.clique for one in self.measurements} | set(self.asked.impossible)
+        cliques = {one.clique for one in [*self._measured(), *self._known()]} | set(self.asked.impossible)
         if len(cliques) <= MANY_CLIQUES and model_size(self.asked.domain, list(cliques)) <= SMALL_MODEL:
             return self._estimate(start, steps=SMALL_STEPS, tolerance=SMALL_TOLERANCE)
         return self._estimate(start, steps=1, tolerance=ROUGH_TOLERANCE)
@@ -153,7 +153,8 @@ class Fitting:
     def final(self, start: GraphicalModel | None = None, notes: Sequence[str] = ()) -> Fitted[Model]:
         """Estimate the model that fits best, and return it with all that was drawn."""
         self.progress(0.95, "estimating")
-        size = model_size(self.asked.domain, [*self.asked.impossible, *(one.clique for one in self.measurements)])
+        measured = [one.clique for one in [*self._measured(), *self._known()]]
+        size = model_size(self.asked.domain, [*self.asked.impossible, *measured])
         found = self._estimate(start, steps=STEPS if size <= LARGE_MODEL else 1)
         # The estimate may be negative; a number of rows is not.
         model = PublishedModel.of(found, max(0, round(self.total())))
@@ -163,7 +164,7 @@ class Fitting:
         """Estimate; a model of one row where the total is 0 or negative."""
         found = estimate(
             self.asked.domain,
-            self._measured(),
+            [*self._measured(), *self._known()],
             total=max(self.total(), 1.0),
             structural_zeros=zeros(self.asked),
             start=start,
@@ -173,7 +174,20 @@ class Fitting:
         return found.model
 
     def _measured(self) -> list[Measured]:
-        return [Measured(one.clique, one.values, one.variance) for one in self.measurements]
+        return [one.measured for one in self.measurements]
+
+    def _known(self) -> Sequence[Measured]:
+        """Return what was known before, as far as the model's cap allows beside what was measured."""
+        cliques = [*self.asked.impossible, *(one.clique for one in self.measurements)]
+        cap, whole = self.options.max_model_megabytes, [*cliques, *(one.clique for one in self.asked.known)]
+        if not self.asked.known or model_size(self.asked.domain, whole) <= cap:
+            return self.asked.known
+        fitting: list[Measured] = []
+        for one in self.asked.known:
+            if model_size(self.asked.domain, [*cliques, one.clique]) <= cap:
+                fitting.append(one)
+                cliques.append(one.clique)
+        return fitting
 
 
 def zeros(task: SynthesisTask) -> tuple[StructuralZeros, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from contracts.contract.contract import Adjacency
+from contracts.contract.contract import Adjacency, Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.addends import Addends
 from contracts.domains.bins import ExactNumber
@@ -31,6 +31,7 @@ from privacy.learning.trained import Trained
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.domain import CellDomain
+from privacy.marginals.measured import Measured
 from privacy.marginals.seeds import PostProcessingSeed
 
 FitProgress = Callable[[float, str], None]
@@ -47,6 +48,28 @@ class CannotGenerate(SudareError):
     """A generator cannot do what it is asked; known from public facts, before anything is charged."""
 
     exit_code = 2
+
+
+class CandidateRefused(CannotGenerate):
+    """One of several candidates, or what they must meet, cannot be what is written.
+
+    Args:
+        at: its place below the options of who tries them.
+        cause: what is wrong: a misread option, or what the candidate's generator says.
+        options: of the candidate, as they are written.
+        model: the options that were misread.
+    """
+
+    def __init__(
+        self,
+        at: tuple[str | int, ...],
+        cause: Exception,
+        *,
+        options: Mapping[str, Any] | None = None,
+        model: type[BaseModel] | None = None,
+    ) -> None:
+        super().__init__(f"{'.'.join(map(str, at))}: {cause}")
+        self.at, self.cause, self.options, self.model = at, cause, options or {}, model
 
 
 class OutOfTime(SudareError):
@@ -83,6 +106,9 @@ class SynthesisTask:
         layout: the same columns as entries of a vector, for generators that learn from rows; None where it is not
             known.
         inside: what is measured inside bins beside what the generator draws; None where nothing is.
+        contract: the contract, for generators that read its labels; None where it is not known.
+        known: noisy marginals that were released before within the same charge: what a model is fitted to beside its
+            own, as far as its cap allows.
     """
 
     domain: CellDomain
@@ -94,6 +120,8 @@ class SynthesisTask:
     public_total: int | None
     layout: RowLayout | None = None
     inside: InsideTask | None = None
+    contract: Contract | None = None
+    known: tuple[Measured, ...] = ()
 
 
 TaskT_contra = TypeVar("TaskT_contra", bound=SynthesisTask, contravariant=True)

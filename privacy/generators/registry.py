@@ -68,6 +68,7 @@ GENERATORS: Final = FitterRegistry(
         "aim": "privacy.generators.aim:Aim",
         "class_gaussian": "privacy.generators.class_gaussian:ClassGaussian",
         "dp_gm": "privacy.generators.dp_gm:ClusteredVae",
+        "first_accepted": "privacy.generators.first_accepted:FirstAccepted",
         "fixed": "privacy.generators.fixed:Fixed",
         "independent": "privacy.generators.independent:Independent",
         "mst": "privacy.generators.mst:MaximumSpanningTree",

@@ -172,6 +172,7 @@ def task_of(
         public_total=None if contract.total is None else contract.total.value,
         layout=row_layout(contract, names),
         inside=_inside(product, contract),
+        contract=contract,
     )
 
 

@@ -22,6 +22,7 @@ from privacy.accounting.events import (
 from privacy.accounting.key_selection import KeySelection
 from privacy.learning.moments import Moments
 from privacy.learning.perturbed import Perturbation, VectorEvent
+from privacy.marginals.measured import Measured
 from privacy.marginals.residual_basis import Residual
 from privacy.marginals.suppression import Threshold
 from privacy.refine.sparse import SparseTable
@@ -105,6 +106,11 @@ class Measurement:
     sha256: str
     threshold: Threshold | None = None
     kind: ClassVar[str] = "marginal"
+
+    @property
+    def measured(self) -> Measured:
+        """What a model is fitted to."""
+        return Measured(self.clique, self.values, self.variance)
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,8 @@ def count_between_cuts(
 ) -> NDArray[np.int64]:
     """Count the rows of each cell by leaves between cuts; arguments, returns and privacy as of `count_leaves`."""
     name = quoted(tree.lattice.name)
-    query = f"SELECT {cell_sql(clique, shape)} AS cell, {name}::BIGINT AS place, count(*)::BIGINT FROM codes GROUP BY 1, 2"
+    terms = f"{cell_sql(clique, shape)} AS cell, {name}::BIGINT AS place, count(*)::BIGINT"
+    query = f"SELECT {terms} FROM codes GROUP BY 1, 2"
     cells, places, rows = whole_columns(table, query, threads)
     # A missing value stands as 0, before the first offset, which stands as 1.
     leaf = np.searchsorted(np.array(tree.cuts, dtype=np.int64) + 1, places, side="right")

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from contracts.contract.contract import Contract
-from contracts.errors import SpecRefused
-from contracts.reading.scalars import Problem
+from contracts.errors import Finding, SpecRefused
+from contracts.reading.scalars import FieldPath, Problem
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.amounts import PICO
 from privacy.generators.calibration import MultiplierRange
-from privacy.generators.generator import CannotGenerate, Fitter
+from privacy.generators.generator import CandidateRefused, CannotGenerate, Fitter
 from privacy.generators.release_plan import FittedPlan
 from privacy.generators.spending import TOO_SMALL
 from tasks.products.product_kind import Needs, Payers
@@ -89,7 +89,9 @@ class FittedPlanning(ABC):
             terms = {"epsilon": spec.charge.epsilon, "delta": spec.charge.delta, **noise}
             plan = self.fit_plan(spec, contract, options, **terms)
         except ValidationError as error:
-            raise SpecRefused(spec.misread(OPTIONS, error, model)) from None
+            raise SpecRefused(spec.misread(_options_at(spec), error, model)) from None
+        except CandidateRefused as error:
+            raise SpecRefused(_of_candidate(spec, error)) from error
         except CannotGenerate as error:
             raise SpecRefused([spec.finding(*read_message(str(error), written))]) from error
         return spec.with_options(understood), plan
@@ -117,6 +119,22 @@ class FittedPlanning(ABC):
         if "publish_noise" in known.model_fields:
             changed["publish_noise"] = True
         return {**written, **changed}, [f"{name} {str(value).lower()}" for name, value in changed.items()]
+
+
+def _options_at(spec: ReleaseSpec) -> FieldPath:
+    """Return where the options of generator or trainer are written."""
+    return ("product", *getattr(spec.product, "options_at", OPTIONS[1:]))
+
+
+def _of_candidate(spec: ReleaseSpec, refused: CandidateRefused) -> list[Finding]:
+    """Locate what is wrong with one of several candidates, or with what they must meet."""
+    at: FieldPath = (*_options_at(spec), *refused.at)
+    if isinstance(refused.cause, ValidationError):
+        return spec.misread(at, refused.cause, refused.model)
+    place, problem = read_message(str(refused.cause), refused.options)
+    if place[0] == "charge":
+        return [spec.finding(place, problem)]
+    return [spec.finding((*at, *place[1:]), problem)]
 
 
 def read_message(message: str, options: Mapping[str, object]) -> tuple[tuple[str, ...], Problem]:

@@ -18,6 +18,7 @@ from console import errors
 from console.commands import COMMANDS, GROUPS, DeferredCommand, summary_of
 from console.main import root_command
 from contracts.errors import ContractRefused, Finding, GateBroken, SourceUnreadable, SpecRefused, SudareError
+from privacy.generators.first_accepted import NothingAccepted
 from privacy.ledger.errors import BudgetExceeded, LedgerConflict, LedgerRefusal
 from sudare import entrance
 from tasks.storage.object_store import StoreRefuses
@@ -236,6 +237,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         (LedgerConflict("a race"), 1),
         (RunBusy([FINDING]), 1),
         (errors.UsageRefused("sudare run", "No such option: --label"), 2),
+        (NothingAccepted("no candidate was accepted"), 7),
         (errors.Interrupted("stopped"), 130),
         (SudareError("something"), 1),
     ],

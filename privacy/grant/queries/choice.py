@@ -54,7 +54,7 @@ class ChoiceQuery(Query[Selection]):
         for candidate in self.candidates:
             match candidate.score:
                 case DistanceScore():
-                    _check_distance(candidate.score, candidate.counts)
+                    check_distance(candidate.score, candidate.counts)
                 case MutualInformationScore():
                     _check_information(candidate.score, relation)
 
@@ -97,7 +97,12 @@ def choice(
     return np.array([chosen], dtype=np.int64)
 
 
-def _check_distance(score: DistanceScore, counts: PrivateCounts) -> None:
+def check_distance(score: DistanceScore, counts: PrivateCounts) -> None:
+    """Refuse a prediction of another shape or too large for exact sums, or a weight that is not positive.
+
+    Raises:
+        ValueError: with what is allowed.
+    """
     prediction = score.prediction
     if prediction.shape != counts.shape:
         raise ValueError(f"score.prediction must be int64 of shape {counts.shape}, like the counts")

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from contracts.plug_ins import registered
+from privacy.grant.queries.acceptance import AcceptanceQuery
 from privacy.grant.queries.across_sites import SiteShare, SumOverSites
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.choice import ChoiceQuery
@@ -39,6 +40,7 @@ BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
     KeyQuery,
     KeyCountQuery,
     ChoiceQuery,
+    AcceptanceQuery,
     QuantileChoiceQuery,
     TrainingQuery,
     ParameterQuery,

@@ -78,6 +78,10 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         product, draws = self.meaning.product, self._record.replay.draws
         findings = check_rows_and_model(self._record, self.meaning, where=self._where)
         findings += check_options(draws, generator(product.generator).options, product.options, where=self._where)
+        if product.acceptance is not None:
+            from tasks.products.synthetic.acceptance_checks import check_accepted  # most versions have none
+
+            findings += check_accepted(self._record.replay, self.meaning, where=self._where)
         self._sound = self._sound and not findings
         return findings + check_own_fields(self._record, self.meaning.product.options, where=self._where)
 

@@ -72,6 +72,10 @@ BUILT_IN: Final = {
         form="tasks.records.draws.choice:ChoiceForm",
         checks="tasks.verification.draws.choice_draws:ChoiceChecks",
     ),
+    "acceptance": DrawParts(
+        form="tasks.records.draws.acceptance:AcceptanceForm",
+        checks="tasks.verification.draws.acceptance_draws:AcceptanceChecks",
+    ),
     "parameters": DrawParts(
         form="tasks.records.draws.parameters:ParameterForm",
         checks="tasks.verification.draws.parameter_draws:ParameterChecks",

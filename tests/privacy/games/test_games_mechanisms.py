@@ -19,6 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.games import (
+    acceptance,
     cell_sums,
     distinct_counts,
     federated,
@@ -48,6 +49,7 @@ FAST: dict[str, tuple[Callable[[], Game], float]] = {
     # Of a quarter of the plays, one in twelve would not find its twin out.
     "cell_sums_alone_gaussian": (cell_sums.alone_turned, 1.0),
     **{name: (made, 0.25) for name, made in weighted_sums.GAMES.items()},
+    **{name: (made, 0.25) for name, made in acceptance.GAMES.items()},
     **{name: (made, 0.25) for name, made in residuals.GAMES.items()},
     **{name: (made, 0.25) for name, made in distinct_counts.GAMES.items()},
     # Sixty cells an output: thirty times the noise that is due is found out in few.

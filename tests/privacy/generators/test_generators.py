@@ -50,8 +50,9 @@ def begin(place: Place, name: str, question: SynthesisTask, **more: Any) -> Run:
 
 
 def test_the_suite_covers_every_built_in_generator() -> None:
-    """Those that learn from rows, and so may make pictures, have tests of their own."""
-    assert set(OPTIONS) == {name for name in names() if not getattr(generator(name), "takes_pictures", False)}
+    """Those that learn from rows, and so may make pictures, and the one that tries others have tests of their own."""
+    marginal = {name for name in names() if not getattr(generator(name), "takes_pictures", False)}
+    assert set(OPTIONS) == marginal - {"first_accepted"}
 
 
 @EVERY
