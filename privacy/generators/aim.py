@@ -170,6 +170,11 @@ class Aim:
         return _Aim(task, options).run(fitting)
 
 
+def planned_rounds(columns: int, candidates: int) -> int:
+    """Return into how many rounds their part of the budget is split at first, where their number is not given."""
+    return min(_ROUNDS_PER_COLUMN * columns, max(columns, _MOST_LOOKED_AT // max(1, candidates)))
+
+
 class _Aim:
     """One application of AIM: its workload, candidates and weights."""
 
@@ -179,9 +184,7 @@ class _Aim:
         self.workload = weighted(domain, given, "workload") if given else all_of_order(domain, options.degree)
         closed = downward_closure(domain, self.workload) if options.downward_closure else tuple(self.workload)
         self.weights = relevance(self.workload, closed)
-        columns = len(domain.columns)
-        fewest = max(columns, _MOST_LOOKED_AT // max(1, len(self.weights)))
-        self.rounds = options.rounds or min(_ROUNDS_PER_COLUMN * columns, fewest)
+        self.rounds = options.rounds or planned_rounds(len(domain.columns), len(self.weights))
 
     def first(self, spending: Spending) -> dict[Clique, Fraction]:
         """Return the shares of what is measured before the rounds: the workload's columns, by cells^(2/3)."""

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from contracts.contract.impossible_cells import Clique
 from contracts.message import message
 from privacy.generators.fitting import Fitting
-from privacy.generators.precision import Precision, cells_that_count, noise_error
+from privacy.generators.precision import FIRST_MOVE, NO_STRUCTURE, Precision, cells_that_count, noise_error
 from privacy.generators.spending import down
+from privacy.generators.stages import measure_again
 from privacy.grant.measurement import Measurement
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.model_sizes import ModelSizes
@@ -93,7 +94,7 @@ class AimRounds:
         model = fitting.rough()
         self._share = max(self._share, self._least_share())
         # Nobody knows yet how far a marginal is off: columns that determine each other are off by about all rows.
-        moved = fitting.total() / 2
+        moved = FIRST_MOVE * fitting.total()
         while self._spending.left - self._last >= self._share and self._something_new():
             fitting.progress(0.95 * float(fitting.spending.spent / fitting.spending.total), "measuring")
             if fitting.ended_early(not self._precision.cliques):
@@ -111,10 +112,8 @@ class AimRounds:
             if not self._improved(move, float(np.mean([offered.errors[each] for each in chosen]))):
                 self._share *= _GROWTH
         if not fitting.selections:
-            self.notes.append(
-                message("no marginal was chosen: what the columns have in common cannot be told from noise here")
-            )
-        self._finish(model)
+            self.notes.append(NO_STRUCTURE)
+        measure_again(self.measure, fitting, self._precision, model, self._unknown)
         return model
 
     def _something_new(self) -> bool:
@@ -210,13 +209,6 @@ class AimRounds:
         # Noise below one row cannot get finer in whole rows: measured again so, a clique counts as not improved.
         again = any(each.clique == last.clique for each in self._fitting.measurements[:-1])
         return move > error and not (again and last.variance < _LEAST_VARIANCE)
-
-    def _finish(self, model: GraphicalModel) -> None:
-        """Measure again with all that is left what is measured, where that takes off most."""
-        cliques = self._precision.cliques
-        known = dict(zip(cliques, model.marginals(cliques), strict=True))
-        for clique, part in self._precision.allocate(known, self._unknown, self._spending.left).shares.items():
-            self.measure(clique, part)
 
     def _stopped(self) -> str:
         """Return the note on rounds that were ended by the time limit."""

@@ -35,11 +35,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
+from contracts.message import message
 from privacy.accounting.events import ZeroConcentrated
 from privacy.arrays import Floats
 from privacy.generators.spending import Spending, down
 from privacy.marginals.uncertainty import mean_absolute
 
+FIRST_MOVE: Final = 0.5
+"""How far a marginal may be off that nobody measured, of all rows: columns that determine each other are off by about
+twice that."""
+NO_STRUCTURE: Final = message(
+    "no marginal was chosen: what the columns have in common cannot be told from noise here"
+)
 _PASSES: Final = 6
 _SMALL: Final = 1024
 _LEAST_PART: Final = 1e-3

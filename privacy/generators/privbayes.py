@@ -44,7 +44,7 @@ from privacy.generators.generator import (
 )
 from privacy.generators.options import Options
 from privacy.generators.spending import Spending
-from privacy.generators.stages import Stages, plan_stages
+from privacy.generators.stages import StagedFit, Stages, plan_stages
 from privacy.grant.draws import Draws
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.model_sizes import ModelSizes
@@ -107,22 +107,22 @@ class PrivBayes:
 
         Raises:
             OutOfTime: the time limit has passed before all was measured.
-        Privacy: exactly the planned events.
+        Privacy: the budget of the plan; each draw's choice depends on released values only.
         """
         fitting = Fitting(task, options, counts, grant, progress, self._clock)
         stages = _stages(task, options, fitting.spending)
-        for name, part in zip(task.domain.columns, stages.columns, strict=True):
-            fitting.refuse_late("one-way marginals")
-            fitting.measure((name,), part)
+        staged = StagedFit(fitting, stages)
+        model = staged.columns()
+        if not staged.affordable(model):
+            return staged.final(model)
         network = _Network(fitting, options)
-        model = fitting.rough()
         for number, (choice, part) in enumerate(zip(stages.choices, stages.chosen, strict=True)):
             fitting.progress(0.1 + 0.8 * number / len(stages.chosen), "choosing and measuring families")
             fitting.refuse_late("families")
             family = network.choose(model, choice, part)
-            fitting.measure(task.domain.canonical(family), part)
+            staged.measure(task.domain.canonical(family), part)
             model = fitting.rough(model)
-        return fitting.final(model)
+        return staged.final(model)
 
 
 def _stages(task: SynthesisTask, options: PrivBayesOptions, spending: Spending) -> Stages:

@@ -66,6 +66,7 @@ GENERATORS: Final = FitterRegistry(
     {
         "ae": "privacy.generators.p3gm:AutoEncoder",
         "aim": "privacy.generators.aim:Aim",
+        "auto": "privacy.generators.auto:Auto",
         "class_gaussian": "privacy.generators.class_gaussian:ClassGaussian",
         "dp_gm": "privacy.generators.dp_gm:ClusteredVae",
         "first_accepted": "privacy.generators.first_accepted:FirstAccepted",

@@ -1,15 +1,31 @@
-"""A fit in three stages, all draws known beforehand: all columns, private choices, and the cliques chosen."""
+"""A fit in three stages: all columns, private choices, and the measurement of what was chosen.
+
+The columns come first. Then released values and public sizes tell whether structure can be afforded. Where
+
+    x       what an edge of the network takes of the budget: its choice and its measurement
+    price   what a unit of budget takes off the error of all pairs, if it makes the columns more exact (`precision`)
+    u       n / 2, how far a chosen pair may be off at first, when nobody knows yet (`FIRST_MOVE`)
+    E_r     what noise makes of the error of r: of a column as it is measured, of a pair as it would be
+
+an edge is expected to take  √(E_a² + E_b² + u²) - √(E_a² + E_b² + E_ab²)  off the error of its pair. If that is more
+than  price · x  on the mean over all pairs, the network is chosen and measured. If not, nothing is chosen, and the
+columns are measured again with all that is left.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb
+from itertools import combinations
+from math import comb, hypot
+from statistics import fmean
 from typing import Final
 
+from contracts.contract.impossible_cells import Clique
 from contracts.message import message
-from privacy.generators.generator import GeneratorPlan, PlannedStep, SynthesisTask
+from privacy.generators.fitting import Fitting
+from privacy.generators.generator import Fitted, GeneratorPlan, Model, PlannedStep, SynthesisTask
 from privacy.generators.options import Options
 from privacy.generators.planning import (
     check,
@@ -19,15 +35,19 @@ from privacy.generators.planning import (
     expected_error,
     noise_in_words,
 )
+from privacy.generators.precision import FIRST_MOVE, NO_STRUCTURE, Precision, noise_error
 from privacy.generators.spending import Spending
+from privacy.marginals.graphical_model import GraphicalModel
 
+_LEAST_LEFT: Final = Fraction(1, 1000)
+"""Less of the budget than this is rounding, and is not measured again."""
 _SECONDS_PER_CANDIDATE: Final = 4e-5
 """Of each choice among all pairs."""
 
 
 @dataclass(frozen=True)
 class Stages:
-    """The share of each draw.
+    """The share of each draw, if structure can be afforded.
 
     Args:
         columns: of the one-way marginals.
@@ -53,6 +73,87 @@ class Stages:
         first, choices, chosen = spending.split(spending.total, weights)
         edges = [1] * (columns - 1)
         return cls(spending.split(first, [1] * columns), *(spending.split(part, edges) for part in (choices, chosen)))
+
+
+class StagedFit:
+    """The draws of one fit in stages.
+
+    Args:
+        fitting: measures and chooses.
+        stages: the share of each draw.
+    """
+
+    def __init__(self, fitting: Fitting, stages: Stages) -> None:
+        self._fitting, self._stages = fitting, stages
+        pairs = combinations(fitting.asked.domain.columns, 2)
+        self._precision = Precision({pair: Fraction(1) for pair in pairs}, fitting.spending)
+        self._unknown: Mapping[Clique, float] = {}
+
+    def measure(self, clique: Clique, part: Fraction) -> None:
+        """Measure a clique for a share of the budget."""
+        self._precision.add(clique, part)
+        self._fitting.measure(clique, part)
+
+    def columns(self) -> GraphicalModel:
+        """Measure all columns, and return the model in which they are independent.
+
+        Raises:
+            OutOfTime: the time limit has passed before all was measured.
+        """
+        for name, part in zip(self._fitting.asked.domain.columns, self._stages.columns, strict=True):
+            self._fitting.refuse_late("one-way marginals")
+            self.measure((name,), part)
+        return self._fitting.rough()
+
+    def affordable(self, independent: GraphicalModel) -> bool:
+        """Say whether an edge is worth its share of the budget; post-processing."""
+        if not self._stages.chosen:
+            return False
+        pairs = list(combinations(self._fitting.asked.domain.columns, 2))
+        columns, stages = self._precision.cliques, self._stages
+        rows, size = self._fitting.total(), self._precision.size(stages.chosen[0])
+        known = dict(zip(columns, independent.marginals(columns), strict=True))
+        of_columns = {
+            clique: noise_error(known[clique], self._precision.size(part))
+            for clique, part in zip(columns, stages.columns, strict=True)
+        }
+        apart = FIRST_MOVE * rows
+        gains = []
+        for pair, counts in zip(pairs, independent.marginals(pairs), strict=True):
+            of_both = hypot(of_columns[pair[:1]], of_columns[pair[1:]])
+            gains.append(hypot(of_both, apart) - hypot(of_both, noise_error(counts, size)))
+        self._unknown = dict.fromkeys(pairs, apart)
+        price = self._precision.allocate(known, self._unknown, self._fitting.spending.left).price
+        return price * float(stages.choices[0] + stages.chosen[0]) <= fmean(gains)
+
+    def final(self, model: GraphicalModel, notes: Sequence[str] = ()) -> Fitted[Model]:
+        """Measure again with all that is left what is measured, and return the model with all that was drawn."""
+        fitting = self._fitting
+        if fitting.spending.left > _LEAST_LEFT * fitting.spending.total:
+            measure_again(self.measure, fitting, self._precision, model, self._unknown)
+        unstructured = [NO_STRUCTURE] if self._stages.chosen and not fitting.selections else []
+        return fitting.final(model, [*unstructured, *notes])
+
+
+def measure_again(
+    measure: Callable[[Clique, Fraction], object],
+    fitting: Fitting,
+    precision: Precision,
+    model: GraphicalModel,
+    unknown: Mapping[Clique, float],
+) -> None:
+    """Measure again with all that is left of the budget what is measured, where that takes off most.
+
+    Args:
+        measure: draws.
+        fitting, precision: the budget, and what has got which part of it.
+        model: expected counts.
+        unknown: how far cliques may be off that nobody measured [rows].
+    """
+    cliques = precision.cliques
+    known = dict(zip(cliques, model.marginals(cliques), strict=True))
+    for clique, part in precision.allocate(known, unknown, fitting.spending.left).shares.items():
+        measure(clique, part)
 
 
 def plan_stages(task: SynthesisTask, options: Options, stages: Stages, what: str, estimates: int) -> GeneratorPlan:
@@ -86,7 +187,7 @@ def plan_stages(task: SynthesisTask, options: Options, stages: Stages, what: str
         steps.append(PlannedStep(what, len(chosen), part(stages.chosen), noise_in_words(chosen)))
     one_way = [((name,), event) for name, event in zip(task.domain.columns, columns, strict=True)]
     return GeneratorPlan(
-        events=(*columns, *choices, *chosen),
+        events=(spending.budget,),
         steps=tuple(steps),
         megabytes=options.max_model_megabytes,
         seconds=drawing_seconds(draws)

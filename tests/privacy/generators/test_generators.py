@@ -35,11 +35,14 @@ from tests.privacy.ledger.ledgers import Place
 PAIRS = [["job", "pay"], ["pay", "home"], ["home", "age"]]
 OPTIONS: dict[str, dict[str, Any]] = {
     "aim": {"rounds": 24},
+    "auto": {"rows_about": 1000},
     "fixed": {"cliques": PAIRS},
     "independent": {},
     "mst": {},
     "privbayes": {},
 }
+ADAPTIVE = {"aim", "auto", "mst", "privbayes"}
+"""What these draw follows from what they have drawn: they plan one budget. At ε = 1 `auto` hands over to AIM here."""
 EVERY = pytest.mark.parametrize("name", sorted(OPTIONS))
 IMPOSSIBLE = np.zeros((4, 3), dtype=bool)
 IMPOSSIBLE[3, 1:] = True
@@ -66,7 +69,7 @@ def test_the_draws_use_up_the_budget_and_never_exceed_it(sqlite_place: Place, na
     assert whole * (1 - Fraction(1, 10**9)) < run.spent() <= whole
     assert len(run.drawn()) == len(fitted.measurements) + len(fitted.selections)
     assert run.ledger.verify() == []
-    assert fitted.notes == ()
+    assert fitted.notes == () or (name, len(fitted.notes)) == ("auto", 1)
 
 
 @EVERY
@@ -74,7 +77,7 @@ def test_a_fit_draws_nothing_beyond_its_plan(sqlite_place: Place, name: str) -> 
     """Planned draws are exactly the plan's; with a budget, one more of any size is refused."""
     run = begin(sqlite_place, name, asked())
     fitted = run.fit(CountedTable(table(500)))
-    if name == "aim":
+    if name in ADAPTIVE:
         assert [limit(event) for event in run.plan.events] == [Spending(run.asked, None).total]
         spending = Spending(run.asked, None)
         (handle,) = CountedTable(table(500)).marginals([("job",)])
@@ -227,7 +230,7 @@ def test_a_time_limit_ends_a_fit_with_a_note_or_an_error_and_a_later_run_goes_on
     before = run.drawn()
     longer = Run(run.ledger, made, run.asked, made.options(**options), run.plan, run.run_key)
     whole = longer.fit(counts)
-    assert whole.notes == ()
+    assert not any("time limit" in note for note in whole.notes)
     assert longer.drawn()[: len(before)] == before
     assert len(longer.drawn()) > len(before)
 

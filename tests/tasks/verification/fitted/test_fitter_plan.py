@@ -22,8 +22,13 @@ GENERATOR = "replay.product.generator"
 READ_OPTIONS = "replay.product.options"
 
 
-def mst() -> SyntheticScenario:
+def columns() -> SyntheticScenario:
     """No options: any generator of marginals takes these, and only the plan tells them apart."""
+    return replace(aim(), product="{kind: synthetic, generator: independent}", release="columns")
+
+
+def mst() -> SyntheticScenario:
+    """No options, and one budget, as `privbayes` plans it too."""
     return replace(aim(), product="{kind: synthetic, generator: mst}", release="tree")
 
 
@@ -51,10 +56,10 @@ def copied(worlds: Worlds, scenario: AnyScenario, folder: Path) -> Version:
 @pytest.mark.parametrize(
     ("scenario", "noun", "name", "field"),
     [
-        (mst, "generator", "independent", GENERATOR),
-        (mst, "generator", "privbayes", GENERATOR),
-        (mst, "generator", "aim", GENERATOR),
-        (mst, "generator", "my_generator_with_proofs", GENERATOR),
+        (columns, "generator", "mst", GENERATOR),
+        (columns, "generator", "privbayes", GENERATOR),
+        (columns, "generator", "aim", GENERATOR),
+        (columns, "generator", "my_generator_with_proofs", GENERATOR),
         (aim, "generator", "mst", READ_OPTIONS),
         (dp_sgd, "trainer", "learning_first", READ_OPTIONS),
         (dp_sgd, "trainer", "trained_with_proofs", "replay.product.trainer"),
@@ -75,21 +80,22 @@ def test_another_name_is_refused(
 
 
 def test_a_name_that_no_package_registers_says_what_to_install(worlds: Worlds, tmp_path: Path) -> None:
-    version = copied(worlds, mst(), tmp_path)
+    version = copied(worlds, columns(), tmp_path)
     forge(version, record=naming("generator", "my_generator_with_proofs"))
     (finding,) = (each for each in verify(version.folder, public_key=version.key).findings if each.field == GENERATOR)
     assert "my_generator_with_proofs" in finding.found
-    assert "mst" in finding.allowed
+    assert "independent" in finding.allowed
     assert "install the package" in finding.remedy
 
 
+@pytest.mark.parametrize(("scenario", "name", "other"), [(p3gm, "p3gm", "ae"), (mst, "mst", "privbayes")])
 def test_a_name_of_the_same_plan_is_the_publishers_word_until_the_fit_was_made_again(
-    worlds: Worlds, tmp_path: Path
+    worlds: Worlds, tmp_path: Path, scenario: Callable[[], AnyScenario], name: str, other: str
 ) -> None:
-    """`p3gm` and `ae` charge the same events; the fit made again tells them apart."""
-    version = copied(worlds, p3gm(), tmp_path)
-    for name, holds in (("p3gm", True), ("ae", False)):
-        forge(version, record=naming("generator", name))
+    """`p3gm` and `ae` charge the same events, `mst` and `privbayes` one budget; only the fit made again tells."""
+    version = copied(worlds, scenario(), tmp_path)
+    for stated, holds in ((name, True), (other, False)):
+        forge(version, record=naming("generator", stated))
         report = verify(version.folder, public_key=version.key)
         assert report.ok, report.findings
         assert GENERATOR in report.word
