@@ -26,7 +26,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from privacy.accounting.events import CountNoise, DiscreteLaplace
 from privacy.arrays import Floats
