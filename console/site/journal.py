@@ -6,6 +6,7 @@ from typing import Any
 
 from console.site.accounts import Says
 from console.site.asking import PAGE, NotThere, Page, Site, Viewer
+from console.site.entry_amounts import readable
 from console.site.journal_story import story
 from console.site.path_tree import path_tree
 from contracts.canonical import canonical_json
@@ -67,8 +68,14 @@ def entry_page(site: Site, viewer: Viewer, sequence: int, *, says: Says) -> Page
     }
     if not sealed:
         told["about"] = _about(site, entry)
+        told["amounts"] = readable(entry, lambda account: _cap(site, account))
     tree = None if proof is None else path_tree(entry.hash, entry.sequence, proof.size, proof.path, says)
     return Page("entry", told, drawn={"tree": tree})
+
+
+def _cap(site: Site, account: str) -> int | None:
+    state = site.view.account(account)
+    return None if state is None else state.cap
 
 
 def checkpoints_page(site: Site, *, before: int | None) -> Page:

@@ -1,6 +1,6 @@
 """The database of a workspace's own Prefect server: made once, whole or not at all, in the background.
 
-`python -m flows.prefect_runs.prefect_database HOME` makes it. Prefect takes some hundred steps for it (about 8 s), so
+`python -m flows.prefect_runs.prefect_database HOME` makes it. Prefect takes some hundred steps for it (about 4 s), so
 `sudare init` begins them and ends, and a server that starts meanwhile waits for them. Whoever comes second waits at
 the lock, finds the database, and does nothing.
 """
@@ -8,6 +8,7 @@ the lock, finds the database, and does nothing.
 from __future__ import annotations
 
 import fcntl
+import os
 import secrets
 import shutil
 import subprocess
@@ -72,12 +73,14 @@ def _create(home: Path) -> None:
     partial.mkdir(mode=0o700)
     try:
         with (partial / LOG).open("wb") as log:
-            command = [sys.executable, "-P", *_CREATION]
+            command = [sys.executable, "-P", *_CREATION, str(partial)]
             environment = settings.environment_for_prefect({"PREFECT_HOME": str(partial)})
             done = subprocess.run(command, env=environment, cwd=partial, stdout=log, stderr=log, check=False)
         if done.returncode != 0:
             found = f"Prefect's database cannot be created in {home}: {_last_line(partial / LOG)}"
             raise PrefectDatabaseFailed(found)
+        with (partial / DATABASE).open("rb") as made:
+            os.fsync(made.fileno())  # it was written without waiting for the disk
         (partial / DATABASE).replace(home / DATABASE)
     finally:
         shutil.rmtree(partial, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A Prefect server for one run, `serve SOCKET READY HOME`, or the making of its tables, `create`.
+"""A Prefect server for one run, `serve SOCKET READY HOME`, or the making of its database, `create HOME`.
 
 It serves on a socket that its parent has bound, says when it is up by one byte on the READY descriptor, and ends when
 its standard input closes: the kernel closes that however the parent dies, so no server is ever left behind. Where
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.prefect_runs.prefect_database import LOG, begin_database
+from flows.prefect_runs.prefect_database import DATABASE, LOG, begin_database
 from flows.prefect_runs.prefect_internals import create_tables, server_application
 
 if TYPE_CHECKING:
@@ -47,6 +47,12 @@ def serve(listener: socket.socket, ready: int, home: Path) -> None:
     asyncio.run(_serve(server, listener, ready))
 
 
+def create(home: Path) -> None:
+    """Make the database in an empty folder."""
+    gc.disable()  # as above
+    create_tables(home / DATABASE)
+
+
 async def _serve(server: Server, listener: socket.socket, ready: int) -> None:
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     while not server.started and not serving.done():
@@ -70,6 +76,6 @@ def _end_with_parent(started: list[Server]) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "create":
-        create_tables()
+        create(Path(sys.argv[2]))
     else:
         serve(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]), Path(sys.argv[4]))

@@ -26,7 +26,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from privacy.accounting.events import CountNoise, DiscreteLaplace
 from privacy.arrays import Floats
@@ -223,6 +222,8 @@ def three_noises(event: CountNoise, weights: Floats, confidence: float) -> Float
     """
     exceeding, margin = 1 - confidence, weights.sum(axis=0)
     if not isinstance(event, DiscreteLaplace):
+        from scipy.special import ndtri  # here, so that a plan of tables does not load it
+
         deviation = np.sqrt((weights * weights).sum(axis=0) * float(event.sigma_squared))
         return np.asarray((-float(ndtri(exceeding / 2)) * deviation + margin) * (1 + _ROUNDING))
     scales = np.sort(weights, axis=0)

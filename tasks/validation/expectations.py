@@ -15,17 +15,20 @@ from typing import Any, Final
 
 import duckdb
 import duckdb_engine
-import great_expectations as gx
-import great_expectations.expectations as gxe
 import sqlalchemy
-from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
-from great_expectations.expectations.row_conditions import Column as Where
 from sqlalchemy.dialects import registry
 from sqlalchemy.pool import StaticPool
 
 from contracts.domains.statements import Check
 from contracts.domains.value_sql import identifier
+from tasks.validation.deferred_packages import deferred
 from tasks.validation.distinct_values import DistinctValues, as_read
+
+with deferred():
+    import great_expectations as gx
+    import great_expectations.expectations as gxe
+    from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
+    from great_expectations.expectations.row_conditions import Column as Where
 
 CHECK = "check"
 _TYPES: Final[Mapping[str, Any]] = {

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from console.studio.choices import NoChoice, chosen
 from console.studio.form import form_of
+from console.studio.yaml_text import _FAST as FAST
 from console.studio.yaml_text import NoPlace, flow, tree_of, with_value, without
 from contracts.reading.yaml_lines import DEEPEST
 
@@ -100,6 +101,27 @@ def test_what_a_contract_may_have_is_read() -> None:
     with pytest.raises(yaml.YAMLError):
         tree_of(f"[{deep}]")
     assert tree_of("a: &x [1]\nb: *x\nc: [*x, *x]\n") == {"a": ["1"], "b": ["1"], "c": [["1"], ["1"]]}
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[3] / "examples").rglob("*.yaml")), ids=lambda path: path.name
+)
+def test_the_fast_parser_marks_the_same_places(path: Path, line_end: str) -> None:
+    """Changes are cut in at its marks, so they have to be those of Python's own parser: of ASCII it takes it."""
+    text = path.read_text(encoding="utf-8").encode("ascii", "replace").decode().replace("\n", line_end)
+    assert marks_of(text, FAST) == marks_of(text, yaml.SafeLoader)
+
+
+def marks_of(text: str, loader: Any) -> list[tuple[int, int, int]]:
+    """List where each node of a text begins and ends."""
+    waiting, found = [yaml.compose(text, Loader=loader)], []
+    while waiting:
+        node = waiting.pop()
+        found.append((node.start_mark.index, node.start_mark.column, node.end_mark.index))
+        if isinstance(node, yaml.CollectionNode):
+            waiting += [inner for each in node.value for inner in (each if isinstance(each, tuple) else (each,))]
+    return found
 
 
 @settings(deadline=None)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
+import re
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -14,10 +20,9 @@ import pytest
 from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
 from prefect.server.api.server import create_app
-from prefect.server.database import provide_database_interface
 from prefect.workers.process import ProcessWorker
 
-from flows.prefect_runs.prefect_internals import GAVE_UP, TESTED_VERSION, OutlivesOutages
+from flows.prefect_runs.prefect_internals import GAVE_UP, TESTED_VERSION, OutlivesOutages, create_tables
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 INTERNALS: Final = "flows/prefect_runs/prefect_internals.py"
@@ -33,7 +38,7 @@ DOCUMENTED: Final = frozenset(
 )  # fmt: skip
 """Modules of Prefect's reference of its Python SDK."""
 PARAMETERS: Final[tuple[tuple[Callable[..., Any], set[str]], ...]] = (
-    (create_app, {"ephemeral", "final"}),
+    (create_app, {"ephemeral"}),
     (EventsWorker.drain_all, {"timeout", "at_exit"}),
     (APILogWorker.drain_all, {"timeout", "at_exit"}),
     (ProcessWorker._submit_scheduled_flow_runs, {"flow_run_response"}),
@@ -94,7 +99,35 @@ def test_prefect_gives_up_in_the_words_that_are_waited_for() -> None:
     assert GAVE_UP in inspect.getsource(prefect.utilities.services), ASK
 
 
-def test_the_database_of_a_server_is_created_through_its_interface() -> None:
-    """Both methods are coroutines of the interface that Prefect provides."""
-    interface = provide_database_interface()
-    assert all(inspect.iscoroutinefunction(getattr(interface, name)) for name in ("create_db", "engine")), ASK
+def test_the_database_that_is_created_is_that_of_prefects_own_command(tmp_path: Path) -> None:
+    """Tables, columns, keys, indexes and revision are the same, so that later migrations of Prefect's find theirs."""
+    own, prefects = tmp_path / "own.db", tmp_path / "prefects.db"
+    create_tables(own)
+    ask = "import asyncio; from prefect.server.database import provide_database_interface as db"
+    settings = {
+        "PREFECT_HOME": str(tmp_path),
+        "PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{prefects}",
+    }
+    subprocess.run(
+        [sys.executable, "-c", f"{ask}; asyncio.run(db().create_db())"], check=True, env={**os.environ, **settings}
+    )
+    assert len(described(own)) > 500
+    assert described(own) == described(prefects), ASK
+
+
+def described(file: Path) -> list[tuple[object, ...]]:
+    """Describe a database by its tables, columns, keys, indexes and rows, in an order of its own."""
+    found: list[tuple[object, ...]] = []
+    with closing(sqlite3.connect(file)) as database:
+        listed = database.execute("select type, name, tbl_name, sql from sqlite_master").fetchall()
+        for kind, name, of, text in listed:
+            if kind != "table":
+                found.append((kind, name, of, text))
+                continue
+            found += [("column", name, *each[1:]) for each in database.execute(f"pragma table_info('{name}')")]
+            found += [("key", name, *each[2:]) for each in database.execute(f"pragma foreign_key_list('{name}')")]
+            checks = sorted(re.findall(r"CONSTRAINT \S+ (?:CHECK|UNIQUE|PRIMARY KEY) \(.*\)", text))
+            found += [("constraint", name, each) for each in checks]
+            found.append(("rows", name, *database.execute(f"select count(*) from '{name}'").fetchone()))
+        found.append(("revision", *database.execute("select version_num from alembic_version").fetchone()))
+    return sorted(found, key=repr)
