@@ -1,7 +1,8 @@
 """A public stand-in: `sudare plan --surrogate` on a file that somebody names with a reason, as pictures.
 
 The command makes releases of the stand-in in a process of its own. It refuses a file that the ledger has bound to
-people, and rows that a release was charged for. What comes back is about rows that were declared public.
+people, and rows that a release was charged for under the same contract. What comes back is about
+rows that were declared public.
 """
 
 from __future__ import annotations

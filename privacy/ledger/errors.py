@@ -20,6 +20,10 @@ class LedgerRefusal(Refused):
     exit_code = 4
 
 
+class DrawsGone(LedgerRefusal):
+    """The draws of an opened charge are not where they were made: noise is never drawn a second time."""
+
+
 class BudgetExceeded(LedgerRefusal):
     """A charge does not fit under the cap of its account.
 

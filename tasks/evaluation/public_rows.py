@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -31,6 +32,7 @@ FOLDER: Final = "public-scores"
 PUBLIC: Final = "computed from published rows and from rows that the publisher declared public; it cost no budget"
 MOST_WORDS: Final = 500
 _LEAST_LETTERS: Final = 10
+_LAKE: Final = re.compile("^(?:delta|iceberg)://")
 _PUBLISHED: Final = ("published", "superseded", "withdrawn")
 _AS_PUBLISHED: Final = "a version that this workspace published, unchanged"
 
@@ -200,7 +202,7 @@ def write_public_scores(scores: PublicScores, workspace: Workspace, *, at: datet
 def _is_within(holdout: str, source: str) -> bool:
     """Say whether a file is what a source names, a column of days and a table aside, or lies in that folder."""
     division = division_of(source)
-    place = source if division is None else division[0]
+    place = _LAKE.sub("", source if division is None else division[0])
     names = {place, place.partition("::")[0], place.rpartition("::")[0]} - {""}
     return any(Path(holdout).is_relative_to(name) for name in names)
 

@@ -106,6 +106,8 @@ def test_noise_stays_while_the_version_is_not_whole_and_after_it_goes_nothing_is
     refused = typed("run", str(spec), at=shared.workspace)
     assert refused.code == 4
     assert "no draws of this run" in refused.err
+    assert "what an earlier attempt spent stays spent" in refused.err
+    assert "completes it at no cost" not in refused.err, "nothing completes it any more"
     assert typed("budget", "show", "adult-1994", "--json", at=shared.workspace).json["loss"] == spent
 
 

@@ -169,6 +169,9 @@ def test_a_gate_that_breaks_and_a_source_that_is_not_there_look_alike(
         ExportTraceServiceRequest.FromString(body).resource_spans[0].scope_spans[0].spans for body in receiver.bodies
     ]
     assert [len(each) for each in spans[:2]] == [1, 1]
+    lengths = [each[-1].end_time_unix_nano - each[-1].start_time_unix_nano for each in spans]
+    assert lengths[:2] == [0, 0], "how long a run took until a check ended it says which check it was"
+    assert lengths[2] > 0
     assert [each[-1].status.message for each in spans] == ["refused", "refused", "BudgetExceeded"]
     assert PLANTED.encode() not in b"".join([file.read_bytes(), *receiver.bodies])
 

@@ -8,13 +8,14 @@ from typing import Literal
 
 from sqlalchemy import Connection
 
+from contracts.errors import Finding
 from privacy.accounting.calculus import Calculus
 from privacy.ledger.accounts.admission import Admission, price, same_release
 from privacy.ledger.accounts.failures import stated
 from privacy.ledger.accounts.reckoning import Reckoning, check_accounts
 from privacy.ledger.accounts.run_entries import check_charge, check_draws, entries_about
 from privacy.ledger.draw_files import DrawFiles
-from privacy.ledger.errors import refusal
+from privacy.ledger.errors import DrawsGone, refusal
 from privacy.ledger.journal.journal import Journal
 from privacy.ledger.store.database import Store, Transaction
 from privacy.ledger.store.ledger_rows import (
@@ -133,7 +134,7 @@ def _check_folder(connection: Connection, run_key: str, files: DrawFiles) -> Non
         f"bring {path} back from the machine or the backup where the run began, and type the same command; if it is "
         "gone for good, the charge stays spent: start another release"
     )
-    raise refusal(f"run {run_key}", "draws", f"{there} at {path}", allowed, remedy)
+    raise DrawsGone([Finding(f"run {run_key}", "draws", f"{there} at {path}", allowed, remedy)])
 
 
 def give_back(transaction: Transaction, journal: Journal, run_key: str, reckoning: Reckoning) -> None:

@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Callable
 from threading import Event, Thread
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 SETTINGS = {
@@ -51,6 +51,7 @@ CAUSES = {
     "Permission denied": "a process of Spark's may not read or write a folder",
 }
 """What is told of an error beside its class: fixed words, where Spark's own text has the phrase."""
+_OF_FILES: Final = re.compile(r"\bjava\.n?io\.\w[\w.]*Exception: [^\n]*")
 KEY, _END = re.compile("[0-9a-fA-F]{64}"), "-- end of the requests --"
 SOURCE, STAGE, KEYS = "sudare_source", "sudare_stage", "sudare_keys"
 FILE, ROW = "sudare_file", "sudare_row"
@@ -212,8 +213,12 @@ def without_keys(text: str, secret: str = "") -> str:
 
 
 def cause(text: str) -> str:
-    """Return what may be told of an error's text: words of ours, never its own."""
-    return next((f": {words}" for phrase, words in CAUSES.items() if phrase in text), "")
+    """Return what may be told of an error's text: words of ours, never its own; of what Java says of its files alone.
+
+    Elsewhere the text may quote a row.
+    """
+    said = " ".join(_OF_FILES.findall(text))
+    return next((f": {words}" for phrase, words in CAUSES.items() if phrase in said), "")
 
 
 class KeysStruckOut:

@@ -107,6 +107,7 @@ def to_lake(
         with NamedTemporaryFile(suffix=".parquet") as listed:
             pq.write_table(_files_of(version, known), listed.name, store_schema=False)
             made = _commit(tables, address, base / VERSION, version, Path(listed.name))
+        _to_hours(base)
     except OSError as error:
         raise StoreAway(
             f"{address}: it cannot be written ({error.strerror or type(error).__name__}). The version is not visible "
@@ -170,6 +171,14 @@ def _commit(tables: LakeTables, address: LakeAddress, folder: Path, version: Who
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     put(folder / name, file.read_bytes())
     return tables.commit(folder, version, name, earlier)
+
+
+def _to_hours(folder: Path) -> None:
+    """Cut the times of files and folders to the hour, as those of a version in the store are."""
+    for path in (*folder.rglob("*"), folder):
+        hour = int(path.stat().st_mtime) // 3600 * 3600
+        if path.stat().st_mtime_ns != hour * 10**9:
+            os.utime(path, (hour, hour))
 
 
 def said_by(version: WholeVersion) -> dict[str, str | int]:

@@ -19,8 +19,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tasks.storage.sources.lake_version import LakeFile, LakeVersion, placed
-from tasks.storage.sources.typed_rows import refuse
+from tasks.storage.sources.lake_version import LakeFile, LakeVersion, place_of, placed
+from tasks.storage.sources.typed_rows import break_gate, refuse
 
 LOG: Final = "_delta_log"
 _COMMIT: Final = re.compile(r"([0-9]{20})\.json")
@@ -33,6 +33,7 @@ _WORDS: Final = {
     "v2Checkpoint": "checkpoints of version 2",
 }
 _ACTIONS: Final = ("protocol", "metaData", "add", "remove")
+_REPAIR: Final = "repair the table, and run again"
 
 
 def read_version(where: str, folder: Path, *, number: int | None, at: datetime | None) -> LakeVersion:
@@ -55,18 +56,28 @@ def read_version(where: str, folder: Path, *, number: int | None, at: datetime |
         _expired(where, meant, commits, checkpoints)
     protocol: Mapping[str, Any] = {}
     about: Mapping[str, Any] = {}
-    files: dict[str, Mapping[str, Any]] = {}
+    # By place: a commit may spell a path otherwise than the one before (%20 or a space, absolute or not). A file that
+    # was removed so must not come back, or the people in it count twice.
+    files: dict[Path | str, Mapping[str, Any]] = {}
     for kind, action in _actions(where, checkpoints.get(start, ()), [commits[each] for each in needed]):
         if kind == "protocol":
             protocol = action
         elif kind == "metaData":
             about = action
         elif kind == "add":
-            files[action["path"]] = action
+            files[_key(where, folder, action)] = action
         else:
-            files.pop(action["path"], None)
+            files.pop(_key(where, folder, action), None)
     _check_understood(where, protocol, about, files.values())
-    return _version(where, folder, meant, about, files)
+    return _version(where, folder, meant, about, files.values())
+
+
+def _key(where: str, folder: Path, action: Mapping[str, Any]) -> Path | str:
+    """Return by what an action knows its file: its place, or outside of the folder what is written."""
+    written = action.get("path")
+    if not isinstance(written, str):
+        refuse(where, "source.path", "a Delta log that cannot be read", "a whole log", _REPAIR)
+    return place_of(folder, written) or written
 
 
 def last_commit(where: str, folder: Path) -> datetime | None:
@@ -156,7 +167,7 @@ def _actions(
         return
     except (OSError, ValueError, pa.ArrowException):
         pass
-    refuse(where, "source.path", "a Delta log that cannot be read", "a whole log", "repair the table, and run again")
+    refuse(where, "source.path", "a Delta log that cannot be read", "a whole log", _REPAIR)
 
 
 def _lines(commit: Path) -> Iterator[Mapping[str, Any]]:
@@ -174,30 +185,30 @@ def _check_understood(
     version, features = protocol.get("minReaderVersion", 0), set(protocol.get("readerFeatures") or ())
     settings = dict(about.get("configuration") or {})
     used = features - _HARMLESS
-    if any(each.get("deletionVector") for each in files):
-        used.add("deletionVectors")
     if settings.get("delta.columnMapping.mode", "none") != "none":
         used.add("columnMapping")
     if version > 3 or version < 1:
         used.add(f"reader version {version}")
     if used:
         named = ", ".join(sorted(_WORDS.get(each, each) for each in used))
-        remedy = (
-            "write the table as it is now to a table without it (for deletion vectors: REORG TABLE ... APPLY (PURGE))"
-        )
+        remedy = "write the table as it is now to a table without it"
         refuse(where, "source.path", f"a Delta table with {named}", "a table whose files are its rows", remedy)
+    if any(each.get("deletionVector") for each in files):
+        # Whether a row was deleted is the data's: a gate.
+        remedy = "write the table as it is now to a table without them: REORG TABLE ... APPLY (PURGE)"
+        break_gate(where, "rows", "a Delta table with deletion vectors", "a table whose files are its rows", remedy)
 
 
 def _version(
-    where: str, folder: Path, number: int, about: Mapping[str, Any], files: Mapping[str, Mapping[str, Any]]
+    where: str, folder: Path, number: int, about: Mapping[str, Any], files: Iterable[Mapping[str, Any]]
 ) -> LakeVersion:
     """Put together what was found."""
     try:
         columns = tuple(field["name"] for field in json.loads(about["schemaString"])["fields"])
         keys = tuple(about.get("partitionColumns") or ())
         found = [
-            (path, tuple((key, add["partitionValues"].get(key)) for key in keys))
-            for path, add in sorted(files.items(), key=lambda each: each[0].encode())
+            (add["path"], tuple((key, add["partitionValues"].get(key)) for key in keys))
+            for add in sorted(files, key=lambda each: each["path"].encode())
         ]
         table = str(about["id"])
         return LakeVersion(
@@ -205,4 +216,4 @@ def _version(
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         pass
-    refuse(where, "source.path", "a Delta log that cannot be read", "a whole log", "repair the table, and run again")
+    refuse(where, "source.path", "a Delta log that cannot be read", "a whole log", _REPAIR)

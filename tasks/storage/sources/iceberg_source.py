@@ -23,7 +23,7 @@ from contracts.release.source import Source
 from tasks.storage.sources.lake_version import LakeFile, LakeVersion, lake_origin, placed
 from tasks.storage.sources.origin import Origin
 from tasks.storage.sources.source_kinds import SourceKind
-from tasks.storage.sources.typed_rows import refuse
+from tasks.storage.sources.typed_rows import break_gate, refuse
 
 _NUMBERED: Final = re.compile(r"v?([0-9]+)(-[^/]*)?\.metadata\.json")
 _NEWEST_FORMAT: Final = 2
@@ -146,14 +146,12 @@ def _check_understood(where: str, table: Any) -> None:
 
 def _file(where: str, folder: Path, task: Any) -> LakeFile:
     """Return the file of one task of a scan."""
-    found = None
-    if task.delete_files:
-        found = "an Iceberg table with row-level deletes"
-    elif str(getattr(task.file.file_format, "value", task.file.file_format)).upper() != "PARQUET":
-        found = "an Iceberg table with files that are no Parquet"
-    if found is not None:
-        remedy = "rewrite the table's data files (rewrite_data_files), or write it to a new table"
-        refuse(where, "source.path", found, "a table whose Parquet files are its rows", remedy)
+    remedy = "rewrite the table's data files (rewrite_data_files), or write it to a new table"
+    allowed = "a table whose Parquet files are its rows"
+    if task.delete_files:  # whether a row was deleted is the data's: a gate
+        break_gate(where, "rows", "an Iceberg table with row-level deletes", allowed, remedy)
+    if str(getattr(task.file.file_format, "value", task.file.file_format)).upper() != "PARQUET":
+        refuse(where, "source.path", "an Iceberg table with files that are no Parquet", allowed, remedy)
     return LakeFile(placed(where, folder, str(task.file.file_path)))
 
 

@@ -16,7 +16,7 @@ from contracts.errors import Finding, GateBroken
 from contracts.release.source import Source
 from tasks.storage.sources.folder import HIVE_NULL, FolderFile, parts_named
 from tasks.storage.sources.origin import Origin, checked, read_parts
-from tasks.storage.sources.typed_rows import Reading, refuse
+from tasks.storage.sources.typed_rows import Reading, break_gate, refuse
 from tasks.storage.workspace.run_folder import FETCHED
 
 
@@ -52,12 +52,11 @@ class LakeVersion:
     stored_as: tuple[tuple[str, str], ...] = ()
 
 
-def placed(where: str, folder: Path, written: str) -> Path:
-    """Return where a file of a version is: below the table's own folder, and nowhere else.
+def place_of(folder: Path, written: str) -> Path | None:
+    """Return where a file of a version is, however its path is spelled; None where that is not below the folder.
 
     Args:
-        where: the table, for messages.
-        folder: its folder.
+        folder: the table's folder.
         written: a path below it, or a URI, as the log has them.
     """
     parts = urlsplit(written)
@@ -66,10 +65,24 @@ def placed(where: str, folder: Path, written: str) -> Path:
     if local and (parts.scheme or place.is_absolute()):
         absolute = Path(unquote(parts.path) if parts.scheme else written)
         place = absolute.relative_to(folder) if absolute.is_relative_to(folder) else Path("..")
-    if not local or ".." in place.parts:
+    return folder / place if local and ".." not in place.parts else None
+
+
+def placed(where: str, folder: Path, written: str) -> Path:
+    """Return where a file of a version is: below the table's own folder, and nowhere else.
+
+    Args:
+        where: the table, for messages.
+        folder: its folder.
+        written: a path below it, or a URI, as the log has them.
+    Raises:
+        SourceUnreadable: it is somewhere else.
+    """
+    place = place_of(folder, written)
+    if place is None:
         found, remedy = "a table with files outside its folder", "copy the table whole, and name the copy"
         refuse(where, "source.path", found, "files below the table's folder", remedy)
-    return folder / place
+    return place
 
 
 def lake_origin(source: Source, contract: Contract, version: LakeVersion, *, cleaner: str) -> Origin:
@@ -117,7 +130,8 @@ def _linked(where: str, version: LakeVersion, folder: Path, cleaner: str) -> tup
         (folder / near).symlink_to(file.path)
         named.append((folder / near, near, _facts(where, file.path, cleaner)))
     if not named:
-        refuse(where, "source.path", "a version without a file", "a table with rows", "there is nothing to release")
+        # Whether anybody is left is the data's: a gate, as for one file without rows.
+        break_gate(where, "rows", "a version without a file", "at least one row", "there is nothing to release")
     return parts_named(where, "parquet", named)
 
 

@@ -21,6 +21,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from contracts.errors import Finding, GateBroken, Refused, SudareError
+from privacy.ledger.errors import DrawsGone
 from tasks.storage.workspace.keys import refusal
 
 ERROR_LOG = "error.private.log"
@@ -106,12 +107,16 @@ class RunFolder:
     @contextmanager
     def charge_seen(self, ledger: Ledger, run_key: str) -> Iterator[None]:
         """Note, however the block ends, how the charge of a run stands in the ledger."""
+        gone = False
         try:
             yield
+        except DrawsGone:
+            gone = True
+            raise
         finally:
             self.charge = "opened"  # what may be charged keeps its snapshot where the ledger does not answer now
             charge = ledger.charge(run_key)
-            self.charge = None if charge is None else charge.status
+            self.charge = LOST if gone else None if charge is None else charge.status
 
 
 LOST: Final = "lost"

@@ -47,6 +47,13 @@ def test_other_files_may_be_declared_public(place: Periodic, written: str) -> No
     _ask(place, written)
 
 
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_file_of_a_bound_lake_is_not_public(kind: str) -> None:
+    with pytest.raises(Refused, match="a source that the ledger has bound to people"):
+        refuse_confidential("/lake/people/part-0.parquet", [f"{kind}:///lake/people"])
+    refuse_confidential("/lake/others/part-0.parquet", [f"{kind}:///lake/people"])
+
+
 def _bound(place: Periodic, part: str) -> str:
     with closing(place.ledger()) as ledger:
         return next(name for name in ledger.sources() if part in name)

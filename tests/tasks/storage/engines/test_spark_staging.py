@@ -25,6 +25,7 @@ from contracts.sql.portable.staging import SOURCE, stage_of, staged
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from tasks.storage.engines.spark import EngineFailed, SparkWorker
+from tasks.storage.engines.spark_worker import cause
 from tasks.storage.engines.stage import ingest_in_engine
 from tasks.storage.engines.staged_table import StagedTable
 from tasks.storage.workspace.run_folder import RunBusy, hold, is_locked
@@ -288,6 +289,20 @@ def test_a_worker_takes_no_orders_from_the_environment_and_writes_no_key_down(
     assert "SPARK_LOCAL_IP=127.0.0.1" in log
     assert "elsewhere" not in log
     assert not any(f"{name}=" in log for name in ORDERS if name != "SPARK_LOCAL_IP")
+
+
+def test_of_a_value_that_an_error_quotes_nothing_is_told() -> None:
+    lines = (
+        "java.io.IOException: No space left on device",
+        "Caused by: java.io.FileNotFoundException: /x/y (Permission denied)",
+        "Lost task 0.0 in stage 1.0: java.nio.file.FileSystemException: /x: Disk quota exceeded",
+    )
+    assert [cause(each) for each in lines] == [
+        ": a disk of Spark's is full",
+        ": a process of Spark's may not read or write a folder",
+        ": a disk of Spark's is full",
+    ]
+    assert cause("[CAST_INVALID_INPUT] the value 'Permission denied, said Bob' cannot be cast") == ""
 
 
 def test_a_full_disk_of_a_worker_is_told_in_words_of_ours(tmp_path: Path) -> None:

@@ -111,6 +111,15 @@ def test_each_table_is_one_commit_that_its_own_program_reads(
         assert kind.rows(folder).to_pylist() == published.to_pylist()
 
 
+def test_files_and_folders_of_a_copy_have_the_hour_as_their_time(
+    kind: Kind, pair: tuple[WholeVersion, WholeVersion], tmp_path: Path
+) -> None:
+    for version in pair:
+        kind.copy(version, tmp_path / "lake")
+    found = {path.stat().st_mtime_ns % (3600 * 10**9) for path in (tmp_path / "lake" / "guild").rglob("*")}
+    assert found == {0}
+
+
 def times(value: object) -> list[int]:
     """All times in milliseconds that a log or a metadata file states."""
     if isinstance(value, list):

@@ -204,6 +204,8 @@ def test_rows_that_are_deleted_in_files_of_their_own_are_refused(
 
     monkeypatch.setattr(DataScan, "plan_files", with_deletes)
     assert refusal(place.source(), tmp_path).startswith("found: an Iceberg table with row-level deletes")
+    with pytest.raises(GateBroken):  # whether a row was deleted is the data's
+        take_in(place.source(), make_contract(tmp_path), tmp_path / "again")
 
 
 def test_a_schedule_sees_when_the_table_was_last_written(tmp_path: Path, place: IcebergPlace) -> None:
