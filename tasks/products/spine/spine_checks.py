@@ -44,9 +44,9 @@ from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 from tasks.verification.fitted.file_forms import drawn_forms
 from tasks.verification.fitted.fitted_values import FittedValues, check_fitted_values
 from tasks.verification.fitted.planned_checks import PlannedChecks
-from tasks.verification.fitted_meaning import drawn_files as files_of_draws
+from tasks.verification.fitted_meaning import check_table_files
 from tasks.verification.outcomes import RuleFindings
-from tasks.verification.record_identity import FIXED_FILES, OTHER, check_file_list
+from tasks.verification.record_identity import OTHER
 from tasks.verification.refinement_replay import values_sha256
 
 _COLUMNS: Final = {"count": "int64", "lower": "int64", "upper": "int64"}
@@ -95,9 +95,8 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
     def check_files(self, manifest: Manifest) -> list[Finding]:
         """Check that places, tables and what was drawn are all there, and nothing else."""
         replay = self._record.replay
-        tables = {table.data for table in replay.tables}
-        required = frozenset({replay.places, *tables, *FIXED_FILES} | files_of_draws(replay))
-        return check_file_list(required, (), manifest.files, where=self._manifest_name)
+        tables = (replay.places, *(table.data for table in replay.tables))
+        return check_table_files(replay, tables, manifest.files, copied=False, where=self._manifest_name)
 
     def check_product(self) -> list[Finding]:
         """Check that levels, tables and draws are those of the product."""
