@@ -36,7 +36,7 @@ def publish(
 
         sudare publish adult-tables --version 2 --to postgresql://db.example/open
     """
-    address, place = written_address(to, "--to"), workspace_at(workspace)
+    address, place = written_address(to, "--to", credentials), workspace_at(workspace)
     with ledger_at(workspace) as ledger, blocks_of(place):
         entry, where = copy_published(ledger, place.releases, release, version, address, credentials)
     payload = {"release": release, "version": entry.number, "status": entry.status, "where": where}

@@ -140,3 +140,10 @@ def test_the_tests_for_another_python_are_there_and_need_few_packages() -> None:
     assert [str(each) for each in files if not each.is_file()] == []
     loaded = "\n".join(each.read_text(encoding="utf-8") for each in files)
     assert re.findall(r"^(?:import|from) (?:torch|playwright|moto|pgserver|sklearn|ibis)", loaded, re.MULTILINE) == []
+
+
+def test_readme_and_manual_type_the_same_with_uv() -> None:
+    """`deploy/check_uv.sh` types the lines of the manual in a copy of the tree; README.md has them on one line."""
+    lines = re.findall(r"^    (uv .*)$", (ROOT / "docs" / "start.md").read_text(), re.MULTILINE)
+    assert lines == ["uv venv", "uv pip sync deploy/lock.txt", "uv pip install --no-deps ."]
+    assert f"`{' && '.join(lines)}`" in (ROOT / "README.md").read_text()

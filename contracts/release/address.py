@@ -30,6 +30,8 @@ class Address(ABC):
     """Whether an @ may stand behind the host, in the name of an object; before it, it is always refused."""
     has_tables: ClassVar[bool] = False
     """Whether a source there names one of several tables."""
+    takes_credentials: ClassVar[bool] = True
+    """Whether `credentials:` may be named beside it."""
     gate: ClassVar[str | None] = None
     """What has to hold for rows of a format of its own to be read, in a record's words; None for one of ours."""
     package: ClassVar[tuple[str, str] | None] = None

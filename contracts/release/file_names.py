@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator
+
+from contracts.reading.scalars import Label, Problem, refuse, show
 
 Format = Literal["csv", "parquet", "duckdb", "sqlite"]
 Files = Literal["csv", "parquet"]
@@ -41,3 +45,15 @@ def unfit_name(name: str) -> str | None:
         f"at most {_LONGEST_NAME} bytes, none of / \\ < > : \" | ? * ` $ ; & ! ' ( ) {{ }} [ ] ~ # % ^, "
         "no dot at either end and no hyphen in front"
     )
+
+
+def _names_a_file(name: str) -> str:
+    """Refuse a table's name that no file may have."""
+    allowed = unfit_name(name)
+    if allowed is not None:
+        refuse([Problem(f"the table name {show(name)}", allowed, "give the table a `name:`, it names a file")])
+    return name
+
+
+TableName = Annotated[Label, AfterValidator(_names_a_file)]
+"""The name of a table, and of its files."""

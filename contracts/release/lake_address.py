@@ -35,6 +35,8 @@ class LakeAddress(Address):
 
     number_key: ClassVar[str]
     """How a version is called behind the `?`."""
+    takes_credentials: ClassVar[bool] = False
+    """A folder of this machine asks for none."""
 
     folder: Path
     number: int | None = None

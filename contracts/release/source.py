@@ -192,8 +192,8 @@ def _misfits(source: Source) -> list[Problem]:
         problems.append(Problem(f"`table` for a {form} file", "`table` for databases", remedy, ("table",)))
     if form != "csv" and source.delimiter is not None:
         problems.append(Problem(f"`delimiter` for a {form} file", "`delimiter` for CSV", "drop it", ("delimiter",)))
-    if isinstance(path, Path) and source.credentials is not None:
-        problems.append(Problem("`credentials` for a file", "for an address", "drop it", ("credentials",)))
+    if source.credentials is not None:
+        problems += credentials_problems(path)
     if source.engine is not None and (not isinstance(path, Path) or form != "parquet"):
         remedy = "store the table as Parquet, or drop it"
         problems.append(Problem(f"`engine` for {form}", "`engine` for Parquet files", remedy, ("engine",)))
@@ -204,6 +204,16 @@ def _misfits(source: Source) -> list[Problem]:
             remedy = "make a table of the rows that are meant, or drop `engine`"
             problems.append(Problem(f"`{key}` beside `engine`", "one of the two", remedy, (key,)))
     return problems
+
+
+def credentials_problems(place: Path | Address) -> list[Problem]:
+    """Say what is wrong with `credentials:` beside a place that needs none."""
+    if isinstance(place, Address) and place.takes_credentials:
+        return []
+    what = f"{place.kind}://" if isinstance(place, Address) else "a path of this machine"
+    found = f"`credentials` for {what}"
+    allowed = "for an address that asks for them, such as a store or a server"
+    return [Problem(found, allowed, "drop it", ("credentials",))]
 
 
 def source_name(path: Path | Address, table: str | None = None, *, folder: bool = False) -> str:
@@ -239,16 +249,22 @@ def written_source_name(written: str) -> str:
     return source_name(address, table if with_table else None, folder=written.endswith("/"))
 
 
-def written_address(written: str, field: str) -> str:
+def written_address(written: str, field: str, credentials: str | None = None) -> str:
     """Return an address that a person types, once it can be read.
 
+    Args:
+        written: what was typed.
+        field: for what.
+        credentials: the name of credentials that was typed beside it.
     Raises:
-        SpecRefused: it cannot; nothing of it is shown that could be a credential.
+        SpecRefused: it cannot; nothing of it is shown that could be a credential. Or it takes no credentials.
     """
     if not is_address(written):
         found = Finding("the command", field, show(written), "an address: s3://... or postgresql://...", "correct it")
         raise SpecRefused([found])
-    _read_typed(written, field)
+    address = _read_typed(written, field)
+    if credentials is not None and (wrong := credentials_problems(address)):
+        raise SpecRefused([Finding("the command", "--credentials", p.found, p.allowed, p.remedy) for p in wrong])
     return written
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Final
 
 from contracts.contract.contract import Contract
@@ -15,10 +16,12 @@ from contracts.domains.notation import NumberNotation
 from contracts.errors import Finding
 from contracts.periods.period_rules import TOTAL_OF_ALL, by_problems
 from contracts.reading.scalars import FieldPath, Problem, spelled
+from contracts.release.address_kinds import is_address, read_address
 from contracts.release.exchange_forms import exchange_problems
 from contracts.release.linked_source import linked_findings
 from contracts.release.product_kinds import product_kinds
 from contracts.release.product_spec import ProductSpec
+from contracts.release.source import credentials_problems
 from contracts.release.spec import ReleaseSpec
 from contracts.sql.select_columns import check_by, check_unit
 
@@ -44,6 +47,9 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     if fits:
         return findings + fits
     publish = spec.publish
+    if publish.credentials is not None:
+        to = read_address(publish.to) if is_address(publish.to) else Path(publish.to)
+        findings += [spec.finding(("publish",), problem) for problem in credentials_problems(to)]
     exchanged = exchange_problems(publish.exchange, publish.formats, spec.product, contract)
     findings += [spec.finding(("publish", "exchange"), problem) for problem in exchanged]
     if publish.labels is None:

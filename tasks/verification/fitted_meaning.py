@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,7 +21,14 @@ from tasks.records.model.draw_kinds import draw_checks
 from tasks.records.model.synthetic_statements import DrawsReplay, FittedRecord, SyntheticRecord, SyntheticReplay
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.draw_checks import UNDERSTATED, DrawChecks, FittedMeaning
-from tasks.verification.record_identity import FIXED_FILES, OTHER, check_forms, differences, read_again
+from tasks.verification.record_identity import (
+    FIXED_FILES,
+    OTHER,
+    check_file_list,
+    check_forms,
+    differences,
+    read_again,
+)
 
 MODEL_FILES: Final = ("model/model.json", "model/arrays.parquet")
 
@@ -93,6 +100,28 @@ def drawn_files(replay: DrawsReplay) -> set[str]:
     return files.union(*(checks.files_beside(draws) for checks, draws in by_kind(replay)))
 
 
+def check_table_files(
+    replay: DrawsReplay, tables: Iterable[str], names: Iterable[str], *, beside: Iterable[str] = (), where: str
+) -> list[Finding]:
+    """Check that tables and what was drawn are all there, and nothing else but a CSV copy of each table.
+
+    Args:
+        replay: of the record.
+        tables: the tables' Parquet files.
+        names: the files of the manifest.
+        beside: further files that have no CSV copy.
+        where: the manifest's name.
+    """
+    tables = set(tables)
+    required = frozenset({*tables, *beside, *FIXED_FILES} | drawn_files(replay))
+    return check_file_list(required, map(csv_copy, tables), names, where=where)
+
+
+def csv_copy(name: str) -> str:
+    """Return the name of the CSV copy of a Parquet file, which need not be there."""
+    return f"{name.removesuffix('.parquet')}.csv"
+
+
 def by_kind(replay: DrawsReplay) -> Iterator[tuple[DrawChecks[Any, Any], list[Any]]]:
     """Yield the checks of each kind that was drawn, with the draws of it in their order."""
     for kind in dict.fromkeys(draw.kind for draw in replay.draws):
@@ -101,7 +130,7 @@ def by_kind(replay: DrawsReplay) -> Iterator[tuple[DrawChecks[Any, Any], list[An
 
 def csv_of_rows(replay: SyntheticReplay) -> str:
     """Return the name of the rows' CSV file, which need not be there."""
-    return f"{replay.rows.data.removesuffix('.parquet')}.csv"
+    return csv_copy(replay.rows.data)
 
 
 def check_own_fields(record: FittedRecord, options: Mapping[str, Any], *, where: str) -> list[Finding]:

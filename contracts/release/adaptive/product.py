@@ -37,9 +37,9 @@ from contracts.reading.scalars import (
     refuse,
     show,
 )
-from contracts.release.file_names import unfit_name
+from contracts.release.file_names import TableName
 from contracts.release.product_spec import ProductSpec
-from contracts.release.tables.all_marginals import check_weight
+from contracts.release.tables.all_marginals import Weight
 from contracts.release.tables.table_bins import TableBins
 
 AUTO: Final = "auto"
@@ -191,8 +191,8 @@ class AdaptiveTable(Frozen):
 
     by: Annotated[tuple[Label, ...], BeforeValidator(as_tuple)]
     adapt: Adapt
-    name: Label
-    weight: Amount = Decimal(1)
+    name: TableName
+    weight: Weight = Decimal(1)
 
     @model_validator(mode="before")
     @classmethod
@@ -213,19 +213,6 @@ class AdaptiveTable(Frozen):
             found = f"{by[twice[0]]!r} twice" if twice else "an empty list"
             refuse([Problem(found, "at least one column, each once", "name the columns whose cells are groups")])
         return by
-
-    @field_validator("name")
-    @classmethod
-    def _fit_for_a_file(cls, name: str) -> str:
-        allowed = unfit_name(name)
-        if allowed is not None:
-            refuse([Problem(f"the table name {show(name)}", allowed, "give the table a `name:`, it names a file")])
-        return name
-
-    @field_validator("weight")
-    @classmethod
-    def _moderate(cls, weight: Decimal) -> Decimal:
-        return check_weight(weight)
 
     @model_validator(mode="after")
     def _apart_from_groups(self) -> AdaptiveTable:

@@ -24,7 +24,7 @@ from contracts.domains.domain_terms import Frozen
 from contracts.reading.scalars import Amount, FieldPath, Flag, Label, Problem, as_tuple, refuse, show, word_list
 from contracts.release.file_names import unfit_name
 from contracts.release.product_spec import ProductSpec
-from contracts.release.tables.all_marginals import check_weight
+from contracts.release.tables.all_marginals import Weight, check_weight
 
 MOST_LEVELS: Final = 12
 MOST_COLUMNS: Final = 6
@@ -111,7 +111,7 @@ class SpineTable(Frozen):
 
     columns: Annotated[tuple[Label, ...], BeforeValidator(as_tuple)]
     name: Label
-    weight: Amount = Decimal(1)
+    weight: Weight = Decimal(1)
     levels: dict[Label, Amount] | None = None
 
     @model_validator(mode="before")
@@ -143,11 +143,6 @@ class SpineTable(Frozen):
         if allowed is not None:
             refuse([Problem(f"the table name {show(name)}", allowed, "give the table a `name:`, it names a file")])
         return name
-
-    @field_validator("weight")
-    @classmethod
-    def _moderate(cls, weight: Decimal) -> Decimal:
-        return check_weight(weight)
 
     @field_validator("levels")
     @classmethod

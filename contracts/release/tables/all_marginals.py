@@ -10,7 +10,15 @@ from decimal import Decimal
 from inspect import getdoc
 from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    field_validator,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -33,6 +41,10 @@ def check_weight(weight: Decimal) -> Decimal:
     return plain_decimal(weight)
 
 
+Weight = Annotated[Amount, AfterValidator(check_weight)]
+"""The weight of a table's share of the charge."""
+
+
 class AllMarginals(Frozen):
     """Every table of so many columns, each with the same weight.
 
@@ -49,7 +61,7 @@ class AllMarginals(Frozen):
 
     ways: Whole = Field(alias="all")
     of: Annotated[tuple[Label, ...] | None, BeforeValidator(lambda of: None if of is None else as_tuple(of))] = None
-    weight: Amount = Decimal(1)
+    weight: Weight = Decimal(1)
 
     @model_validator(mode="before")
     @classmethod
@@ -79,11 +91,6 @@ class AllMarginals(Frozen):
         if of is not None and twice:
             refuse([Problem(f"{of[place]!r} twice", "each column once", "drop one", (place,)) for place in twice])
         return of
-
-    @field_validator("weight")
-    @classmethod
-    def _moderate(cls, weight: Decimal) -> Decimal:
-        return check_weight(weight)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

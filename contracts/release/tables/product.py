@@ -34,15 +34,15 @@ from contracts.reading.scalars import (
     refuse,
     show,
 )
-from contracts.release.file_names import unfit_name
+from contracts.release.file_names import TableName
 from contracts.release.lambda_reference import LAMBDAS, Lambda, LambdaReference
 from contracts.release.product_spec import LabelledTable, ProductSpec
 from contracts.release.tables.all_marginals import (
     RESIDUALS,
     AllMarginals,
     ShortFormToo,
+    Weight,
     as_entries,
-    check_weight,
     form_of,
 )
 from contracts.release.tables.minimum_frequency import MinimumFrequency
@@ -67,8 +67,8 @@ class TableSpec(Frozen):
     union_tag: ClassVar[str] = "a table"
 
     columns: tuple[Label, ...]
-    name: Label
-    weight: Amount = Decimal(1)
+    name: TableName
+    weight: Weight = Decimal(1)
     hierarchy: Annotated[Hierarchy | None, WithJsonSchema(hierarchy_schema())] = None
     form: TableForm | None = None
     bins: TableBins = Field(default=(), exclude_if=lambda bins: not bins)
@@ -111,19 +111,6 @@ class TableSpec(Frozen):
                 [Problem(f"{columns[place]!r} twice", "each column once", "drop one", (place,)) for place in twice]
             )
         return columns
-
-    @field_validator("name")
-    @classmethod
-    def _fit_for_a_file(cls, name: str) -> str:
-        allowed = unfit_name(name)
-        if allowed is not None:
-            refuse([Problem(f"the table name {show(name)}", allowed, "give the table a `name:`, it names a file")])
-        return name
-
-    @field_validator("weight")
-    @classmethod
-    def _moderate(cls, weight: Decimal) -> Decimal:
-        return check_weight(weight)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

@@ -37,7 +37,6 @@ from tasks.records.model.version_statements import FittedDraw
 from tasks.records.spine.spine_files import (
     PLACES_FILE,
     TOTAL,
-    csv_file,
     data_file,
     invariant_files,
     margin_clique,
@@ -56,9 +55,9 @@ from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 from tasks.verification.fitted.file_forms import drawn_forms
 from tasks.verification.fitted.fitted_values import FittedValues, check_fitted_values
 from tasks.verification.fitted.planned_checks import PlannedChecks
-from tasks.verification.fitted_meaning import drawn_files as files_of_draws
+from tasks.verification.fitted_meaning import check_table_files, csv_copy
 from tasks.verification.outcomes import RuleFindings
-from tasks.verification.record_identity import FIXED_FILES, OTHER, check_file_list
+from tasks.verification.record_identity import OTHER
 from tasks.verification.refinement_replay import values_sha256
 
 _COLUMNS: Final = {"count": "int64", "lower": "int64", "upper": "int64"}
@@ -115,10 +114,9 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
     def check_files(self, manifest: Manifest) -> list[Finding]:
         """Check that places, tables and what was drawn are all there, and nothing else."""
         replay = self._record.replay
-        tables = {table.data for table in replay.tables}
         exact = invariant_files(self.meaning.product).values() if self.meaning is not None else ()
-        required = frozenset({replay.places, *self._places, *exact, *tables, *FIXED_FILES} | files_of_draws(replay))
-        return check_file_list(required, map(csv_file, tables), manifest.files, where=self._manifest_name)
+        beside, tables = (replay.places, *self._places, *exact), (table.data for table in replay.tables)
+        return check_table_files(replay, tables, manifest.files, beside=beside, where=self._manifest_name)
 
     def check_product(self) -> list[Finding]:
         """Check that levels, tables and draws are those of the product."""
@@ -197,7 +195,7 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
         expected = tidy_table(made, meaning.cells_at(draw.level), draw)
         if files.is_sound(name) and files.manifest.files[name].sha256 == expected.digest(version_marks(self._record)):
             # Rows of parts and of a CSV copy are compared with those of this file.
-            if not parts_among(name, files.manifest.files) and csv_file(name) not in files.manifest.files:
+            if not parts_among(name, files.manifest.files) and csv_copy(name) not in files.manifest.files:
                 self._exact.add(name)
             return []
         findings: list[Finding] = []

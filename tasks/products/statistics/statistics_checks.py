@@ -49,12 +49,10 @@ from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 from tasks.verification.fitted.drawn_checks import DrawnChecks
 from tasks.verification.fitted.file_forms import drawn_forms
 from tasks.verification.fitted.fitted_values import check_fitted_values
-from tasks.verification.fitted_meaning import drawn_files as files_of_draws
+from tasks.verification.fitted_meaning import check_table_files, csv_copy
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import (
-    FIXED_FILES,
     OTHER,
-    check_file_list,
     check_forms,
     differences,
     read_again,
@@ -112,9 +110,8 @@ class StatisticsChecks(DrawnChecks[StatisticsRecord, StatisticsMeaning]):
     def check_files(self, manifest: Manifest) -> list[Finding]:
         """Check that the tables and what was drawn are all there, and nothing else."""
         replay = self._record.replay
-        tables = {table.data for table in replay.tables}
-        required = frozenset({*tables, *FIXED_FILES} | files_of_draws(replay))
-        return check_file_list(required, {_csv(name) for name in tables}, manifest.files, where=self._manifest_name)
+        tables = (table.data for table in replay.tables)
+        return check_table_files(replay, tables, manifest.files, where=self._manifest_name)
 
     def check_product(self) -> list[Finding]:
         """Check that tables and draws are those of the product."""
@@ -220,7 +217,7 @@ class StatisticsChecks(DrawnChecks[StatisticsRecord, StatisticsMeaning]):
         if data is not None:
             columns, wrong = read_parquet(data, where=printable(name), **terms)
             findings += wrong + _compared(columns, expected, printable(name))
-        csv = _csv(name)
+        csv = csv_copy(name)
         copy = files.read(csv, findings) if csv in files.manifest.files else None
         if copy is not None:
             formulas = self._record.replay.formulas
@@ -302,7 +299,3 @@ def _compared(found: ColumnArrays | None, expected: Columns, where: str) -> list
             remedy=OTHER_TABLE,
         )
     return findings
-
-
-def _csv(name: str) -> str:
-    return f"{name.removesuffix('.parquet')}.csv"

@@ -151,6 +151,21 @@ def test_a_sparse_table_cannot_have_its_lambda_from_an_earlier_version(tmp_path:
     assert "lambda by `reference` for table 'jobs', which is sparse" in finding.found
 
 
+@pytest.mark.parametrize(
+    ("to", "found"),
+    [("releases/", "a path of this machine"), ("delta:///lake", "delta://"), ("iceberg:///lake", "iceberg://")],
+)
+def test_a_copy_to_this_machine_takes_no_credentials(tmp_path: Path, to: str, found: str) -> None:
+    """They would be named in vain; a store asks for them, and takes them."""
+    written = "to: {}, credentials: town"
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, ("to: releases/", written.format(f'"{to}"')))))
+    (finding,) = check_spec(spec, loaded(tmp_path))
+    assert (finding.field, finding.found) == ("publish.credentials", f"`credentials` for {found}")
+    assert re.search(r"people\.yaml:\d+$", finding.where)
+    stored = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, ("to: releases/", written.format("s3://open")))))
+    assert check_spec(stored, loaded(tmp_path)) == []
+
+
 MISTAKES = [
     (EPSILON, "epsilon: 0", "charge.epsilon", "a number above 0"),
     (EPSILON, 'epsilon: "0"', "charge.epsilon", "a number above 0"),
@@ -184,6 +199,10 @@ MISTAKES = [
     ("path: people.csv", "path: s3://bucket/people.db, table: t", "source.path", "Parquet and CSV at an address"),
     ("path: people.csv", "path: people, files: json", "source.files", "one of csv, parquet"),
     ("path: people.csv", "path: people.csv, credentials: town", "source.credentials", "for an address"),
+    *[
+        ("path: people.csv", f'path: "{kind}:///lake", credentials: town', "source.credentials", f"for {kind}://")
+        for kind in ("delta", "iceberg")
+    ],
     ("path: people.csv", "path: people.db", "source", "the name of one table"),
     ("path: people.csv", "path: people.csv, table: t", "source.table", "`table` for databases"),
     ("path: people.csv", "path: people.parquet, delimiter: ','", "source.delimiter", "`delimiter` for CSV"),
