@@ -107,9 +107,9 @@ class DeltaAddress(LakeAddress):
     number_key: ClassVar[str] = "version"
     options: ClassVar[frozenset[str]] = frozenset({"version", "at"})
     gate: ClassVar[str | None] = message(
-        "the Delta table's version has at least one file and no deletion vectors, and its files are there, can be read "
-        "to their last rows, have the same columns and the same fields in records, and no two files of a partition "
-        "have the same bytes"
+        "the Delta table's version has at least one file and no deletion vectors, and its files are there, can be "
+        "read to their last rows, have the same columns and the same fields in records, and no two files of a "
+        "partition have the same bytes"
     )
 
 
@@ -122,9 +122,9 @@ class IcebergAddress(LakeAddress):
     options: ClassVar[frozenset[str]] = frozenset({"snapshot", "at"})
     package: ClassVar[tuple[str, str] | None] = ("pyiceberg", "iceberg")
     gate: ClassVar[str | None] = message(
-        "the Iceberg table's snapshot has at least one file and no row-level deletes, and its files are there, can be "
-        "read to their last rows, have the same columns and the same fields in records, and no two files have the same "
-        "bytes"
+        "the Iceberg table's snapshot has at least one file and no row-level deletes, and its files are there, can "
+        "be read to their last rows, have the same columns and the same fields in records, and no two files have the "
+        "same bytes"
     )
 
     @classmethod

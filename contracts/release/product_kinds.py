@@ -99,6 +99,7 @@ BUILT_IN: Final = {
         making="tasks.products.spine.making:SpineMaking",
         record="tasks.records.spine.spine_record:SpineRecordPart",
         checks="tasks.products.spine.spine_checks:SpineChecks",
+        evaluation="flows.evaluation.place_evaluations:evaluate_place_version",
         view="console.products.spine:SpineProductView",
     ),
     "adaptive": ProductParts(
@@ -108,6 +109,7 @@ BUILT_IN: Final = {
         making="tasks.products.adaptive.making:AdaptiveMaking",
         record="tasks.records.adaptive.adaptive_record:AdaptiveRecordPart",
         checks="tasks.products.adaptive.adaptive_checks:AdaptiveChecks",
+        evaluation="flows.evaluation.place_evaluations:evaluate_adaptive_version",
         view="console.products.adaptive:AdaptiveProductView",
     ),
 }

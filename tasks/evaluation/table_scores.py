@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from contracts.contract.column import Cells
 from contracts.contract.contract import Contract
 from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, Refused, SpecRefused
@@ -43,17 +44,26 @@ def evaluate_tables(table: PrivateTable, path: Path, meaning: Meaning, *, memory
     Privacy: nothing is drawn or charged, and the result must not be shown to anybody who may not see the rows.
     """
     contract = meaning.contract
-    if table.contract_digest != contract.digest:
-        found, allowed = "another contract than the snapshot's", "the contract that encoded the snapshot"
-        raise Refused([Finding(f"contract {contract.id}", "digest", found, allowed)])
+    check_snapshot(table, contract)
     found_errors: dict[str, CellErrors] = {}
     with step("evaluate") as bar:
         for number, spec in enumerate(meaning.tables, 1):
             cells = table_cells(spec, contract)
-            published = _published(path / "data" / f"{spec.name}.parquet", spec.columns, cells)
+            published = published_cells(path / "data" / f"{spec.name}.parquet", spec.columns, cells)
             found_errors[spec.name] = _errors(table, published, spec, cells, memory_limit)
             bar.advance(number / len(meaning.tables))
     return PrivateTableErrors(found_errors)
+
+
+def check_snapshot(table: PrivateTable, contract: Contract) -> None:
+    """Refuse a snapshot of another contract.
+
+    Raises:
+        Refused: its digest is another one.
+    """
+    if table.contract_digest != contract.digest:
+        found, allowed = "another contract than the snapshot's", "the contract that encoded the snapshot"
+        raise Refused([Finding(f"contract {contract.id}", "digest", found, allowed)])
 
 
 def _errors(
@@ -64,37 +74,74 @@ def _errors(
     memory_limit: str,
 ) -> CellErrors:
     """Count the exact rows of the cells of one table."""
-    names, shape = spec.columns, cells.shape(spec.columns)
+    names = spec.columns
+    found, rows = counted_codes(table, names, memory_limit)
+    if isinstance(cells, Level):
+        found = [np.asarray(cells.column(name).codes)[codes] for name, codes in zip(names, found, strict=True)]
+    elif isinstance(cells, RangeCells):
+        counts = np.zeros(cells.contract.shape(names), dtype=np.int64)
+        np.add.at(counts, tuple(found), rows)
+        rows = cells.added_up(counts)
+        found = list(np.indices(rows.shape).reshape(len(names), -1))
+        rows = rows.reshape(-1)
+    return errors_of_cells(found, rows, published, names, cells)
+
+
+def counted_codes(
+    table: PrivateTable, names: Sequence[str], memory_limit: str
+) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    """Return the codes of some columns that rows of a snapshot have, and how many rows have them; private.
+
+    Args:
+        table: the snapshot.
+        names: the columns; none for the number of all rows.
+        memory_limit: DuckDB's limit, such as "1GB" [text].
+    Returns:
+        tuple: for each column its codes, shape (n,); the rows, int64, shape (n,).
+    """
     chosen = ", ".join(map(identifier, names))
-    query = f"SELECT {chosen}, count(*) AS {identifier('number of rows')} FROM codes GROUP BY {chosen}"
+    query = f"SELECT {chosen}{', ' if names else ''}count(*) AS {identifier('number of rows')} FROM codes"
+    query += f" GROUP BY {chosen}" if names else ""
     with connect(table.path, memory_limit=memory_limit, spill=table.path.parent / "spill", read_only=True) as session:
         counted = attempt(
             lambda: session.execute(query).fetchnumpy(), lambda error: trouble(error, table.path, "reading it")
         )
-    found = [np.asarray(counted[name], dtype=np.int64) for name in names]
-    if isinstance(cells, Level):
-        found = [np.asarray(cells.column(name).codes)[codes] for name, codes in zip(names, found, strict=True)]
     rows = np.asarray(counted["number of rows"], dtype=np.int64)
+    return [np.asarray(counted[name], dtype=np.int64) for name in names], rows
+
+
+def errors_of_cells(
+    codes: Sequence[NDArray[np.int64]],
+    rows: NDArray[np.int64],
+    published: PublishedCells,
+    names: Sequence[str],
+    cells: Cells,
+) -> CellErrors:
+    """Compare published cells with exact counts; private.
+
+    Args:
+        codes: of each column, in the codes of `cells`; several entries may be of one cell.
+        rows: how many rows each has [rows].
+        published: the published cells.
+        names: the columns.
+        cells: their labels.
+    """
+    shape = cells.shape(names)
+    numbers = EncodedRows(tuple(names), shape, np.stack(codes, axis=1)).numbers(range(len(names)))
     exact: dict[int, int] = {}
-    if isinstance(cells, Contract | Level):
-        numbers = EncodedRows(names, shape, np.stack(found, axis=1)).numbers(range(len(names)))
-        for number, many in zip(numbers.tolist(), rows.tolist(), strict=True):
-            exact[number] = exact.get(number, 0) + many
-    else:
-        counts = np.zeros(cells.contract.shape(names), dtype=np.int64)
-        np.add.at(counts, tuple(found), rows)
-        exact = dict(enumerate(cells.added_up(counts).reshape(-1).tolist()))
+    for number, own in zip(numbers.tolist(), rows.tolist(), strict=True):
+        exact[number] = exact.get(number, 0) + own
     return cell_errors(
         exact,
-        EncodedRows(names, shape, published.codes).numbers(range(len(names))),
+        EncodedRows(tuple(names), shape, published.codes).numbers(range(len(names))),
         published,
-        columns=names,
+        columns=tuple(names),
         labels=tuple(cells.column(name).labels for name in names),
         cells=cells.cells(names),
     )
 
 
-def _published(file: Path, names: Sequence[str], cells: Contract | Level | RangeCells) -> PublishedCells:
+def published_cells(file: Path, names: Sequence[str], cells: Cells) -> PublishedCells:
     """Read the published cells of one table."""
     try:
         if file.is_symlink() or file.parent.is_symlink():

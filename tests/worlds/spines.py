@@ -117,12 +117,13 @@ def with_margins() -> SpineScenario:
 
 
 def with_teams() -> SpineScenario:
-    """A further tree over the wards, of which teams cross the wings; Parquet and CSV."""
+    """A further tree over the wards, of which teams cross the wings; public floors of wings; Parquet and CSV."""
     return replace(
         with_totals(),
         product=without_totals()
         .product.replace("ward]}", "ward]}, other_spines: [{file: teams.csv, levels: [hospital, team, ward]}]")
         .replace("ward: 3}", "ward: 3, team: 2}"),
+        invariants=with_margins().invariants,
         formats="[parquet, csv]",
         release="teams",
     )

@@ -64,21 +64,12 @@ def parse_selection(text: str, product: SpineProduct, contract: Contract, tree: 
     columns = [name for name in product.names(contract) if name != product.spine.column]
     cells = {name: np.ones(contract.column(name).size, dtype=np.bool_) for name in columns}
     places: dict[int, NDArray[np.bool_]] = {}
-    named: set[str] = set()
-    for condition in _AND.split(text.strip()) if text.strip() else ():
-        name, equals, labels = (part.strip() for part in condition.partition("="))
-        if not equals or not labels:
-            _refuse(
-                f"the condition {show(condition)}", "NAME=LABEL, or NAME=LABEL|LABEL", "write region=13 and sex=F"
-            )
-        if name in named:
-            _refuse(f"{name!r} twice", "each level and column once", "join its labels with |")
-        named.add(name)
+    for name, labels in conditions_of(text):
         if name in tree.levels:
             number = tree.levels.index(name)
-            places[number] = _places(tree, number, _labels(labels))
+            places[number] = _places(tree, number, labels)
         elif name in columns:
-            cells[name] = _cells(contract.column(name).labels, name, _labels(labels))
+            cells[name] = marked_labels(contract.column(name).labels, name, labels)
         else:
             known = [*tree.levels, *columns]
             _refuse(f"the name {name!r}", word_list(known), nearest(name, known) or "name a level or a column")
@@ -88,6 +79,25 @@ def parse_selection(text: str, product: SpineProduct, contract: Contract, tree: 
     return PlaceSelection(places, tuple(cells.values()))
 
 
+def conditions_of(text: str) -> list[tuple[str, list[str]]]:
+    """Return the names of conditions with their labels, in the order in which they are written.
+
+    Raises:
+        SelectionRefused: one is no condition, or two are on one name.
+    """
+    found: dict[str, list[str]] = {}
+    for condition in _AND.split(text.strip()) if text.strip() else ():
+        name, equals, labels = (part.strip() for part in condition.partition("="))
+        if not equals or not labels:
+            _refuse(
+                f"the condition {show(condition)}", "NAME=LABEL, or NAME=LABEL|LABEL", "write region=13 and sex=F"
+            )
+        if name in found:
+            _refuse(f"{name!r} twice", "each level and column once", "join its labels with |")
+        found[name] = [label.strip() for label in labels.split("|")]
+    return list(found.items())
+
+
 def names_of(text: str) -> set[str]:
     """Return the levels and columns that conditions name, whether they are known or not."""
     return {condition.partition("=")[0].strip() for condition in _AND.split(text.strip())}
@@ -95,10 +105,6 @@ def names_of(text: str) -> set[str]:
 
 def _refuse(found: str, allowed: str, remedy: str) -> None:
     raise SelectionRefused(Problem(found, allowed, remedy))
-
-
-def _labels(text: str) -> list[str]:
-    return [label.strip() for label in text.split("|")]
 
 
 def _places(tree: PlaceTree, number: int, labels: list[str]) -> NDArray[np.bool_]:
@@ -116,7 +122,12 @@ def _places(tree: PlaceTree, number: int, labels: list[str]) -> NDArray[np.bool_
     return mask
 
 
-def _cells(known: tuple[str, ...], name: str, labels: list[str]) -> NDArray[np.bool_]:
+def marked_labels(known: tuple[str, ...], name: str, labels: list[str]) -> NDArray[np.bool_]:
+    """Mark the labels of a column that a condition names.
+
+    Raises:
+        SelectionRefused: one is no label of the column.
+    """
     import numpy as np
 
     for label in labels:

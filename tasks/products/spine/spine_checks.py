@@ -92,7 +92,7 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
             for key in ("column", "reference", *(key for key in each if key == "file"))
         ]
         spines = self._record.replay.product.get("other_spines")
-        further = [f"other_spines[{place}]" for place in range(len(spines) if isinstance(spines, list) else 0)]
+        further = [f"other_spines.{place}" for place in range(len(spines) if isinstance(spines, list) else 0)]
         trees = [f"replay.product.{at}.{key}" for at in ("spine", *further) for key in ("file", "unbalanced")]
         return (*trees, *named)
 

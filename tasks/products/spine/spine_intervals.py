@@ -10,15 +10,11 @@ The manifest's signature is not checked here, and nothing is made again: `sudare
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import islice
 from math import prod
 from pathlib import Path
-from typing import Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -27,25 +23,16 @@ from contracts.errors import Finding, SpecRefused
 from contracts.release.spine.place_selection import PlaceSelection, SelectionRefused, names_of, parse_selection
 from contracts.release.spine.places import PlaceTree
 from contracts.release.spine.product import SpineProduct
-from privacy.accounting.events import event_from_json
-from privacy.marginals.uncertainty import variance
 from privacy.refine.crossing_trees import CrossingTree
 from privacy.refine.margin_spaces import cell_shares
 from privacy.refine.place_estimates import SpineEstimate, each_level, estimate_upwards, sum_variances
 from privacy.refine.place_intervals import interval_ends
 from privacy.table_plans.spine_counts import crossing_tree, measured_spine
-from privacy.table_plans.spine_plan import SpinePlan, place_file, plan_spine, with_variances
-from tasks.products.spine.spine_meaning import read_spine
-from tasks.products.version_records import RECORD, kind_of, understood
+from privacy.table_plans.spine_plan import SpinePlan, place_file
+from tasks.products.spine.published_version import UNREADABLE, column_of, spine_version, unreadable
 from tasks.records.draws.place_counts import NOISY
 from tasks.records.files.tidy_tables import DATA
-from tasks.records.spine.spine_files import TOTAL, read_trees, with_invariants
-from tasks.records.spine.spine_statement import SpineRecord
-from tasks.records.strict_json import printable
 from tasks.verification.files.version_folder import ManifestFiles
-
-KIND: Final = "spine"
-_UNREADABLE: Final = (OSError, ValueError, LookupError, pa.ArrowException)
 
 
 @dataclass(frozen=True)
@@ -172,8 +159,8 @@ def _added(files: ManifestFiles, name: str, places: NDArray[np.bool_], mark: NDA
                 numbers = np.arange(start, start + counts.size)
                 total += int(counts[places[numbers // cells] & mark[numbers % cells]].sum())
                 start += counts.size
-    except _UNREADABLE as error:
-        raise _refused(name, str(error)) from None
+    except UNREADABLE as error:
+        raise unreadable(name, str(error)) from None
     return total
 
 
@@ -185,53 +172,12 @@ def published_spine(folder: Path) -> PublishedSpine:
     Raises:
         SpecRefused: it is no such version, or its files are not those of its record.
     """
-    files = ManifestFiles(folder)
-    files.open(RECORD).close()
-    if (kind := kind_of(folder)) not in (None, KIND):
-        found, remedy = f"a version of kind {printable(str(kind))}", "name a version of kind spine (counts by place)"
-        allowed = "counts by place: sudare interval is for no other kind"
-        raise SpecRefused([Finding(printable(str(folder)), "version", found, allowed, remedy)])
-    record, meaning = understood(
-        folder,
-        SpineRecord,
-        lambda found: read_spine(found.replay, where=RECORD),
-        found="no record of counts by place that can be read",
-        remedy="name the folder of a version of kind spine; sudare verify says what is wrong with it",
-    )
-    replay, product, contract = record.replay, meaning.product, meaning.contract
-    labels = contract.column(product.spine.column).labels
+    version = spine_version(folder)
+    files, plan, tree, draws = version.files, version.plan, version.tree, version.record.replay.draws
     try:
-        tree = read_trees(lambda name: _table(files, name), product, labels)
-        tree = with_invariants(tree, product, contract, lambda name, _: _column(files, name, TOTAL))
-        if tree.sha256 != product.spine.sha256:
-            raise ValueError("other places than those of the record")
-        charge = {"epsilon": Decimal(replay.charge.epsilon), "delta": Decimal(replay.charge.delta)}
-        plan = plan_spine(product, contract, sizes=replay.sizes, tree=tree, **charge)
-        spreads = [variance(event_from_json(draw.event)) for draw in replay.draws]  # type: ignore[arg-type]
-        plan = with_variances(plan, spreads)
-        noisy = {
-            draw.key: _column(files, draw.measurements or "", NOISY).reshape(draw.shape) for draw in replay.draws
-        }
-    except _UNREADABLE as error:
-        raise _refused(str(folder), str(error)) from None
+        noisy = {draw.key: column_of(files, draw.measurements or "", NOISY).reshape(draw.shape) for draw in draws}
+    except UNREADABLE as error:
+        raise unreadable(str(folder), str(error)) from None
     others = tuple(crossing_tree(plan, tree, each, noisy) for each in tree.others)
     estimate = estimate_upwards(measured_spine(plan, tree, noisy))
-    return PublishedSpine(files, contract, product, plan, tree, estimate, others)
-
-
-def _table(files: ManifestFiles, name: str) -> pa.Table:
-    with files.open(name) as file:
-        return pq.read_table(file)
-
-
-def _column(files: ManifestFiles, name: str, column: str) -> NDArray[np.int64]:
-    with files.open(name) as file:
-        values = pq.read_table(file, columns=[column]).column(0)
-    return np.asarray(pc.cast(values, pa.int64()).to_numpy())
-
-
-def _refused(where: str, found: str) -> SpecRefused:
-    """Refuse what cannot be read although it is the file that the manifest states."""
-    remedy = "see what is wrong with this version: sudare verify VERSION_DIR"
-    text = printable((found.splitlines() or ["nothing that can be read"])[0])
-    return SpecRefused([Finding(printable(where), "version", text, "files as published", remedy)])
+    return PublishedSpine(files, version.contract, version.product, plan, tree, estimate, others)

@@ -18,7 +18,7 @@ from tests.tasks.verification.forgery import Json, as_forged, forge, load, told,
 from tests.worlds.adaptive import of_patients
 from tests.worlds.classifiers import dp_sgd
 from tests.worlds.sparse_tables import small
-from tests.worlds.spines import with_totals
+from tests.worlds.spines import with_teams, with_totals
 from tests.worlds.statistics import pure as statistics
 from tests.worlds.synthetic_rows import aim
 from tests.worlds.tables import second
@@ -33,6 +33,7 @@ KINDS: dict[str, Callable[[], AnyScenario]] = {
     "classifier": dp_sgd,
     "statistics": statistics,
     "spine": with_totals,
+    "spines": with_teams,
     "adaptive": of_patients,
 }
 OWN_FIELDS = {
@@ -52,6 +53,15 @@ UNCONFIRMED: dict[str, set[Path_]] = {
         ("replay", "product", "invariants", "wing", "column"),
         ("replay", "product", "invariants", "wing", "reference"),
     },
+    "spines": {
+        ("replay", "product", "spine", "file"),
+        ("replay", "product", "spine", "unbalanced"),
+        ("replay", "product", "other_spines", 0, "file"),
+        ("replay", "product", "other_spines", 0, "unbalanced"),
+        ("replay", "product", "invariants", "wing", "column"),
+        ("replay", "product", "invariants", "wing", "file"),
+        ("replay", "product", "invariants", "wing", "reference"),
+    },
 }
 """What a spec asked for may be more than it cost, and what a fit noted: both are listed. The size of a checkpoint
 that is not published stands beside them."""
@@ -59,7 +69,7 @@ ON_PRIVATE_ROWS = {
     "classifier": {f"replay.draws.training.plan.{name}" for name in ("clipping_norm", "expected_batch_size")}
 }
 """What only the training itself would show."""
-OF_A_PUBLIC_FILE = {"spine": {".".join(map(str, path)) for path in UNCONFIRMED["spine"]}}
+OF_A_PUBLIC_FILE = {kind: {".".join(map(str, path)) for path in UNCONFIRMED[kind]} for kind in ("spine", "spines")}
 """How the file of places was named and read, and where its totals are published."""
 DECLARED = {
     *(f"declarations.source.{name}" for name in ("by", "files", "format", "select", "select_types")),
