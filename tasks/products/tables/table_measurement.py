@@ -27,7 +27,6 @@ from tasks.records.outputs import DrawnTables, TableMeasurement
 from tasks.storage.progress import step
 
 if TYPE_CHECKING:
-    from privacy.grant.queries.query import Query
     from privacy.grant.queries.strategies import StrategyMeasurement
     from privacy.table_plans.range_plan import RangePlan
     from privacy.table_plans.residual_plan import ResidualPlan
@@ -96,23 +95,25 @@ def _measured_by_residuals(
     """Draw all residuals, counted in one scan, and make the noisy tables that follow from them."""
     with step("measure") as bar:
         handles = counts.marginals([each.columns for each in residuals.residuals])
-        drawn = grant.draw(_residual_query(residuals, handles), key=RESIDUALS)
+        drawn = _drawn_residuals(grant, residuals, handles)
         bar.advance(0.5)
         return (drawn, *derived_tables(plan, residuals, drawn))
 
 
-def _residual_query(
-    plan: ResidualPlan | RangePlan, handles: tuple[PrivateCounts, ...]
-) -> Query[ResidualMeasurement] | Query[StrategyMeasurement]:
-    """Return the draw of handles on the marginals of a plan."""
+def _drawn_residuals(
+    grant: Grant, plan: ResidualPlan | RangePlan, handles: tuple[PrivateCounts, ...]
+) -> ResidualMeasurement | StrategyMeasurement:
+    """Draw what a plan measures of the marginals behind handles."""
     plain = [each for each in plan.residuals if isinstance(each, Residual)]
     if len(plain) == len(plan.residuals):
-        return ResidualQuery(handles, tuple(each.multiplier for each in plain), plan.noise)
+        query = ResidualQuery(handles, tuple(each.multiplier for each in plain), plan.noise)
+        return grant.draw(query, key=RESIDUALS)
     from privacy.grant.queries.strategies import StrategyQuery  # few plans ask ranges
 
     ranges = [each for each in plan.residuals if not isinstance(each, Residual)]
     columns = tuple(len(each.residual.columns) for each in ranges)
-    return StrategyQuery(handles, columns, tuple(each.matrix for each in ranges), plan.noise)
+    matrices = tuple(each.matrix for each in ranges)
+    return grant.draw(StrategyQuery(handles, columns, matrices, plan.noise), key=RESIDUALS)
 
 
 def derived_tables(
