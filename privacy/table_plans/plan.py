@@ -139,7 +139,10 @@ class TablesPlan:
 
     @property
     def over_optimum(self) -> float | None:
-        """Expected squared error over the least of any linear measurement with Gaussian noise; None where unknown."""
+        """Expected squared error over the least of any linear measurement with that noise; None where unknown.
+
+        With Laplace noise the least is not known, and this is over a bound below it.
+        """
         return self.optimum_ratio if self.residuals is None else self.residuals.over_optimum
 
     def draw(self, key: str) -> PlannedDraw:
@@ -258,14 +261,15 @@ def _plan(
     variances = [by_key[table_key(table.name)] for table in tables]
     error = {mechanism: weighted_rmse(weights, cells, variances)}
     plan = TablesPlan(draws, spent, spent_delta, public_total, mechanism, error, product.minimum_frequency)
-    whole = mechanism == "gaussian" and all(table.hierarchy is None and not table.bins for table in tables)
-    if not whole:
+    coarser = any(table.hierarchy is not None or table.bins for table in tables)
+    if coarser or any(draw.sparse is not None for draw in draws):
         return plan
-    from privacy.table_plans.residual_plan import over_least_error  # a plan with Laplace noise does without
+    from privacy.marginals.residual_shares import over_least_error  # other plans do without
 
     squares = sum(float(w) * n * spread for w, n, spread in zip(weights, cells, variances, strict=True))
-    rho = _budget(mechanism, epsilon, delta)
-    return replace(plan, optimum_ratio=over_least_error(squares, tables, contract, rho, public_total=public_total))
+    budget = _budget(mechanism, epsilon, delta)
+    noise: Noise = LaplaceNoise(budget) if mechanism == "laplace" else GaussianNoise(budget)
+    return replace(plan, optimum_ratio=over_least_error(squares, tables, contract, noise, public_total=public_total))
 
 
 def _plan_residuals(

@@ -29,11 +29,11 @@ from privacy.marginals.residual_basis import Residual, column_moves, residual_ev
 from privacy.marginals.residual_shares import (
     LEAST_BITS,
     ROUNDING_VARIANCE,
-    TooManyResiduals,
     Workload,
     expected_error,
     least_error,
     optimal_residuals,
+    workload_of,
 )
 from privacy.marginals.residual_tables import ResidualTables, cell_covariance, residual_variances
 from privacy.marginals.sensitivity import GaussianNoise
@@ -184,7 +184,7 @@ def measured_residuals(
     tables: Sequence[TableSpec], contract: Contract, *, objective: Objective, public_total: int | None
 ) -> MeasuredResiduals:
     """Return which residuals are measured, each how precisely; arguments as for `plan_residuals`."""
-    workload, known, bound = _workload(tables, contract), public_total is not None, None
+    workload, known, bound = workload_of(tables, contract), public_total is not None, None
     shared, bits = workload, LEAST_BITS
     if objective == "max":
         from privacy.marginals.worst_variance import LEAST_BITS as FINER_BITS  # few plans do
@@ -194,28 +194,6 @@ def measured_residuals(
         bits = FINER_BITS
     terms = {"adjacency": contract.adjacency, "total_is_public": known, "least_bits": bits}
     return MeasuredResiduals(workload, optimal_residuals(shared, **terms), bound)  # type: ignore[arg-type]
-
-
-def over_least_error(
-    squares: float, tables: Sequence[TableSpec], contract: Contract, rho: Fraction, *, public_total: int | None
-) -> float | None:
-    """Return a weighted sum of squared errors over the least that tables of the contract's cells can have.
-
-    Args:
-        squares: the expected sum over all cells, each with its table's weight [rows²].
-        tables: of the contract's cells.
-        contract: sizes, adjacency, rows of a unit.
-        rho: what they cost together.
-        public_total: the declared number of rows, where the release keeps it.
-    Returns:
-        float: None where the tables have too many residuals to tell.
-    """
-    workload, known = _workload(tables, contract), public_total is not None
-    adjacency, rows = contract.adjacency, contract.unit.max_rows_per_unit
-    try:
-        return squares / least_error(workload, rho, adjacency=adjacency, rows_per_unit=rows, total_is_public=known)
-    except TooManyResiduals:
-        return None
 
 
 def plan_of_draw(
@@ -250,12 +228,3 @@ def _paid(event: DiscreteGaussian) -> GaussianNoise:
 
 def _ask_ranges(tables: Sequence[TableSpec]) -> bool:
     return any(table.queries for table in tables)
-
-
-def _workload(tables: Sequence[TableSpec], contract: Contract) -> Workload:
-    """Return tables with their weights over the contract's columns that they name."""
-    named = {name for table in tables for name in table.columns}
-    columns = (column.name for column in contract.columns if column.name in named)
-    sizes = tuple((name, contract.shape((name,))[0]) for name in columns)
-    weights = tuple(Fraction(table.weight) for table in tables)
-    return Workload(sizes, tuple(table.columns for table in tables), weights)

@@ -53,7 +53,11 @@ def meaning(adjacency: str, rows_per_unit: int, *, synthetic: bool) -> str:
 
 
 def mechanism_choice(product: TablesProduct, plan: TablesPlan) -> dict[str, Any]:
-    """Say who chose the mechanism, and the expected error [rows] of each kind of noise that was weighed."""
+    """Say who chose the mechanism, and the expected error [rows] of each kind of noise that was weighed.
+
+    Where it is known: expected squared errors over the least, or over a bound below it.
+    """
     errors = {str(noise): f"{error:.6g}" for noise, error in sorted(plan.expected_rmse.items())}
-    by_residuals = {} if plan.residuals is None else {"over_optimum": f"{plan.residuals.over_optimum:.4f}"}
-    return {"by": LEAST if product.mechanism == AUTO else NAMED, "expected_rmse": errors, **by_residuals}
+    over, least = plan.over_optimum, "over_bound" if plan.mechanism == "laplace" else "over_optimum"
+    known = {} if over is None else {least: f"{over:.4f}"}
+    return {"by": LEAST if product.mechanism == AUTO else NAMED, "expected_rmse": errors, **known}

@@ -103,7 +103,7 @@ def _measured_by_residuals(
 def _drawn_residuals(
     grant: Grant, plan: ResidualPlan | RangePlan, handles: tuple[PrivateCounts, ...]
 ) -> ResidualMeasurement | StrategyMeasurement:
-    """Draw what a plan asks of handles on its marginals."""
+    """Draw what a plan measures of the marginals behind handles."""
     plain = [each for each in plan.residuals if isinstance(each, Residual)]
     if len(plain) == len(plan.residuals):
         query = ResidualQuery(handles, tuple(each.multiplier for each in plain), plan.noise)
@@ -112,8 +112,8 @@ def _drawn_residuals(
 
     ranges = [each for each in plan.residuals if not isinstance(each, Residual)]
     columns = tuple(len(each.residual.columns) for each in ranges)
-    asked = StrategyQuery(handles, columns, tuple(each.matrix for each in ranges), plan.noise)
-    return grant.draw(asked, key=RESIDUALS)
+    matrices = tuple(each.matrix for each in ranges)
+    return grant.draw(StrategyQuery(handles, columns, matrices, plan.noise), key=RESIDUALS)
 
 
 def derived_tables(

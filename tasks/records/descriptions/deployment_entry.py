@@ -9,7 +9,7 @@ what the schema requires of it, and what to declare.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -55,12 +55,22 @@ def deployment_yaml(explanation: RecordExplanation) -> bytes:
     Privacy: reads the public record only.
     """
     entry = deployment(explanation)
-    missing = missing_fields(entry["deployment"])
+    return entry_yaml(explanation, entry, {path: REQUIRED[path] for path in missing_fields(entry["deployment"])})
+
+
+def entry_yaml(explanation: RecordExplanation, entry: dict[str, Any], missing: Mapping[str, str]) -> bytes:
+    """Write an entry of the registry as YAML, with what nobody declared in comments on top.
+
+    Args:
+        explanation: gives the title.
+        entry: the entry.
+        missing: what to declare for each required field that is not there.
+    """
     head = [f"# Written by Sudare from record.json of {explanation.title}; verify checks it."]
     if missing:
         head.append("# The registry requires what nobody declared. Write in about: of the spec, or in [publisher] of")
         head.append("# sudare.toml, and the next version has it:")
-        head += [f"#   {path}: {REQUIRED[path]}" for path in missing]
+        head += [f"#   {path}: {remedy}" for path, remedy in missing.items()]
     body = yaml.dump(entry, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
     return ("\n".join(head) + "\n" + body).encode()
 

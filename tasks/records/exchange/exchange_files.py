@@ -13,6 +13,7 @@ from tasks.records.explanation import RecordExplanation
 _FORMS: Final = {
     "sdmx": "tasks.records.exchange.sdmx:sdmx_files",
     "csvw": "tasks.records.exchange.csvw:csvw_files",
+    "registry": "tasks.records.exchange.registry_entry:registry_files",
 }
 """Each form with the function that yields its files."""
 

@@ -17,6 +17,7 @@ from privacy.marginals.residual_shares import (
     Workload,
     expected_error,
     least_error,
+    least_squares_of_one,
     optimal_residuals,
     subsets,
 )
@@ -133,3 +134,32 @@ def test_tables_with_too_many_residuals_are_refused() -> None:
     sizes = {f"x{number}": 2 for number in range(18)}
     with pytest.raises(TooManyResiduals):
         Workload(tuple(sizes.items()), (tuple(sizes),), (Fraction(1),)).gains()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_linear_plan_with_laplace_noise_is_below_the_bound(seed: int) -> None:
+    """A search over matrices, each row with Laplace noise for the largest sum of sizes in a column."""
+    source = np.random.default_rng(seed)
+    sizes = {"a": 2, "b": 3}
+    tables = (("a", "b"), ("a",), ("b",))
+    workload = Workload(tuple(sizes.items()), tables, (Fraction(2), Fraction(1), Fraction(3)))
+    bound = least_squares_of_one(workload, adjacency="add_remove")
+    whole = np.eye(6)
+    margins = [whole, np.kron(np.eye(2), np.ones((1, 3))), np.kron(np.ones((1, 2)), np.eye(3))]
+    wanted = np.concatenate([float(w) ** 0.5 * margin for w, margin in zip(workload.weights, margins, strict=True)])
+
+    def error(entries: np.ndarray) -> float:
+        matrix = entries.reshape(8, 6)
+        return float(((wanted @ np.linalg.pinv(matrix)) ** 2).sum() * np.abs(matrix).sum(axis=0).max() ** 2)
+
+    start = np.concatenate([whole, source.normal(size=(2, 6)) / 4]).reshape(-1)
+    found = minimize(error, start, method="Nelder-Mead", options={"maxiter": 20_000, "fatol": 1e-9})
+    assert found.fun >= bound * (1 - 1e-9)
+    assert error(start) >= bound
+
+
+def test_the_bound_of_laplace_noise_is_the_least_error_where_one_table_is_asked() -> None:
+    """Its cells by themselves: one number a cell."""
+    workload = Workload((("a", 4),), (("a",),), (Fraction(1),))
+    assert least_squares_of_one(workload, adjacency="add_remove") == pytest.approx(4)
+    assert least_squares_of_one(workload, adjacency="replace_one") <= 8

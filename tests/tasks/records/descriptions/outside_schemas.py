@@ -3,7 +3,8 @@
 Written from opendp/deployments-registry-data and OpenLineage (spec 2-0-2 and its facets): names, types and
 enumerations only. Of the registry: keys, required keys, types and enumerations of schemas/deployments-schema.yaml at
 commit aebc41b9e4ca5d2d5355c18fa6ee02e752fcb0d5, all of them; every other key is refused, as that schema does. Texts
-are held to more than there: none may be empty, and a date is one.
+are held to more than there: none may be empty, and a date is one. The newer form is that of the same file at commit
+057e5d81cf60150dd3307e0cf4504b957802fb3b.
 """
 
 from __future__ import annotations
@@ -106,6 +107,65 @@ DEPLOYMENT = an_object(
             [], **texts("pre_processing_eda_hyperparameter_tuning", "mechanisms", "justification")
         ),
         resources=an_object(["registry_authors"], registry_authors=a_list(TEXT, 1), **texts("sources", "notes")),
+    ),
+)
+
+NEWER_CURATOR = an_object(
+    ["data_curator_name", "data_curator_type"],
+    data_curator_name=TEXT,
+    data_curator_type=one_of("Government", "Industry", "Nonprofit"),
+)
+BIBTEX: Schema = {"type": "object", "additionalProperties": TEXT}
+NEWER_BASIC = an_object(
+    PRODUCT["required"],
+    **{
+        **PRODUCT["properties"],
+        "data_curators": a_list(NEWER_CURATOR, 1),
+        "data_product_type": one_of(*PRODUCT["properties"]["data_product_type"]["enum"], "SQL queries"),
+        "data_product_sector": one_of(*PRODUCT["properties"]["data_product_sector"]["enum"], "Finance"),
+    },
+)
+NEWER_DEPLOYMENT = an_object(
+    ["url_slug", "deployment"],
+    url_slug={"type": "string", "pattern": "^[a-z0-9-]+$"},
+    deployment=an_object(
+        ["basic", "administrative"],
+        basic=NEWER_BASIC,
+        dp_variant=an_object(
+            [],
+            variant_name=one_of("Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"),
+            **texts("data_domain", "unprotected_quantities"),
+        ),
+        privacy_loss=an_object(
+            [],
+            number_of_privacy_units={"type": "integer"},
+            privacy_parameters=an_object([], epsilon=NUMBER, delta={"type": ["number", "string"]}, rho=NUMBER),
+            privacy_parameters_details=ANYTHING,
+            **texts("privacy_unit", "privacy_unit_details"),
+        ),
+        deployment_model=an_object(
+            [],
+            model_name=one_of("Local", "Central", "Shuffle", "Federated", "Varies"),
+            release_type=one_of("One release", "Many releases"),
+            data_source_type=one_of("Static", "Dynamic"),
+            access_type=one_of("Interactive", "Non-interactive"),
+            **texts("model_name_details", "trust_assumptions", "actors", "release_type_details"),
+            **texts("data_source_type_details", "access_type_details"),
+        ),
+        implementation=an_object(
+            [],
+            utility=ANYTHING,
+            additional_information=ANYTHING,
+            **texts("preprocessing_and_hyperparameter_tuning", "mechanisms", "composition", "post_processing"),
+            **texts("justification"),
+        ),
+        administrative=an_object(
+            ["status", "registry_authors", "tier"],
+            status=DEPLOYMENT["properties"]["status"],
+            registry_authors=a_list(TEXT, 1),
+            tier=DEPLOYMENT["properties"]["tier"],
+            evidence_sources={"type": "object", "additionalProperties": BIBTEX},
+        ),
     ),
 )
 
