@@ -65,7 +65,7 @@ class MaximumSpanningTree:
             CannotGenerate: a model above the cap, no possible row, too small a charge, or too short a time limit.
         """
         stages = _stages(task, Spending(task, options.noise))
-        return plan_stages(task, options, stages, "two-way marginals", estimates=2)
+        return plan_stages(task, options, stages, "two-way marginals", estimates=2, in_turn=False)
 
     def fit(
         self,

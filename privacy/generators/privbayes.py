@@ -91,7 +91,7 @@ class PrivBayes:
             CannotGenerate: a model above the cap, no possible row, too small a charge, or too short a time limit.
         """
         stages = _stages(task, options, Spending(task, options.noise))
-        return plan_stages(task, options, stages, "families", estimates=len(stages.chosen) + 2)
+        return plan_stages(task, options, stages, "families", estimates=len(stages.chosen) + 2, in_turn=True)
 
     def fit(
         self,

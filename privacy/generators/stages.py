@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from math import comb
 from typing import Final
 
@@ -55,7 +56,9 @@ class Stages:
         return cls(spending.split(first, [1] * columns), *(spending.split(part, edges) for part in (choices, chosen)))
 
 
-def plan_stages(task: SynthesisTask, options: Options, stages: Stages, what: str, estimates: int) -> GeneratorPlan:
+def plan_stages(
+    task: SynthesisTask, options: Options, stages: Stages, what: str, estimates: int, *, in_turn: bool
+) -> GeneratorPlan:
     """Plan a fit in three stages.
 
     Args:
@@ -63,6 +66,8 @@ def plan_stages(task: SynthesisTask, options: Options, stages: Stages, what: str
         stages: the share of each draw.
         what: what is chosen and measured, in the plural.
         estimates: how many models are estimated.
+        in_turn: whether each choice is followed by its measurement; else all choices come first. Who checks a record
+            holds its draws against the planned events, one by one.
     Raises:
         CannotGenerate: a model above the cap, no possible row, too small a charge, or too short a time limit.
     """
@@ -71,7 +76,8 @@ def plan_stages(task: SynthesisTask, options: Options, stages: Stages, what: str
     columns = tuple(spending.event(part) for part in stages.columns)
     choices = tuple(spending.choice(part) for part in stages.choices)
     chosen = tuple(spending.event(part) for part in stages.chosen)
-    draws = len(columns) + len(choices) + len(chosen)
+    later = tuple(chain.from_iterable(zip(choices, chosen, strict=True))) if in_turn else (*choices, *chosen)
+    draws = len(columns) + len(later)
     check_time(options, drawing_seconds(draws))
 
     def part(shares: tuple[Fraction, ...]) -> float:
@@ -86,7 +92,7 @@ def plan_stages(task: SynthesisTask, options: Options, stages: Stages, what: str
         steps.append(PlannedStep(what, len(chosen), part(stages.chosen), noise_in_words(chosen)))
     one_way = [((name,), event) for name, event in zip(task.domain.columns, columns, strict=True)]
     return GeneratorPlan(
-        events=(*columns, *choices, *chosen),
+        events=(*columns, *later),
         steps=tuple(steps),
         megabytes=options.max_model_megabytes,
         seconds=drawing_seconds(draws)
