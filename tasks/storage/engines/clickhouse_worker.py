@@ -36,7 +36,7 @@ def literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-class Session:
+class ClickHouseSession:
     """A session of chdb in a folder of the run.
 
     Args:
@@ -44,11 +44,11 @@ class Session:
     """
 
     def __init__(self, folder: str) -> None:
-        from chdb.session import Session as OfClickHouse
+        from chdb.session import Session
 
         place = Path(folder) / "clickhouse"
         place.mkdir(mode=0o700, exist_ok=True)
-        self._session: Any = OfClickHouse(str(place))
+        self._session: Any = Session(str(place))
         for name, value in SETTINGS.items():
             self._session.query(f"SET {name} = {value}")
 
@@ -83,7 +83,7 @@ class Session:
         return int(written)
 
 
-def answer(session: Session, request: dict[str, Any]) -> Any:
+def answer(session: ClickHouseSession, request: dict[str, Any]) -> Any:
     """Do what one request asks for."""
     match request["do"]:
         case "open":
@@ -110,7 +110,7 @@ def main() -> None:
         try:
             request = json.loads(line)
             if request["do"] == "start" or session is None:
-                session = Session(request["folder"])
+                session = ClickHouseSession(request["folder"])
                 told: dict[str, Any] = {"answer": {}}
             else:
                 told = {"answer": answer(session, request)}

@@ -30,7 +30,7 @@ from contracts.domains.statements import ValueKind
 from contracts.errors import Finding, SpecRefused
 from contracts.release.spec import Source
 from contracts.sql.portable.compiler import sql_of
-from contracts.sql.portable.staging import KEY_COLUMNS, KEYS, STAGE, Beside, nobodys_rows, stage_of, staged
+from contracts.sql.portable.staging import KEY_COLUMNS, KEYS, STAGE, BesideCodes, nobodys_rows, stage_of, staged
 from contracts.sql.portable.value_kinds import portable_findings
 from privacy.private_table import PrivateTable
 from tasks.storage.engines.clickhouse import ClickHouseWorker
@@ -62,7 +62,7 @@ def ingest_in_engine(
     folder: Path,
     key: bytes,
     settings: SparkSettings | None,
-    beside: Sequence[Beside] = (),
+    beside: Sequence[BesideCodes] = (),
     lock: int | None = None,
     goes_on: Callable[[PrivateTable], bool] = lambda table: False,
 ) -> PrivateTable:
@@ -143,7 +143,7 @@ def _make(
     worker: EngineProcess,
     files: list[str],
     contract: Contract,
-    beside: Sequence[Beside],
+    beside: Sequence[BesideCodes],
     folder: Path,
     key: bytes,
     where: str,
@@ -188,7 +188,7 @@ def _kinds(worker: EngineProcess, columns: dict[str, str], contract: Contract, w
     return kinds
 
 
-def _hash(worker: EngineProcess, contract: Contract, beside: Sequence[Beside], key: bytes) -> tuple[int, str]:
+def _hash(worker: EngineProcess, contract: Contract, beside: Sequence[BesideCodes], key: bytes) -> tuple[int, str]:
     """Count and hash the stage: keyed sums over its rows, which do not depend on their order.
 
     Each row's SHA-256 under two keys, as for contribution bounding, is cut into 8 numbers of 32 bits, and these are
@@ -224,7 +224,7 @@ def _finished(
     worker: EngineProcess,
     folder: Path,
     contract: Contract,
-    beside: Sequence[Beside],
+    beside: Sequence[BesideCodes],
     key: bytes,
     made_from: str,
     charged: Callable[[str, str], bool],
@@ -243,12 +243,14 @@ def _finished(
     return (stage, hashed, rows) if hmac.compare_digest(found, hashed) else None
 
 
-def _form(contract: Contract, beside: Sequence[Beside]) -> str:
+def _form(contract: Contract, beside: Sequence[BesideCodes]) -> str:
     """Return what tells stages of a source apart: the contract, and what they have beside the codes."""
     return digest({"contract": contract.digest, "beside": [each.name for each in beside]})
 
 
-def _still(source: Source, origin: Origin, key: bytes, beside: Sequence[Beside], made_from: str, name: str) -> None:
+def _still(
+    source: Source, origin: Origin, key: bytes, beside: Sequence[BesideCodes], made_from: str, name: str
+) -> None:
     """Refuse a source that was written to, or a link that was moved, while it was read."""
     if fingerprint(source, origin.marks(), key, tuple(beside)) != made_from or source.name != name:
         found, remedy = "a file that changed while it was read", "run again when nothing writes to it"

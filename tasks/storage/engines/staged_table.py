@@ -14,7 +14,7 @@ from contracts.contract.contract import Contract
 from contracts.release.tables.table_form import MOST_CODES
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.scans import scan_sql
-from contracts.sql.portable.staging import Beside, cells_of, checks_of, first_cells, stage_of
+from contracts.sql.portable.staging import BesideCodes, cells_of, checks_of, first_cells, stage_of
 from privacy.counting_engine import PopulatedCells
 from tasks.storage.engines.engine_process import UNCHARGED, EngineFailed, EngineProcess
 
@@ -32,7 +32,9 @@ class StagedTable:
         beside: what it has beside the codes.
     """
 
-    def __init__(self, worker: EngineProcess, contract: Contract, rows: int, beside: Sequence[Beside] = ()) -> None:
+    def __init__(
+        self, worker: EngineProcess, contract: Contract, rows: int, beside: Sequence[BesideCodes] = ()
+    ) -> None:
         self._worker, self._contract, self._rows = worker, contract, rows
         self._names = stage_of(contract, beside).scanned
 
