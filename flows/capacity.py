@@ -60,6 +60,8 @@ def _software(request: Request) -> Iterator[tuple[FieldPath, Problem]]:
     needed: list[tuple[FieldPath, str, str]] = []
     if spec.source.engine is not None:
         needed.append((("source", "engine"), "ibis", "engines"))
+    if spec.source.engine == "clickhouse":
+        needed.append((("source", "engine"), "chdb", "clickhouse"))
     for at, written in ((("source", "path"), spec.written_paths[1]), (("publish", "to"), spec.written_paths[2])):
         package = read_address(written).package if is_address(written) else None
         if package is not None:
@@ -74,7 +76,7 @@ def _software(request: Request) -> Iterator[tuple[FieldPath, Problem]]:
 
 def _engine(request: Request, workspace: Workspace | None) -> Iterator[tuple[FieldPath, Problem]]:
     """Find an engine that cannot start: PySpark lives in an environment of its own, which the workspace names."""
-    if request.spec.source.engine is None or workspace is None:
+    if request.spec.source.engine != "spark" or workspace is None:
         return
     if workspace.spark is None:
         remedy = f"name it in {workspace.root}/sudare.toml, or leave `engine:` out; {_NOTHING}"

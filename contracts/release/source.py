@@ -32,7 +32,7 @@ from contracts.sql import select_types
 from contracts.sql.selection import select_tree
 from contracts.sql.value_types import ValueType
 
-EngineName = Literal["spark"]
+EngineName = Literal["spark", "clickhouse"]
 _CREDENTIALS = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 

@@ -16,13 +16,14 @@ from ibis.backends.sql import compilers
 from ibis.config import Config, options
 from sqlglot import exp, parse_one
 
-Dialect = Literal["duckdb", "pyspark", "bigquery", "snowflake", "trino"]
+Dialect = Literal["duckdb", "pyspark", "clickhouse", "bigquery", "snowflake", "trino"]
 DIALECTS: Final[tuple[Dialect, ...]] = get_args(Dialect)
-RUN: Final[tuple[Dialect, ...]] = ("duckdb", "pyspark")
+RUN: Final[tuple[Dialect, ...]] = ("duckdb", "pyspark", "clickhouse")
 """The dialects whose SQL the tests run; of the others they see that it is written and can be parsed."""
 _COMPILERS: Final[dict[Dialect, str]] = {
     "duckdb": "DuckDBCompiler",
     "pyspark": "PySparkCompiler",
+    "clickhouse": "ClickHouseCompiler",
     "bigquery": "BigQueryCompiler",
     "snowflake": "SnowflakeCompiler",
     "trino": "TrinoCompiler",
@@ -100,6 +101,11 @@ def _written(node: exp.Expression, dialect: Dialect) -> exp.Expression:
         return exp.Trim(this=text, expression=letters, position="BOTH")
     if name == "portable_sha256":
         return _SHA256[dialect](_rewritten(node.expressions[0], dialect))
+    if isinstance(node, exp.Anonymous) and node.name == "toDate":
+        return _call("toDate32", *(_rewritten(each, dialect) for each in node.expressions))
+    if isinstance(node, exp.IntDiv) and dialect == "clickhouse":
+        # Its `/` makes doubles, which are no exact quotients of large whole numbers.
+        return _call("intDiv", *(_rewritten(each.unnest(), dialect) for each in (node.this, node.expression)))
     if isinstance(node, exp.Literal) and not node.is_string and not node.name.isdigit():
         return exp.cast(exp.Literal.string(node.name), "double")
     return node
@@ -112,6 +118,7 @@ def _call(name: str, *arguments: exp.Expression) -> exp.Expression:
 _SHA256: Final[dict[Dialect, Callable[[exp.Expression], exp.Expression]]] = {
     "duckdb": lambda text: _call("SHA256", text),
     "pyspark": lambda text: _call("SHA2", text, exp.Literal.number(256)),
+    "clickhouse": lambda text: _call("lower", _call("hex", _call("SHA256", text))),
     "bigquery": lambda text: _call("TO_HEX", _call("SHA256", text)),
     "snowflake": lambda text: _call("SHA2", text, exp.Literal.number(256)),
     "trino": lambda text: _call("LOWER", _call("TO_HEX", _call("SHA256", _call("TO_UTF8", text)))),

@@ -34,7 +34,7 @@ STAGE: Final = "sudare_stage"
 KEYS: Final = "sudare_keys"
 KEY_COLUMNS: Final = ("choice_outer", "choice_inner", "order_outer", "order_inner", "hash_outer", "hash_inner")
 """Keys of 64 hexadecimal digits: of the choice of rows, of their order within a unit, and of hashes of the stage."""
-Beside = ValueLattice | KeyColumn
+BesideCodes = ValueLattice | KeyColumn
 """What is encoded beside the codes."""
 FILE, ROW = "sudare_file", "sudare_row"
 """The columns that tell the order of the source; whole numbers."""
@@ -71,14 +71,14 @@ class Stage:
         return ibis.table(dict.fromkeys((*self.codes.values(), *self.broken.values()), "int32"), name=STAGE)
 
 
-def stage_of(contract: Contract, beside: Sequence[Beside] = ()) -> Stage:
+def stage_of(contract: Contract, beside: Sequence[BesideCodes] = ()) -> Stage:
     """Name the columns of a contract's stage."""
     codes = {column.name: f"c{place}" for place, column in enumerate(contract.columns)}
     broken = {check.name: f"b{place}" for place, check in enumerate(_row_checks(contract))}
     return Stage(codes, broken, {each.name: f"o{place}" for place, each in enumerate(beside)})
 
 
-def staged(contract: Contract, kinds: Mapping[str, ValueKind], beside: Sequence[Beside] = ()) -> Any:
+def staged(contract: Contract, kinds: Mapping[str, ValueKind], beside: Sequence[BesideCodes] = ()) -> Any:
     """Return the stage of a contract's table as an expression over the tables `sudare_source` and `sudare_keys`.
 
     Args:

@@ -2,73 +2,64 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from threading import Lock
-from typing import IO, Any, Final
+from typing import Any, ClassVar, Final
 
+from contracts.domains.statements import ValueKind
 from contracts.errors import Finding
-from privacy.counting_engine import CountsUnavailable
+from contracts.sql.portable.compiler import Dialect
 from tasks.storage.engines import spark_worker
+from tasks.storage.engines.engine_process import EngineFailed, EngineProcess, scratch_of
 from tasks.storage.engines.spark_trust import EngineNotTrusted, refused_handshake, start_of, weaknesses
-from tasks.storage.workspace.settings import environment_for_engines
 from tasks.storage.workspace.spark_settings import SparkSettings
 
 LOG: Final = "spark.private.log"
-UNCHARGED: Final = "no noise was drawn, and a charge that was reserved is kept"
-_PATIENCE_SECONDS: Final = 20.0
+_KINDS: Final[dict[str, ValueKind]] = {
+    "string": "text",
+    "tinyint": "whole",
+    "smallint": "whole",
+    "int": "whole",
+    "bigint": "whole",
+    "float": "real",
+    "double": "real",
+    "boolean": "flag",
+    "date": "day",
+    "timestamp": "moment",
+    "timestamp_ntz": "moment",
+    "void": "nothing",
+}
+_DECIMAL: Final = re.compile(r"decimal\(\d+,\d+\)")
 
 
-class EngineFailed(CountsUnavailable):
-    """Spark did not do what it was asked for; its own words may quote rows and are in a private file."""
-
-
-class SparkWorker:
+class SparkWorker(EngineProcess):
     """One Spark session in a process of its own, for as long as a run lasts.
 
     Args:
         settings: where Spark is.
-        folder: the run's private folder: Spark's log, and what it spills, stay there.
-        held: descriptor of the lock on that folder, which the worker keeps: where the run is killed, Spark may go on
-            writing, and no other run gets the folder before it has ended. None where nobody else could get it.
+        folder: the run's private folder.
+        lock: as for `EngineProcess`.
     Raises:
         EngineFailed: no session could be started.
         EngineNotTrusted: Spark is on other machines, and its session is not authenticated and encrypted.
         SourceUnreadable: there are no credentials of the name that the settings say.
     """
 
+    name: ClassVar[str] = "Spark"
+    dialect: ClassVar[Dialect] = "pyspark"
+    log_name: ClassVar[str] = LOG
+    remedy: ClassVar[str] = "Look which Spark `spark.master` in sudare.toml names, and run again"
+
     def __init__(self, settings: SparkSettings, folder: Path, *, lock: int | None = None) -> None:
-        self._log = folder / LOG
-        self._lock = Lock()
-        scratch = folder / "spill"
-        scratch.mkdir(mode=0o700, exist_ok=True)
-        python = settings.python
-        start = start_of(settings, scratch)
-        descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        start = start_of(settings, scratch_of(folder))
+        command = [str(settings.python), "-I", spark_worker.__file__]
         try:
-            self._process: subprocess.Popen[str] = subprocess.Popen(
-                [str(python), "-I", spark_worker.__file__],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=descriptor,
-                cwd=scratch,
-                env={**environment_for_engines(), **start.environment},
-                text=True,
-                encoding="utf-8",
-                start_new_session=True,
-                umask=0o077,
-                pass_fds=() if lock is None else (lock,),
-            )
+            super().__init__(command, folder, environment=start.environment, lock=lock)
         except OSError as error:
             allowed, remedy = "the Python of an environment with pyspark", "correct `spark.python` in sudare.toml"
             found = Finding("workspace", "spark.python", error.strerror or "not to be run", allowed, remedy)
             raise EngineFailed(str(found)) from None
-        finally:
-            os.close(descriptor)
         try:
             self._start(settings, start.request)
         except BaseException:
@@ -84,44 +75,15 @@ class SparkWorker:
         if found:
             raise EngineNotTrusted(found)
 
-    def ask(self, what: str, **arguments: Any) -> Any:
-        """Send one request and return the answer.
+    @staticmethod
+    def kind_of(written: str) -> ValueKind | None:
+        """Return the kind of one of Spark's types, or None."""
+        return "fixed" if _DECIMAL.fullmatch(written) else _KINDS.get(written)
 
-        Raises:
-            EngineFailed: the class of Spark's error and where its private log is, or that the process has ended.
-        """
-        with self._lock:
-            requests, answers = self._pipes()
-            try:
-                requests.write(json.dumps({"do": what, **arguments}) + "\n")
-                requests.flush()
-                line = answers.readline()
-            except (OSError, ValueError):
-                line = ""
-        told = json.loads(line) if line else {"error": "the process ended"}
-        if "error" in told:
-            raise EngineFailed(f"Spark, {what}: {told['error']}; {UNCHARGED}. Private details: {self._log}")
-        return told.get("answer", told)
-
-    def query(self, sql: str) -> list[list[Any]]:
-        """Return the rows of a SELECT, which are counts."""
-        rows: list[list[Any]] = self.ask("query", sql=sql)
-        return rows
-
-    def close(self) -> None:
-        """End the process and whatever it started; twice is as good as once."""
-        for pipe in self._pipes():
-            try:
-                pipe.close()
-            except OSError:
-                continue
-        try:
-            self._process.wait(_PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-
-    def _pipes(self) -> tuple[IO[str], IO[str]]:
-        if self._process.stdin is None or self._process.stdout is None:
-            raise ValueError("the worker was started without pipes")
-        return self._process.stdin, self._process.stdout
+    @staticmethod
+    def hash_sql(columns: Sequence[str], relation: str) -> str:
+        """Write the keyed sums in Spark's SQL."""
+        row = ", ',', ".join(f"CAST({name} AS STRING)" for name in columns)
+        digest = f"sha2(concat(hash_outer, sha2(concat(hash_inner, {row}), 256)), 256)"
+        sums = ", ".join(f"sum(CAST(conv(substr(h, {1 + 8 * i}, 8), 16, 10) AS BIGINT))" for i in range(8))
+        return f"SELECT count(*), {sums} FROM (SELECT {digest} AS h FROM {relation})"

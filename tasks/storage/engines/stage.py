@@ -14,7 +14,6 @@ import hmac
 import json
 import logging
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -31,10 +30,12 @@ from contracts.domains.statements import ValueKind
 from contracts.errors import Finding, SpecRefused
 from contracts.release.spec import Source
 from contracts.sql.portable.compiler import sql_of
-from contracts.sql.portable.staging import KEY_COLUMNS, KEYS, STAGE, Beside, nobodys_rows, stage_of, staged
+from contracts.sql.portable.staging import KEY_COLUMNS, KEYS, STAGE, BesideCodes, nobodys_rows, stage_of, staged
 from contracts.sql.portable.value_kinds import portable_findings
 from privacy.private_table import PrivateTable
-from tasks.storage.engines.spark import EngineFailed, SparkWorker
+from tasks.storage.engines.clickhouse import ClickHouseWorker
+from tasks.storage.engines.engine_process import EngineFailed, EngineProcess
+from tasks.storage.engines.spark import SparkWorker
 from tasks.storage.engines.staged_table import StagedTable, whole_numbers
 from tasks.storage.progress import step
 from tasks.storage.snapshot.bounding import choice_keys, order_keys, refuse_nobody
@@ -52,21 +53,6 @@ MARKER: Final = "snapshot.engine.json"
 STAGED: Final = "snapshot.stage"
 KEYS_FILE: Final = "keys.private.parquet"
 _PATTERN: Final = set("*?[]{}\\,")
-_KINDS: Final[dict[str, ValueKind]] = {
-    "string": "text",
-    "tinyint": "whole",
-    "smallint": "whole",
-    "int": "whole",
-    "bigint": "whole",
-    "float": "real",
-    "double": "real",
-    "boolean": "flag",
-    "date": "day",
-    "timestamp": "moment",
-    "timestamp_ntz": "moment",
-    "void": "nothing",
-}
-_DECIMAL: Final = re.compile(r"decimal\(\d+,\d+\)")
 
 
 def ingest_in_engine(
@@ -76,42 +62,38 @@ def ingest_in_engine(
     folder: Path,
     key: bytes,
     settings: SparkSettings | None,
-    beside: Sequence[Beside] = (),
+    beside: Sequence[BesideCodes] = (),
     lock: int | None = None,
     goes_on: Callable[[PrivateTable], bool] = lambda table: False,
 ) -> PrivateTable:
-    """Make the stage of a run in Spark, or take up the one of an earlier attempt.
+    """Make the stage of a run in its engine, or take up the one of an earlier attempt.
 
     Args:
-        source: Parquet, with `engine: spark`.
+        source: Parquet, with `engine:`.
         contract: columns, domains and the privacy unit.
         folder: the run's private folder; made 0700.
         key: the workspace's snapshot key.
         settings: where Spark is; None where the workspace does not say.
         beside: what is encoded beside the codes.
-        lock: descriptor of the lock on the folder, which Spark keeps while it lives.
+        lock: descriptor of the lock on the folder, which the engine keeps while it lives.
         goes_on: says whether a stage is that of a run which is charged and not finished. It is taken up even if its
             source has changed since.
     Returns:
         The snapshot, whose engine counts it; whoever has it closes the engine.
     Raises:
-        SpecRefused: no Spark is set up, or columns are of types that engines read differently.
+        SpecRefused: no such engine is set up, or columns are of types that engines read differently.
         SourceUnreadable: as `tasks.ingest`.
         GateBroken: columns, rows or unit ids are not as the contract and the format declare.
-        EngineFailed: Spark could not do it.
+        EngineFailed: the engine could not do it.
     Privacy: nothing leaves but the error, if there is one; the keyed hash is private.
     """
-    if settings is None:
-        remedy = "name it: spark.python in sudare.toml; or leave `engine:` out"
-        found = Finding("workspace", "spark.python", "nothing", "the Python of an environment with pyspark", remedy)
-        raise SpecRefused([found])
     with step("ingest") as bar, ExitStack() as stack:
         name = source.name
         origin = stack.enter_context(open_source(source, contract))
         files = _files(source)
         made_from = fingerprint(source, origin.first, key, tuple(beside))
         stack.enter_context(private_folder(folder))
-        worker = SparkWorker(settings, folder, lock=lock)
+        worker = _started(source, settings, folder, lock)
         bar.advance(0.2)
         try:
             charged = lambda stage, known: goes_on(PrivateTable(folder / stage, known, contract.digest, name))  # noqa: E731
@@ -126,15 +108,26 @@ def ingest_in_engine(
         except BaseException:
             worker.close()
             raise
-        logger.info("staged a table in Spark under contract %s", contract.digest[:12])
+        logger.info("staged a table in an engine under contract %s", contract.digest[:12])
         stage, hashed, rows = finished
         return PrivateTable(
             folder / stage, hashed, contract.digest, name, StagedTable(worker, contract, rows, beside)
         )
 
 
+def _started(source: Source, settings: SparkSettings | None, folder: Path, lock: int | None) -> EngineProcess:
+    """Start the engine that the source names."""
+    if source.engine == "clickhouse":
+        return ClickHouseWorker(folder, lock=lock)
+    if settings is None:
+        remedy = "name it: spark.python in sudare.toml; or leave `engine:` out"
+        found = Finding("workspace", "spark.python", "nothing", "the Python of an environment with pyspark", remedy)
+        raise SpecRefused([found])
+    return SparkWorker(settings, folder, lock=lock)
+
+
 def _files(source: Source) -> list[str]:
-    """List the source's files; Spark takes some letters of a path for a pattern."""
+    """List the source's files; engines take some letters of a path for a pattern."""
     path = Path(str(source.path))
     parts = parts_of(path, source.files) if source.files is not None else ()
     if any(part.partition for part in parts):
@@ -147,78 +140,73 @@ def _files(source: Source) -> list[str]:
 
 
 def _make(
-    worker: SparkWorker,
+    worker: EngineProcess,
     files: list[str],
     contract: Contract,
-    beside: Sequence[Beside],
+    beside: Sequence[BesideCodes],
     folder: Path,
     key: bytes,
     where: str,
 ) -> tuple[str, str, int]:
-    """Bound, encode and keep the table in Spark; return the stage's name, its keyed hash and its number of rows.
+    """Bound, encode and keep the table in the engine; return the stage's name, its keyed hash and its number of rows.
 
     As many rows are written as were read, and as many are found again: a file of the stage that did not arrive, or
     rows of the source that an executor did not see, stop the run here, before anything is charged. Each attempt has a
-    name of its own: what an earlier Spark may still write is not in it.
+    name of its own: what an earlier engine may still write is not in it.
     """
     _discard(folder)
     stage = f"{STAGED}-{secrets.token_hex(8)}"
     columns = dict(worker.ask("open", files=files))
-    kinds = _kinds(columns, contract, where)
-    if contract.unit.column is not None and worker.query(sql_of(nobodys_rows(contract, kinds), "pyspark"))[0][0]:
+    kinds = _kinds(worker, columns, contract, where)
+    if contract.unit.column is not None and worker.query(sql_of(nobodys_rows(contract, kinds), worker.dialect))[0][0]:
         refuse_nobody(where, contract.unit.column)
     expression = staged(contract, kinds, beside)
-    written = int(worker.ask("stage", sql=sql_of(expression, "pyspark"), to=str(folder / stage)))
+    written = int(worker.ask("stage", sql=sql_of(expression, worker.dialect), to=str(folder / stage)))
     worker.ask("attach", path=str(folder / stage))
     rows, hashed = _hash(worker, contract, beside, key)
     least = sum(pq.read_metadata(file).num_rows for file in files)
     bounded = contract.unit.column is not None
     if rows != written or (rows > least if bounded else rows != least):
         raise EngineFailed(
-            "Spark, stage: rows that were read, written and found again differ in number; nothing was charged. "
-            "Look whether every process of Spark reads and writes the run's folder itself, and run again"
+            f"{worker.name}, stage: rows that were read, written and found again differ in number; "
+            "nothing was charged. "
+            "Look whether every process of it reads and writes the run's folder itself, and run again"
         )
     if not rows:
         break_gate(where, "rows", "no rows", "at least one row", "deliver the table again")
     return stage, hashed, rows
 
 
-def _kinds(columns: dict[str, str], contract: Contract, where: str) -> dict[str, ValueKind]:
-    """Read Spark's types, and refuse those that engines read differently."""
-    found = {name: _kind(columns.get(name, "")) for name in contract.source_columns}
+def _kinds(worker: EngineProcess, columns: dict[str, str], contract: Contract, where: str) -> dict[str, ValueKind]:
+    """Read the engine's types, and refuse those that engines read differently."""
+    found = {name: worker.kind_of(columns.get(name, "")) for name in contract.source_columns}
     findings = portable_findings(contract, found, where=where)
+    kinds = {name: kind for name, kind in found.items() if kind is not None}
+    findings = findings or worker.refusals(contract, kinds, where=where)
     if findings:
         raise SpecRefused(findings)
-    return {name: kind for name, kind in found.items() if kind is not None}
+    return kinds
 
 
-def _kind(written: str) -> ValueKind | None:
-    """Return the kind of one of Spark's types, or None."""
-    if _DECIMAL.fullmatch(written):
-        return "fixed"
-    return _KINDS.get(written)
-
-
-def _hash(worker: SparkWorker, contract: Contract, beside: Sequence[Beside], key: bytes) -> tuple[int, str]:
+def _hash(worker: EngineProcess, contract: Contract, beside: Sequence[BesideCodes], key: bytes) -> tuple[int, str]:
     """Count and hash the stage: keyed sums over its rows, which do not depend on their order.
 
     Each row's SHA-256 under two keys, as for contribution bounding, is cut into 8 numbers of 32 bits, and these are
     added up over all rows, in whatever order: what tells one table from another is 256 bits that nobody can foresee.
     """
-    row = ", ',', ".join(f"CAST({name} AS STRING)" for name in stage_of(contract, beside).columns)
-    digest = f"sha2(concat(hash_outer, sha2(concat(hash_inner, {row}), 256)), 256)"
-    sums = ", ".join(f"sum(CAST(conv(substr(h, {1 + 8 * i}, 8), 16, 10) AS BIGINT))" for i in range(8))
-    answered = worker.query(f"SELECT count(*), {sums} FROM (SELECT {digest} AS h FROM {STAGE} CROSS JOIN {KEYS})")
-    rows, *parts = [0] * 9 if answered == [[0, *[None] * 8]] else whole_numbers(answered, 9)[0].tolist()
+    sql = worker.hash_sql(stage_of(contract, beside).columns, f"{STAGE} CROSS JOIN {KEYS}")
+    answered = worker.query(sql)
+    nothing = bool(answered) and answered[0][0] == 0
+    rows, *parts = [0] * 9 if nothing else whole_numbers(worker, answered, 9)[0].tolist()
     content: dict[str, Any] = {"contract": contract.digest, "rows": rows, "sums": parts}
     return int(rows), hmac.new(subkey(key, "stage: table"), canonical_json(content), hashlib.sha256).hexdigest()
 
 
 @contextmanager
-def _keys_there(worker: SparkWorker, folder: Path, key: bytes) -> Iterator[None]:
-    """Let Spark read the keys out of a file in the run's folder, while the block lasts.
+def _keys_there(worker: EngineProcess, folder: Path, key: bytes) -> Iterator[None]:
+    """Let the engine read the keys out of a file in the run's folder, while the block lasts.
 
-    No statement holds them: plans are shown on Spark's pages, and written into its event log, whatever is struck out.
+    No statement holds them: engines show plans on pages and in logs, whatever is struck out.
     """
     file = folder / KEYS_FILE
     values = *choice_keys(key), *order_keys(key), subkey(key, "stage: outer").hex(), subkey(key, "stage: inner").hex()
@@ -233,10 +221,10 @@ def _keys_there(worker: SparkWorker, folder: Path, key: bytes) -> Iterator[None]
 
 
 def _finished(
-    worker: SparkWorker,
+    worker: EngineProcess,
     folder: Path,
     contract: Contract,
-    beside: Sequence[Beside],
+    beside: Sequence[BesideCodes],
     key: bytes,
     made_from: str,
     charged: Callable[[str, str], bool],
@@ -255,12 +243,14 @@ def _finished(
     return (stage, hashed, rows) if hmac.compare_digest(found, hashed) else None
 
 
-def _form(contract: Contract, beside: Sequence[Beside]) -> str:
+def _form(contract: Contract, beside: Sequence[BesideCodes]) -> str:
     """Return what tells stages of a source apart: the contract, and what they have beside the codes."""
     return digest({"contract": contract.digest, "beside": [each.name for each in beside]})
 
 
-def _still(source: Source, origin: Origin, key: bytes, beside: Sequence[Beside], made_from: str, name: str) -> None:
+def _still(
+    source: Source, origin: Origin, key: bytes, beside: Sequence[BesideCodes], made_from: str, name: str
+) -> None:
     """Refuse a source that was written to, or a link that was moved, while it was read."""
     if fingerprint(source, origin.marks(), key, tuple(beside)) != made_from or source.name != name:
         found, remedy = "a file that changed while it was read", "run again when nothing writes to it"

@@ -1,4 +1,4 @@
-"""The stage of one run in Spark, as it is counted: SQL goes there, whole numbers come back."""
+"""The stage of one run in an engine, as it is counted: SQL goes there, whole numbers come back."""
 
 from __future__ import annotations
 
@@ -14,35 +14,37 @@ from contracts.contract.contract import Contract
 from contracts.release.tables.table_form import MOST_CODES
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.scans import scan_sql
-from contracts.sql.portable.staging import Beside, cells_of, checks_of, first_cells, stage_of
+from contracts.sql.portable.staging import BesideCodes, cells_of, checks_of, first_cells, stage_of
 from privacy.counting_engine import PopulatedCells
-from tasks.storage.engines.spark import UNCHARGED, EngineFailed, SparkWorker
+from tasks.storage.engines.engine_process import UNCHARGED, EngineFailed, EngineProcess
 
 AT_ONCE: Final = 64
 """Marginals that one scan counts at most: the Java that Spark writes for a scan grows with them."""
 
 
 class StagedTable:
-    """The stage of one run in Spark; a `CountingEngine`.
+    """The stage of one run in an engine; a `CountingEngine`.
 
     Args:
-        worker: the Spark session that has the stage attached.
+        worker: the session that has the stage attached.
         contract: the contract that it was made by.
         rows: how many rows were written to it; every marginal has to count as many.
         beside: what it has beside the codes.
     """
 
-    def __init__(self, worker: SparkWorker, contract: Contract, rows: int, beside: Sequence[Beside] = ()) -> None:
+    def __init__(
+        self, worker: EngineProcess, contract: Contract, rows: int, beside: Sequence[BesideCodes] = ()
+    ) -> None:
         self._worker, self._contract, self._rows = worker, contract, rows
         self._names = stage_of(contract, beside).scanned
 
     def whole_columns(self, query: str) -> list[NDArray[np.int64]]:
         """Return the columns of a scan of all rows that is written for DuckDB; all of whole numbers."""
-        sql, width = scan_sql(query, self._names, "pyspark")
+        sql, width = scan_sql(query, self._names, self._worker.dialect)
         found = self._worker.query(sql)
-        *columns, rows = whole_numbers(found, width + 1, least=-(2**63)).T
+        *columns, rows = whole_numbers(self._worker, found, width + 1, least=-(2**63)).T
         if rows.sum() != self._rows:
-            raise EngineFailed(f"Spark, query: it did not count every row of the stage; {UNCHARGED}, run again")
+            raise _incomplete(self._worker)
         return columns
 
     def counted_cells(self, cliques: Sequence[tuple[str, ...]]) -> tuple[PopulatedCells, ...]:
@@ -50,12 +52,13 @@ class StagedTable:
         counted: list[PopulatedCells] = []
         for together in _scans(self._contract, cliques):
             firsts = first_cells(self._contract, together)
-            found = whole_numbers(self._worker.query(sql_of(cells_of(self._contract, together), "pyspark")), 2)
+            sql = sql_of(cells_of(self._contract, together), self._worker.dialect)
+            found = whole_numbers(self._worker, self._worker.query(sql), 2)
             found = found[np.argsort(found[:, 0])]
             places = np.searchsorted(found[:, 0], firsts)
             parts = [found[begin:end] for begin, end in pairwise(places)]
             if places[0] or places[-1] != len(found) or any(part[:, 1].sum() != self._rows for part in parts):
-                raise EngineFailed(f"Spark, query: it did not count every row of the stage; {UNCHARGED}, run again")
+                raise _incomplete(self._worker)
             counted += [(part[:, 0] - first, part[:, 1]) for part, first in zip(parts, firsts, strict=False)]
         return tuple(counted)
 
@@ -69,15 +72,14 @@ class StagedTable:
     def marked_rows(self) -> tuple[int, Mapping[str, int]]:
         """Return how many rows there are, and how many break each check; in one scan."""
         names = stage_of(self._contract).broken
-        rows, *marks = whole_numbers(
-            self._worker.query(sql_of(checks_of(self._contract), "pyspark")), 1 + len(names)
-        )[0]
+        sql = sql_of(checks_of(self._contract), self._worker.dialect)
+        rows, *marks = whole_numbers(self._worker, self._worker.query(sql), 1 + len(names))[0]
         if rows != self._rows or any(mark > rows for mark in marks):
-            raise EngineFailed(f"Spark, query: it did not count every row of the stage; {UNCHARGED}, run again")
+            raise _incomplete(self._worker)
         return int(rows), {name: int(mark) for name, mark in zip(names, marks, strict=True)}
 
     def close(self) -> None:
-        """End Spark."""
+        """End the engine."""
         self._worker.close()
 
 
@@ -93,7 +95,7 @@ def _scans(contract: Contract, cliques: Sequence[tuple[str, ...]]) -> Iterator[t
         yield tuple(cliques[begin:])
 
 
-def whole_numbers(rows: Any, width: int, *, least: int = 0) -> NDArray[np.int64]:
+def whole_numbers(worker: EngineProcess, rows: Any, width: int, *, least: int = 0) -> NDArray[np.int64]:
     """Return the rows of an answer, whole numbers from `least` to 2^63 - 1, shape (rows, width).
 
     Raises:
@@ -101,14 +103,15 @@ def whole_numbers(rows: Any, width: int, *, least: int = 0) -> NDArray[np.int64]
     """
     gone = not rows or (isinstance(rows, list) and any(isinstance(row, list) and None in row for row in rows))
     if gone:
-        raise EngineFailed(f"Spark, query: it did not count every row of the stage; {UNCHARGED}, run again")
+        raise _incomplete(worker)
     if not isinstance(rows, list) or not all(_is_whole(row, width, least) for row in rows):
         kind = "whole numbers from 0 on" if least == 0 else "whole numbers of 64 bits"
-        raise EngineFailed(
-            f"Spark, query: its counts are not {kind}; {UNCHARGED}. "
-            "Look which Spark `spark.master` in sudare.toml names, and run again"
-        )
+        raise EngineFailed(f"{worker.name}, query: its counts are not {kind}; {UNCHARGED}. {worker.remedy}")
     return np.array(rows, dtype=np.int64).reshape(-1, width)
+
+
+def _incomplete(worker: EngineProcess) -> EngineFailed:
+    return EngineFailed(f"{worker.name}, query: it did not count every row of the stage; {UNCHARGED}, run again")
 
 
 def _is_whole(row: Any, width: int, least: int) -> bool:

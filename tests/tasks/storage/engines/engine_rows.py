@@ -9,12 +9,21 @@ import duckdb
 from contracts.contract.contract import Contract
 from contracts.domains.statements import ValueKind
 from contracts.release.source import Source
+from contracts.sql.portable.compiler import Dialect
 from contracts.sql.portable.staging import KEY_COLUMNS, KEYS
 from tasks.storage.snapshot.bounding import choice_keys, order_keys
 from tests.tasks.intake import make_contract
 
 KINDS: dict[str, ValueKind] = {"person": "text", "age": "whole", "sex": "text", "wage": "real", "since": "day"}
 FILES, UNITS, MOST = 3, 400, 3
+
+
+class Answering:
+    """What a stage asks of its engine beside answers: how it is called, and what SQL it is sent."""
+
+    name = "Spark"
+    dialect: Dialect = "pyspark"
+    remedy = "Look at it, and run again"
 
 
 def write_people(folder: Path, *, rows: int = 3000) -> Source:

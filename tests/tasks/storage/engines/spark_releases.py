@@ -56,12 +56,12 @@ class Place:
             written.pop("host")
         file.write_text(kept + "[spark]\n" + "".join(f'{name} = "{value}"\n' for name, value in written.items()))
 
-    def run(self, product: str, *, name: str, engine: bool = True) -> dict[str, Any]:
+    def run(self, product: str, *, name: str, engine: str | None = "spark") -> dict[str, Any]:
         """Make a release, or find it made."""
         spec, delta = self.folder / f"{name}.yaml", "0" if product == "tables" else "1e-9"
         spec.write_text(
             f"release: {name}\ncontract: people.odcs.yaml\n"
-            f"source: {{path: '{self.source.path}', files: parquet{', engine: spark' if engine else ''}}}\n"
+            f"source: {{path: '{self.source.path}', files: parquet{f', engine: {engine}' if engine else ''}}}\n"
             f"charge: {{account: town, epsilon: 1, delta: {delta}}}\n"
             f"product: {PRODUCTS[product]}\npublish: {{to: releases}}\n"
         )

@@ -15,15 +15,15 @@ from contracts.sql.portable.staging import SOURCE, staged
 from flows.request import read_request
 from privacy.private_table import PrivateTable
 from tasks.ingest import ingest
-from tasks.storage.engines.spark import EngineFailed
+from tasks.storage.engines.engine_process import EngineFailed
 from tasks.storage.engines.staged_table import StagedTable
 from tests.flows.test_engine_admission import written
 from tests.tasks.intake import KEY
-from tests.tasks.storage.engines.engine_rows import KINDS, people_contract, write_keys, write_people
+from tests.tasks.storage.engines.engine_rows import KINDS, Answering, people_contract, write_keys, write_people
 from tests.tasks.storage.engines.statistics_rows import beside_of, exact
 
 
-class DuckDBAsSpark:
+class DuckDBAsSpark(Answering):
     """Answers the statements that Spark gets, read back from Spark's SQL."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -65,7 +65,7 @@ def test_every_form_of_adding_up_has_the_same_numbers_and_no_id_stands_in_the_st
 
 @pytest.mark.parametrize("answer", [[[0, 5.5, 2]], [[0, "5", 2]], [[0, True, 2]], [[0, 2**63, 2]], [[0, 2]]])
 def test_wrongly_typed_sums_stop_the_run_before_a_draw(tmp_path: Path, answer: object) -> None:
-    class Worker:
+    class Worker(Answering):
         def query(self, sql: str) -> object:
             return answer
 

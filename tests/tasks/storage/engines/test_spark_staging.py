@@ -24,7 +24,8 @@ from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import SOURCE, stage_of, staged
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_counts import SnapshotCounts
-from tasks.storage.engines.spark import EngineFailed, SparkWorker
+from tasks.storage.engines.engine_process import EngineFailed
+from tasks.storage.engines.spark import SparkWorker
 from tasks.storage.engines.spark_worker import cause
 from tasks.storage.engines.stage import ingest_in_engine
 from tasks.storage.engines.staged_table import StagedTable
@@ -32,7 +33,7 @@ from tasks.storage.workspace.run_folder import RunBusy, hold, is_locked
 from tasks.storage.workspace.spark_settings import SparkSettings
 from tests.contracts.samples import loaded, write
 from tests.tasks.intake import KEY, SECRET, take_in
-from tests.tasks.storage.engines.engine_rows import KINDS, UNITS, people_contract, write_keys, write_people
+from tests.tasks.storage.engines.engine_rows import KINDS, UNITS, Answering, people_contract, write_keys, write_people
 
 
 def test_an_engine_keeps_of_each_unit_the_rows_that_ingest_keeps(tmp_path: Path) -> None:
@@ -65,7 +66,7 @@ def test_an_engine_keeps_of_each_unit_the_rows_that_ingest_keeps(tmp_path: Path)
 def test_counts_that_are_not_of_every_row_stop_the_run_before_a_draw(tmp_path: Path, answer: list[list[int]]) -> None:
     """A file of the stage that did not arrive, a cast that failed: the sum is not the number of rows written."""
 
-    class Worker:
+    class Worker(Answering):
         def query(self, sql: str) -> list[list[int]]:
             return answer
 
@@ -85,7 +86,7 @@ def test_counts_that_are_not_of_every_row_stop_the_run_before_a_draw(tmp_path: P
 def test_wrongly_typed_counts_stop_the_run_before_a_draw(tmp_path: Path, answer: object) -> None:
     """A fraction, a text, a truth value, a negative or too large number, and another form are no counts."""
 
-    class Worker:
+    class Worker(Answering):
         def query(self, sql: str) -> object:
             return answer
 
@@ -109,7 +110,7 @@ def test_all_marginals_of_a_round_are_counted_in_one_scan(tmp_path: Path) -> Non
         connection.execute(f"CREATE TABLE sudare_stage AS {sql_of(staged(contract, KINDS), 'duckdb')}")
         [(total,)] = connection.execute("SELECT count(*) FROM sudare_stage").fetchall()
 
-        class Worker:
+        class Worker(Answering):
             def query(self, sql: str) -> list[list[int]]:
                 said.append(sql)
                 return [
