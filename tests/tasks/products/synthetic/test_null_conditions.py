@@ -36,7 +36,7 @@ def test_every_row_keeps_the_condition_both_ways(published: Version) -> None:
     surgery = there["ward"].cast(pl.String) == "surgery"
     assert 30 < surgery.sum() < len(there) - 30
     assert (there["age"].is_null() == surgery).all()
-    words = published.words["contract.dependencies"]
+    words = published.words["contract.functional_dependencies"]
     assert words == ["ward determines whether age is missing"]
 
 
