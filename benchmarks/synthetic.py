@@ -26,6 +26,7 @@ from benchmarks._synthetic_bench import Bench
 from benchmarks._synthetic_data import Categorical, acs, adult, adult_of_15_columns, bank, ten_million, wide
 from benchmarks._synthetic_paper import ACCURACY
 from benchmarks._synthetic_peers import Runs, peers
+from benchmarks._synthetic_values import values_as_numbers
 from benchmarks.results import Row, write
 
 Section = Callable[[Bench, list[Categorical]], list[Row]]
@@ -40,6 +41,8 @@ def main() -> None:
         print("Bank is left out: no --data and no SUDARE_BENCHMARK_DATA")
     else:
         tables.append(bank(asked.data))
+    if asked.data is None and "values" in (asked.only or ()):
+        raise SystemExit("values needs --data DIR with nist_acs/")
     if asked.data is not None and "affordable" in (asked.only or SECTIONS):
         more = [*tables, acs(asked.data)]
     else:
@@ -111,6 +114,11 @@ def _very_wide(bench: Bench, tables: list[Categorical]) -> list[Row]:
     return structure.very_wide(bench, wide())
 
 
+def _values(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    data = _arguments().data
+    return [] if data is None else [row for name in ("independent", "mst") for row in values_as_numbers(data, name)]
+
+
 SECTIONS: Final[dict[str, Section]] = {
     "scale": _scale,
     "aim": _aim,
@@ -124,6 +132,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "steps": _steps,
     "affordable": _affordable,
     "very_wide": _very_wide,
+    "values": _values,
 }
 
 

@@ -1,4 +1,4 @@
-"""Constraints between two columns: one is never above the other, or one determines the other.
+"""Constraints between two columns: one is never above the other, or one determines the other or that it is missing.
 
 They are public, declared like structural zeros and never learned from the rows. A missing value breaks no
 constraint. What each rules out is a set of cells of two columns (`contracts.contract.impossible_cells`).
@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from contracts.contract.column import Column
+from contracts.contract.null_conditions import NullCondition, condition_problems
 from contracts.domains.domain_terms import NULL_LABEL, Frozen
 from contracts.reading.scalars import FieldPath, Label, Problem, as_items, as_pair, nearest, refuse, word_list
 
@@ -40,24 +41,32 @@ class Constraint(Frozen):
     less_or_equal: [a, b]    a <= b in every row that has both; numbers or dates
     determines: {by: a, column: b, mapping: {...}}    the cell of a determines that of b (not where a is `other` and
                                                       `other` is not mapped)
+    null_exactly_where: {column: b, by: a, below: 15}  b is missing exactly where a is below 15 (`null_conditions`)
     """
 
     less_or_equal: Annotated[tuple[Label, Label], BeforeValidator(as_pair)] | None = None
     determines: Dependency | None = None
+    null_exactly_where: NullCondition | None = Field(default=None, exclude_if=lambda condition: condition is None)
 
     @model_validator(mode="after")
-    def _one_of_the_two(self) -> Constraint:
-        given = [key for key in ("less_or_equal", "determines") if getattr(self, key) is not None]
+    def _one_of_them(self) -> Constraint:
+        given = [key for key in type(self).model_fields if getattr(self, key) is not None]
         if len(given) != 1:
-            found = " and ".join(given) or "neither `less_or_equal` nor `determines`"
+            found = " and ".join(given) or "neither `less_or_equal` nor `determines` nor `null_exactly_where`"
             refuse([Problem(found, "one of them", "write one list entry for each constraint")])
         return self
 
     @property
+    def kind(self) -> str:
+        """The key under which it is written."""
+        return next(key for key in type(self).model_fields if getattr(self, key) is not None)
+
+    @property
     def pair(self) -> Pair:
         """The two columns: (lower, upper), or (by, column)."""
-        if self.determines is not None:
-            return self.determines.by, self.determines.column
+        either = self.determines or self.null_exactly_where
+        if either is not None:
+            return either.by, either.column
         return self.less_or_equal or ("", "")
 
 
@@ -94,7 +103,7 @@ def constraint_problems(
     seen: dict[tuple[str, Pair], int] = {}
     for place, constraint in enumerate(constraints):
         at: FieldPath = ("constraints", place)
-        kind = "determines" if constraint.determines is not None else "less_or_equal"
+        kind = constraint.kind
         first = seen.setdefault((kind, constraint.pair), place)
         if first != place:
             problems.append(Problem(f"constraint {first} again", "each constraint once", "drop one", at))
@@ -109,6 +118,8 @@ def constraint_problems(
             wrong = _incomparable(columns[constraint.pair[0]], columns[constraint.pair[1]], (*at, kind))
         elif known and not wrong and constraint.determines is not None:
             wrong = _mismapped(constraint.determines, columns, (*at, kind))
+        elif known and not wrong and constraint.null_exactly_where is not None:
+            wrong = condition_problems(constraint.null_exactly_where, columns, (*at, kind))
         problems += wrong
     problems += [
         Problem(f"{low!r} below itself, by way of others", "an order without circles", "drop one", ("constraints",))
@@ -123,8 +134,8 @@ def _unknown(
 ) -> Iterator[Problem]:
     """Name columns that are not there, and one column in both places."""
     for spot, name in enumerate(constraint.pair):
-        key = ("by", "column")[spot] if constraint.determines is not None else spot
-        if name not in columns and (name not in declared or constraint.determines is None):
+        key = spot if constraint.less_or_equal is not None else ("by", "column")[spot]
+        if name not in columns and (name not in declared or constraint.less_or_equal is not None):
             yield Problem(f"the column {name!r}", "a column with a domain", nearest(name, columns), (*at, key))
     if constraint.pair[0] == constraint.pair[1]:
         yield Problem(f"{constraint.pair[0]!r} twice", "two different columns", "name the other column", at)

@@ -1,7 +1,7 @@
 """Cells that no row can be in: what structural zeros and constraints exclude, and whether anything is left.
 
 All of it is public: computed from the contract alone. A missing value breaks no constraint, so the cell of nulls is
-never excluded by one.
+excluded only by one that says where values are missing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from contracts.contract.column import Column
 from contracts.contract.constraints import Constraint, Dependency, Pair, order_pairs
+from contracts.contract.null_conditions import null_mask
 from contracts.contract.privacy_terms import StructuralZero
 from contracts.domains.domain_terms import NULL_LABEL
 
@@ -63,7 +64,7 @@ def zero_cliques(
     """Return the sets of columns, all among `names` and in their order, on which something is excluded."""
     sets = [set(dict(zero.assignment)) for zero in zeros]
     sets += [set(pair) for pair in order_pairs(constraints)]
-    sets += [set(each.pair) for each in constraints if each.determines is not None]
+    sets += [set(each.pair) for each in constraints if each.less_or_equal is None]
     cliques = {tuple(name for name in names if name in each): None for each in sets if each <= set(names)}
     return tuple(cliques)
 
@@ -117,6 +118,11 @@ def pair_masks(
         if {dependency.by, dependency.column} <= set(clique):
             mask = _not_determined(dependency, columns[dependency.by], columns[dependency.column])
             found.append(((dependency.by, dependency.column), mask))
+    conditions = [each.null_exactly_where for each in constraints if each.null_exactly_where is not None]
+    for condition in conditions:
+        if {condition.by, condition.column} <= set(clique):
+            mask = null_mask(condition, columns[condition.by], columns[condition.column])
+            found.append(((condition.by, condition.column), mask))
     return found
 
 

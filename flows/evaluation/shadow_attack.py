@@ -95,7 +95,8 @@ def attack_release(
     with closing(workspace.open_ledger()) as ledger:
         bound = [*ledger.sources(), *([] if attacked.folder else [attacked.spec.source.name])]
     refuse_confidential(source.name, bound)
-    with private_snapshot(Real(source), attacked.contract, workspace) as table:
+    lattices = attacked.spec.product.lattices(attacked.contract)
+    with private_snapshot(Real(source), attacked.contract, workspace, lattices) as table:
         refuse_rows_of(attacked, table, workspace)
         codes, places = public_codes(table, attacked.contract, names, memory_limit=workspace.memory_limit)
         rows = EncodedRows(names, attacked.contract.shape(names), codes)

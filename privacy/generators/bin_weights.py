@@ -87,6 +87,12 @@ def leaf_estimates(values: NDArray[np.int64], tree: BinTree, variance: float) ->
     return found
 
 
+def nodes_between(tree: BinTree, ends: Sequence[int]) -> Floats:
+    """Return how many nodes of a tree the leaves between each end and the next one are made of."""
+    blocks = _Blocks(tree, 1.0)
+    return np.array([blocks.nodes(first, end) for first, end in pairwise(ends)], dtype=np.float64)
+
+
 class _Blocks:
     """Runs of leaves that are halved again and again.
 
@@ -120,7 +126,7 @@ class _Blocks:
     def noise(self, low: int, middle: int, high: int) -> float:
         """Return the variance of the surprise of a run, as far as it is noise [rows²]."""
         plain = self._share(low, middle, high)
-        nodes = (1 - plain) ** 2 * self._nodes(low, middle) + plain**2 * self._nodes(middle, high)
+        nodes = (1 - plain) ** 2 * self.nodes(low, middle) + plain**2 * self.nodes(middle, high)
         return nodes * self._variance
 
     def gap(self, low: int, high: int) -> float:
@@ -151,7 +157,7 @@ class _Blocks:
                 return int(min(max(nearest, first), last))
         return (low + high) // 2
 
-    def _nodes(self, low: int, high: int) -> int:
+    def nodes(self, low: int, high: int) -> int:
         """Return how many nodes a run of leaves is made of, the largest whole ones that do not overlap."""
         return sum(_of_level(low, high, self._sizes))
 

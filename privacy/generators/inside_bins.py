@@ -2,7 +2,8 @@
 
     MEASURE   for each column a noisy tree of counts inside its bins (`contracts.domains.value_bins`)
     FIT       the generator, with what the trees have left of the charge
-    MODEL     the generator's own, with whole-number weights of the leaves in each bin (`bin_weights`)
+    MODEL     the generator's own, its margins without bins that are noise (`standing_margins`), with whole-number
+              weights of the leaves in each bin (`bin_weights`)
 
 A charge of (epsilon, delta) with delta above 0 holds a zCDP budget of rho. The generator is asked for the largest
 epsilon' whose budget is at most (1 - share) rho; what it leaves is split evenly over the trees. A pure charge is
@@ -39,6 +40,7 @@ from privacy.generators.generator import (
 )
 from privacy.generators.planning import noise_in_words
 from privacy.generators.spending import Spending, down, too_small
+from privacy.generators.standing_margins import standing_margins
 from privacy.grant.draws import Draws
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.marginals.cell_sums import cell_sum_event
@@ -109,11 +111,12 @@ class InsideBins(Fitter[Any, SynthesisTask, Any]):
         ]
         own = replace(plan, events=plan.events[len(drawn) :])
         fitted = self._generator.fit(_rest(task, self._inside), options, own, counts, grant, progress, seed)
+        counted = list(zip(self._inside.trees, self._inside.axes, drawn, strict=True))
         contents = {
-            tree.column: bin_contents(each.values, tree, axis, variance=each.variance)
-            for tree, axis, each in zip(self._inside.trees, self._inside.axes, drawn, strict=True)
+            tree.column: bin_contents(each.values, tree, axis, variance=each.variance) for tree, axis, each in counted
         }
-        return replace(fitted, model=FilledModel(fitted.model, contents), draws=(*drawn, *fitted.draws))
+        cells = standing_margins(fitted.model, counted, fitted.measurements)
+        return replace(fitted, model=FilledModel(cells, contents), draws=(*drawn, *fitted.draws))
 
     def _parts(self, task: SynthesisTask, options: BaseModel) -> list[Any]:
         """Return the noise of each tree: even parts of what the generator leaves."""

@@ -62,7 +62,7 @@ class PublishedModel:
         for clique, values in zip(self.cliques, self.potentials, strict=True):
             if values.dtype != np.int64 or ((values > 0) | ((values < _LOWEST) & (values != FORBIDDEN))).any():
                 raise ValueError(f"the potential of {'×'.join(clique)} must be int64, from -2^40 to 0 or forbidden")
-        _ = self._graphical  # checks cliques and shapes
+        _ = self.graphical  # checks cliques and shapes
 
     @classmethod
     def of(cls, model: GraphicalModel, rows: int) -> PublishedModel:
@@ -70,7 +70,7 @@ class PublishedModel:
         return cls(model.domain, rows, model.cliques, tuple(_rounded(values) for values in model.potentials))
 
     @cached_property
-    def _graphical(self) -> GraphicalModel:
+    def graphical(self) -> GraphicalModel:
         """The same model in the floats that the whole numbers stand for, exactly."""
         # Whole numbers up to 2^40 over 2^20 are exact in float64.
         potentials = [np.where(values == FORBIDDEN, -np.inf, values / float(STEPS)) for values in self.potentials]
@@ -88,12 +88,12 @@ class PublishedModel:
             ValueError: an argument out of range, an unknown column or code.
         Privacy: post-processing.
         """
-        codes = sample(self._graphical, rows, seed=PostProcessingSeed(seed), where=where)
+        codes = sample(self.graphical, rows, seed=PostProcessingSeed(seed), where=where)
         return codes.astype(np.int32)
 
     def marginal(self, clique: Clique) -> NDArray[np.float64]:
         """Return the expected counts of a clique, axes in its order [rows]."""
-        return self._graphical.marginal(clique)
+        return self.graphical.marginal(clique)
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]]]:
         """Return the model as JSON values and integer arrays, for publication."""

@@ -164,8 +164,6 @@ def plan_stages(task: SynthesisTask, options: Options, stages: Stages, what: str
         stages: the share of each draw.
         what: what is chosen and measured, in the plural.
         estimates: how many models are estimated.
-        in_turn: whether each choice is followed by its measurement; else all choices come first. Who checks a record
-            holds its draws against the planned events, one by one.
     Raises:
         CannotGenerate: a model above the cap, no possible row, too small a charge, or too short a time limit.
     """
@@ -174,8 +172,7 @@ def plan_stages(task: SynthesisTask, options: Options, stages: Stages, what: str
     columns = tuple(spending.event(part) for part in stages.columns)
     choices = tuple(spending.choice(part) for part in stages.choices)
     chosen = tuple(spending.event(part) for part in stages.chosen)
-    later = tuple(chain.from_iterable(zip(choices, chosen, strict=True))) if in_turn else (*choices, *chosen)
-    draws = len(columns) + len(later)
+    draws = len(columns) + len(choices) + len(chosen)
     check_time(options, drawing_seconds(draws))
 
     def part(shares: tuple[Fraction, ...]) -> float:

@@ -59,10 +59,14 @@ def orders(run: Run) -> list[str] | str:
 
 def dependencies(run: Run) -> list[str] | str:
     """List the functional dependencies that are declared; their mappings are in the contract under `replay`."""
-    found = [each.determines for each in run.facts.contract.constraints]
-    return [
-        message("{one} determines {other}", one=each.by, other=each.column) for each in found if each is not None
-    ] or NONE
+    constraints = run.facts.contract.constraints
+    found = [each.determines for each in constraints if each.determines is not None]
+    missing = [each.null_exactly_where for each in constraints if each.null_exactly_where is not None]
+    said: list[str] = [message("{one} determines {other}", one=each.by, other=each.column) for each in found]
+    said += [
+        message("{one} determines whether {other} is missing", one=each.by, other=each.column) for each in missing
+    ]
+    return said or NONE
 
 
 def validation_leakage(run: Run) -> str:

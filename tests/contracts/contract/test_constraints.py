@@ -195,3 +195,51 @@ def test_whether_a_row_is_left_agrees_with_trying_all_rows() -> None:
         answers.append(left)
     assert 20 < sum(answers) < 180
     assert some_row_possible(sizes, {("a", "b", "c", "d"): np.zeros((3, 2, 3, 2), bool)}, most_cells=10) is None
+
+
+def test_a_condition_says_where_values_are_missing_and_where_not(tmp_path: Path) -> None:
+    """Cell by cell, against the words; where `by` is missing both are left open."""
+    made = contract(tmp_path, "[{null_exactly_where: {column: paid, by: low, below: 5}}]")
+    low, paid = made.column("low"), made.column("paid")
+    mask = made.impossible(("low", "paid"))
+    for i, j in product(range(low.size), range(paid.size)):
+        child, missing = low.labels[i] == "0 to 4", paid.labels[j] == "(null)"
+        assert mask[i, j] == (low.labels[i] != "(null)" and child != missing)
+    assert (made.impossible(("paid", "low")) == mask.T).all()
+    over = contract(tmp_path, "[{null_exactly_where: {column: paid, by: low, at_least: 5}}]")
+    known = [place for place, label in enumerate(low.labels) if label != "(null)"]
+    assert (over.impossible(("low", "paid"))[known] == ~mask[known]).all()
+    named = contract(tmp_path, "[{null_exactly_where: {column: paid, by: zip, labels: ['10', '20']}}]")
+    codes = named.column("zip").labels
+    excluded = named.impossible(("zip", "paid"))[:, named.column("paid").labels.index("(null)")]
+    assert [code for code, out in zip(codes, excluded, strict=True) if not out] == ["10", "20", *codes[-1:]]
+    assert ("zip", "paid") in named.zero_cliques() or ("paid", "zip") in named.zero_cliques()
+
+
+def test_a_condition_changes_no_contract_that_has_none(tmp_path: Path) -> None:
+    """Constraints of before are written as before: digests in journals stay true."""
+    one = contract(tmp_path, f"[{{less_or_equal: [low, high]}}, {DEPENDENCY}]")
+    assert all("null_exactly_where" not in each for each in one.model_dump(mode="json")["constraints"])
+    made = contract(tmp_path, "[{null_exactly_where: {column: paid, by: low, below: 5}}]")
+    assert Contract.model_validate(made.model_dump(mode="json")) == made
+
+
+@pytest.mark.parametrize(
+    ("condition", "field", "found"),
+    [
+        ("{column: paid, by: low}", "null_exactly_where", "no condition"),
+        ("{column: paid, by: low, below: 5, at_least: 5}", "null_exactly_where", "below and at_least"),
+        ("{column: paid, by: low, below: 7}", "null_exactly_where", "7, inside a bin of low"),
+        ("{column: paid, by: low, below: 0}", "null_exactly_where", "at its bounds"),
+        ("{column: high, by: low, below: 5}", "null_exactly_where.column", "whose missing values have no cell"),
+        ("{column: paid, by: zip, below: 5}", "null_exactly_where", "a number for zip"),
+        ("{column: paid, by: zip, labels: ['10', '99']}", "null_exactly_where.labels[1]", "'99'"),
+        ("{column: paid, by: lwo, below: 5}", "null_exactly_where.by", "'lwo'"),
+        ("{column: low, by: low, below: 5}", "null_exactly_where", "twice"),
+        ("{column: paid, by: low, under: 5}", "null_exactly_where.under", "unknown key"),
+    ],
+)
+def test_conditions_that_cannot_be_meant_are_refused(tmp_path: Path, condition: str, field: str, found: str) -> None:
+    findings = contract_findings(tmp_path, text(f"[{{null_exactly_where: {condition}}}]"))
+    assert any(field in finding.field and found in finding.found for finding in findings), findings
+    assert all(finding.where.rpartition(":")[2].isdigit() for finding in findings)

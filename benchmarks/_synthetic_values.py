@@ -1,0 +1,185 @@
+"""Values of synthetic rows as numbers: means, medians and 0.9-quantiles beside a direct release of these six numbers.
+
+Rows of NIST's excerpt of the American Community Survey, 24 columns by the contract of `examples/acs`. The direct
+release spends all of the same charge on age and income alone: a noisy mean and a noisy tree of counts for each, with
+a quarter of the zCDP budget, by the estimators of `kind: statistics`. Errors are root mean squares over the seeds.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from benchmarks._synthetic_data import ACS_FILE, ACS_ROWS, SEED
+from benchmarks._synthetic_ours import KEY, Wanted, _grant
+from benchmarks.results import Row, Setting, machine
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
+from contracts.domains.value_lattices import ValueLattice, usual_step
+from contracts.domains.value_trees import ValueTree, usual_resolution
+from contracts.release.spec import Source
+from contracts.release.synthetic import SyntheticProduct
+from privacy.accounting.convert import rho_for
+from privacy.generators.generator import no_seed
+from privacy.generators.inside_bins import with_inside
+from privacy.generators.models import read_model
+from privacy.generators.registry import generator
+from privacy.generators.release_plan import plan_synthetic
+from privacy.generators.rows import synthetic_rows
+from privacy.grant.sampled_noise import SampledNoise
+from privacy.marginals.cell_sums import cell_sum_event
+from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.sensitivity import GaussianNoise
+from privacy.noise.random_bytes import SeededBytes
+from privacy.private_table import PrivateTable
+from privacy.snapshots.snapshot_source import SnapshotSource
+from privacy.statistics.quantiles import estimate_quantiles
+from tasks.ingest import ingest
+
+ACS_CONTRACT: Final = Path(__file__).parents[1] / "examples" / "acs" / "acs.contract.yaml"
+COLUMNS: Final = ("AGEP", "PINCP")
+EPSILON: Final = Decimal(1)
+VALUES_DELTA: Final = Decimal("1e-9")
+SEEDS: Final = tuple(range(1, 9))
+AT_MOST: Final = 1.5
+STATISTICS: Final = ("mean", "median", "0.9-quantile")
+Numbers = NDArray[np.float64]
+
+
+def values_as_numbers(data: Path, method: str) -> list[Row]:
+    """Measure the errors of a generator's values, by counts inside bins and uniformly, over a direct release's.
+
+    Args:
+        data: holds nist_acs/.
+        method: the generator.
+    """
+    contract = load_contract(ACS_CONTRACT)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        product = _product(method, "measured")
+        table = _taken_in(folder, data, contract, product)
+        exact = _exact(folder, contract)
+        truth = np.array([_three(exact[column]) for column in COLUMNS])
+        made = {
+            inside: np.array([_made(folder, contract, table, _product(method, inside), seed) for seed in SEEDS])
+            for inside in ("measured", "uniform")
+        }
+    direct = np.array([[_direct(exact[column], contract, column, seed) for column in COLUMNS] for seed in SEEDS])
+    errors = {inside: _root_mean_square(found - truth) for inside, found in made.items()}
+    noise = _root_mean_square(direct - truth)
+    rows = []
+    for place in np.ndindex(truth.shape):
+        column, statistic = COLUMNS[place[0]], STATISTICS[place[1]]
+        settings: dict[str, Setting] = {
+            "epsilon": str(EPSILON),
+            "delta": str(VALUES_DELTA),
+            "rows": ACS_ROWS,
+            "seeds": len(SEEDS),
+            "exact": float(truth[place]),
+            "error": round(float(errors["measured"][place]), 3),
+            "error_uniform": round(float(errors["uniform"][place]), 3),
+            "error_direct": round(float(noise[place]), 3),
+            **machine("sudare", "numpy", "duckdb"),
+        }
+        # A direct median of whole years may be exact in every seed: then the ratio has no meaning.
+        ratio = float(errors["measured"][place] / noise[place]) if noise[place] > 0 else None
+        holds = errors["measured"][place] == 0 if ratio is None else ratio <= AT_MOST
+        # Each root mean square of k errors is known to 1 / sqrt(2 k) of itself.
+        settings["standard_error"] = None if ratio is None else round(ratio / np.sqrt(len(SEEDS)), 3)
+        what = f"acs, {method}, 24 columns: error of the {statistic} of {column} over that of a direct release"
+        rounded = None if ratio is None else round(ratio, 2)
+        rows.append(Row(what, rounded, "ratio", target=AT_MOST, holds=bool(holds), settings=settings))
+    return rows
+
+
+def _product(method: str, inside: str) -> SyntheticProduct:
+    return SyntheticProduct.model_validate({"kind": "synthetic", "generator": method, "inside_bins": inside})
+
+
+def _taken_in(folder: Path, data: Path, contract: Contract, product: SyntheticProduct) -> PrivateTable:
+    """Write a sample of the rows, and take it in with the offsets that counts inside bins need."""
+    with gzip.open(data / ACS_FILE, "rt", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    drawn = np.random.default_rng(SEED).permutation(len(rows))[:ACS_ROWS]
+    with (folder / "acs.csv").open("w", encoding="utf-8", newline="") as target:
+        writer = csv.DictWriter(target, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(rows[place] for place in drawn)
+    source = Source(path=folder / "acs.csv")
+    terms: dict[str, Any] = {"folder": folder / "run", "key": KEY, "memory_limit": "1GB"}
+    return ingest(source, contract, lattices=product.lattices(contract), **terms)
+
+
+def _exact(folder: Path, contract: Contract) -> dict[str, Numbers]:
+    """Return the values of each column, clipped to its bounds, missing ones left out."""
+    table = pl.read_csv(folder / "acs.csv", infer_schema=False)
+    found = {}
+    for column in COLUMNS:
+        low, high = map(float, contract.column(column).domain.value_bounds or (0, 0))
+        values = table[column].cast(pl.Float64, strict=False).drop_nulls().to_numpy()
+        found[column] = np.clip(values, low, high)
+    return found
+
+
+def _made(folder: Path, contract: Contract, table: PrivateTable, product: SyntheticProduct, seed: int) -> Numbers:
+    """Plan, charge, fit, sample and decode; return mean, median and 0.9-quantile of each column."""
+    made = generator(product.generator)
+    plan = plan_synthetic(product, contract, made.options(), epsilon=EPSILON, delta=VALUES_DELTA)
+    wanted = replace(_WANTED, method=product.generator, seed=seed)
+    with TemporaryDirectory(dir=folder) as own:
+        grant = _grant(Path(own), contract, table, plan.events, wanted)
+        source = SnapshotSource(table, contract)
+        whole = with_inside(made, plan.task)
+        fitted = whole.fit(plan.task, plan.options, plan.plan, source, grant, lambda done, what: None, no_seed)
+    model = read_model(fitted.model.kind, *fitted.model.to_arrays())
+    (piece,) = synthetic_rows(model, contract, PostProcessingSeed(seed), model.rows)
+    by_name = {each.form.name: each for each in piece}
+    return np.array([_three(by_name[column].numbers[~by_name[column].missing]) for column in COLUMNS])
+
+
+_WANTED: Final = Wanted("", {}, EPSILON, VALUES_DELTA, "add_remove", 0)
+
+
+def _three(values: NDArray[Any]) -> Numbers:
+    """Return mean, median and 0.9-quantile."""
+    ranked = [np.quantile(values, share, method="inverted_cdf") for share in (0.5, 0.9)]
+    return np.array([values.mean(), *ranked], dtype=np.float64)
+
+
+def _direct(values: Numbers, contract: Contract, column: str, seed: int) -> Numbers:
+    """Release the same three numbers of a column directly, with half of the budget: a mean and a tree of counts."""
+    domain = contract.column(column).domain
+    bounds = domain.value_bounds or (Decimal(0), Decimal(1))
+    lattice = ValueLattice(column, *bounds, usual_step(*bounds, decimals=domain.decimals), counts_missing=False)
+    part = GaussianNoise(rho_for(Fraction(EPSILON), Fraction(VALUES_DELTA)) / (2 * len(COLUMNS)))
+    source = SampledNoise(SeededBytes(10**6 * (1 + COLUMNS.index(column)) + seed))
+    offsets = np.rint((values - float(lattice.low)) / float(lattice.step)).astype(np.int64)
+    parts = np.array([offsets.sum(), (lattice.width - offsets).sum()])
+    event = cell_sum_event(part, lattice, adjacency="add_remove", rows_per_unit=1)
+    above, below = parts + source.integers(2, event=event)
+    share = min(1.0, max(0.0, above / (above + below)))
+    tree = ValueTree(lattice, usual_resolution(lattice))
+    of_tree = cell_sum_event(part, tree, adjacency="add_remove", rows_per_unit=1)
+    firsts = [tree.first(leaf) for leaf in range(tree.leaves)]
+    leaves = np.bincount(np.searchsorted(firsts, offsets, side="right") - 1, minlength=tree.leaves)
+    nodes = [np.add.reduceat(leaves, np.arange(0, tree.leaves, size)) for size in tree.level_leaves]
+    counts = np.concatenate(nodes).astype(np.int64)
+    noisy = counts + source.integers(counts.size, event=of_tree)
+    shares = (Decimal("0.5"), Decimal("0.9"))
+    ranked = estimate_quantiles(noisy[None, :], tree, shares, event=of_tree, confidence=0.95)
+    mean = float(lattice.low) + share * lattice.width * float(lattice.step)
+    return np.array([mean, *(float(each.values[0]) for each in ranked)])
+
+
+def _root_mean_square(errors: Numbers) -> Numbers:
+    return np.asarray(np.sqrt(np.mean(errors**2, axis=0)))
