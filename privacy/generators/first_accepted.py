@@ -64,6 +64,8 @@ from privacy.marginals.sensitivity import moved_noise
 
 _FINEST: Final = 10**12
 _LESS: Final = Fraction(10**6 - 1, 10**6)
+_SHOWN: Final = 6
+"""Margins that a plan shows."""
 
 
 class NothingAccepted(SudareError):
@@ -96,13 +98,15 @@ class FirstAccepted:
             named = f"candidate {number} ({trial.terms.generator})"
             steps += [replace(step, what=f"{named}: {step.what}", share=step.share * of_all) for step in plan.steps]
         tests = len(plans) * len(trials.tests)
-        needed = max(trials.margins)
+        margins = ", ".join(f"{each:,}" for each in trials.margins[:_SHOWN]) + (
+            ", …" * (len(trials.margins) > _SHOWN)
+        )
         steps.append(
             PlannedStep(
                 "tests of candidates",
                 tests,
                 1 - sum(step.share for step in steps),
-                f"{noise_in_words(trials.tests)}; a criterion is met up to {needed:,} rows below its bound at most",
+                f"{noise_in_words(trials.tests)}; met up to the bound less {margins} rows, by criterion",
             )
         )
         return GeneratorPlan(
