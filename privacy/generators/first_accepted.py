@@ -22,48 +22,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from math import floor
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
-import numpy as np
-from pydantic import BaseModel, ValidationError
-
-from contracts.contract.impossible_cells import Clique
 from contracts.errors import SudareError
 from contracts.message import message
-from contracts.release.acceptance import Acceptance, CellCriterion, acceptance_problems, cell_numbers
-from privacy.accounting.adaptive import share
-from privacy.accounting.convert import best_epsilon, rho_for
-from privacy.accounting.event import UnsupportedEvent
-from privacy.accounting.events import CountNoise, ZeroConcentrated
+from contracts.release.acceptance import Acceptance
+from privacy.generators.candidate_trials import CandidateTrial, CandidateTrials
+from privacy.generators.fitting import released_counts
 from privacy.generators.generator import (
-    CandidateRefused,
-    CannotGenerate,
     CountsSource,
     DrawSeed,
     FitProgress,
     Fitted,
-    Generator,
     GeneratorPlan,
     Model,
     PlannedStep,
     ReleasedDraw,
     SynthesisTask,
-    no_seed,
 )
 from privacy.generators.planning import drawing_seconds, noise_in_words
-from privacy.generators.spending import Spending
 from privacy.grant.draws import Draws
-from privacy.grant.queries.acceptance import AcceptanceQuery, CriterionTest, most_moved
+from privacy.grant.queries.acceptance import CriterionTest
 from privacy.grant.queries.query import Progress, Query, ResultT, silent
 from privacy.marginals.measured import Measured
-from privacy.marginals.noise_tail import least_margin
-from privacy.marginals.scores import Candidate, DistanceScore
-from privacy.marginals.sensitivity import moved_noise
 
-_FINEST: Final = 10**12
-_LESS: Final = Fraction(10**6 - 1, 10**6)
+_SHOWN: Final = 6
+"""Margins that a plan shows."""
 
 
 class NothingAccepted(SudareError):
@@ -87,7 +71,7 @@ class FirstAccepted:
                 noise of its test alone would pass.
             CannotGenerate: too small a charge.
         """
-        trials = _Trials(task, options)
+        trials = CandidateTrials(task, options)
         trials.check_bounds()
         plans = [trial.plan for trial in trials.each]
         spending, steps = trials.spending, []
@@ -96,13 +80,15 @@ class FirstAccepted:
             named = f"candidate {number} ({trial.terms.generator})"
             steps += [replace(step, what=f"{named}: {step.what}", share=step.share * of_all) for step in plan.steps]
         tests = len(plans) * len(trials.tests)
-        needed = max(trials.margins)
+        margins = ", ".join(f"{each:,}" for each in trials.margins[:_SHOWN]) + (
+            ", …" * (len(trials.margins) > _SHOWN)
+        )
         steps.append(
             PlannedStep(
                 "tests of candidates",
                 tests,
                 1 - sum(step.share for step in steps),
-                f"{noise_in_words(trials.tests)}; a criterion is met up to {needed:,} rows below its bound at most",
+                f"{noise_in_words(trials.tests)}; met up to the bound less {margins} rows, by criterion",
             )
         )
         return GeneratorPlan(
@@ -129,7 +115,7 @@ class FirstAccepted:
             NothingAccepted: none does; a fit that is made again replays all draws and comes to the same end.
         Privacy: the budget of the plan; which candidate is fitted next depends on released values only.
         """
-        trials = _Trials(task, options)
+        trials = CandidateTrials(task, options)
         draws: list[ReleasedDraw] = []
         failed: list[str] = []
         known: list[Measured] = []
@@ -142,169 +128,13 @@ class FirstAccepted:
             if not missed:
                 return Fitted(fitted.model, tuple(draws), (*failed, _accepted(number, trial), *fitted.notes))
             failed.append(_failed(trial, missed))
-            known += [one.measured for one in fitted.measurements] if options.keep_measured else []
+            known += released_counts(fitted.measurements) if options.keep_measured else []
         raise NothingAccepted(
             "no candidate was accepted, and nothing is published. "
             + " ".join(f"{each}." for each in failed)
             + " The charge stays spent: these noisy distances are paid for. The same spec run again replays them and "
             "ends as now; with other criteria or candidates it is another release, and is charged anew"
         )
-
-
-@dataclass(frozen=True)
-class _Trial:
-    """One candidate with its part of the budget.
-
-    Args:
-        terms: its generator and options as they are written.
-        generator: the generator.
-        options: its options.
-        task: what it is asked for, with an epsilon whose budget is at most its part.
-        part: of the budget.
-        plan: its plan.
-    """
-
-    terms: Any
-    generator: Generator[Any]
-    options: BaseModel
-    task: SynthesisTask
-    part: Fraction
-    plan: GeneratorPlan
-
-    def fit(
-        self, counts: CountsSource, grant: Draws, progress: FitProgress, known: Sequence[Measured]
-    ) -> Fitted[Model]:
-        """Fit it; rows are sampled after the last noise, so that no seed is drawn here."""
-        task = replace(self.task, known=tuple(known))
-        return self.generator.fit(task, self.options, self.plan, counts, grant, progress, no_seed)
-
-
-class _Trials:
-    """All candidates and tests under one charge.
-
-    Raises:
-        CandidateRefused: a criterion or candidate that does not fit.
-        CannotGenerate: too small a charge.
-    """
-
-    def __init__(self, task: SynthesisTask, options: Acceptance) -> None:
-        self.task, self.options = task, options
-        self.spending = Spending(task, None)
-        self._check_criteria()
-        columns = task.domain.columns
-        self.cliques = [criterion.cliques(columns) for criterion in options.criteria]
-        fits, test = self._parts()
-        kinds = [
-            (criterion.kind, len(cliques)) for criterion, cliques in zip(options.criteria, self.cliques, strict=True)
-        ]
-        relation = task.adjacency, task.rows_per_unit
-        self.noise = self.spending.buys(test)
-        self.spending.event(test)  # refuses a share that is too small
-        self.tests: list[CountNoise] = [moved_noise(self.noise, (most_moved(*kind, *relation),)) for kind in kinds]
-        self.margins = [least_margin(event, float(options.false_accept_each)) for event in self.tests]
-        self.each = [self._trial(number, part) for number, part in enumerate(fits)]
-
-    def _parts(self) -> tuple[tuple[Fraction, ...], Fraction]:
-        """Split the budget: a share for each candidate's fit, and one for each test."""
-        number, tests = len(self.options.candidates), Fraction(self.options.share_of_tests)
-        weights = [(1 - tests) / number] * number
-        *fits, all_tests = self.spending.split(self.spending.total, [*weights, tests])
-        # The last of equal parts takes what rounding leaves; every test takes the smallest.
-        return tuple(fits), min(self.spending.split(all_tests, [1] * (number * len(self.options.criteria))))
-
-    def _check_criteria(self) -> None:
-        """Refuse criteria that do not fit contract and columns."""
-        contract = self.task.contract
-        if contract is None:
-            if any(isinstance(criterion, CellCriterion) for criterion in self.options.criteria):
-                raise CannotGenerate("criteria: cells named by labels; allowed: only where the contract is known")
-            return
-        for at, problem in acceptance_problems(self.options, self.task.domain.columns, contract):
-            remedy = f"; do: {problem.remedy}" if problem.remedy else ""
-            raise CandidateRefused(at, CannotGenerate(f"{problem.found}; allowed: {problem.allowed}{remedy}"))
-
-    def _trial(self, number: int, part: Fraction) -> _Trial:
-        """Read a candidate's options, and let it plan for its part.
-
-        Raises:
-            CandidateRefused: it cannot be read, or planned, or would take more than its part.
-        """
-        from privacy.generators.registry import generator  # which names this module
-
-        terms, at = self.options.candidates[number], ("candidates", number)
-        try:
-            made_by = generator(terms.generator)
-            if getattr(made_by, "reads_rows", True):
-                raise CannotGenerate(
-                    f"product.generator: {terms.generator!r} learns from rows, and takes no known share of a budget; "
-                    "allowed: generators of marginals (aim, mst, privbayes, independent, fixed)"
-                )
-            options = made_by.options.model_validate(terms.options)
-            if getattr(options, "time_limit", None) is not None:
-                raise CannotGenerate(
-                    "time_limit of a candidate: what is accepted would depend on a clock; allowed: no time limit"
-                )
-            task = replace(self.task, epsilon=self._epsilon_of(part))
-            plan = made_by.plan(task, options)
-            if sum(share(self.spending.budget, event) for event in plan.events) > part:
-                raise CannotGenerate(f"{terms.generator!r} plans more than its share; allowed: {float(part):.3g}")
-        except ValidationError as error:
-            raise CandidateRefused((*at, "options"), error, model=made_by.options) from None
-        except (CannotGenerate, UnsupportedEvent) as error:
-            raise CandidateRefused(at, error, options=terms.options) from error
-        return _Trial(terms, made_by, options, task, part, plan)
-
-    def _epsilon_of(self, part: Fraction) -> Fraction:
-        """Return an epsilon whose budget is the part, or just below it."""
-        if not isinstance(self.spending.budget, ZeroConcentrated):
-            return part
-        delta = self.task.delta
-        epsilon = Fraction(floor(best_epsilon([ZeroConcentrated(part)], delta)[0] * _FINEST), _FINEST)
-        while rho_for(epsilon, delta) > part:
-            epsilon = Fraction(floor(epsilon * _LESS * _FINEST), _FINEST)
-        return epsilon
-
-    def check_bounds(self) -> None:
-        """Refuse bounds that lie below the margin: no candidate would meet them, however good.
-
-        Raises:
-            CandidateRefused: with the least bound that can be met.
-        """
-        rows = self.task.public_total or self.options.rows_about
-        for number, (criterion, needed) in enumerate(zip(self.options.criteria, self.margins, strict=True)):
-            counted = len(self.cliques[number])
-            in_rows = isinstance(criterion, CellCriterion)
-            if (rows is None and not in_rows) or criterion.largest(rows or 1, counted) >= needed:
-                continue
-            most = 2 * (rows or 1) * (1 if in_rows else criterion.parts(counted))  # type: ignore[union-attr]
-            least = f"{needed} rows" if in_rows else f"{needed / most:.4g}"
-            raise CandidateRefused(
-                ("criteria", number, "at_most"),
-                CannotGenerate(
-                    f"{criterion.at_most}, below what the noise of the test makes of a perfect model; allowed: from "
-                    f"{least} on; do: raise it, the charge or share_of_tests, or take fewer criteria or candidates"
-                ),
-            )
-
-    def tested(self, number: int, model: Model, counts: CountsSource, grant: Draws) -> list[CriterionTest]:
-        """Test a model by every criterion.
-
-        Privacy: each test takes its share of the budget.
-        """
-        return [self._tested(number, place, model, counts, grant) for place, _ in enumerate(self.options.criteria)]
-
-    def _tested(self, number: int, place: int, model: Model, counts: CountsSource, grant: Draws) -> CriterionTest:
-        criterion, cliques = self.options.criteria[place], self.cliques[place]
-        marginals = tuple(
-            Candidate(handle, DistanceScore(_expected(model, clique), Fraction(1), Fraction(0)))
-            for handle, clique in zip(counts.marginals(cliques), cliques, strict=True)
-        )
-        cells: tuple[int, ...] = ()
-        if isinstance(criterion, CellCriterion) and self.task.contract is not None:
-            cells = cell_numbers(criterion, self.task.domain.columns, self.task.contract)
-        passes_at = criterion.largest(model.rows, len(cliques)) - self.margins[place]
-        query = AcceptanceQuery(criterion.kind, marginals, cells, number, place, passes_at, self.noise)
-        return grant.draw(query, key=f"test-{place + 1}")
 
 
 @dataclass(frozen=True)
@@ -323,17 +153,12 @@ class _PrefixedDraws:
         return self.grant.holds(self.prefix + key)
 
 
-def _expected(model: Model, clique: Clique) -> np.ndarray:
-    """Return the model's counts in whole rows."""
-    return np.rint(model.marginal(clique)).astype(np.int64)
-
-
 def _part_of(progress: FitProgress, number: int, of: int) -> FitProgress:
     """Return the progress of one candidate among all."""
     return lambda done, what: progress((number + done) / of, f"candidate {number + 1}: {what}")
 
 
-def _accepted(number: int, trial: _Trial) -> str:
+def _accepted(number: int, trial: CandidateTrial) -> str:
     """Say which candidate was accepted."""
     return message(
         "candidate {number}, {generator}, met all criteria and is published",
@@ -342,7 +167,7 @@ def _accepted(number: int, trial: _Trial) -> str:
     )
 
 
-def _failed(trial: _Trial, missed: Sequence[CriterionTest]) -> str:
+def _failed(trial: CandidateTrial, missed: Sequence[CriterionTest]) -> str:
     """Say which criterion a candidate missed by most, from released numbers."""
     worst = max(missed, key=lambda test: test.distance - test.passes_at)
     return message(

@@ -174,7 +174,7 @@ class Fitting:
         return found.model
 
     def _measured(self) -> list[Measured]:
-        return [one.measured for one in self.measurements]
+        return released_counts(self.measurements)
 
     def _known(self) -> Sequence[Measured]:
         """Return what was known before, as far as the model's cap allows beside what was measured."""
@@ -188,6 +188,11 @@ class Fitting:
                 fitting.append(one)
                 cliques.append(one.clique)
         return fitting
+
+
+def released_counts(measurements: Sequence[Measurement]) -> list[Measured]:
+    """Return noisy marginals as a model is fitted to them."""
+    return [Measured(one.clique, one.values, one.variance) for one in measurements]
 
 
 def zeros(task: SynthesisTask) -> tuple[StructuralZeros, ...]:

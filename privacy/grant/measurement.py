@@ -22,7 +22,6 @@ from privacy.accounting.events import (
 from privacy.accounting.key_selection import KeySelection
 from privacy.learning.moments import Moments
 from privacy.learning.perturbed import Perturbation, VectorEvent
-from privacy.marginals.measured import Measured
 from privacy.marginals.residual_basis import Residual
 from privacy.marginals.suppression import Threshold
 from privacy.refine.sparse import SparseTable
@@ -106,11 +105,6 @@ class Measurement:
     sha256: str
     threshold: Threshold | None = None
     kind: ClassVar[str] = "marginal"
-
-    @property
-    def measured(self) -> Measured:
-        """What a model is fitted to."""
-        return Measured(self.clique, self.values, self.variance)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from contracts.errors import Finding
+from contracts.errors import Finding, SudareError
 from contracts.release.acceptance import Acceptance, CellCriterion
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.marginals.noise_tail import tail
@@ -36,9 +36,11 @@ def check_accepted(replay: SyntheticReplay, meaning: SyntheticMeaning, *, where:
     if acceptance is None:
         return []
     tests = [draw for draw in replay.draws if isinstance(draw, AcceptanceDraw)]
-    criteria, number = len(acceptance.criteria), max((test.candidate for test in tests), default=-1) + 1
-    wanted = [(candidate, criterion) for candidate in range(number) for criterion in range(criteria)]
-    if not tests or [(test.candidate, test.criterion) for test in tests] != wanted:
+    # As many as there are tests: a stated number of candidates could be of any size.
+    criteria = len(acceptance.criteria)
+    number, rest = divmod(len(tests), criteria)
+    wanted = [divmod(place, criteria) for place in range(len(tests))]
+    if rest or not number or [(test.candidate, test.criterion) for test in tests] != wanted:
         allowed = f"every criterion of {criteria} for every candidate, in order"
         return [Finding(where, "replay.draws", f"{len(tests)} acceptance tests", allowed, _NOT_ACCEPTED)]
     findings = []
@@ -72,9 +74,12 @@ def _check_margin(
     if known is None and not isinstance(criterion, CellCriterion):
         return []
     largest = criterion.largest(known or 0, len(criterion.cliques(meaning.names)))
-    event = event_from_json(draw.event)
-    if not isinstance(event, DiscreteLaplace | DiscreteGaussian):
+    try:
+        event = event_from_json(draw.event)
+    except SudareError:
         return []  # refused where draws are read
+    if not isinstance(event, DiscreteLaplace | DiscreteGaussian):
+        return []
     chance, most = tail(event, largest - draw.passes_at + 1), float(acceptance.false_accept_each)
     if chance <= most * _ROUNDED:
         return []

@@ -135,6 +135,16 @@ def forget_a_test(version: Version) -> None:
     forge(version, record=record, journal=journal)
 
 
+def name_a_candidate_out_of_reach(version: Version) -> None:
+    """State a number of a candidate that no list could be made up to."""
+    forge(version, record=set_test(5, candidate=2**53))
+
+
+def spoil_the_event(version: Version) -> None:
+    """State an event that is none."""
+    forge(version, record=set_test(5, event={"kind": "discrete_gaussian", "moves": [1], "sigma_squared": "0/0"}))
+
+
 FORGERIES = {
     lower_distance: "distance, its SHA-256",
     told_lower: "a candidate that met all",
@@ -143,6 +153,8 @@ FORGERIES = {
     understate: "[6], under add_remove with 1 rows a unit",
     weaken: "which a model beyond the bound",
     forget_a_test: "5 acceptance tests",
+    name_a_candidate_out_of_reach: "every criterion of 3",
+    spoil_the_event: "discrete_laplace or discrete_gaussian",
 }
 
 
