@@ -71,6 +71,7 @@ GENERATORS: Final = FitterRegistry(
         "dp_gm": "privacy.generators.dp_gm:ClusteredVae",
         "fixed": "privacy.generators.fixed:Fixed",
         "independent": "privacy.generators.independent:Independent",
+        "latent_factors": "privacy.generators.latent_factors:LatentFactorGenerator",
         "mst": "privacy.generators.mst:MaximumSpanningTree",
         "p3gm": "privacy.generators.p3gm:P3gm",
         "privbayes": "privacy.generators.privbayes:PrivBayes",
