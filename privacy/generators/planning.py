@@ -37,7 +37,7 @@ def check(task: SynthesisTask, options: Options, cliques: Iterable[Clique]) -> N
     check_size(task, options, (), "the columns and the declared impossible combinations")
     sizes = ModelSizes(task.domain, task.impossible)
     for clique in cliques:
-        _refuse_above_cap(sizes.with_one(clique), options, f"the clique {'×'.join(clique)}")
+        refuse_above_cap(sizes.with_one(clique), options, f"the clique {'×'.join(clique)}")
     if task.impossible:
         # An estimate from the zeros alone shows whether any row is possible.
         try:
@@ -53,11 +53,16 @@ def check_size(task: SynthesisTask, options: Options, cliques: Iterable[Clique],
         CannotGenerate: above the cap.
     """
     size = model_size(task.domain, (*task.impossible, *cliques))
-    _refuse_above_cap(size, options, what)
+    refuse_above_cap(size, options, what)
     return size
 
 
-def _refuse_above_cap(size: float, options: Options, what: str) -> None:
+def refuse_above_cap(size: float, options: Options, what: str) -> None:
+    """Refuse a model above the cap.
+
+    Raises:
+        CannotGenerate: with what to do.
+    """
     if size > options.max_model_megabytes:
         written = f"{size:,.1f}" if size >= 1 else f"{size:.2g}"
         raise CannotGenerate(

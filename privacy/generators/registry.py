@@ -72,6 +72,7 @@ GENERATORS: Final = FitterRegistry(
         "first_accepted": "privacy.generators.first_accepted:FirstAccepted",
         "fixed": "privacy.generators.fixed:Fixed",
         "independent": "privacy.generators.independent:Independent",
+        "latent_factors": "privacy.generators.latent_factors:LatentFactorGenerator",
         "mst": "privacy.generators.mst:MaximumSpanningTree",
         "p3gm": "privacy.generators.p3gm:P3gm",
         "privbayes": "privacy.generators.privbayes:PrivBayes",

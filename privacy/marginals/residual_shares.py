@@ -40,6 +40,8 @@ from privacy.marginals.residual_basis import Residual
 from privacy.marginals.sensitivity import LaplaceNoise, Noise
 from privacy.marginals.uncertainty import variance
 
+SMOOTHING: Final = 32
+"""By how much the variance of a pair's noise is taken to fall where a model is fitted to all pairs."""
 LEAST_BITS: Final = 6
 """The least multiplier is at least two to this power."""
 MOST_RESIDUALS: Final = 1 << 17
@@ -163,6 +165,31 @@ def optimal_residuals(
         Residual(columns, _shape(workload, columns), isqrt(isqrt(int(scale * sharpness))))
         for columns, sharpness in wanted.items()
     )
+
+
+def pair_residuals(
+    cells: Sequence[tuple[str, int]], *, adjacency: Adjacency, total_is_public: bool
+) -> tuple[Residual, ...]:
+    """Return what is measured of all columns and all pairs of them, for a model of few numbers.
+
+    All pairs count alike. What noise does to a column comes back in each of its pairs, while that on a pair is
+    averaged over the model. So a column's table counts `SMOOTHING` times as often as its noise comes back.
+
+    Args:
+        cells: of each column, by name.
+        adjacency, total_is_public: as of `optimal_residuals`.
+    Raises:
+        TooManyResiduals: see `Workload.gains`.
+    Privacy: reads public parameters only.
+    """
+    names = [name for name, _ in cells]
+    inverses = {name: Fraction(1, size) for name, size in cells}
+    whole = sum(inverses.values(), Fraction(0))
+    pairs = tuple(combinations(names, 2))
+    singles = tuple((name,) for name in names)
+    weights = [SMOOTHING * (whole - inverses[name]) + 1 for name in names]
+    workload = Workload(tuple(cells), (*singles, *pairs), (*weights, *[Fraction(1)] * len(pairs)))
+    return optimal_residuals(workload, adjacency=adjacency, total_is_public=total_is_public)
 
 
 def _sharpness(workload: Workload, columns: Clique, gain: Fraction, adjacency: Adjacency) -> Fraction:

@@ -59,6 +59,14 @@ class ResidualTables:
         """The number of rows: measured, or declared [rows]."""
         return float(self._parts[()])
 
+    def part(self, columns: Clique) -> Floats:
+        """Return the part of its own that a residual says of its table, in the residual's shape [rows].
+
+        Raises:
+            KeyError: it was not measured.
+        """
+        return self._parts[columns]
+
     def table(self, columns: Clique, sizes: Mapping[str, int]) -> Floats:
         """Return the unbiased estimate of a table's counts, in the shape of its columns [rows].
 

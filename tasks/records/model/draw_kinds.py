@@ -40,6 +40,10 @@ BUILT_IN: Final = {
         form="tasks.records.draws.sums:SumForm",
         checks="tasks.verification.draws.sum_draws:SumChecks",
     ),
+    "residuals": DrawParts(
+        form="tasks.records.draws.residuals:ResidualForm",
+        checks="tasks.verification.draws.fitted_residual_draws:FittedResidualChecks",
+    ),
     "cell_sums": DrawParts(
         form="tasks.records.draws.cell_sums:CellSumForm",
         checks="tasks.verification.draws.cell_sum_draws:CellSumChecks",

@@ -1,0 +1,36 @@
+"""Residuals that a fit drew: a version with them is checked, deep too, and one that understates them is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tasks.verify import verify
+from tests.tasks.verification.forgery import Json, as_forged, forge
+from tests.worlds.synthetic_rows import SyntheticScenario, aim
+from tests.worlds.versions import Worlds
+
+
+def factors() -> SyntheticScenario:
+    return replace(aim(), product="{kind: synthetic, generator: latent_factors}", release="factors")
+
+
+def test_a_version_of_residuals_holds_and_its_fit_made_again_comes_to_its_model(worlds: Worlds) -> None:
+    """All numbers in one file; nothing of generator or options is left as the publisher's word."""
+    version = worlds.published(factors(), here=True)
+    report = verify(version.folder, public_key=version.key, deep=True)
+    assert report.ok, report.findings
+    assert not {"replay.product.generator", "replay.product.options"} & set(report.word)
+    assert (version.folder / "measurements" / "residuals.parquet").is_file()
+
+
+def test_moves_that_are_not_the_worst_neighbours_are_refused(worlds: Worlds, tmp_path: Path) -> None:
+    version = as_forged(worlds.published(factors(), here=True).copy(tmp_path / "v"))
+
+    def change(record: Json) -> None:
+        moves = record["replay"]["draws"][0]["event"]["moves"]
+        record["replay"]["draws"][0]["event"]["moves"] = moves[:1]
+
+    forge(version, record=change)
+    report = verify(version.folder, public_key=version.key)
+    assert "replay.draws[0].event.moves" in {finding.field for finding in report.findings}
