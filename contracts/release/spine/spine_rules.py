@@ -146,7 +146,7 @@ def _invariant_problems(product: SpineProduct, contract: Contract) -> Iterator[t
         for order, name in enumerate(each.columns):
             if name not in product.detail.columns or name in each.columns[:order]:
                 allowed = f"columns of the table of all columns, each once: {word_list(product.detail.columns)}"
-                remedy = nearest(name, product.detail.columns)
+                remedy = nearest(name, product.detail.columns) or "name columns that the places are counted by"
                 yield ("invariants", level, "columns", order), Problem(f"the column {name!r}", allowed, remedy)
     if contract.total is None:
         remedy = "declare it in the contract: invariants: [{kind: total, value: N, reference: WHERE}]"

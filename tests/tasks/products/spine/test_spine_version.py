@@ -231,7 +231,7 @@ REFUSED = {
         {"invariants": with_margins().invariants.replace("floors.csv", "flats.csv")},
         "no file flats.csv",
     ),
-    "totals of two levels that disagree": (
+    "no such column in the file of totals": (
         {
             "invariants": ", invariants: {hospital: {column: beds, reference: yearbook}, "
             "wing: {columns: [floor], file: floors.csv, column: beds, reference: yearbook}, "
