@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import SpecRefused
-from contracts.release.source import Source, source_name, written_source_name
+from contracts.release.source import Source, source_name, written_address, written_source_name
 from contracts.release.spec import load_spec
 
 SECRET = "hunter2Xq7"
@@ -183,3 +183,15 @@ def test_a_name_of_a_store_that_is_not_amazons_stays():
 def test_a_whole_bucket_is_no_table():
     with pytest.raises(ValueError, match="a whole bucket"):
         Source.model_validate({"path": "s3://bucket", "files": "csv"})
+
+
+def test_an_address_that_is_typed_takes_credentials_only_where_it_asks_for_them() -> None:
+    """The refusal names the option, the kind and what to do."""
+    assert written_address("s3://open", "--to", "store") == "s3://open"
+    for kind in ("delta", "iceberg"):
+        assert written_address(f"{kind}:///lake", "--to") == f"{kind}:///lake"
+        with pytest.raises(SpecRefused) as refused:
+            written_address(f"{kind}:///lake", "--to", "store")
+        [finding] = refused.value.findings
+        assert (finding.field, finding.found) == ("--credentials", f"`credentials` for {kind}://")
+        assert finding.remedy == "drop it"
