@@ -45,7 +45,7 @@ class TablesProductView:
         """Return the expected error."""
         facts = [("error", _error_words(payload))]
         over = payload["over_optimum"]
-        return facts if over is None else [*facts, ("over the optimum", _optimum_words(over, payload["mechanism"]))]
+        return facts if over is None else [*facts, ("over the optimum", _optimum_words(over, payload))]
 
     def expected_widths(self, payload: dict[str, Any]) -> list[ExpectedWidth]:
         """Return the half width of the counts of each marginal that is drawn."""
@@ -70,6 +70,7 @@ class TablesProductView:
 
 def _tables_object(plan: TablesPlan) -> dict[str, Any]:
     """Return the part of the plan that is about tables."""
+    asked = {} if plan.residuals is None else plan.residuals.queries
     return {
         "mechanism": plan.mechanism,
         "expected_rmse": {noise: float(error) for noise, error in plan.expected_rmse.items()},
@@ -78,6 +79,7 @@ def _tables_object(plan: TablesPlan) -> dict[str, Any]:
                 "key": draw.key,
                 "level": None if draw.coarsening is None else draw.coarsening.level,
                 "columns": list(draw.clique),
+                **({"queries": asked[draw.key]} if draw.key in asked else {}),
                 "cells": draw.cells,
                 "share": float(draw.share),
                 "expected_error": draw.variance**0.5,
@@ -91,14 +93,17 @@ def _tables_object(plan: TablesPlan) -> dict[str, Any]:
         ],
         "over_optimum": plan.over_optimum,
         "measured_together": plan.residuals is not None,
+        "objective": "sum" if plan.residuals is None else plan.residuals.objective,
         "cells": plan.cells,
         **_needs(plan),
     }
 
 
-def _optimum_words(over: float, mechanism: str) -> str:
+def _optimum_words(over: float, payload: dict[str, Any]) -> str:
     """Say how the expected squared error compares with the least that any linear measurement of the tables has."""
-    if mechanism == "laplace":
+    if payload["objective"] == "max":
+        return f"{over:.3g} times the least that the largest squared error of these tables can be"
+    if payload["mechanism"] == "laplace":
         return f"at most {over:.3g} times the least squared error of these tables with Laplace noise"
     remedy = "" if over < WORTH_SAYING else "; `split: residuals` comes to 1.00"
     return f"{over:.3g} times the least squared error of these tables{remedy}"
@@ -153,7 +158,8 @@ def draw_lines(draws: Sequence[dict[str, Any]], *, together: bool = False) -> li
 
 
 def _name(draw: dict[str, Any]) -> str:
-    return (" × ".join(draw["columns"]) or "total") + (f", by {draw['level']}" if draw["level"] else "")
+    beside = f", by {draw['level']}" if draw["level"] else f", {draw['queries']}" if "queries" in draw else ""
+    return (" × ".join(draw["columns"]) or "total") + beside
 
 
 def _line(group: Sequence[dict[str, Any]], name: str, *, together: bool) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ def worst_case_workload(workload: Workload, *, adjacency: Adjacency, total_is_pu
         tuple: the same tables with other weights; and the bound h² of the module, for weights as they are returned.
     Privacy: reads public parameters only.
     """
-    system = _System(workload, adjacency, total_is_public)
+    system = _TableSystem(workload, adjacency, total_is_public)
     mixture = system.search()
     grid = np.maximum(np.rint(mixture * _GRID), 1.0)
     cells = [prod(workload.sizes[name] for name in table) for table in workload.tables]
@@ -61,7 +61,7 @@ def worst_case_workload(workload: Workload, *, adjacency: Adjacency, total_is_pu
     return replace(workload, weights=weights), system.bound(grid / grid.sum()) ** 2
 
 
-class _System:
+class _TableSystem:
     """The coefficients a, one for each table and each of its measured residuals."""
 
     def __init__(self, workload: Workload, adjacency: Adjacency, total_is_public: bool) -> None:

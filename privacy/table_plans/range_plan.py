@@ -7,7 +7,7 @@ which adds 1/12 to the variance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -80,6 +80,12 @@ class RangePlan:
     def residuals(self) -> tuple[RangeStrategy, ...]:
         """What is measured."""
         return self.measured.residuals
+
+    @property
+    def queries(self) -> Mapping[str, str]:
+        """What each table with queries asks, by the key of a draw of it, as people read it."""
+        asked = (each for each in self.specs if each.queries)
+        return {f"table:{each.name}": ", ".join(query.words for query in each.queries) for each in asked}
 
     @property
     def cells(self) -> int:

@@ -87,6 +87,16 @@ class ResidualPlan:
         return found / least_error(self.workload, self.noise.rho, total_is_public=known, **terms)  # type: ignore[arg-type]
 
     @property
+    def objective(self) -> Objective:
+        """What is made small."""
+        return "sum" if self.least_worst is None else "max"
+
+    @property
+    def queries(self) -> Mapping[str, str]:
+        """Nothing: tables of cells alone."""
+        return {}
+
+    @property
     def cells(self) -> int:
         """Numbers that are drawn."""
         return sum(each.cells for each in self.residuals)

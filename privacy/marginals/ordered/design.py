@@ -119,12 +119,12 @@ def best_design(workload: RangeWorkload, *, adjacency: Adjacency, worst: bool) -
         TooManyResiduals, TooManyRanges: tables that are too wide.
     Privacy: reads public parameters only.
     """
-    system = _System(workload, adjacency, worst=worst)
+    system = _RangeSystem(workload, adjacency, worst=worst)
     cells, mixture = system.search()
     return system.design(_leading(cells), mixture)
 
 
-class _System:
+class _RangeSystem:
     """The workload as matrices."""
 
     def __init__(self, workload: RangeWorkload, adjacency: Adjacency, *, worst: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -12,22 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.column import Cells
-from contracts.contract.contract import Contract
-from contracts.contract.label_columns import DescribedCells
 from contracts.errors import Finding
 from contracts.release.tables.all_marginals import RESIDUALS
-from contracts.release.tables.levels import levels_of, table_cells
-from contracts.release.tables.product import TableSpec
 from privacy.accounting.events import CountNoise
 from privacy.evaluation.against_noisy import Distance, distance
+from privacy.refine.intervals import RowNoise
 from privacy.refine.tables import Coarser, Refined
 from privacy.refine.total import NoisySum, estimate_total, table_sum
 from tasks.products.tables.checks.neighbour import neighbour
 from tasks.products.tables.checks.residual_replay import RowNoises, derived_draws
 from tasks.products.tables.checks.sparse_replay import Read, SparseReplay
+from tasks.products.tables.checks.table_parts import TablePart, TableResolution, resolutions_of
 from tasks.records.files.label_arrays import Beside
 from tasks.records.model.release_statement import Manifest
-from tasks.records.model.version_statements import DrawStatement, LevelStatement, Replay, TableStatement
+from tasks.records.model.version_statements import DrawStatement, Replay
 from tasks.records.strict_json import printable
 from tasks.verification.files.measurement_files import check_measured
 from tasks.verification.files.suppressed_cells import SUPPRESSED, expected_columns, marks_of
@@ -85,18 +82,19 @@ def replay_tables(
     """
     tables = _Tables(folder, manifest, sound, replay, meaning, where)
     drawn = {draw.key: (draw, event) for draw, event in zip(replay.draws, events, strict=True)}
+    rows: RowNoises = {}
     if meaning.product.split == RESIDUALS:
         derived, tables.measurements, tables.unmeasured = derived_draws(*drawn["residuals"], meaning, tables.bytes_of)
         if derived is None:
             tables.unrefined.append("all tables: the residuals that they follow from cannot be read")
             return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined), [], tables.distances
-        drawn, tables.rows = derived
+        drawn, rows = derived
     total = None
     if "total" in drawn:
         noisy = tables.measured(TOTAL_MEASUREMENTS, *drawn["total"])
         total = int(noisy[0]) if noisy is not None else None
     parts = [
-        _Part(table, planned, _resolutions(table, planned, meaning.contract, drawn))
+        TablePart(table, planned, resolutions_of(table, planned, meaning.contract, drawn, rows))
         for table, planned in zip(replay.tables, meaning.tables, strict=True)
     ]
     alone = [(np.zeros((), np.bool_), drawn["total"][1])] if "total" in drawn else []
@@ -127,39 +125,6 @@ def _impossible(where: str, error: ValueError) -> Finding:
     return Finding(where, "refinement", printable(str(error)), allowed, OTHER_TABLE)
 
 
-@dataclass(frozen=True)
-class _Resolution:
-    """A table, or a coarser level of it: what the record says, its cells, and its draw."""
-
-    stated: TableStatement | LevelStatement
-    cells: DescribedCells
-    draw: DrawStatement
-    event: CountNoise
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A table: what the record says, what the product says, its levels, coarsest first, and then itself."""
-
-    stated: TableStatement
-    planned: TableSpec
-    resolutions: Sequence[_Resolution]
-
-
-def _resolutions(
-    table: TableStatement,
-    planned: TableSpec,
-    contract: Contract,
-    drawn: Mapping[str, tuple[DrawStatement, CountNoise]],
-) -> list[_Resolution]:
-    """Put each level of a table beside what it must be."""
-    levels = [
-        _Resolution(stated, level, *drawn[f"table:{table.name}/{level.name}"])
-        for stated, level in zip(table.levels, levels_of(planned, contract), strict=True)
-    ]
-    return [*levels, _Resolution(table, table_cells(planned, contract), *drawn[f"table:{table.name}"])]
-
-
 class _Tables:
     """The tables of one version, and what was found out about them so far."""
 
@@ -180,13 +145,17 @@ class _Tables:
         self.unrefined: list[str] = []
         self.distances: Distances = {}
         self.shared: int | NoisySum | None = None
-        self.rows: RowNoises = {}
         self._sums: list[NoisySum | None] = []
         self.earlier = neighbour(folder.path, replay, meaning, where=where)
         self.refined += self.earlier.findings
 
     def measured(
-        self, name: str, draw: DrawStatement, event: CountNoise, cells: Cells | None = None
+        self,
+        name: str,
+        draw: DrawStatement,
+        event: CountNoise,
+        cells: Cells | None = None,
+        rows: RowNoise | None = None,
     ) -> NDArray[np.int64] | None:
         """Check one file of measurements; return its noisy values if they are those that were entered."""
         cells = self._contract if cells is None else cells
@@ -199,7 +168,7 @@ class _Tables:
             self._sums.append(None)
             return None
         hidden = None if threshold is None else threshold.suppressed(columns["noisy"])
-        self.measurements += check_measured(columns, name, draw, event, cells, hidden, self.rows.get(draw.key))
+        self.measurements += check_measured(columns, name, draw, event, cells, hidden, rows)
         noisy: NDArray[np.int64] = columns["noisy"]
         self._sums.append(table_sum(noisy, cells.impossible(draw.clique), event))
         return noisy
@@ -210,7 +179,7 @@ class _Tables:
         estimated = estimate_total(known) if len(known) == len(self._sums) else None
         self.refined += check_total(self._replay, self._meaning, drawn=drawn, estimated=estimated, where=self._record)
 
-    def replayed_together(self, parts: Sequence[_Part], *, total_event: CountNoise | None) -> None:
+    def replayed_together(self, parts: Sequence[TablePart], *, total_event: CountNoise | None) -> None:
         """Check tables that were refined together; all measurements are held at a time."""
         noisy = [self._noisy(part) for part in parts]
         whole = [values[-1] for values in noisy if values is not None]
@@ -233,13 +202,13 @@ class _Tables:
             self._measure(part, values, refined)
             self._compared(part, refined)
 
-    def _measure(self, part: _Part, noisy: Sequence[NDArray[np.int64]] | None, refined: Refined | None) -> None:
+    def _measure(self, part: TablePart, noisy: Sequence[NDArray[np.int64]] | None, refined: Refined | None) -> None:
         """Note how far a table's refined counts lie from its noisy ones."""
         if noisy is not None and refined is not None:
             kept = None if refined.suppressed is None else ~refined.suppressed
             self.distances[part.resolutions[-1].draw.key] = distance(refined.values, noisy[-1], kept)
 
-    def replayed(self, part: _Part) -> None:
+    def replayed(self, part: TablePart) -> None:
         """Check a refined table, its levels and their CSV copies against the refinement of the noisy values."""
         noisy, again = self._noisy(part), None
         where = printable(part.stated.data)
@@ -254,29 +223,26 @@ class _Tables:
         self._measure(part, noisy, again)
         self._compared(part, again)
 
-    def _again(self, part: _Part, noisy: Sequence[NDArray[np.int64]], events: Sequence[CountNoise]) -> Refined:
+    def _again(self, part: TablePart, noisy: Sequence[NDArray[np.int64]], events: Sequence[CountNoise]) -> Refined:
         """Refine again; with the λ that is stated, where the version on which it was chosen is not at hand."""
         table, meaning, counts = part.stated, self._meaning, self.earlier.counts
-        terms: dict[str, Any] = {
-            "total": self.shared,
-            "events": events,
-            "rows": self.rows.get(part.resolutions[-1].draw.key),
-        }
+        terms: dict[str, Any] = {"total": self.shared, "events": events, "rows": part.resolutions[-1].rows}
         if counts is not None or part.planned.hierarchy is not None:
             reference = None if counts is None else counts.get(table.name)
             return refined_again(noisy, part.planned, meaning, **terms, reference=reference)
         meaning = with_stated_lambda(meaning, table)
         return as_stated(refined_again(noisy, part.planned, meaning, **terms), table)
 
-    def _noisy(self, part: _Part) -> list[NDArray[np.int64]] | None:
+    def _noisy(self, part: TablePart) -> list[NDArray[np.int64]] | None:
         """Check the measurements of a table and its levels; return the noisy values, where all can be read."""
         read = [
-            self.measured(each.stated.measurements, each.draw, each.event, each.cells) for each in part.resolutions
+            self.measured(each.stated.measurements, each.draw, each.event, each.cells, each.rows)
+            for each in part.resolutions
         ]
         known = [values for values in read if values is not None]
         return known if len(known) == len(read) else None
 
-    def _compared(self, part: _Part, again: Refined | None) -> None:
+    def _compared(self, part: TablePart, again: Refined | None) -> None:
         """Compare a table, its levels and their CSV copies with what refining again gave, if anything."""
         table, consistent = part.stated, self._meaning.product.refine.consistent
         counted = "int64" if table.integers or (table.method == "none" and not consistent) else "double"
@@ -304,7 +270,7 @@ class _Tables:
                 found[name], expected[name], where=where, name=name, source=source, remedy=remedy
             )
 
-    def _published(self, resolution: _Resolution, clique: Sequence[str], values: Types) -> ColumnArrays | None:
+    def _published(self, resolution: TableResolution, clique: Sequence[str], values: Types) -> ColumnArrays | None:
         """Read a published table and check the digest of its counts."""
         stated = resolution.stated
         columns = self._table(stated.data, resolution, clique, values)
@@ -314,7 +280,7 @@ class _Tables:
         return columns
 
     def _check_csv(
-        self, resolution: _Resolution, clique: Sequence[str], expected: ColumnArrays | None, values: Types
+        self, resolution: TableResolution, clique: Sequence[str], expected: ColumnArrays | None, values: Types
     ) -> None:
         columns = self._table(name := csv_of(resolution.stated), resolution, clique, values)
         if columns is None:
@@ -324,7 +290,9 @@ class _Tables:
             return
         self._compare(columns, expected, where=printable(name), source=f"as in {printable(resolution.stated.data)}")
 
-    def _table(self, name: str, resolution: _Resolution, clique: Sequence[str], values: Types) -> ColumnArrays | None:
+    def _table(
+        self, name: str, resolution: TableResolution, clique: Sequence[str], values: Types
+    ) -> ColumnArrays | None:
         """Read a refined table, or its copy, with what stands beside its labels."""
         types, marks = self._with_suppressed(values, resolution.event)
         beside = () if self._replay.labels is None else resolution.cells.beside(clique)

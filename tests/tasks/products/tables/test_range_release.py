@@ -46,6 +46,13 @@ def scenario(more: str = "", base: Any = first, product: str = PRODUCT) -> Scena
     return replace(made, spec=spec, calculus=RenyiCalculus(Fraction(16)), cap=(9 * PICO, ATTO // 10**8))
 
 
+def exchanged() -> Scenario:
+    """With columns beside labels, and the forms of exchange."""
+    made = scenario()
+    more = "formats: [parquet, csv], labels: columns, exchange: [sdmx, csvw, registry]"
+    return replace(made, spec=made.spec.replace("formats: [parquet, csv]", more))
+
+
 @pytest.fixture(scope="module")
 def published(worlds: Worlds) -> Version:
     return worlds.published(scenario())
@@ -58,8 +65,9 @@ def published(worlds: Worlds) -> Version:
         scenario(", objective: max"),
         scenario(base=second),
         scenario(product=PRODUCT.replace("range", "hierarchy").replace("prefix", "identity")),
+        exchanged(),
     ],
-    ids=["add_remove", "largest variance", "rows of a unit", "hierarchy"],
+    ids=["add_remove", "largest variance", "rows of a unit", "hierarchy", "exchanged"],
 )
 def test_verify_makes_the_answers_again(worlds: Worlds, made: Scenario) -> None:
     """Under both relations, for both objectives; every rule holds."""

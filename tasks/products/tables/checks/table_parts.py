@@ -1,0 +1,66 @@
+"""A table of a version, resolution by resolution: what the record says of each beside what it must be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from contracts.contract.contract import Contract
+from contracts.contract.label_columns import DescribedCells
+from contracts.release.tables.levels import levels_of, table_cells
+from contracts.release.tables.product import TableSpec
+from privacy.accounting.events import CountNoise
+from privacy.refine.intervals import RowNoise
+from tasks.records.model.version_statements import DrawStatement, LevelStatement, TableStatement
+
+
+@dataclass(frozen=True)
+class TableResolution:
+    """A table, or a coarser level of it.
+
+    Args:
+        stated: what the record says.
+        cells: its cells, or its ranges.
+        draw: its draw, or what a draw of it would state.
+        event: the noise of its cells, or the largest noise.
+        rows: the noise of each row, where it differs from row to row.
+    """
+
+    stated: TableStatement | LevelStatement
+    cells: DescribedCells
+    draw: DrawStatement
+    event: CountNoise
+    rows: RowNoise | None = None
+
+
+@dataclass(frozen=True)
+class TablePart:
+    """A table: what the record says, what the product says, its levels, coarsest first, and then itself."""
+
+    stated: TableStatement
+    planned: TableSpec
+    resolutions: Sequence[TableResolution]
+
+
+def resolutions_of(
+    table: TableStatement,
+    planned: TableSpec,
+    contract: Contract,
+    drawn: Mapping[str, tuple[DrawStatement, CountNoise]],
+    rows: Mapping[str, RowNoise | None],
+) -> list[TableResolution]:
+    """Put each level of a table, and the table itself, beside what it must be.
+
+    Args:
+        table: what the record says.
+        planned: what the product says.
+        contract: gives the cells.
+        drawn: statement and noise of each draw, by its key.
+        rows: the noise of each row, by the key of a draw, where it differs from row to row.
+    """
+    levels = [
+        TableResolution(stated, level, *drawn[f"table:{table.name}/{level.name}"])
+        for stated, level in zip(table.levels, levels_of(planned, contract), strict=True)
+    ]
+    key = f"table:{table.name}"
+    return [*levels, TableResolution(table, table_cells(planned, contract), *drawn[key], rows.get(key))]
