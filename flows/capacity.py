@@ -2,7 +2,7 @@
 
 What is missing here would otherwise be found after the grant was opened, and the charge would be lost. In order:
 
-    software   torch for a training, ibis here and pyspark where the engine is, boto3 for an object store
+    software   torch for a training, ibis here, and chdb or pyspark for the engine, boto3 for an object store
     device     CUDA where the options ask for it
     memory     what the plan foretells against what the machine has
     disk       room below the workspace and the release store
@@ -15,6 +15,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -60,8 +61,6 @@ def _software(request: Request) -> Iterator[tuple[FieldPath, Problem]]:
     needed: list[tuple[FieldPath, str, str]] = []
     if spec.source.engine is not None:
         needed.append((("source", "engine"), "ibis", "engines"))
-    if spec.source.engine == "clickhouse":
-        needed.append((("source", "engine"), "chdb", "clickhouse"))
     for at, written in ((("source", "path"), spec.written_paths[1]), (("publish", "to"), spec.written_paths[2])):
         package = read_address(written).package if is_address(written) else None
         if package is not None:
@@ -75,7 +74,14 @@ def _software(request: Request) -> Iterator[tuple[FieldPath, Problem]]:
 
 
 def _engine(request: Request, workspace: Workspace | None) -> Iterator[tuple[FieldPath, Problem]]:
-    """Find an engine that cannot start: PySpark lives in an environment of its own, which the workspace names."""
+    """Find an engine that cannot start: PySpark lives in an environment of its own, which the workspace names.
+
+    ClickHouse's is looked for and not loaded: it takes half a gigabyte, and has a process of its own.
+    """
+    if request.spec.source.engine == "clickhouse" and not _there("chdb"):
+        remedy = f'pip install "sudare[clickhouse]"; {_NOTHING}'
+        allowed = "an installation with the extra clickhouse"
+        yield ("source", "engine"), Problem("chdb is not installed here", allowed, remedy)
     if request.spec.source.engine != "spark" or workspace is None:
         return
     if workspace.spark is None:
@@ -92,6 +98,14 @@ def _engine(request: Request, workspace: Workspace | None) -> Iterator[tuple[Fie
     if found:
         allowed = "the Python of an environment with pyspark, as `spark.python` in sudare.toml"
         yield ("source", "engine"), Problem(found, allowed, f"correct `spark.python`; {_NOTHING}")
+
+
+def _there(module: str) -> bool:
+    """Say whether a module can be found, without loading it."""
+    try:
+        return find_spec(module) is not None
+    except ImportError:
+        return False
 
 
 def _memory(request: Request) -> Iterator[tuple[FieldPath, Problem]]:

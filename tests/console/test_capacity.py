@@ -105,3 +105,15 @@ def test_an_engine_that_the_workspace_does_not_name_is_refused(place: Place, typ
     assert "no `spark.python` in this workspace" in said.err
     assert "nothing was charged" in said.err
     assert spent(place) == before
+
+
+def test_clickhouse_without_its_extra_is_refused_and_nothing_is_charged(place: Place) -> None:
+    before = spent(place)
+    spec = place.adult / "tables.yaml"
+    spec.write_text(spec.read_text().replace("adult.parquet}", "adult.parquet, engine: clickhouse}"))
+    for command in ("plan", "run"):
+        said = typed_without(place, ["chdb"], command, str(spec))
+        assert said.returncode == 2, said.stderr
+        assert "chdb is not installed here" in said.stderr
+        assert "sudare[clickhouse]" in said.stderr
+    assert spent(place) == before
