@@ -170,6 +170,7 @@ RANDOM: Final = frozenset(
         "privacy/ledger/draw_files.py",
         "privacy/ledger/entries.py",
         "privacy/ledger/ledger.py",
+        "privacy/marginals/latent_factors.py",
         "privacy/marginals/seeds.py",
         "privacy/noise/random_bytes.py",
         "tasks/evaluation/predictors.py",

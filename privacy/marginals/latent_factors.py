@@ -27,10 +27,9 @@ from itertools import combinations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
-from privacy.arrays import Floats
+from privacy.arrays import Floats, Singles
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.seeds import PostProcessingSeed
 
@@ -43,7 +42,6 @@ _START: Final = 0.05
 _MOMENTS: Final = (0.9, 0.99)
 _SEED: Final = PostProcessingSeed(20211206)
 _LEAST: Final = 1e-4
-Singles = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)

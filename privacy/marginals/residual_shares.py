@@ -147,9 +147,16 @@ def optimal_residuals(
         TooManyResiduals: see `Workload.gains`.
     Privacy: reads public parameters only.
     """
+    return _multiplied(workload.gains(), workload.sizes, adjacency=adjacency, total_is_public=total_is_public)
+
+
+def _multiplied(
+    gains: Mapping[Clique, Fraction], sizes: Mapping[str, int], *, adjacency: Adjacency, total_is_public: bool
+) -> tuple[Residual, ...]:
+    """Return the residuals of which g is given, with the multipliers of the optimum."""
     wanted = {
-        columns: _sharpness(workload, columns, gain, adjacency)
-        for columns, gain in workload.gains().items()
+        columns: _sharpness(_shape(sizes, columns), gain, adjacency)
+        for columns, gain in gains.items()
         if columns or not total_is_public
     }
     if not wanted:
@@ -162,13 +169,14 @@ def optimal_residuals(
         power -= 1
     scale = Fraction(16) ** power
     return tuple(
-        Residual(columns, _shape(workload, columns), isqrt(isqrt(int(scale * sharpness))))
+        Residual(columns, _shape(sizes, columns), isqrt(isqrt(int(scale * sharpness))))
         for columns, sharpness in wanted.items()
     )
 
 
+@lru_cache(maxsize=8)
 def pair_residuals(
-    cells: Sequence[tuple[str, int]], *, adjacency: Adjacency, total_is_public: bool
+    cells: tuple[tuple[str, int], ...], *, adjacency: Adjacency, total_is_public: bool
 ) -> tuple[Residual, ...]:
     """Return what is measured of all columns and all pairs of them, for a model of few numbers.
 
@@ -178,23 +186,21 @@ def pair_residuals(
     Args:
         cells: of each column, by name.
         adjacency, total_is_public: as of `optimal_residuals`.
-    Raises:
-        TooManyResiduals: see `Workload.gains`.
     Privacy: reads public parameters only.
     """
-    names = [name for name, _ in cells]
-    inverses = {name: Fraction(1, size) for name, size in cells}
-    whole = sum(inverses.values(), Fraction(0))
-    pairs = tuple(combinations(names, 2))
-    singles = tuple((name,) for name in names)
-    weights = [SMOOTHING * (whole - inverses[name]) + 1 for name in names]
-    workload = Workload(tuple(cells), (*singles, *pairs), (*weights, *[Fraction(1)] * len(pairs)))
-    return optimal_residuals(workload, adjacency=adjacency, total_is_public=total_is_public)
+    sizes = {name: size for name, size in cells if size > 1}  # the others tell nothing
+    inverse = sum((Fraction(1, size) for _, size in cells), Fraction(0))
+    weights = {name: 1 + SMOOTHING * (inverse - Fraction(1, size)) for name, size in cells}
+    # g of the module, for all columns and all pairs: Σ over j ≠ i of 1 / n_j is what the pairs of i give.
+    gains: dict[Clique, Fraction] = {(): sum((weights[name] / size for name, size in cells), Fraction(0))}
+    gains[()] += (inverse * inverse - sum((Fraction(1, size * size) for _, size in cells), Fraction(0))) / 2
+    gains |= {(name,): size * (weights[name] + inverse - Fraction(1, size)) for name, size in sizes.items()}
+    gains |= {pair: Fraction(sizes[pair[0]] * sizes[pair[1]]) for pair in combinations(sizes, 2)}
+    return _multiplied(gains, sizes, adjacency=adjacency, total_is_public=total_is_public)
 
 
-def _sharpness(workload: Workload, columns: Clique, gain: Fraction, adjacency: Adjacency) -> Fraction:
+def _sharpness(shape: Sequence[int], gain: Fraction, adjacency: Adjacency) -> Fraction:
     """Return g / f / D⁴: the fourth power of what a multiplier is proportional to."""
-    shape = _shape(workload, columns)
     return gain / cost_factor(shape, adjacency) / prod(shape) ** 4
 
 
@@ -205,8 +211,8 @@ def cost_factor(shape: Sequence[int], adjacency: Adjacency) -> Fraction:
     return Fraction(2 * min(shape), min(shape) - 1)
 
 
-def _shape(workload: Workload, columns: Clique) -> tuple[int, ...]:
-    return tuple(workload.sizes[name] for name in columns)
+def _shape(sizes: Mapping[str, int], columns: Clique) -> tuple[int, ...]:
+    return tuple(sizes[name] for name in columns)
 
 
 def expected_error(workload: Workload, variances: Mapping[Clique, Fraction]) -> float:
@@ -218,7 +224,7 @@ def expected_error(workload: Workload, variances: Mapping[Clique, Fraction]) -> 
     """
     parts = ((variances.get(columns), gain, columns) for columns, gain in workload.gains().items())
     return fsum(
-        float(_spread(_shape(workload, columns)) * gain * variance)
+        float(_spread(_shape(workload.sizes, columns)) * gain * variance)
         for variance, gain, columns in parts
         if variance is not None
     )
@@ -235,7 +241,8 @@ def least_error(
     Formula:  (Σ √(p f c))² k² / (2 ρ)
     """
     roots = fsum(
-        float(_spread(_shape(workload, columns))) * sqrt(cost_factor(_shape(workload, columns), adjacency) * gain)
+        float(_spread(_shape(workload.sizes, columns)))
+        * sqrt(cost_factor(_shape(workload.sizes, columns), adjacency) * gain)
         for columns, gain in workload.gains().items()
         if columns or not total_is_public
     )

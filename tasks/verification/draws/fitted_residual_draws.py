@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract.contract import Adjacency
 from contracts.errors import Finding
 from privacy.accounting.events import DiscreteGaussian
 from privacy.grant.queries.residuals import ResidualQuery
@@ -73,9 +70,4 @@ def _residuals(meaning: FittedMeaning) -> tuple[Residual, ...]:
     contract = meaning.contract
     domain = CellDomain.of(contract, meaning.names)
     cells = tuple(zip(domain.columns, domain.shape, strict=True))
-    return _of_cells(cells, contract.adjacency, contract.total is not None)
-
-
-@lru_cache(maxsize=4)
-def _of_cells(cells: tuple[tuple[str, int], ...], adjacency: Adjacency, public: bool) -> tuple[Residual, ...]:
-    return pair_residuals(cells, adjacency=adjacency, total_is_public=public)
+    return pair_residuals(cells, adjacency=contract.adjacency, total_is_public=contract.total is not None)

@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import DiscreteGaussian
 from privacy.generators.generator import CannotGenerate, OutOfTime, SynthesisTask
@@ -18,6 +19,7 @@ from privacy.generators.options import Options
 from privacy.generators.spending import Spending
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.latent_factors import NoisyPairs, fit_latent_factors, public_points
+from privacy.marginals.residual_shares import SMOOTHING, Workload, optimal_residuals, pair_residuals
 from tests.privacy.generators.small_table import CountedTable, asked, start
 from tests.privacy.ledger.ledgers import Place
 
@@ -75,6 +77,19 @@ def test_mallows_finds_the_number_of_factors_through_the_noise() -> None:
     random = np.random.default_rng(1)
     apart = CountedTable(np.stack([random.integers(0, cells, 5000) for cells in COLUMNS.shape], axis=1), COLUMNS)
     assert fit_latent_factors(noisy(apart, exact_parts(apart), 60.0), quiet).points.shape[1] == 0
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("total_is_public", [False, True])
+def test_what_is_measured_is_the_optimum_of_its_weights(adjacency: Adjacency, total_is_public: bool) -> None:
+    """Against the general plan, which looks at all subsets of each table: the same residuals and multipliers."""
+    cells = (("a", 3), ("b", 2), ("c", 7), ("d", 1), ("e", 4))
+    inverse = sum((Fraction(1, size) for _, size in cells), Fraction(0))
+    singles = {(name,): 1 + SMOOTHING * (inverse - Fraction(1, size)) for name, size in cells}
+    weights = singles | dict.fromkeys(combinations([name for name, _ in cells], 2), Fraction(1))
+    terms = {"adjacency": adjacency, "total_is_public": total_is_public}
+    general = optimal_residuals(Workload(cells, tuple(weights), tuple(weights.values())), **terms)  # type: ignore[arg-type]
+    assert pair_residuals(cells, **terms) == general  # type: ignore[arg-type]
 
 
 def test_public_points_have_mean_0_and_covariance_1_and_are_always_the_same() -> None:
