@@ -9,7 +9,7 @@ whose bins rows were counted
     STAND     a bin stands if its estimate is above twice its deviation. Where the others have more than a tenth of
               the rows, as they have in many small bins, nothing is done
     LEAVE     the model's potentials take a factor for each bin that does not stand, so that it keeps a millionth of
-              the rows; bins that stand, and missing values, keep their shares of each other
+              the rows, and for those that do, which take what it loses; missing values keep their share
 
 No cell becomes impossible, and what the other columns are given this one stays as it was. A model without potentials
 stays as it is.
@@ -89,10 +89,14 @@ def standing(estimates: Floats, variances: Floats) -> NDArray[np.bool_] | None:
 
 
 def _factors(margin: NDArray[np.float64], stands: NDArray[np.bool_]) -> Floats:
-    """Return the logarithm of each cell's factor: 0, or what leaves a bin a millionth of the rows."""
-    bins, factors = margin[: stands.size], np.zeros(margin.size)
-    low = ~stands & (bins > _LEAST * margin.sum())
-    factors[: stands.size][low] = np.log(_LEAST * margin.sum() / bins[low])
+    """Return the logarithm of each cell's factor: bins that do not stand give what they lose to those that do."""
+    bins, factors, least = margin[: stands.size], np.zeros(margin.size), _LEAST * margin.sum()
+    low, kept = ~stands & (bins > least), bins[stands].sum()
+    if kept <= 0:
+        return factors
+    lost = (bins[low] - least).sum()
+    factors[: stands.size][low] = np.log(least / bins[low])
+    factors[: stands.size][stands] = np.log1p(lost / kept)
     return factors
 
 
