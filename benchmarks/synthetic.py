@@ -26,7 +26,7 @@ from benchmarks._synthetic_bench import Bench
 from benchmarks._synthetic_data import Categorical, acs, adult, adult_of_15_columns, bank, ten_million, wide
 from benchmarks._synthetic_paper import ACCURACY
 from benchmarks._synthetic_peers import Runs, peers
-from benchmarks._synthetic_values import values_as_numbers
+from benchmarks._synthetic_values import SEEDS, values_as_numbers
 from benchmarks.results import Row, write
 
 Section = Callable[[Bench, list[Categorical]], list[Row]]
@@ -52,7 +52,7 @@ def main() -> None:
         for name in asked.only or SECTIONS
         for row in SECTIONS[name](bench, more if name == "affordable" else tables)
     ]
-    write("synthetic" if not asked.only else f"synthetic-{'-'.join(asked.only)}", rows)
+    write("synthetic" if not asked.only else f"synthetic_{'_'.join(asked.only)}", rows)
 
 
 def _scale(bench: Bench, tables: list[Categorical]) -> list[Row]:
@@ -116,7 +116,7 @@ def _very_wide(bench: Bench, tables: list[Categorical]) -> list[Row]:
 
 def _values(bench: Bench, tables: list[Categorical]) -> list[Row]:
     data = _arguments().data
-    return [] if data is None else [row for name in ("independent", "mst") for row in values_as_numbers(data, name)]
+    return [] if data is None else [row for name in SEEDS for row in values_as_numbers(data, name)]
 
 
 SECTIONS: Final[dict[str, Section]] = {
