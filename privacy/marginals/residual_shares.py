@@ -147,11 +147,22 @@ def optimal_residuals(
         TooManyResiduals: see `Workload.gains`.
     Privacy: reads public parameters only.
     """
-    return _multiplied(workload.gains(), workload.sizes, adjacency=adjacency, total_is_public=total_is_public)
+    return _multiplied(
+        workload.gains(),
+        workload.sizes,
+        adjacency=adjacency,
+        total_is_public=total_is_public,
+        least_bits=least_bits,
+    )
 
 
 def _multiplied(
-    gains: Mapping[Clique, Fraction], sizes: Mapping[str, int], *, adjacency: Adjacency, total_is_public: bool
+    gains: Mapping[Clique, Fraction],
+    sizes: Mapping[str, int],
+    *,
+    adjacency: Adjacency,
+    total_is_public: bool,
+    least_bits: int = LEAST_BITS,
 ) -> tuple[Residual, ...]:
     """Return the residuals of which g is given, with the multipliers of the optimum."""
     wanted = {
