@@ -271,7 +271,7 @@ def least_squares_of_one(workload: Workload, *, adjacency: Adjacency) -> float:
     """
     replaced = adjacency == "replace_one"
     roots = fsum(
-        float(_spread(_shape(workload, columns))) * sqrt(gain)
+        float(_spread(_shape(workload.sizes, columns))) * sqrt(gain)
         for columns, gain in workload.gains().items()
         if columns or not replaced
     )
