@@ -51,7 +51,9 @@ def read_csv(data: bytes, types: Mapping[str, pa.DataType], *, formulas: Formula
     """
     there = {neutralised(name): kind for name, kind in types.items()} if formulas == "neutralised" else dict(types)
     convert = pa.csv.ConvertOptions(column_types=there, strings_can_be_null=True, null_values=[""])
-    rows = pa.csv.read_csv(pa.BufferReader(data), convert_options=convert)
+    # Of a file of one column, an empty line is a row with a missing value.
+    parse = pa.csv.ParseOptions(ignore_empty_lines=False)
+    rows = pa.csv.read_csv(pa.BufferReader(data), parse_options=parse, convert_options=convert)
     return _relabelled(rows, restored) if formulas == "neutralised" else rows
 
 

@@ -128,6 +128,13 @@ def test_the_version_says_how_its_csv_files_are_written(version: Version) -> Non
     assert version.words["output.formulas"] == stated("neutralised")
 
 
+def test_a_file_of_one_column_keeps_its_missing_values() -> None:
+    rows = pa.table({"age": pa.array([1, None, 3, None], pa.int64())})
+    written = BytesIO()
+    write_csv(rows, written, header=True, formulas=None)
+    assert read_csv(written.getvalue(), {"age": pa.int64()}, formulas=None).equals(rows)
+
+
 @pytest.mark.parametrize("formulas", ["accepted", None])
 def test_a_record_that_states_another_way_of_writing_is_refused(version: Version, formulas: Formulas | None) -> None:
     def change(record: Any) -> None:
