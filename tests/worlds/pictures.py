@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
+from contracts.domains.value_lattices import ValueLattice
 from contracts.release.spec import Source
 from privacy.private_table import PrivateTable
 from tasks.ingest import ingest
@@ -63,7 +65,7 @@ class PictureScenario(SyntheticScenario):
     release: str = "shapes"
     properties: str = PICTURE + SHAPE
 
-    def snapshot(self, folder: Path, contract: Contract) -> PrivateTable:
+    def snapshot(self, folder: Path, contract: Contract, lattices: Sequence[ValueLattice] = ()) -> PrivateTable:
         """Ingest pictures from a Parquet file."""
         pq.write_table(as_table(*drawn(self.rows)), folder / "stays.parquet")
         source = Source(path=folder / "stays.parquet")
