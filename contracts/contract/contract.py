@@ -94,7 +94,8 @@ class Contract(PrivacyTerms):
         if self.linked is None or wrong is not None:
             found = wrong or Problem(base, allowed)
             raise ContractRefused([Finding(f"contract {self.id}", "table", found.found, found.allowed, found.remedy)])
-        return Contract(**{**dict(self), **flat_terms(self.linked, base)})
+        kept = {name: getattr(self, name) for name in type(self).model_fields}
+        return Contract(**{**kept, **flat_terms(self.linked, base)})
 
     def _id_column(self) -> tuple[str, ...]:
         return () if self.unit.column is None else (self.unit.column,)
@@ -210,6 +211,12 @@ class Contract(PrivacyTerms):
     def __copy__(self) -> Self:
         """Copy without the digest: what `model_copy` changes has another one."""
         copied = super().__copy__()
+        copied.__dict__.pop("digest", None)
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """Copy all parts, without the digest."""
+        copied = super().__deepcopy__(memo)
         copied.__dict__.pop("digest", None)
         return copied
 

@@ -11,12 +11,11 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations
 from math import comb, floor, prod
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from contracts.contract.contract import Contract
-from contracts.contract.impossible_cells import Clique
 from contracts.domains.domain_terms import Frozen
 from contracts.reading.scalars import (
     Amount,
@@ -34,6 +33,9 @@ from contracts.reading.scalars import (
     spelled,
     word_list,
 )
+
+if TYPE_CHECKING:
+    from contracts.contract.impossible_cells import Clique
 
 FIRST_ACCEPTED: Final = "first_accepted"
 """The generator that tries candidates in order and gives the first that meets all criteria."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.events import PrivacyEvent
 from privacy.grant.measurement import Measurement, ResidualMeasurement, SparseMeasurement
-from privacy.grant.queries.strategies import StrategyMeasurement
 
 if TYPE_CHECKING:
     from contracts.release.spine.places import PlaceTree
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from privacy.accounting.events import PrivacyEvent
     from privacy.classifiers.classifier_model import ClassifierModel
     from privacy.generators.generator import Fitted, Model
+    from privacy.grant.queries.strategies import StrategyMeasurement
     from privacy.marginals.seeds import PostProcessingSeed
     from privacy.refine.sparse_tables import RefinedCells
     from privacy.refine.tables import Refined
@@ -125,7 +125,7 @@ class ReleasedSparseTable:
 
 ReleasedTable = DenseTable | ReleasedSparseTable
 TableMeasurement = Measurement | SparseMeasurement
-DrawnTables = TableMeasurement | ResidualMeasurement | StrategyMeasurement
+DrawnTables: TypeAlias = "TableMeasurement | ResidualMeasurement | StrategyMeasurement"
 """What a release of tables draws, and the noisy tables that follow from residuals."""
 RowsFrom = Literal["estimated", "public", "declared"]
 

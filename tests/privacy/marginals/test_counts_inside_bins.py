@@ -20,6 +20,7 @@ from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.query import Relation
 from privacy.marginals.cell_sums import PrivateCellSums, cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
+from privacy.private_table import PrivateTable
 from privacy.snapshots.offset_scan import count_between_cuts
 from tests.contracts.domains.test_value_bins import tree_of, whole
 
@@ -35,7 +36,7 @@ def counted(folder: Path, rows: tuple[int, ...], tree: BinTree = TREE) -> NDArra
     with duckdb.connect(str(path)) as connection:
         connection.register("rows", pl.DataFrame({tree.lattice.name: np.array(rows, dtype=np.int64)}))
         connection.execute("CREATE TABLE codes AS SELECT * FROM rows")
-    found = count_between_cuts(path, (), (), tree, threads=1)[0]
+    found = count_between_cuts(PrivateTable(path, "0" * 64, "0" * 64, "rows"), (), (), tree, threads=1)[0]
     nodes = []
     for size in tree.level_leaves:
         nodes += [

@@ -20,6 +20,7 @@ PRODUCTS: Final = {
     "aim": "{kind: synthetic, generator: aim, options: {rounds: 3}}",
     "mst": "{kind: synthetic, generator: mst}",
     "privbayes": "{kind: synthetic, generator: privbayes}",
+    "inside": "{kind: synthetic, generator: mst, inside_bins: {share: 0.2, columns: [wage]}}",
     "spine": "{kind: spine, spine: {column: sex, file: places.csv, levels: [all, sex]}, "
     "tables: [{columns: [age]}, []]}",
     "adaptive": "{kind: adaptive, tables: [{by: [sex], adapt: {share: 0.1, levels: [[], [age]]}}]}",

@@ -15,6 +15,7 @@ from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.distinct_counts import DistinctCount, distinct_count, number_lattice
 from contracts.domains.quantile_choices import QuantileChoices
 from contracts.domains.text import KeyColumn, UnitOrder
+from contracts.domains.value_bins import BinTree
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_magnitudes import ValueMagnitudes
 from contracts.domains.value_sums import LoneSum, ValueMoments
@@ -27,6 +28,8 @@ WAGE: Final = ValueLattice("wage", Decimal(0), Decimal(1000), Decimal("0.1"), Tr
 AWKWARD: Final = ValueLattice("wage", Decimal("12.3"), Decimal("801.3"), Decimal("0.3"), True)
 SIGNED: Final = ValueLattice("age", Decimal(-5), Decimal(120), Decimal(1), True)
 WEIGHT: Final = ValueLattice("age", Decimal(0), Decimal(99), Decimal(1), True)
+INSIDE: Final = BinTree(WAGE, (0, 1, 500, 7777, 10_000))
+"""Leaves between cuts: each bound, and some in between."""
 CLIQUES: Final = ((), ("sex",), ("age", "sex"), ("age", "sex", "since"))
 
 
@@ -44,6 +47,7 @@ def addends_of(contract: Contract) -> tuple[Addends, ...]:
         ValueMoments(AWKWARD, 10**9 // 3),
         ValueMoments(replace(AWKWARD, weight=WEIGHT), 10**6),
         ValueTree(WAGE, Decimal(7)),
+        INSIDE,
         ValueTree(replace(AWKWARD, weight=WEIGHT), Decimal(3)),
         DistinctCount(None, None, True),
         distinct_count("wage", contract.column("wage").domain, declared_cells=True),

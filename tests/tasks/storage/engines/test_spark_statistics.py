@@ -73,7 +73,7 @@ def test_awkward_numbers_of_every_type_get_the_offsets_that_duckdb_gives_them(
     assert len(NUMBERS) > 20
 
 
-@pytest.mark.parametrize("name", ["statistics", "mst", "privbayes", "spine", "adaptive"])
+@pytest.mark.parametrize("name", ["statistics", "mst", "privbayes", "inside", "spine", "adaptive"])
 def test_a_release_counted_by_spark_is_published_and_verifies(
     spark: SparkSettings, tmp_path: Path, name: str
 ) -> None:
