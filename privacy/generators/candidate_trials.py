@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import floor
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,8 @@ from pydantic import BaseModel, ValidationError
 from contracts.contract.impossible_cells import Clique
 from contracts.release.acceptance import Acceptance, CellCriterion, acceptance_problems, cell_numbers
 from privacy.accounting.adaptive import share
-from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.accounting.event import UnsupportedEvent
-from privacy.accounting.events import CountNoise, ZeroConcentrated
+from privacy.accounting.events import CountNoise
 from privacy.generators.generator import (
     CandidateRefused,
     CannotGenerate,
@@ -30,16 +28,13 @@ from privacy.generators.generator import (
     SynthesisTask,
     no_seed,
 )
-from privacy.generators.spending import Spending
+from privacy.generators.spending import Spending, epsilon_of_part
 from privacy.grant.draws import Draws
 from privacy.grant.queries.acceptance import AcceptanceQuery, CriterionTest, most_moved
 from privacy.marginals.measured import Measured
 from privacy.marginals.noise_tail import least_margin
 from privacy.marginals.scores import Candidate, DistanceScore
 from privacy.marginals.sensitivity import moved_noise
-
-_FINEST: Final = 10**12
-_LESS: Final = Fraction(10**6 - 1, 10**6)
 
 
 @dataclass(frozen=True)
@@ -135,7 +130,7 @@ class CandidateTrials:
                 raise CannotGenerate(
                     "time_limit of a candidate: what is accepted would depend on a clock; allowed: no time limit"
                 )
-            task = replace(self.task, epsilon=self._epsilon_of(part))
+            task = replace(self.task, epsilon=epsilon_of_part(self.task, part / self.spending.total))
             plan = made_by.plan(task, options)
             if sum(share(self.spending.budget, event) for event in plan.events) > part:
                 raise CannotGenerate(f"{terms.generator!r} plans more than its share; allowed: {float(part):.3g}")
@@ -144,16 +139,6 @@ class CandidateTrials:
         except (CannotGenerate, UnsupportedEvent) as error:
             raise CandidateRefused(at, error, options=terms.options) from error
         return CandidateTrial(terms, made_by, options, task, part, plan)
-
-    def _epsilon_of(self, part: Fraction) -> Fraction:
-        """Return an epsilon whose budget is the part, or just below it."""
-        if not isinstance(self.spending.budget, ZeroConcentrated):
-            return part
-        delta = self.task.delta
-        epsilon = Fraction(floor(best_epsilon([ZeroConcentrated(part)], delta)[0] * _FINEST), _FINEST)
-        while rho_for(epsilon, delta) > part:
-            epsilon = Fraction(floor(epsilon * _LESS * _FINEST), _FINEST)
-        return epsilon
 
     def check_bounds(self) -> None:
         """Refuse bounds that lie below the margin: no candidate would meet them, however good.

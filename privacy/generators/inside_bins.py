@@ -14,20 +14,16 @@ split in epsilon. The trees are planned draws, of which the grant derives the se
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
-from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel
 
 from contracts.domains.value_bins import BinTree
-from privacy.accounting.amounts import PICO, AmountRefused
-from privacy.accounting.convert import rho_for
+from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.events import CountNoise
 from privacy.generators.bin_weights import bin_contents, inside_error
 from privacy.generators.filled_model import FilledModel
 from privacy.generators.generator import (
-    CannotGenerate,
     CountsSource,
     DrawSeed,
     FitProgress,
@@ -39,15 +35,13 @@ from privacy.generators.generator import (
     SynthesisTask,
 )
 from privacy.generators.planning import noise_in_words
-from privacy.generators.spending import Spending, down, too_small
+from privacy.generators.spending import Spending, epsilon_of_part, too_small
 from privacy.generators.standing_margins import standing_margins
 from privacy.grant.draws import Draws
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.uncertainty import variance
 
-_FINEST: Final = 10**9
-"""Epsilons that a generator is asked for are multiples of 10^-9."""
 _SECONDS_PER_TREE: Final = 0.1
 
 
@@ -144,31 +138,7 @@ def with_inside(generator: Fitter[Any, Any, Any], task: SynthesisTask) -> Fitter
 def _rest(task: SynthesisTask, inside: InsideTask) -> SynthesisTask:
     """Return what the generator is asked for: the same, for less."""
     try:
-        epsilon = _left(task.epsilon, task.delta, inside.share)
+        epsilon = epsilon_of_part(task, 1 - inside.share)
     except AmountRefused as refused:
         raise too_small(refused) from refused
     return replace(task, epsilon=epsilon, inside=None)
-
-
-@lru_cache(maxsize=256)
-def _left(epsilon: Fraction, delta: Fraction, share: Fraction) -> Fraction:
-    """Return the epsilon of what a share leaves: of the pure loss, or of the budget."""
-    if delta == 0:
-        return down(epsilon * (1 - share), PICO)
-    most = rho_for(epsilon, delta) * (1 - share)
-    # The budget of an epsilon rises with it: halving finds the largest one that is within the rest.
-    low, high = 0, int(epsilon * _FINEST)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _budget(Fraction(middle, _FINEST), delta) <= most else (low, middle)
-    if low == 0:
-        raise CannotGenerate("the charge is too small to be split over the draws; do: raise epsilon")
-    return Fraction(low, _FINEST)
-
-
-def _budget(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return the budget of an epsilon; 0 of one that is too small for any."""
-    try:
-        return rho_for(epsilon, delta)
-    except AmountRefused:
-        return Fraction(0)

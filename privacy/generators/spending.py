@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from math import floor, isqrt
 from typing import Final
 
@@ -23,6 +24,7 @@ from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, no
 from privacy.table_plans.split import NoiseKind, root
 
 TOO_SMALL: Final = "the charge is too small"
+_FINEST: Final = 10**9
 _UNITS: Final = 10**15
 """Shares and epsilons are whole multiples of 10^-15, those of a pure budget of 10^-12 (`Spending.split`)."""
 
@@ -128,6 +130,41 @@ class Spending:
         if isinstance(self.budget, ZeroConcentrated):
             return self.split(whole, [root(size * size, 3) for size in sizes])
         return self.split(whole, [root(size, 2) for size in sizes])
+
+
+def epsilon_of_part(task: SynthesisTask, part: Fraction) -> Fraction:
+    """Return the largest epsilon, in steps of 10^-9, whose budget is within a part of that of a charge.
+
+    Args:
+        task: the charge.
+        part: of its budget, in (0, 1].
+    Raises:
+        AmountRefused: the charge is too small for any budget.
+        CannotGenerate: the part is.
+    """
+    if task.delta == 0:
+        return down(task.epsilon * part, PICO)
+    return _within(rho_for(task.epsilon, task.delta) * part, task.epsilon, task.delta)
+
+
+@lru_cache(maxsize=256)
+def _within(most: Fraction, epsilon: Fraction, delta: Fraction) -> Fraction:
+    # The budget of an epsilon rises with it: halving finds the largest one.
+    low, high = 0, int(epsilon * _FINEST) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _budget(Fraction(middle, _FINEST), delta) <= most else (low, middle)
+    if low == 0:
+        raise CannotGenerate(f"{TOO_SMALL} to be split over the draws; do: raise epsilon")
+    return Fraction(low, _FINEST)
+
+
+def _budget(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return the budget of an epsilon; 0 of one that is too small for any."""
+    try:
+        return rho_for(epsilon, delta)
+    except AmountRefused:
+        return Fraction(0)
 
 
 def too_small(refused: AmountRefused) -> CannotGenerate:

@@ -84,7 +84,7 @@ def test_a_name_that_no_package_registers_says_what_to_install(worlds: Worlds, t
     forge(version, record=naming("generator", "my_generator_with_proofs"))
     (finding,) = (each for each in verify(version.folder, public_key=version.key).findings if each.field == GENERATOR)
     assert "my_generator_with_proofs" in finding.found
-    assert "independent" in finding.allowed
+    assert "a generator that is registered here: ae, aim, auto" in finding.allowed
     assert "install the package" in finding.remedy
 
 
