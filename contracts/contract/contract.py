@@ -16,8 +16,6 @@ from pydantic import Field, model_validator
 from contracts import canonical
 from contracts.contract.column import Column, LogicalType
 from contracts.contract.contradictions import contradictions
-from contracts.contract.flattening import flat_terms
-from contracts.contract.link_checks import base_problem, link_problems
 from contracts.contract.linked_tables import LinkedTables
 from contracts.contract.privacy_terms import Adjacency, PrivacyTerms, StructuralZero, TotalInvariant, Unit
 from contracts.domains.domain_terms import NULL_LABEL, NullPolicy, Provenance
@@ -66,6 +64,8 @@ class Contract(PrivacyTerms):
         declared = [column.name for column in self.columns]
         problems = contradictions(self, self.columns, [*declared, *self._id_column()])
         if self.linked is not None and not problems:
+            from contracts.contract.link_checks import link_problems  # few contracts have linked tables
+
             problems = link_problems(self.linked) or self._departures(self.linked)
         if problems:
             refuse(problems)
@@ -73,6 +73,9 @@ class Contract(PrivacyTerms):
 
     def _departures(self, linked: LinkedTables) -> list[Problem]:
         """Name what is not as the linked tables make it."""
+        from contracts.contract.flattening import flat_terms  # as above
+        from contracts.contract.link_checks import base_problem
+
         wrong = base_problem(linked, self.table)
         if wrong is not None:
             return [replace(wrong, at=("table",))]
@@ -89,6 +92,9 @@ class Contract(PrivacyTerms):
         Raises:
             ContractRefused: the tables are not linked, or no unit owns rows of the base.
         """
+        from contracts.contract.flattening import flat_terms  # as above
+        from contracts.contract.link_checks import base_problem
+
         allowed = "a contract of linked tables"
         wrong = Problem(base, allowed) if self.linked is None else base_problem(self.linked, base)
         if self.linked is None or wrong is not None:
