@@ -79,7 +79,7 @@ def _inside_facts(errors: dict[str, dict[str, float]]) -> list[tuple[str, str]]:
         (
             "inside bins" if place == 0 else "",
             f"{column}: ranks of quantiles ±{error['rank']:,.0f} rows, "
-            + (f"mean ±{error['mean']:,.3g}" if "mean" in error else f"mean ±{error['sum']:,.3g} over the rows"),
+            + (f"mean ±{error['mean']:,.3g}" if "mean" in error else f"sum ±{error['sum']:,.3g}"),
         )
         for place, (column, error) in enumerate(errors.items())
     ]

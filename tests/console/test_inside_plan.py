@@ -31,7 +31,7 @@ def test_a_plan_shows_the_share_and_the_expected_errors(tmp_path: Path) -> None:
     assert (step["what"], step["draws"], round(step["share"], 6)) == ("counts inside bins", 2, 0.2)
     lines = [words for name, words in view.plan_facts(payload) if name in ("inside bins", "")]
     assert [line.partition(":")[0] for line in lines] == ["age", "bill"]
-    assert all("ranks of quantiles ±" in line and "over the rows" in line for line in lines)
+    assert all("ranks of quantiles ±" in line and ", sum ±" in line for line in lines)
 
 
 def test_with_a_public_number_of_rows_the_error_of_the_mean_is_told(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from contracts.message import joined, message
 from tasks.records.draws.cell_sums import cell_sum_words
 from tasks.records.page.language import Language
-from tasks.records.page.words import at_most
+from tasks.records.page.words import at_most, model_words
 from tasks.records.values import Values
 
 MOST: Final = 5
@@ -29,6 +29,8 @@ _LINE: Final = 15
 _BELOW: Final = 22
 _DEEP: Final = 4
 _LONGEST: Final = 20
+_LONGEST_HEAD: Final = 16
+"""Letters of a line; those of a head are bold."""
 _HEADS: Final = {"draw": "lineage.stack.draw", "made": "lineage.stack.made", "file": "lineage.stack.file"}
 
 
@@ -190,7 +192,7 @@ def _outcome(values: Values, lang: Language) -> list[LineageStep]:
         parameters = lang.text("lineage.parameters", number=f"{values['product.network']['parameters']:,}").unescape()
         return [LineageStep(str(values["product.trainer"]), parameters)]
     if not isinstance(tables, list):
-        kind = lang.plain(str(values["product.model"]["kind"]).replace("_", " "))
+        kind = lang.plain(model_words(str(values["product.model"]["kind"])))
         return [LineageStep(str(values["product.generator"]), kind)]
     return [LineageStep(table["table"], lang.plain(_making(table)), table["table"]) for table in tables]
 
@@ -277,9 +279,10 @@ def _box(stack: LineageStack, place: int, top: int) -> str:
     )
     lines = stack.lines
     names = len(lines) - len(stack.small)
+    fitted = [_fitted(line, bold=number == 0) for number, line in enumerate(lines)]
     texts = "".join(
-        f'<text{_look(number, names)} x="{x + 9}" y="{top + 20 + _LINE * number}">{escape(_fitted(line))}</text>'
-        for number, line in enumerate(lines)
+        f'<text{_look(number, names)} x="{x + 9}" y="{top + 20 + _LINE * number}">{escape(line)}</text>'
+        for number, line in enumerate(fitted)
     )
     told = escape(f"{', '.join(stack.names)}: {stack.line}")
     return f'<g class="{stack.kind}"><title>{told}</title>{cards}{texts}</g>'
@@ -290,17 +293,17 @@ def _look(number: int, names: int) -> str:
     return ' class="head"' if number == 0 else ' class="name"' if number < names else ""
 
 
-def _fitted(text: str) -> str:
+def _fitted(text: str, *, bold: bool) -> str:
     """Cut a text to the width of a box."""
-    end = _fits(text)
+    end = _fits(text, _LONGEST_HEAD if bold else _LONGEST)
     return text if end == len(text) else text[: max(1, end - 1)] + "…"
 
 
-def _fits(text: str) -> int:
-    """Count the letters that stand in a box; wide ones count twice."""
+def _fits(text: str, most: int = _LONGEST) -> int:
+    """Count the letters that stand in a line of a box; wide ones count twice."""
     width = 0
     for place, letter in enumerate(text):
         width += 1 if letter.isascii() or letter in "εδσ×±–≤…ρ" else 2
-        if width > _LONGEST:
+        if width > most:
             return place
     return len(text)

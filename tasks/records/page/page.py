@@ -28,7 +28,7 @@ from tasks.records.page.accuracy import error_at_a_glance
 from tasks.records.page.budget_view import budget_bar, budget_shares
 from tasks.records.page.dense_view import TableView
 from tasks.records.page.known_releases import KNOWN, epsilon_scale
-from tasks.records.page.language import Code, Language, language, spaced
+from tasks.records.page.language import Code, Language, language
 from tasks.records.page.lineage_graph import lineage_graph
 from tasks.records.page.published_tables import ReadFile
 from tasks.records.page.statistics_view import StatisticsView, kinds_words, statistics_views
@@ -239,8 +239,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["spaced"] = spaced
     environment.filters["clipped"] = clipped
+    environment.filters["model_words"] = words.model_words
     environment.filters["root"] = lambda variance: f"{float(variance) ** 0.5:.3g}"
     environment.filters["percent"] = lambda share: f"{100 * float(Fraction(share)):.3g} %"
     environment.filters["kinds_words"] = kinds_words

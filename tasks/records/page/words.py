@@ -191,3 +191,8 @@ def written(value: float | np.generic) -> str:
     number = float(value)
     text = f"{number:,.0f}" if number == round(number) else f"{number:,.1f}"
     return text.replace("-", "−")
+
+
+def model_words(kind: str) -> str:
+    """Name a kind of published model."""
+    return message("model of cells and of values inside bins") if kind == "filled" else kind.replace("_", " ")
