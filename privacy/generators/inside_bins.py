@@ -109,7 +109,9 @@ class InsideBins(Fitter[Any, SynthesisTask, Any]):
         contents = {
             tree.column: bin_contents(each.values, tree, axis, variance=each.variance) for tree, axis, each in counted
         }
-        cells = standing_margins(fitted.model, counted, fitted.measurements)
+        # A model that was tested is published as it was tested.
+        tested = bool(fitted.of_kind("acceptance"))
+        cells = fitted.model if tested else standing_margins(fitted.model, counted, fitted.measurements)
         return replace(fitted, model=FilledModel(cells, contents), draws=(*drawn, *fitted.draws))
 
     def _parts(self, task: SynthesisTask, options: BaseModel) -> list[Any]:

@@ -110,7 +110,12 @@ class Spending:
         Parts of a pure budget are whole units of the ledger, which rounds each draw's loss up by itself: together
         the draws cost what the budget does, and no unit more.
         """
-        return split(total, weights, units=PICO if isinstance(self.budget, Pure) else _UNITS)
+        return split(total, weights, units=self.units)
+
+    @property
+    def units(self) -> int:
+        """Of which parts are whole multiples, in one; of a pure budget those of the ledger."""
+        return PICO if isinstance(self.budget, Pure) else _UNITS
 
     def of_choice(self, epsilon: Fraction) -> Fraction:
         """Return the share that a private choice of an epsilon takes."""

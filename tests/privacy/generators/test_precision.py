@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from privacy.accounting.amounts import PICO
 from privacy.generators.precision import Precision, cells_that_count, noise_error
 from privacy.generators.spending import Spending
 from tests.privacy.generators.small_table import asked
@@ -35,6 +36,16 @@ def error(shares: dict[tuple[str, ...], float], spending: Spending, power: float
         inside = [errors[part] ** 2 for part in ((pair[0],), (pair[1],), pair) if part in errors]
         whole += float(weight) * (sum(inside) + (0 if pair in errors else APART[pair] ** 2)) ** 0.5
     return whole
+
+
+def test_parts_of_a_pure_budget_are_whole_units_of_the_ledger() -> None:
+    """The ledger rounds each draw's loss up by itself: parts of a unit would add up to more than the charge."""
+    precision, spending = measured(Fraction(0))
+    left = spending.total * Fraction(9, 10)
+    shares = precision.allocate(KNOWN, APART, left).shares.values()
+    assert len(shares) > 1
+    assert {(share * PICO).denominator for share in shares} == {1}
+    assert sum(shares) == left
 
 
 @pytest.mark.parametrize(("delta", "power"), [(Fraction(1, 10**9), 0.5), (Fraction(0), 1.0)])
