@@ -6,6 +6,7 @@ candidate's model says of them, with a sensitivity that follows from the criteri
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -58,7 +59,7 @@ def _share(name: str, amount: Decimal) -> Decimal:
     return plain_decimal(amount)
 
 
-class _MarginalCriterion(Frozen):
+class _MarginalCriterion(Frozen, ABC):
     """The total variation distance of marginals: half the L1 distance of counts, as a share of the model's rows.
 
     Args:
@@ -106,9 +107,9 @@ class _MarginalCriterion(Frozen):
         """
         return floor(2 * Fraction(self.at_most) * rows * self.parts(marginals))
 
+    @abstractmethod
     def parts(self, marginals: int) -> int:
         """Return how many distances are added up."""
-        raise NotImplementedError
 
 
 class WorstMarginal(_MarginalCriterion):

@@ -56,7 +56,7 @@ from privacy.generators.planning import (
     expected_error,
     noise_in_words,
 )
-from privacy.generators.spending import Spending, down
+from privacy.generators.spending import Spending
 from privacy.generators.workload import WeightedClique, all_of_order, downward_closure, relevance, weighted
 from privacy.grant.draws import Draws
 from privacy.marginals.triangulation import model_size
@@ -121,7 +121,8 @@ class Aim:
         spending = Spending(task, options.noise)
         first, share = aim.first(spending), aim.round_share(spending)
         columns = [spending.event(part) for part in first.values()]
-        noise, choice = spending.event(aim.measured(share)), spending.choice(share - aim.measured(share))
+        measured = aim.measured(share, spending)
+        noise, choice = spending.event(measured), spending.choice(share - measured)
         # A first model takes the one-way marginals, one round's two draws and an estimate.
         before = drawing_seconds(len(first) + 2) + estimation_seconds(model_size(task.domain, task.impossible))
         check_time(options, before)
@@ -193,17 +194,17 @@ class _Aim:
         named = {name for clique in self.workload for name in clique}
         cliques = [(name,) for name in self.asked.domain.columns if name in named]
         sizes = [Fraction(self.asked.domain.cells(clique)) for clique in cliques]
-        shares = spending.optimal(sizes, down(_FIRST_SHARE * spending.total))
+        shares = spending.optimal(sizes, spending.down(_FIRST_SHARE * spending.total))
         return dict(zip(cliques, shares, strict=True))
 
     def round_share(self, spending: Spending) -> Fraction:
         """Return x of the first rounds."""
         one_way = _FIRST_SHARE if self.options.init else Fraction(0)
-        return down((1 - one_way - LAST_SHARE) * spending.total / self.rounds)
+        return spending.down((1 - one_way - LAST_SHARE) * spending.total / self.rounds)
 
-    def measured(self, share: Fraction) -> Fraction:
+    def measured(self, share: Fraction, spending: Spending) -> Fraction:
         """Return the part of a round that its measurement takes, αx."""
-        return down(Fraction(str(self.options.measured_share)) * share)
+        return spending.down(Fraction(str(self.options.measured_share)) * share)
 
     def seconds(self, rounds: int) -> float:
         """Say roughly how long so many rounds take [s]."""

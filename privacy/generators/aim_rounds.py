@@ -18,7 +18,6 @@ from contracts.contract.impossible_cells import Clique
 from contracts.message import message
 from privacy.generators.fitting import Fitting
 from privacy.generators.precision import FIRST_MOVE, NO_STRUCTURE, Precision, cells_that_count, noise_error
-from privacy.generators.spending import down
 from privacy.generators.stages import measure_again
 from privacy.grant.measurement import Measurement
 from privacy.marginals.graphical_model import GraphicalModel
@@ -79,7 +78,7 @@ class AimRounds:
         self._fitting, self._weights, self._measured_share = fitting, weights, measured_share
         self._spending = fitting.spending
         self._precision = Precision(workload, self._spending)
-        self._share, self._last = share, down(LAST_SHARE * self._spending.total)
+        self._share, self._last = share, self._spending.down(LAST_SHARE * self._spending.total)
         self._unknown: Mapping[Clique, float] = {}
         self.notes: list[str] = []
 
@@ -130,11 +129,11 @@ class AimRounds:
         moves = sum(marginal_moves(task.adjacency, task.rows_per_unit))
         epsilon = 4 * moves * math.log(max(2, len(self._weights))) / rows
         wanted = Fraction(round(epsilon * 10**12), 10**12)
-        return down(self._spending.of_choice(wanted) / (1 - self._measured_share))
+        return self._spending.down(self._spending.of_choice(wanted) / (1 - self._measured_share))
 
     def _offer(self, model: GraphicalModel) -> Round:
         """Say what a round may choose, and how its budget is spread: more where more cells count, n^0.4."""
-        choice = down((1 - self._measured_share) * self._share)
+        choice = self._spending.down((1 - self._measured_share) * self._share)
         measured = self._share - choice
         candidates = self._candidates()
         every = list(dict.fromkeys([*candidates, *self._precision.cliques]))
@@ -144,7 +143,7 @@ class AimRounds:
         uneven = np.clip((cells / cells.mean()) ** _UNEVENNESS, 1 / _MOST_UNEVEN, _MOST_UNEVEN)
         free = self._spending.left - self._last - choice
         parts = {
-            each: min(free, down(measured * Fraction(round(_UNITS * float(factor)), _UNITS)))
+            each: min(free, self._spending.down(measured * Fraction(round(_UNITS * float(factor)), _UNITS)))
             for each, factor in zip(candidates, uneven, strict=True)
         }
         sizes = {part: self._precision.size(part) for part in set(parts.values())}

@@ -38,7 +38,7 @@ from contracts.contract.impossible_cells import Clique
 from contracts.message import message
 from privacy.accounting.events import ZeroConcentrated
 from privacy.arrays import Floats
-from privacy.generators.spending import Spending, down
+from privacy.generators.spending import Spending
 from privacy.marginals.uncertainty import mean_absolute
 
 FIRST_MOVE: Final = 0.5
@@ -126,7 +126,7 @@ class Precision:
             shares, level = _filled(spent, gains ** (1 / (power + 1)), float(left))
         # Lagrange: w n a k t^-(a + 1) at t = level (w n)^(1 / (a + 1)).
         price = power * unit * level ** -(power + 1)
-        return Allocation(_exact(cliques, shares - spent, left, units=self._spending.units), price)
+        return Allocation(_exact(cliques, shares - spent, left, self._spending), price)
 
     def _weights(self, errors: Floats, unknown: Mapping[Clique, float]) -> Floats:
         """Return w_r, the sum over s of c_s E_r / err_s, in the order of what is measured."""
@@ -151,12 +151,12 @@ def _filled(spent: Floats, wanted: Floats, left: float) -> tuple[Floats, float]:
     return np.maximum(spent, level * wanted), level
 
 
-def _exact(cliques: Sequence[Clique], parts: Floats, left: Fraction, *, units: int) -> dict[Clique, Fraction]:
+def _exact(cliques: Sequence[Clique], parts: Floats, left: Fraction, spending: Spending) -> dict[Clique, Fraction]:
     """Round the parts to shares that add up to what is left; the last takes what rounding leaves."""
     whole = float(parts.sum())
     order = [int(each) for each in np.argsort(-parts, kind="stable") if parts[each] >= _LEAST_PART * whole]
     kept = float(parts[order].sum())
-    shares = {cliques[each]: down(left * Fraction(float(parts[each]) / kept), units) for each in order[:-1]}
+    shares = {cliques[each]: spending.down(left * Fraction(float(parts[each]) / kept)) for each in order[:-1]}
     shares[cliques[order[-1]]] = left - sum(shares.values())
     return {clique: share for clique, share in shares.items() if share > 0}
 

@@ -110,11 +110,14 @@ class Spending:
         Parts of a pure budget are whole units of the ledger, which rounds each draw's loss up by itself: together
         the draws cost what the budget does, and no unit more.
         """
-        return split(total, weights, units=self.units)
+        return split(total, weights, units=self._units)
+
+    def down(self, amount: Fraction) -> Fraction:
+        """Round a part of the budget down to whole units: of a pure budget those of the ledger."""
+        return down(amount, self._units)
 
     @property
-    def units(self) -> int:
-        """Of which parts are whole multiples, in one; of a pure budget those of the ledger."""
+    def _units(self) -> int:
         return PICO if isinstance(self.budget, Pure) else _UNITS
 
     def of_choice(self, epsilon: Fraction) -> Fraction:

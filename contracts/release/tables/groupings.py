@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
+from typing import Generic, Protocol, TypeVar
 
-from contracts.contract.column import Column
+from contracts.contract.column import Column, Labelled
 from contracts.contract.contract import Contract
+from contracts.contract.label_columns import LabelColumn, label_columns
 from contracts.domains.domain_terms import NULL_LABEL
 from contracts.reading.scalars import FieldPath, Problem, nearest, word_list
 from contracts.release.tables.table_hierarchy import ColumnLevel, ColumnLevels, Hierarchy
@@ -181,3 +184,44 @@ def _blocks(column: Column, level: int) -> GroupingAxis:
     if column.size > count:
         return GroupingAxis((*labels, NULL_LABEL), (*codes, codes[-1] + 1))
     return GroupingAxis(tuple(labels), tuple(codes))
+
+
+class AxisGroups(Labelled, Protocol):
+    """Groups of the cells of one column."""
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The codes of the column in each group, ascending."""
+
+
+AxisT = TypeVar("AxisT", bound=AxisGroups)
+
+
+class GroupedCells(Generic[AxisT]):
+    """Cells of a table whose columns are groups of the contract's cells.
+
+    Args:
+        columns: of the table.
+        axes: one a column, in their order.
+        contract: of the table.
+    """
+
+    columns: tuple[str, ...]
+    axes: tuple[AxisT, ...]
+    contract: Contract
+
+    def column(self, name: str) -> AxisT:
+        """Return the groups of a column."""
+        return self.axes[self.columns.index(name)]
+
+    def shape(self, clique: Sequence[str]) -> tuple[int, ...]:
+        """Return the number of groups of each column."""
+        return tuple(self.column(name).size for name in clique)
+
+    def cells(self, clique: Sequence[str]) -> int:
+        """Return the number of cells."""
+        return prod(self.shape(clique))
+
+    def beside(self, clique: Sequence[str]) -> tuple[tuple[LabelColumn, ...], ...]:
+        """Return what the labels of each column stand for, in columns beside them."""
+        return tuple(label_columns(self.contract.column(name), self.column(name).groups) for name in clique)

@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from math import prod
 from typing import TYPE_CHECKING, Final
 
 from contracts.contract.contract import Contract
-from contracts.contract.label_columns import LabelColumn, label_columns
 from contracts.reading.scalars import Problem, nearest, word_list
-from contracts.release.tables.groupings import GroupingAxis, in_step, mesh, untouched
+from contracts.release.tables.groupings import GroupedCells, GroupingAxis, in_step, mesh, untouched
 from contracts.release.tables.product import TableSpec
 from contracts.release.tables.table_bins import binned
 
@@ -34,7 +32,7 @@ MOST_COUNTED: Final = 2**24
 
 
 @dataclass(frozen=True)
-class Level:
+class Level(GroupedCells[GroupingAxis]):
     """A table at one coarser resolution, seen like a contract: labels, shape and impossible cells of its columns.
 
     Args:
@@ -48,22 +46,6 @@ class Level:
     columns: tuple[str, ...]
     axes: tuple[GroupingAxis, ...]
     contract: Contract
-
-    def column(self, name: str) -> GroupingAxis:
-        """Return a column at this resolution."""
-        return self.axes[self.columns.index(name)]
-
-    def shape(self, clique: Sequence[str]) -> tuple[int, ...]:
-        """Return the number of groups of each column."""
-        return tuple(self.column(name).size for name in clique)
-
-    def cells(self, clique: Sequence[str]) -> int:
-        """Return the number of cells."""
-        return prod(self.shape(clique))
-
-    def beside(self, clique: Sequence[str]) -> tuple[tuple[LabelColumn, ...], ...]:
-        """Return what the labels of each column stand for, in columns beside them."""
-        return tuple(label_columns(self.contract.column(name), self.column(name).groups) for name in clique)
 
     def ordered_axes(self, clique: Sequence[str]) -> tuple[int, ...]:
         """Return the places of the last two ordered columns, whose groups are neighbours in their order."""

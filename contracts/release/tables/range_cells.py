@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
-from contracts.contract.label_columns import LabelColumn, label_columns
 from contracts.reading.scalars import Problem, nearest, word_list
-from contracts.release.tables.groupings import ordered_cells, untouched
+from contracts.release.tables.groupings import GroupedCells, ordered_cells, untouched
 from contracts.release.tables.product import TableSpec
 from contracts.release.tables.table_bins import QueryKind
 
@@ -51,7 +50,7 @@ class RangeAxis:
 
 
 @dataclass(frozen=True)
-class RangeCells:
+class RangeCells(GroupedCells[RangeAxis]):
     """The rows of a table with queries, seen like a contract: labels, shape and impossible cells of its columns.
 
     Args:
@@ -65,22 +64,6 @@ class RangeCells:
     axes: tuple[RangeAxis, ...]
     asked: tuple[str, ...]
     contract: Contract
-
-    def column(self, name: str) -> RangeAxis:
-        """Return the ranges of a column."""
-        return self.axes[self.columns.index(name)]
-
-    def shape(self, clique: Sequence[str]) -> tuple[int, ...]:
-        """Return the number of ranges of each column."""
-        return tuple(self.column(name).size for name in clique)
-
-    def cells(self, clique: Sequence[str]) -> int:
-        """Return the number of rows."""
-        return prod(self.shape(clique))
-
-    def beside(self, clique: Sequence[str]) -> tuple[tuple[LabelColumn, ...], ...]:
-        """Return what the labels of each column stand for, in columns beside them."""
-        return tuple(label_columns(self.contract.column(name), self.column(name).groups) for name in clique)
 
     def ordered_axes(self, clique: Sequence[str]) -> tuple[int, ...]:
         """Return nothing: neighbouring rows hold the same people."""

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -67,7 +68,9 @@ def read_version(where: str, folder: Path, *, number: int | None, at: datetime |
         elif kind == "add":
             files[_key(where, folder, action)] = action
         else:
-            files.pop(_key(where, folder, action), None)
+            key = _key(where, folder, action)
+            if files.pop(key, None) is None and isinstance(key, str):
+                _check_elsewhere(where, key, files)
     _check_understood(where, protocol, about, files.values())
     return _version(where, folder, meant, about, files.values())
 
@@ -78,6 +81,15 @@ def _key(where: str, folder: Path, action: Mapping[str, Any]) -> Path | str:
     if not isinstance(written, str):
         refuse(where, "source.path", "a Delta log that cannot be read", "a whole log", _REPAIR)
     return place_of(folder, written) or written
+
+
+def _check_elsewhere(where: str, removed: str, files: Iterable[Path | str]) -> None:
+    """Refuse a file that is removed by a path outside the folder, where one of its name is there: which is meant?"""
+    name = Path(unquote(urlsplit(removed).path)).name
+    if any(Path(each).name == name for each in files):
+        found = "a Delta log that removes a file by a path outside the table's folder"
+        remedy = "write the table as it is now to a new table, and name that one"
+        refuse(where, "source.path", found, "files that are named below the table's folder", remedy)
 
 
 def last_commit(where: str, folder: Path) -> datetime | None:

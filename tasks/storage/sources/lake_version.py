@@ -63,8 +63,10 @@ def place_of(folder: Path, written: str) -> Path | None:
     place = Path(unquote(written))
     local = parts.scheme in ("", "file") and parts.netloc in ("", "localhost")
     if local and (parts.scheme or place.is_absolute()):
-        absolute = Path(unquote(parts.path) if parts.scheme else written)
-        place = absolute.relative_to(folder) if absolute.is_relative_to(folder) else Path("..")
+        absolute = Path(unquote(parts.path)) if parts.scheme else place
+        # The folder may be reached by links; a link inside of it is a file like others.
+        absolute, real = absolute.parent.resolve() / absolute.name, folder.resolve()
+        place = absolute.relative_to(real) if absolute.is_relative_to(real) else Path("..")
     return folder / place if local and ".." not in place.parts else None
 
 

@@ -276,6 +276,8 @@ def test_only_what_the_rows_decide_breaks_a_gate(tmp_path: Path, table: DeltaTab
         ("a.parquet", "{folder}/a.parquet"),
         ("a.parquet", "{scheme}{folder}/a.parquet"),
         ("{folder}/a.parquet", "a.parquet"),
+        ("a%20b.parquet", "{folder}/a%20b.parquet"),
+        ("a.parquet", "{link}/a.parquet"),
         ("d%3D1/a.parquet", "d=1/a.parquet"),
         ("d=1/a.parquet", "d%3D1/a.parquet"),
     ],
@@ -284,11 +286,20 @@ def test_a_file_that_was_removed_under_another_spelling_stays_away(
     tmp_path: Path, table: DeltaTable, added: str, removed: str
 ) -> None:
     """Else the people in a rewritten file stand in two rows, and every sensitivity is half of what it must be."""
-    terms = {"folder": str(table.folder), "scheme": "file" + "://"}
+    (tmp_path / "link").symlink_to(table.folder)
+    terms = {"folder": str(table.folder), "link": str(tmp_path / "link"), "scheme": "file" + "://"}
     name = unquote(added.format(**terms)).rpartition(f"{table.folder}/")[2]
     table.commit(table.add(ROWS[0], name=name, path=added.format(**terms)))
     table.commit({"remove": {"path": removed.format(**terms), "dataChange": True}})
     assert taken(table.source(), tmp_path) == expected(tmp_path, *ROWS[1:])
+
+
+def test_a_file_removed_by_a_path_of_another_place_is_refused(tmp_path: Path, table: DeltaTable) -> None:
+    """The table was moved, or is mounted twice: whether the file that is here is meant, nobody can say."""
+    table.commit({"remove": {"path": "/before/people/b.parquet", "dataChange": True}})
+    assert refusal(table.source(), tmp_path).startswith(
+        "found: a Delta log that removes a file by a path outside the table's folder"
+    )
 
 
 def test_a_removed_file_that_was_never_in_the_folder_is_no_concern(tmp_path: Path, table: DeltaTable) -> None:
