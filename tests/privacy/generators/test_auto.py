@@ -33,8 +33,11 @@ def rows_of_wide(rows: int) -> CountedTable:
 
 @pytest.mark.parametrize("name", ["mst", "privbayes"])
 def test_where_a_network_cannot_be_afforded_all_goes_to_the_columns(sqlite_place: Place, name: str) -> None:
-    """24 columns, 3,000 rows, ε = 0.1: no choice is made, the charge is spent, and each column's noise is at most
-    1.25 times what `independent` has. At ε = 10 the network is chosen.
+    """24 columns, 3,000 rows, ε = 0.1: no choice is made, the charge is spent, and the columns' noise together is at
+    most 1.08 times what `independent` has. At ε = 10 the network is chosen.
+
+    What a column gets of the second half follows the first, noisy half. 30 fits of each: 1.007 and 1.014 on average,
+    standard deviations 0.002 and 0.006, so chance fails this less than once in 10^9.
     """
     counts, question = rows_of_wide(3000), asked(WIDE, epsilon=Fraction(1, 10))
     run = start(sqlite_place, generator(name), question)
@@ -47,8 +50,9 @@ def test_where_a_network_cannot_be_afforded_all_goes_to_the_columns(sqlite_place
         precision[one.clique[0]] += 1 / one.variance
     spending = Spending(question, None)
     alone = spending.optimal([Fraction(cells) for cells in WIDE.shape])
-    for column, share in zip(WIDE.columns, alone, strict=True):
-        assert precision[column] > 2 * float(share) / 1.25**2
+    cells = np.array(WIDE.shape)
+    noise = cells @ [precision[column] ** -0.5 for column in WIDE.columns]
+    assert noise < 1.08 * (cells @ [(2 * float(share)) ** -0.5 for share in alone])
     rich = start(sqlite_place, generator(name), asked(WIDE, epsilon=Fraction(10)), "run-2")
     assert len(rich.fit(counts).selections) == 23
 
