@@ -24,7 +24,7 @@ from tasks.records.strict_json import printable
 from tasks.storage.duckdb_session import attempt, connect, trouble
 from tasks.storage.progress import step
 from tasks.verification.files.table_files import label_numbers
-from tasks.verification.record_identity import Meaning
+from tasks.verification.table_meaning import Meaning
 
 _REMEDY = "sudare verify says what is wrong with this version"
 

@@ -18,7 +18,7 @@ from tasks.records.strict_json import printable, read_json
 from tasks.storage.version_folders import PROOF
 from tasks.verification.files.version_folder import read_text_file
 from tasks.verification.fitted_meaning import SyntheticMeaning, read_synthetic
-from tasks.verification.record_identity import Meaning, read_meaning
+from tasks.verification.table_meaning import Meaning, read_meaning
 
 RECORD: Final = "record.json"
 _Terms = TypeVar("_Terms", bound=RecordTerms)

@@ -30,7 +30,8 @@ from privacy.refine.total import NoisySum, average_variance, total_kind
 from privacy.refine.tree import measured_tree, refine_tree
 from tasks.records.model.version_statements import ChosenStatement, Replay, TableStatement
 from tasks.records.strict_json import printable
-from tasks.verification.record_identity import Meaning, differences, recorded_lambda
+from tasks.verification.record_identity import differences
+from tasks.verification.table_meaning import Meaning, recorded_lambda
 
 CONFIDENCE: Final = 0.95
 RELATIVE_TOLERANCE: Final = 1e-9

@@ -25,7 +25,12 @@ from tasks.records.draws.place_counts import PlaceCountDraw
 from tasks.records.spine.spine_files import PLACES_FILE
 from tasks.records.spine.spine_statement import SpineReplay, stated_tables
 from tasks.records.strict_json import printable
-from tasks.verification.record_identity import OTHER, check_forms, differences, read_again
+from tasks.verification.record_identity import (
+    OTHER,
+    check_forms,
+    differences,
+    read_again,
+)
 
 _MACHINES: Final = Fraction(1, 10**6)
 

@@ -13,9 +13,7 @@ from tasks.records.draws.quantile_choices import QuantileDraw
 from tasks.records.statistics_record import StatisticsReplay
 from tasks.records.strict_json import printable, shown
 from tasks.verification.clip_checks import ProductMeaning, stated_events
-from tasks.verification.record_identity import (
-    OTHER,
-)
+from tasks.verification.record_identity import OTHER
 
 _MACHINES: Final = Fraction(1, 10**6)
 _KIND_OF = {"laplace": "discrete_laplace", "gaussian": "discrete_gaussian"}

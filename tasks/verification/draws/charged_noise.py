@@ -24,7 +24,8 @@ from tasks.records.model.version_statements import DrawStatement, Replay, Replay
 from tasks.records.strict_json import printable, shown
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.recompute.adaptive_budget import check_budget, split
-from tasks.verification.record_identity import OTHER, Meaning, differences
+from tasks.verification.record_identity import OTHER, differences
+from tasks.verification.table_meaning import Meaning
 
 MOST_MOVES: Final = 2
 """An event that moves more cells is no marginal's: its loss is not recomputed."""

@@ -39,8 +39,9 @@ from tasks.verification.files.table_files import (
     compare_column,
     label_numbers,
 )
-from tasks.verification.record_identity import OTHER, Meaning, differences
+from tasks.verification.record_identity import OTHER, differences
 from tasks.verification.refinement_replay import values_sha256
+from tasks.verification.table_meaning import Meaning
 
 MOST_SQUARES: Final = 16
 """Squares that an event of residuals states at most."""

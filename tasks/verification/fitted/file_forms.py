@@ -16,7 +16,11 @@ from tasks.records.model.synthetic_statements import DrawsReplay, SyntheticRepla
 from tasks.records.model.version_statements import Replay
 from tasks.verification.draws.draw_checks import FileForm, FittedMeaning
 from tasks.verification.fitted_meaning import SyntheticMeaning, by_kind
-from tasks.verification.record_identity import TOTAL_MEASUREMENTS, Meaning, total_files
+from tasks.verification.table_meaning import (
+    TOTAL_MEASUREMENTS,
+    Meaning,
+    total_files,
+)
 
 
 def table_forms(replay: Replay, meaning: Meaning) -> dict[str, FileForm]:

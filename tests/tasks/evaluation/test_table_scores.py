@@ -13,7 +13,7 @@ from contracts.release.tables.range_cells import RangeCells
 from privacy.marginals.coarsening import coarsening, sum_up
 from tasks.evaluation.table_scores import evaluate_tables
 from tasks.records.files.tidy_tables import Tidy
-from tasks.verification.record_identity import Meaning
+from tasks.verification.table_meaning import Meaning
 from tests.tasks.intake import make_contract, take_in, write_csv
 
 AGES = ["3", "17", "17", "42", "42", "42", "95", ""]

@@ -15,7 +15,6 @@ from contracts.release.tables.product import TableSpec, TablesProduct
 from privacy.accounting.events import DiscreteLaplace
 from privacy.refine.tables import Refined
 from tasks.records.model.version_statements import TableStatement
-from tasks.verification.record_identity import Meaning
 from tasks.verification.refinement_replay import (
     Difference,
     check_choice,
@@ -25,6 +24,7 @@ from tasks.verification.refinement_replay import (
     uncertainty_columns,
     values_sha256,
 )
+from tasks.verification.table_meaning import Meaning
 
 EVENT = DiscreteLaplace(Fraction(1, 2), (1,))
 AB = TableSpec(columns=("a", "b"), name="a_x_b")

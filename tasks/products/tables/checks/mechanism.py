@@ -17,7 +17,8 @@ from privacy.table_plans.plan import TOTAL_KEY, plan_product
 from tasks.records.model.version_statements import Record
 from tasks.records.strict_json import printable, shown
 from tasks.verification.inclusion import JournalledRun
-from tasks.verification.record_identity import OTHER, Meaning
+from tasks.verification.record_identity import OTHER
+from tasks.verification.table_meaning import Meaning
 
 _KIND_OF: Final = {"laplace": "discrete_laplace", "gaussian": "discrete_gaussian"}
 

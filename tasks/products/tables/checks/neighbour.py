@@ -23,7 +23,7 @@ from tasks.records.outputs import EarlierCounts
 from tasks.records.strict_json import printable
 from tasks.verification.files.table_files import read_parquet
 from tasks.verification.files.version_folder import VersionFolder, read_manifest, read_published
-from tasks.verification.record_identity import Meaning
+from tasks.verification.table_meaning import Meaning
 
 _NOT_THAT_VERSION: Final = "lambda was chosen on something else than the record says: ask the publisher"
 _OTHER_TABLE: Final = "choose another version, whose tables have the same names, columns and cells"

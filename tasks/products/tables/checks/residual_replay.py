@@ -15,8 +15,8 @@ from tasks.products.tables.checks.sparse_replay import Read
 from tasks.records.files.residual_file import RESIDUALS_FILE
 from tasks.records.model.version_statements import DrawStatement
 from tasks.verification.draws.residual_draws import read_residuals
-from tasks.verification.record_identity import Meaning
 from tasks.verification.refinement_replay import values_sha256
+from tasks.verification.table_meaning import Meaning
 
 StatedDraws = dict[str, tuple[DrawStatement, CountNoise]]
 RowNoises = dict[str, RowNoise | None]

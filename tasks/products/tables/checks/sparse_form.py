@@ -23,7 +23,8 @@ from privacy.accounting.events import DiscreteLaplace
 from privacy.refine.sparse import SparseTable
 from privacy.refine.sparse_tables import RefinedCells, refine_sparse_table
 from tasks.records.model.version_statements import Replay
-from tasks.verification.record_identity import Meaning, differences
+from tasks.verification.record_identity import differences
+from tasks.verification.table_meaning import Meaning
 
 MOST_LISTED: Final = 2**26
 """Rows that are read of one file: what memory holds."""

@@ -46,8 +46,8 @@ from tasks.verification.files.table_files import (
     label_numbers,
     open_parquet,
 )
-from tasks.verification.record_identity import Meaning, csv_of
 from tasks.verification.refinement_replay import RELATIVE_TOLERANCE, check_choice, uncertainty_columns
+from tasks.verification.table_meaning import Meaning, csv_of
 
 Read = tuple[bytes | None, list[Finding], list[str]]
 _STATED: Final = "as the record says"

@@ -22,8 +22,13 @@ from tasks.verification.files.version_folder import VersionFolder
 from tasks.verification.fitted.file_forms import table_forms
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.outcomes import RuleFindings
-from tasks.verification.record_identity import Meaning, check_files, check_tables, read_meaning
 from tasks.verification.stated_errors import check_distances
+from tasks.verification.table_meaning import (
+    Meaning,
+    check_files,
+    check_tables,
+    read_meaning,
+)
 
 
 class TablesChecks:

@@ -40,7 +40,6 @@ from tasks.verification.files.table_files import (
 )
 from tasks.verification.files.version_folder import VersionFolder, read_published
 from tasks.verification.outcomes import RuleFindings
-from tasks.verification.record_identity import TOTAL_MEASUREMENTS, Meaning, csv_of
 from tasks.verification.refinement_replay import (
     as_stated,
     check_choice,
@@ -50,6 +49,11 @@ from tasks.verification.refinement_replay import (
     stated_total,
     values_sha256,
     with_stated_lambda,
+)
+from tasks.verification.table_meaning import (
+    TOTAL_MEASUREMENTS,
+    Meaning,
+    csv_of,
 )
 
 Untold = list[str]
