@@ -19,7 +19,7 @@ from flows.prefect_runs.prefect_server import prefect_server
 from privacy.accounting.amounts import pico_to_text
 from tasks.federation.flower_processes import Certificates
 from tasks.federation.site_keys import key_file, site_key
-from tasks.storage.workspace.settings import federation_environment
+from tasks.storage.workspace.environment import federation_environment
 
 FederationArgument = Annotated[Path, typer.Argument(metavar="FEDERATION", help="The federation spec (YAML).")]
 SiteFileArgument = Annotated[Path, typer.Argument(metavar="SITE", help="The site file (YAML).")]

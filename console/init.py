@@ -12,7 +12,8 @@ from console.options import AsJson
 from console.render import answer, print_facts
 from flows.prefect_runs.prefect_database import begin_database
 from privacy.ledger.journal.signing import key_id
-from tasks.storage.workspace.settings import Workspace, user_folder
+from tasks.storage.workspace.environment import user_folder
+from tasks.storage.workspace.settings import Workspace
 from tasks.verification.public_keys import remember_own
 
 NewFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Where to make it; this folder without it.")]

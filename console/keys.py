@@ -12,8 +12,9 @@ import typer
 from console.options import AsJson, At, workspace_at
 from console.render import answer, print_facts
 from privacy.ledger.journal.signing import Signer, key_id
+from tasks.storage.workspace.environment import user_folder
 from tasks.storage.workspace.keys import read_key, refusal
-from tasks.storage.workspace.settings import FILE, Workspace, user_folder
+from tasks.storage.workspace.settings import FILE, Workspace
 from tasks.verification.public_keys import remember_own
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from typer.exceptions import TyperException
 from console.commands import add_commands
 from console.errors import INTERRUPTED, Interrupted, UsageRefused, log_for_bugs, present
 from contracts.errors import SudareError
+from tasks.storage.workspace.environment import switch_telemetry_off
 from tasks.storage.workspace.run_folder import sheltered
-from tasks.storage.workspace.settings import switch_telemetry_off
 
 LASTING_OBJECTS = 100_000
 START = """Start here: sudare new asks for all of a first release. Or step by step:

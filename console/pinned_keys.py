@@ -13,8 +13,9 @@ from console.options import AsJson, At, workspace_at
 from console.render import answer
 from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.signing import key_id
+from tasks.storage.workspace.environment import is_workspace_configured, user_folder
 from tasks.storage.workspace.keys import WorkspaceRefused, create_signing_key
-from tasks.storage.workspace.settings import Workspace, is_workspace_configured, user_folder
+from tasks.storage.workspace.settings import Workspace
 from tasks.verification.public_keys import PIN, RECOVERY_PIN, is_own, pin_key, pin_policy, read_public_key
 
 KeyFile = Annotated[Path, typer.Argument(metavar="FILE", help="The publisher's public key, got another way.")]

@@ -16,7 +16,7 @@ from console.progress import shown
 from console.render import answer
 from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.signing import key_id
-from tasks.storage.workspace.settings import user_folder
+from tasks.storage.workspace.environment import user_folder
 from tasks.verification.outcomes import NOT_COMPARED, NOTE, CheckerTerms, VerificationReport
 from tasks.verification.public_keys import PIN, POLICY_PIN, RECOVERY_PIN, read_public_key
 

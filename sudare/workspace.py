@@ -18,8 +18,8 @@ from sudare.release import Release
 from sudare.spec import Spec, as_written, names_rows, place_of, planned_file, run_file, spec_of
 from sudare.words import call
 from tasks.storage.version_folders import version_folder
+from tasks.storage.workspace.environment import switch_telemetry_off
 from tasks.storage.workspace.settings import Workspace as Place
-from tasks.storage.workspace.settings import switch_telemetry_off
 
 if TYPE_CHECKING:
     from flows.outcome import Outcome

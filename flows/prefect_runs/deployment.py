@@ -15,6 +15,7 @@ from contracts.errors import Finding, SpecRefused
 from contracts.periods.period import PLACEHOLDER, Period
 from contracts.release.spec import load_spec, pattern_of
 from tasks.storage.workspace import settings
+from tasks.storage.workspace.environment import exported
 from tasks.storage.workspace.settings import Workspace
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def server_of(workspace: Workspace) -> Iterator[str]:
         remedy = "start one (prefect server start, or deploy/local.py), then set PREFECT_API_URL or [prefect] api_url"
         found, allowed = "no Prefect server", "a running one: schedules need it"
         raise SpecRefused([Finding(str(workspace.root / settings.FILE), "prefect.api_url", found, allowed, remedy)])
-    with settings.exported({"PREFECT_HOME": str(workspace.prefect_home)}), prefect_server(workspace) as server:
+    with exported({"PREFECT_HOME": str(workspace.prefect_home)}), prefect_server(workspace) as server:
         yield server.api_url
 
 

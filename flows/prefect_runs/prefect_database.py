@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from contracts.errors import SudareError
-from tasks.storage.workspace import settings
+from tasks.storage.workspace.environment import environment_for_prefect
 
 DATABASE: Final = "prefect.db"
 LOG: Final = "creation.log"
@@ -47,7 +47,7 @@ def begin_database(home: Path) -> subprocess.Popen[bytes] | None:
             stdout=log,
             stderr=log,
             cwd=home,
-            env=settings.environment_for_prefect({}),
+            env=environment_for_prefect({}),
             start_new_session=True,  # an interrupt at the terminal is not meant for it
         )
 
@@ -74,7 +74,7 @@ def _create(home: Path) -> None:
     try:
         with (partial / LOG).open("wb") as log:
             command = [sys.executable, "-P", *_CREATION, str(partial)]
-            environment = settings.environment_for_prefect({"PREFECT_HOME": str(partial)})
+            environment = environment_for_prefect({"PREFECT_HOME": str(partial)})
             done = subprocess.run(command, env=environment, cwd=partial, stdout=log, stderr=log, check=False)
         if done.returncode != 0:
             found = f"Prefect's database cannot be created in {home}: {_last_line(partial / LOG)}"

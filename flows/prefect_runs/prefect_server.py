@@ -26,7 +26,7 @@ from contracts.errors import SudareError
 from flows.prefect_runs.prefect_database import DATABASE
 from flows.prefect_runs.prefect_internals import send_the_rest
 from tasks.storage.progress import step
-from tasks.storage.workspace import settings
+from tasks.storage.workspace.environment import environment_for_prefect, exported, loopback_without_proxy
 from tasks.storage.workspace.run_folder import require_writable
 from tasks.storage.workspace.settings import Workspace
 
@@ -159,13 +159,13 @@ def prefect_server(workspace: Workspace) -> Iterator[PrefectServer]:
     if workspace.prefect_api_url is not None:
         _check_answers(workspace.prefect_api_url)
         running = PrefectServer(workspace.prefect_api_url)
-        with settings.exported(_CLIENT_SETTINGS | running.client_settings):
+        with exported(_CLIENT_SETTINGS | running.client_settings):
             yield running
         return
     require_writable(workspace.private)
     own = _start(workspace.prefect_home)
     try:
-        with settings.exported(_environment(workspace, own)):
+        with exported(_environment(workspace, own)):
             yield own
     finally:
         own.stop()
@@ -186,7 +186,7 @@ def lasting_server(workspace: Workspace) -> Iterator[PrefectServer]:
     if known is None or known.process is None or known.process.poll() is not None:
         known = _lasting[home] = _start(home)
     try:
-        with settings.exported(_environment(workspace, known)):
+        with exported(_environment(workspace, known)):
             yield known
     except PrefectServerFailed:
         stop_lasting(workspace)
@@ -203,7 +203,7 @@ def stop_lasting(workspace: Workspace) -> None:
 def _environment(workspace: Workspace, own: PrefectServer) -> dict[str, str]:
     """Return what Prefect reads in the environment beside a server of our own."""
     home = {"PREFECT_HOME": str(workspace.prefect_home)}
-    return _CLIENT_SETTINGS | home | own.client_settings | settings.loopback_without_proxy()
+    return _CLIENT_SETTINGS | home | own.client_settings | loopback_without_proxy()
 
 
 def _check_answers(api_url: str) -> None:
@@ -244,7 +244,7 @@ def _start(home: Path) -> PrefectServer:
             stdout=log,
             stderr=log,
             cwd=home,
-            env=settings.environment_for_prefect(_SERVER_SETTINGS | own),
+            env=environment_for_prefect(_SERVER_SETTINGS | own),
             pass_fds=[listener.fileno(), says_ready],
             start_new_session=True,
         )

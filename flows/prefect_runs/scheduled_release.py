@@ -29,9 +29,10 @@ from flows.release import Unattended
 from privacy.ledger.errors import LedgerConflict, LedgerUnavailable, SchemaUnknown
 from tasks.storage.credentials import CredentialsAway
 from tasks.storage.object_store import StoreAway
+from tasks.storage.workspace.environment import switch_telemetry_off
 from tasks.storage.workspace.liveness import alive, note_end
 from tasks.storage.workspace.run_folder import RunBusy
-from tasks.storage.workspace.settings import Workspace, switch_telemetry_off
+from tasks.storage.workspace.settings import Workspace
 
 PASSING: Final = (LedgerConflict, LedgerUnavailable, StoreAway, CredentialsAway, RunBusy)
 PAUSES: Final = (2.0, 5.0, 15.0, 30.0)

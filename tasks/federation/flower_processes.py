@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from contracts.errors import Finding, Refused, SudareError
-from tasks.storage.workspace.settings import environment_for_flower
+from tasks.storage.workspace.environment import environment_for_flower
 
 APP: Final = Path(__file__).resolve().parents[2] / "deploy" / "federation" / "app"
 OWN_APP: Final = APP.parent / "own_app.py"

@@ -16,7 +16,7 @@ from typing import Any
 
 from privacy.games import results
 from tasks.records.commit import code_commit
-from tasks.storage.workspace.settings import container_digest
+from tasks.storage.workspace.environment import container_digest
 
 LAYERS = ("console", "flows", "tasks", "privacy", "contracts")
 _PUBLISH = re.compile(r"extra == ['\"]publish['\"]")

@@ -17,7 +17,7 @@ from contracts.domains.statements import ValueKind
 from contracts.errors import Finding
 from contracts.sql.portable.compiler import Dialect
 from privacy.counting_engine import CountsUnavailable
-from tasks.storage.workspace.settings import environment_for_engines
+from tasks.storage.workspace.environment import environment_for_engines
 
 UNCHARGED: Final = "no noise was drawn, and a charge that was reserved is kept"
 _PATIENCE_SECONDS: Final = 20.0

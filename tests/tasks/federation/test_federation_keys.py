@@ -23,7 +23,8 @@ from tasks.federation.flower_processes import OWN_APP, Certificates, FlowerEngin
 from tasks.federation.site_keys import key_file, key_of, site_key
 from tasks.federation.sockets import answering
 from tasks.records.across.words import trusted
-from tasks.storage.workspace.settings import Workspace, federation_environment
+from tasks.storage.workspace.environment import federation_environment
+from tasks.storage.workspace.settings import Workspace
 from tests.tasks.federation.certificates import loopback_certificates
 from tests.worlds.federated_runs import known_of
 from tests.worlds.federations import FEDERATION, SITES, TRUSTING, a_coordinator, a_site, drawn

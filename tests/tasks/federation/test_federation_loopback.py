@@ -19,7 +19,7 @@ from tasks.federation.flower_processes import APP, OWN_APP, FlowerEngine, Lastin
 from tasks.federation.sockets import answering
 from tasks.products.across.results import ROUNDS
 from tasks.records.files.classifier_files import WEIGHTS
-from tasks.storage.workspace.settings import environment_for_flower, federation_environment
+from tasks.storage.workspace.environment import environment_for_flower, federation_environment
 from tasks.verify import verify
 from tests.tasks.federation.certificates import loopback_certificates
 from tests.worlds.federations import SITES, a_coordinator, a_site, drawn, ledger_of

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from tasks.federation.flower_processes import APP
-from tasks.storage.workspace.settings import environment_for_flower, federation_environment
+from tasks.storage.workspace.environment import environment_for_flower, federation_environment
 
 PROTOCOL = """
 import copy, json, sys

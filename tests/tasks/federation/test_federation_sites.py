@@ -21,7 +21,7 @@ from tasks.federation import sockets
 from tasks.federation.flower_processes import Certificates, EngineMissing, FlowerEngine
 from tasks.federation.wire_format import packed, unpacked
 from tasks.products.across.federation import Federation
-from tasks.storage.workspace.settings import federation_environment
+from tasks.storage.workspace.environment import federation_environment
 from tests.worlds.federated_runs import known_of
 from tests.worlds.federations import (
     CONTRACT,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from privacy.ledger.journal.signing import Signer
-from tasks.storage.workspace import settings
+from tasks.storage.workspace.environment import environment_for_prefect, exported, switch_telemetry_off
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace
 
@@ -156,7 +156,7 @@ def test_a_damaged_key_is_refused_without_showing_it(tmp_path: Path) -> None:
 def test_a_server_of_our_own_inherits_no_prefect_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """A database or an API that the user's shell names for Prefect is not ours to migrate or to call."""
     monkeypatch.setenv("PREFECT_SERVER_DATABASE_CONNECTION_URL", "postgresql://elsewhere")
-    environment = settings.environment_for_prefect({"PREFECT_HOME": "here"})
+    environment = environment_for_prefect({"PREFECT_HOME": "here"})
     assert environment["PREFECT_HOME"] == "here"
     assert "PREFECT_SERVER_DATABASE_CONNECTION_URL" not in environment
     assert environment["DO_NOT_TRACK"] == "1"
@@ -166,7 +166,7 @@ def test_exported_variables_are_taken_back(monkeypatch: pytest.MonkeyPatch) -> N
     """What was set before comes back, what was not set goes."""
     monkeypatch.setenv("SUDARE_TEST_KEPT", "before")
     monkeypatch.delenv("SUDARE_TEST_NEW", raising=False)
-    with settings.exported({"SUDARE_TEST_KEPT": "inside", "SUDARE_TEST_NEW": "inside"}):
+    with exported({"SUDARE_TEST_KEPT": "inside", "SUDARE_TEST_NEW": "inside"}):
         assert os.environ["SUDARE_TEST_KEPT"] == os.environ["SUDARE_TEST_NEW"] == "inside"
     assert os.environ["SUDARE_TEST_KEPT"] == "before"
     assert "SUDARE_TEST_NEW" not in os.environ
@@ -176,7 +176,7 @@ def test_telemetry_is_off_unless_a_person_wants_it(monkeypatch: pytest.MonkeyPat
     """Off by default; a value that stands in the environment already is kept."""
     monkeypatch.delenv("DO_NOT_TRACK", raising=False)
     monkeypatch.setenv("GX_ANALYTICS_ENABLED", "true")
-    settings.switch_telemetry_off()
+    switch_telemetry_off()
     assert os.environ["DO_NOT_TRACK"] == "1"
     assert os.environ["GX_ANALYTICS_ENABLED"] == "true"
 
@@ -191,7 +191,8 @@ def test_only_settings_and_credentials_read_the_environment() -> None:
         for path in (root / folder).rglob("*.py")
         if "os.environ" in (text := path.read_text(encoding="utf-8")) or "getenv" in text
     ]
-    assert sorted(readers) == ["tasks/storage/credentials.py", "tasks/storage/workspace/settings.py"]
+    workspace = ["tasks/storage/workspace/environment.py", "tasks/storage/workspace/settings.py"]
+    assert sorted(readers) == ["tasks/storage/credentials.py", *workspace]
 
 
 # --- the signing key of a server, and the schedule ---------------------------------------------------------------
