@@ -26,6 +26,7 @@ from privacy.marginals.sensitivity import GaussianNoise, noise_event
 from privacy.marginals.uncertainty import half_width, variance
 
 CONFIDENCE = 0.95
+LEAST_VARIANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -134,12 +135,17 @@ class AdaptivePlan:
 
 def with_variances(plan: AdaptivePlan, events: Sequence[CountNoise]) -> AdaptivePlan:
     """Return the plan with the variances that its draws really had: calibration may differ between machines."""
-    spreads = iter(map(variance, events))
+    spreads = iter(map(_spread, events))
     tables = []
     for table in plan.tables:
         totals = replace(table.totals, variance=next(spreads))
         tables.append(replace(table, totals=totals, counts=replace(table.counts, variance=next(spreads))))
     return replace(plan, tables=tuple(tables))
+
+
+def _spread(event: CountNoise) -> float:
+    """Return the variance of the noise, and where that is 0 as a float, the least that may be divided by."""
+    return max(LEAST_VARIANCE, variance(event))
 
 
 def totals_key(table: str) -> str:
@@ -182,7 +188,7 @@ def plan_adaptive(product: AdaptiveProduct, contract: Contract, *, epsilon: Deci
         for key, clique, at in terms:
             noise = GaussianNoise(Fraction(parts[at], PICO))
             event = noise_event(noise, adjacency=contract.adjacency, rows_per_unit=contract.unit.max_rows_per_unit)
-            wide = variance(event), half_width(event, CONFIDENCE)
+            wide = _spread(event), half_width(event, CONFIDENCE)
             drawn.append(AdaptiveDraw(key(table.name), clique, shares[at], noise, event, *wide))
         cells = detail_cells(table, contract)
         tables.append(AdaptiveTablePlan(cells, drawn[0], drawn[1], thresholds(table, cells, drawn[1])))

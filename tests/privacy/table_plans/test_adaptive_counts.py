@@ -16,7 +16,7 @@ from contracts.release.adaptive.product import AdaptiveProduct
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.convert import best_epsilon
 from privacy.marginals.group_levels import level_starts, level_sums
-from privacy.table_plans.adaptive_counts import detail_counts, uniform_reach
+from privacy.table_plans.adaptive_counts import detail_counts, expected_widths, uniform_reach
 from privacy.table_plans.adaptive_plan import (
     AdaptiveTablePlan,
     expected_levels,
@@ -95,6 +95,20 @@ def test_estimates_are_least_squares(contract: Contract) -> None:
     values = np.concatenate(counts)
     assert (np.abs(made.counts[0] - values) < 1).all()
     assert (np.abs(made.totals[0] - np.add.reduceat(values, starts[:-1])) <= 0.501).all()
+
+
+def test_noise_too_small_for_a_float_leaves_the_counts_as_they_are(contract: Contract) -> None:
+    """At the largest epsilon the variance of the noise is 0 as a float; nothing is divided by it."""
+    plan = planned(contract, epsilon="1000", share="0.5")
+    totals = np.array([100, 7, 60, 39])
+    starts = level_starts(plan.sizes, plan.chosen(totals))
+    noisy = np.concatenate(
+        [np.full(size, total // size) for total, size in zip(totals, np.diff(starts), strict=True)]
+    )
+    made = detail_counts(plan, totals, noisy)
+    assert (np.abs(made.totals[0] - totals) <= 9).all()
+    assert (made.totals[1] <= made.totals[0]).all()
+    assert all(0.5 <= width < 0.51 for width in expected_widths(plan))
 
 
 def test_the_reach_of_one_level_is_that_of_a_normal_variable_and_of_two_the_worst_mixture() -> None:
