@@ -24,6 +24,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from itertools import combinations
 from math import sqrt
 from pathlib import Path
@@ -128,7 +129,8 @@ def coarser(plan: AdaptiveTablePlan, values: Floats, of: Exact, to: Exact) -> Fl
 
 def fixed(plan: AdaptiveTablePlan, exact: Exact, level: int) -> Mapping[str, Floats]:
     """Publish every group at one level, in three ways."""
-    chosen, whole = np.full(len(exact), level), plan.totals.noise.rho + plan.counts.noise.rho
+    chosen, noises = np.full(len(exact), level), (plan.totals.noise, plan.counts.noise)
+    whole = sum((each.rho for each in noises if isinstance(each, GaussianNoise)), Fraction(0))
     noisy = drawn(plan, exact, chosen, GaussianNoise(whole)).astype(np.float64)
     simplex = project_families(noisy[:, None], np.array([0]), np.array([[max(0.0, noisy.sum())]]))[:, 0]
     totals = drawn(plan, exact, np.zeros(len(exact), np.int64), plan.totals.noise)

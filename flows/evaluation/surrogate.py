@@ -17,10 +17,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.contract.column import Cells
 from contracts.contract.contract import Contract
 from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, SpecRefused
-from contracts.release.tables.product import TablesProduct
+from contracts.release.tables.expansion import tables_of
+from contracts.release.tables.levels import table_cells
+from contracts.release.tables.product import TableSpec, TablesProduct
+from contracts.release.tables.range_cells import range_cells
 from flows.evaluation.attack_target import Attacked, adapted, refuse_rows_of
 from flows.evaluation.version_evaluation import Real, file_source, private_snapshot
 from flows.request import Request, planned_request
@@ -125,7 +129,7 @@ def surrogate_errors(request: Request, file: Path, *, because: str | None, works
     Privacy: no confidential row is read. Beyond what is refused, that the rows are public is the publisher's word.
     """
     source = file_source(file, option="--surrogate", remedy="name a file: what a release spec names is confidential")
-    declared = DeclaredPublic.of(file, because=because)
+    declared = DeclaredPublic.of(file, because=because, option="--surrogate")
     _check_kind(request)
     with closing(workspace.open_ledger()) as ledger:
         bound = [*ledger.sources(), request.spec.source.name]
@@ -176,13 +180,15 @@ def _compared(
     request: Request, rows: EncodedRows, table: PrivateTable, workspace: Workspace
 ) -> tuple[tuple[ClassError, ...], tuple[ShownCell, ...]]:
     """Make the releases; add up squared errors by table and class, and show cells of the first."""
-    exact, squares, cells = _exact(request.plan, rows), defaultdict[str, Any](float), list[ShownCell]()
+    tables = {each.name: each for each in tables_of(request.spec.tables_product, request.contract)}
+    exact, squares, cells = _exact(request, tables, rows), defaultdict[str, Any](float), list[ShownCell]()
     for number, made in enumerate(_releases(request, table, workspace)):
         for each in made:
             if isinstance(each, DenseTable) and each.kept is None:
                 refined = each.refined.values.reshape(-1)
                 squares[each.name] += (refined - exact[each.name]).astype(np.float64) ** 2
-                cells += [] if number else _shown(each, exact[each.name], request.contract)
+                if not number:
+                    cells += _shown(each, exact[each.name], table_cells(tables[each.name], request.contract))
     return tuple(_errors(squares, exact)), tuple(cells)
 
 
@@ -195,14 +201,12 @@ def _errors(squares: Mapping[str, Any], exact: StandInCounts) -> Iterator[ClassE
                 yield ClassError(name, least, int(chosen.size), float(np.sqrt(chosen.mean() / RELEASES)))
 
 
-def _shown(table: DenseTable, exact: NDArray[np.int64], contract: Contract) -> Iterator[ShownCell]:
+def _shown(table: DenseTable, exact: NDArray[np.int64], cells: Cells) -> Iterator[ShownCell]:
     """Pick cells of a table by their rank, evenly on a scale of logarithms; of a small table all."""
-    shape, refined = contract.shape(table.columns), table.refined.values.reshape(-1)
-    if exact.size != int(np.prod(shape)):
-        return  # a resolution whose cells have no labels of the contract
+    shape, refined = cells.shape(table.columns), table.refined.values.reshape(-1)
     ranked = np.argsort(-exact, kind="stable")
     ranks = np.unique(np.geomspace(1, exact.size, MOST_SHOWN).round().astype(int)) - 1
-    labels = [contract.column(name).domain.labels for name in table.columns]
+    labels = [cells.column(name).labels for name in table.columns]
     for place in ranked if exact.size <= MOST_SHOWN else ranked[ranks]:
         codes = np.unravel_index(place, shape)
         names = tuple(of[int(code)] for of, code in zip(labels, codes, strict=True))
@@ -224,14 +228,18 @@ def _releases(request: Request, table: PrivateTable, workspace: Workspace) -> It
             yield made
 
 
-def _exact(plan: Any, rows: EncodedRows) -> StandInCounts:
-    """Count the stand-in's rows in the cells of each table."""
-    found = {}
-    for draw in plan.measured:
+def _exact(request: Request, tables: Mapping[str, TableSpec], rows: EncodedRows) -> StandInCounts:
+    """Count the stand-in's rows in the cells of each table, added up where it asks ranges."""
+    found, plan = {}, request.plan
+    for draw in plan.measured if isinstance(plan, TablesPlan) else ():
         if draw.clique and draw.sparse is None:
             places = [rows.columns.index(name) for name in draw.clique]
             shape = tuple(rows.shape[place] for place in places)
             counts = np.bincount(rows.numbers(places), minlength=int(np.prod(shape))).reshape(shape)
-            whole = counts if draw.coarsening is None else sum_up(draw.coarsening, counts)
-            found[draw.key.removeprefix(table_key(""))] = whole.reshape(-1)
+            whole, name = counts, draw.key.removeprefix(table_key(""))
+            if draw.coarsening is not None:
+                whole = sum_up(draw.coarsening, counts)
+            elif name in tables and tables[name].queries:
+                whole = range_cells(tables[name], request.contract).added_up(counts)
+            found[name] = whole.reshape(-1)
     return found

@@ -4,16 +4,12 @@ A group has a noisy total of variance u, which chose its level, and m noisy coun
 both together: each count gains (t - S) v / (u + m v), with t the noisy total and S the sum of the counts. Then the
 estimated total is rounded, and the counts are moved to the nearest ones that are not negative and add up to it.
 
-Intervals hold whatever the noisy total chose. With U the noise of the total in its deviations and r the part of it in
-an estimate, the estimate is off by s (r U + sqrt(1 - r^2) G), G independent and normal. The level follows from U
-alone, so that the chance of a miss is at most E max over the levels of P(|r U + sqrt(1 - r^2) G| > z given U).
-`uniform_reach` finds the z at which this is 5 %.
+Intervals hold whatever the noisy total chose: `choice_reach` says how far they reach.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -24,13 +20,9 @@ from privacy.marginals.group_levels import level_starts
 from privacy.refine.place_counts import on_grid, whole_families
 from privacy.refine.place_intervals import REACH, interval_ends
 from privacy.table_plans.adaptive_plan import AdaptiveTablePlan, level_variances
+from privacy.table_plans.choice_reach import LEAST, LevelError, uniform_reach
 
 CONFIDENCE: Final = 0.95
-_NODES: Final = 4096
-_STEPS: Final = 40
-_GRID: Final = 1024
-_LONGEST: Final = 4.0
-"""Deviations; no reach at 95 % is longer: two levels can at most add up their misses."""
 
 
 @dataclass(frozen=True)
@@ -142,33 +134,16 @@ def _reach(plan: AdaptiveTablePlan, of: str) -> float:
     sizes = np.array(plan.sizes)
     if plan.cells.possible is not None:
         sizes = np.unique([n for level in range(len(sizes)) for n in _possible_at(plan, level).sum(axis=1)])
-    parts = []
-    for cells in sizes[sizes > 0].tolist():
-        cell, total = level_variances(first, second, cells)
-        weight = second / (first + cells * second) * (1 if of == "cell" else cells)
-        parts.append(weight * first**0.5 / (cell if of == "cell" else total) ** 0.5)
-    return max(REACH, uniform_reach(tuple(parts), CONFIDENCE))
+    errors = tuple(_error(first, second, cells, of) for cells in sizes[sizes > 0].tolist())
+    return max(LEAST[plan.noise], uniform_reach(errors, CONFIDENCE, plan.noise))
 
 
-@lru_cache(maxsize=64)
-def uniform_reach(parts: tuple[float, ...], confidence: float) -> float:
-    """Return a z with E max_r P(|r U + sqrt(1 - r^2) G| > z given U) at most 1 - confidence; U, G standard normal.
-
-    Args:
-        parts: the r of each level, in [0, 1].
-        confidence: in (0, 1).
-    Returns:
-        float: in deviations, rounded up to 1/1,024.
-    Privacy: computed from the declared noise; reads no data.
-    """
-    from scipy.special import ndtr, ndtri  # here, so that a plan does not load it
-
-    nodes = ndtri((np.arange(_NODES) + 0.5) / _NODES)
-    low, high = 0.0, _LONGEST
-    for _ in range(_STEPS):
-        z, most = (low + high) / 2, np.zeros(_NODES)
-        for part in parts:
-            rest = max(1 - part * part, 1e-12) ** 0.5
-            most = np.maximum(most, ndtr((-z - part * nodes) / rest) + ndtr((-z + part * nodes) / rest))
-        low, high = (z, high) if most.mean() > 1 - confidence else (low, z)
-    return float(np.ceil(high * _GRID) / _GRID)
+def _error(first: float, second: float, cells: int, of: str) -> LevelError:
+    """Return what a cell, or the total, of a group with so many cells is off by."""
+    share = second / (first + cells * second)
+    cell, total = level_variances(first, second, cells)
+    deviation, own = (cell if of == "cell" else total) ** 0.5, second**0.5
+    part = share * (1 if of == "cell" else cells) * first**0.5 / deviation
+    if of == "total":
+        return LevelError(part, (((1 - cells * share) * own / deviation, cells),))
+    return LevelError(part, (((1 - share) * own / deviation, 1), (share * own / deviation, cells - 1)))

@@ -20,12 +20,15 @@ from contracts.contract.impossible_cells import Clique
 from contracts.release.adaptive.detail_levels import DetailCells, detail_cells
 from contracts.release.adaptive.product import AUTO, AdaptiveProduct, AdaptiveTable, wanted_error
 from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up
+from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.accounting.events import CountNoise
-from privacy.marginals.sensitivity import GaussianNoise, noise_event
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
 from privacy.marginals.uncertainty import half_width, variance
+from privacy.table_plans.split import NoiseKind
 
 CONFIDENCE = 0.95
+LEAST_VARIANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class AdaptiveDraw:
     key: str
     clique: Clique
     share: Fraction
-    noise: GaussianNoise
+    noise: Noise
     event: CountNoise
     variance: float
     half_width: int
@@ -71,6 +74,11 @@ class AdaptiveTablePlan:
     def name(self) -> str:
         """The name of the table."""
         return self.cells.table.name
+
+    @property
+    def noise(self) -> NoiseKind:
+        """The kind of both draws' noise."""
+        return "laplace" if isinstance(self.counts.noise, LaplaceNoise) else "gaussian"
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -134,12 +142,17 @@ class AdaptivePlan:
 
 def with_variances(plan: AdaptivePlan, events: Sequence[CountNoise]) -> AdaptivePlan:
     """Return the plan with the variances that its draws really had: calibration may differ between machines."""
-    spreads = iter(map(variance, events))
+    spreads = iter(map(_spread, events))
     tables = []
     for table in plan.tables:
         totals = replace(table.totals, variance=next(spreads))
         tables.append(replace(table, totals=totals, counts=replace(table.counts, variance=next(spreads))))
     return replace(plan, tables=tuple(tables))
+
+
+def _spread(event: CountNoise) -> float:
+    """Return the variance of the noise, and where that is 0 as a float, the least that may be divided by."""
+    return max(LEAST_VARIANCE, variance(event))
 
 
 def totals_key(table: str) -> str:
@@ -159,14 +172,16 @@ def plan_adaptive(product: AdaptiveProduct, contract: Contract, *, epsilon: Deci
         product: which fits the contract.
         contract: its contract.
         epsilon: what the release may cost.
-        delta: > 0.
+        delta: > 0 for Gaussian noise; Laplace noise spends none.
     Returns:
         AdaptivePlan: data-free.
     Raises:
         AmountRefused: the charge is too small for so many draws.
     Privacy: reads no data; the composed ε of the events is at most `epsilon`.
     """
-    units, budget = delta_down(delta), rho_for(Fraction(epsilon), Fraction(delta))
+    pure = product.mechanism == "laplace"
+    units = 0 if pure else delta_down(delta)
+    budget = Fraction(epsilon) if pure else rho_for(Fraction(epsilon), Fraction(delta))
     weights = sum(Fraction(table.weight) for table in product.tables)
     shares = []
     for table in product.tables:
@@ -180,15 +195,14 @@ def plan_adaptive(product: AdaptiveProduct, contract: Contract, *, epsilon: Deci
         drawn = []
         terms = zip((totals_key, counts_key), (table.by, table.clique), (2 * place, 2 * place + 1), strict=True)
         for key, clique, at in terms:
-            noise = GaussianNoise(Fraction(parts[at], PICO))
+            noise = (LaplaceNoise if pure else GaussianNoise)(Fraction(parts[at], PICO))
             event = noise_event(noise, adjacency=contract.adjacency, rows_per_unit=contract.unit.max_rows_per_unit)
-            wide = variance(event), half_width(event, CONFIDENCE)
+            wide = _spread(event), half_width(event, CONFIDENCE)
             drawn.append(AdaptiveDraw(key(table.name), clique, shares[at], noise, event, *wide))
         cells = detail_cells(table, contract)
         tables.append(AdaptiveTablePlan(cells, drawn[0], drawn[1], thresholds(table, cells, drawn[1])))
-    cost = loss_up(
-        best_epsilon(tuple(e.event for t in tables for e in (t.totals, t.counts)), Fraction(units, ATTO))[0]
-    )
+    events = [draw.event for table in tables for draw in (table.totals, table.counts)]
+    cost = PureCalculus().cost(events) if pure else loss_up(best_epsilon(events, Fraction(units, ATTO))[0])
     return AdaptivePlan(tuple(tables), cost, units)
 
 

@@ -35,6 +35,7 @@ from privacy.marginals.ordered.strategies import (
 )
 from privacy.marginals.residual_shares import ROUNDING_VARIANCE
 from privacy.marginals.sensitivity import GaussianNoise
+from privacy.marginals.uncertainty import variance
 from privacy.refine.intervals import RowNoise
 
 _TOTAL: Final = RangeTable((), (), Fraction(1))
@@ -117,8 +118,9 @@ class RangePlan:
 
     def mean_variance(self, table: TableSpec | None) -> float:
         """Return the average variance of a table's rows, rounding included [rows²]."""
-        found = self._variances(_TOTAL if table is None else self._asked(table))
-        return float(found.mean()) + float(ROUNDING_VARIANCE)
+        if table is None:
+            return variance(self.table_noise(None))
+        return float(self._variances(self._asked(table)).mean()) + float(ROUNDING_VARIANCE)
 
     def row_noise(self, table: TableSpec) -> RowNoise:
         """Return variance and interval of every row of a table, in the shape of its columns."""

@@ -8,8 +8,10 @@ rows are public beyond that is a person's word, which stands beside the scores.
 
 from __future__ import annotations
 
+import filecmp
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -52,14 +54,14 @@ class DeclaredPublic:
     because: str
 
     @classmethod
-    def of(cls, path: Path, *, because: str | None) -> DeclaredPublic:
-        """Declare a file public.
+    def of(cls, path: Path, *, because: str | None, option: str = "--holdout") -> DeclaredPublic:
+        """Declare a file public that was named by an option.
 
         Raises:
             SpecRefused: it is no file that can be read, or there is no reason.
         """
         reason = _reason(because)
-        return cls(path.name, _digest_of(path), reason)
+        return cls(path.name, _digest_of(path, option=option), reason)
 
     def check_unchanged(self, path: Path) -> None:
         """Refuse a file that was written to since it was declared.
@@ -134,7 +136,7 @@ def refuse_confidential(
     what: str = "the holdout",
     remedy: str = "compare with it privately: --against",
 ) -> None:
-    """Refuse a holdout that is a source of an account, a part of one, or a file that holds one.
+    """Refuse a holdout that is a source of an account, lies in one, or is a copy of one byte for byte.
 
     Args:
         holdout: its canonical name.
@@ -142,10 +144,14 @@ def refuse_confidential(
         what: what the file is, for the refusal.
         remedy: what to do instead.
     Raises:
-        Refused: it is one of them, or lies in a folder that is one.
+        Refused: it is one of them, lies in a folder that is one, or has the same bytes as a file that is one.
     """
-    if any(_is_within(holdout, source) for source in sources):
-        found, allowed = "a source that the ledger has bound to people", "rows that anybody may see"
+    bound, allowed = list(sources), "rows that anybody may see"
+    found = "a source that the ledger has bound to people"
+    inside = any(_is_within(holdout, source) for source in bound)
+    if not inside and any(_same_bytes(Path(holdout), source) for source in bound):
+        inside, found = True, "a copy, byte for byte, of a source that the ledger has bound to people"
+    if inside:
         raise Refused([Finding(what, "file", found, allowed, remedy)])
 
 
@@ -201,10 +207,22 @@ def write_public_scores(scores: PublicScores, workspace: Workspace, *, at: datet
 
 def _is_within(holdout: str, source: str) -> bool:
     """Say whether a file is what a source names, a column of days and a table aside, or lies in that folder."""
+    return any(Path(holdout).is_relative_to(name) for name in _paths_of(source))
+
+
+def _same_bytes(holdout: Path, source: str) -> bool:
+    """Say whether a file is a copy of a file that a source names; nothing of either is kept."""
+    paths = (Path(name) for name in _paths_of(source))
+    return holdout.is_file() and any(
+        path.is_file() and os.access(path, os.R_OK) and filecmp.cmp(path, holdout, shallow=False) for path in paths
+    )
+
+
+def _paths_of(source: str) -> set[str]:
+    """Return what of a source's name may be a path: without a column of days, and without a table."""
     division = division_of(source)
     place = _LAKE.sub("", source if division is None else division[0])
-    names = {place, place.partition("::")[0], place.rpartition("::")[0]} - {""}
-    return any(Path(holdout).is_relative_to(name) for name in names)
+    return {place, place.partition("::")[0], place.rpartition("::")[0]} - {""}
 
 
 def _reason(because: str | None) -> str:
@@ -224,4 +242,5 @@ def _digest_of(path: Path, *, option: str = "--holdout") -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise SpecRefused([Finding("the command", option, reason, "a file that can be read")]) from None
+        remedy = "name another file, or make this one readable"
+        raise SpecRefused([Finding("the command", option, reason, "a file that can be read", remedy)]) from None

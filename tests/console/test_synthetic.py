@@ -170,13 +170,15 @@ def test_scores_on_rows_that_are_declared_public_are_public(shared: Place, relea
         (WHY, 2, "either --against SOURCE"),
         (("--holdout", "rows.yaml", *WHY), 2, "what a release spec names is confidential"),
         (("--holdout", "nowhere.parquet", *WHY), 2, "No such file"),
+        (("--holdout", "same-bytes.parquet", *WHY), 2, "a copy, byte for byte"),
     ],
 )
 def test_rows_that_cannot_be_public_are_refused(
     shared: Place, released: Said, typed: Typed, words: tuple[str, ...], code: int, told: str
 ) -> None:
     declared(shared)
-    shutil.copy(shared.adult / "adult.parquet", shared.adult / "copy.parquet")
+    pl.read_parquet(shared.adult / "adult.parquet").write_parquet(shared.adult / "copy.parquet")  # other bytes
+    shutil.copy(shared.adult / "adult.parquet", shared.adult / "same-bytes.parquet")
     named = [str(shared.adult / word) if word.endswith((".parquet", ".yaml")) else word for word in words]
     said = typed("evaluate", released.json["folder"], *named, at=shared.workspace)
     assert told in " ".join(said.err.split())

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from privacy.accounting.amounts import ATTO, PICO
-from privacy.accounting.calculus import Calculus, RenyiCalculus
+from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
 from privacy.table_plans.adaptive_plan import AdaptivePlan
 from tests.worlds.statistics import StatisticsScenario
 
@@ -30,6 +30,18 @@ class AdaptiveScenario(StatisticsScenario):
 def of_wards() -> AdaptiveScenario:
     """Add and remove; one table, declared thresholds."""
     return AdaptiveScenario()
+
+
+def without_delta() -> AdaptiveScenario:
+    """The same with Laplace noise, paid by an account that adds up pure losses."""
+    return replace(
+        of_wards(),
+        product=of_wards().product.replace("kind: adaptive", "kind: adaptive, mechanism: laplace"),
+        delta="0",
+        calculus=PureCalculus(),
+        cap=(20 * PICO, 0),
+        release="pure",
+    )
 
 
 def of_patients() -> AdaptiveScenario:

@@ -20,9 +20,10 @@ def adaptive_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     """List what in adaptive tables does not fit the contract."""
     product = adaptive_product(spec.product)
     found = [spec.finding(("product", *at), problem) for at, problem in adaptive_problems(product, contract)]
-    if not spec.charge.delta:
-        remedy = "give delta a small positive value: the noise is Gaussian"
-        found.append(spec.finding(("charge", "delta"), Problem("delta 0", "a delta above 0", remedy)))
+    if product.mechanism == "gaussian" and not spec.charge.delta:
+        remedy = "give delta a small positive value, or choose mechanism: laplace"
+        problem = Problem("delta 0 with mechanism gaussian", "a delta above 0", remedy)
+        found.append(spec.finding(("charge", "delta"), problem))
     return found
 
 

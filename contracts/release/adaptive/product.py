@@ -238,14 +238,16 @@ class AdaptiveTable(Frozen):
 class AdaptiveProduct(ProductSpec):
     """Tables whose groups get as much detail as their noisy totals allow (as SafeTab-P does).
 
-    The noise is discrete Gaussian. What a group's counts cost does not depend on its level. The choice is made of
-    noisy totals alone.
+    The noise is discrete Gaussian or Laplace. What a group's counts cost does not depend on its level. The choice is
+    made of noisy totals alone.
     """
 
     kind: Literal["adaptive"]
     reads_rows: ClassVar[bool] = False
     total_at: ClassVar[FieldPath] = ("product", "tables")
-    mechanism: Literal["gaussian"] = Field(default="gaussian", description="discrete Gaussian noise; needs a delta")
+    mechanism: Literal["laplace", "gaussian"] = Field(
+        default="gaussian", description="gaussian, which needs a delta, or laplace, which spends none"
+    )
     tables: Annotated[tuple[AdaptiveTable, ...], BeforeValidator(as_tuple)]
 
     @model_validator(mode="before")

@@ -21,7 +21,7 @@ from privacy.grant.measurement import DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.group_levels import chosen_digest, level_sums, levels_digest
-from privacy.marginals.sensitivity import GaussianNoise, noise_event
+from privacy.marginals.sensitivity import Noise, noise_event
 from privacy.marginals.uncertainty import variance
 
 
@@ -73,7 +73,7 @@ class LevelCountQuery(Query[LevelMeasurement]):
     cells: tuple[int, ...]
     cell_of: tuple[NDArray[np.int64], ...]
     chosen: NDArray[np.int64]
-    noise: GaussianNoise
+    noise: Noise
     kind: ClassVar[str] = "level_counts"
 
     @property

@@ -23,7 +23,7 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding, SudareError
 from contracts.release.adaptive.adaptive_rules import adaptive_problems
 from contracts.release.adaptive.product import AdaptiveProduct
-from privacy.accounting.events import DiscreteGaussian
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.group_levels import chosen_digest, levels_digest
 from privacy.table_plans.adaptive_counts import DetailCounts, detail_counts
 from privacy.table_plans.adaptive_plan import (
@@ -143,7 +143,7 @@ class AdaptiveChecks(PlannedChecks[AdaptiveRecord, AdaptiveMeaning, AdaptivePlan
         if self.meaning is None or self._plan is None or not self.events or not self._sound:
             return None
         files, replay = OpenFiles(folder, manifest, sound), self._record.replay
-        spreads = [event for event in self.events if isinstance(event, DiscreteGaussian)]
+        spreads = [event for event in self.events if isinstance(event, DiscreteGaussian | DiscreteLaplace)]
         self._plan = plan = with_variances(self._plan, spreads)
         # First the totals alone: which rows the other files have follows from them.
         totals = check_fitted_values(replay, self.events, self.meaning, OpenFiles(folder, manifest, sound))

@@ -24,9 +24,10 @@ from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import Problem, nearest, word_list
 from contracts.release.spine.place_selection import SelectionRefused, conditions_of, marked_labels
 from privacy.accounting.events import event_from_json
-from privacy.refine.place_intervals import interval_ends
+from privacy.refine.place_intervals import REACH, interval_ends
 from privacy.table_plans.adaptive_counts import detail_counts, possible_cells
 from privacy.table_plans.adaptive_plan import AdaptivePlan, AdaptiveTablePlan, plan_adaptive, with_variances
+from privacy.table_plans.choice_reach import LEAST
 from tasks.products.adaptive.adaptive_checks import read_adaptive
 from tasks.products.spine.published_version import UNREADABLE, column_of, unreadable
 from tasks.products.version_records import RECORD, understood
@@ -134,8 +135,9 @@ def sum_of(
         drawn, of, variance = counts, made.counts, table.counts.variance
     count, numbers = int(of[0][inside].sum()), int(inside.sum())
     deviation = (numbers * variance) ** 0.5
+    reach = deviation * LEAST[table.noise] / REACH
     middle = np.array([float(drawn[inside].sum())])
-    lower, upper = interval_ends(middle, np.array([deviation]), np.array([count], dtype=np.int64))
+    lower, upper = interval_ends(middle, np.array([reach]), np.array([count], dtype=np.int64))
     return GroupSum(table.name, int(groups.sum()), numbers, count, int(lower[0]), int(upper[0]), deviation)
 
 

@@ -32,7 +32,7 @@ class AdaptivePlanning:
         except AmountRefused as error:
             found = f"{spelled(charge.epsilon)} for {2 * len(product.tables)} draws"
             remedy = "raise epsilon, or publish fewer tables"
-            problem = Problem(found, "a rho of at least 1e-12 for each draw", remedy)
+            problem = Problem(found, "a loss of at least 1e-12 for each draw", remedy)
             raise SpecRefused([spec.finding(("charge", "epsilon"), problem)]) from error
 
     def planned_again(

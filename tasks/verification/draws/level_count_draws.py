@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.column import Cells
 from contracts.errors import Finding
-from privacy.accounting.events import CountNoise, DiscreteGaussian
+from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.grant.queries.level_counts import LevelCountQuery
 from privacy.marginals.group_levels import chosen_digest, levels_digest
 from tasks.records.draws.level_counts import NOISY, LevelCountDraw
@@ -43,7 +43,7 @@ class ListedMeaning(FittedMeaning, Protocol):
 class LevelCountChecks(SeparateDrawChecks[LevelCountDraw, LevelCountQuery]):
     """The checks of noisy counts of groups at their levels."""
 
-    events = (DiscreteGaussian,)
+    events = (DiscreteLaplace, DiscreteGaussian)
     most_moves = MOST_MOVES
 
     def check_draw(self, draw: LevelCountDraw, meaning: FittedMeaning, *, at: str, where: str) -> list[Finding]:

@@ -47,6 +47,17 @@ def test_other_files_may_be_declared_public(place: Periodic, written: str) -> No
     _ask(place, written)
 
 
+def test_a_copy_of_a_bound_file_is_not_public_under_another_name(place: Periodic) -> None:
+    """Before any release too; one more byte is another file, of which nothing is known."""
+    copy = place.folder / "copy.csv"
+    copy.write_bytes((place.folder / "visits.csv").read_bytes())
+    with pytest.raises(Refused, match="a copy, byte for byte, of a source"):
+        _ask(place, "copy.csv")
+    copy.write_bytes((place.folder / "visits.csv").read_bytes() + b"\n")
+    _ask(place, "copy.csv")
+    copy.unlink()
+
+
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_a_file_of_a_bound_lake_is_not_public(kind: str) -> None:
     with pytest.raises(Refused, match="a source that the ledger has bound to people"):

@@ -9,7 +9,7 @@ import pytest
 
 from tasks.verify import verify
 from tests.tasks.verification.forgery import edit_table, forge, load, set_cell
-from tests.worlds.adaptive import of_patients, of_wards
+from tests.worlds.adaptive import of_patients, of_wards, without_delta
 from tests.worlds.versions import Version, Worlds
 
 FORGED = [
@@ -26,6 +26,11 @@ def wards(worlds: Worlds) -> Version:
 
 
 @pytest.fixture(scope="module")
+def pure(worlds: Worlds) -> Version:
+    return worlds.published(without_delta(), here=True)
+
+
+@pytest.fixture(scope="module")
 def patients(worlds: Worlds) -> Version:
     return worlds.published(of_patients(), here=True)
 
@@ -34,9 +39,9 @@ def table(version: Version, name: str) -> pl.DataFrame:
     return pl.read_parquet(version.folder / f"{name}.parquet").with_columns(pl.col(pl.Categorical).cast(pl.String))
 
 
-@pytest.mark.parametrize("name", ["wards", "patients"])
+@pytest.mark.parametrize("name", ["wards", "patients", "pure"])
 def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: str) -> None:
-    """Both relations; deep has nothing more to estimate."""
+    """Both relations, both noises; deep has nothing more to estimate."""
     made: Version = request.getfixturevalue(name)
     for deep in (False, True):
         report = verify(made.folder, public_key=made.key, deep=deep)

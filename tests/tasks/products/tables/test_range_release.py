@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from contracts.release.spec import load_spec
 from contracts.release.spec_checks import check_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
+from privacy.accounting.events import DiscreteGaussian
 from privacy.marginals.residual_basis import squares_of
+from privacy.marginals.uncertainty import variance
 from privacy.table_plans.plan import plan_tables
 from tasks.verify import verify
 from tests.tasks.verification.forgeries import event
@@ -237,3 +240,16 @@ def test_the_plan_costs_what_is_charged_and_stays_near_the_optimum(tmp_path: Pat
         found[kind] = next(each for each in plan.derived if each.clique).variance
     # Ten cells: the average prefix is the sum of five and a half of them.
     assert found["prefix"] < 0.6 * 5.5 * found["identity"]
+
+
+def test_the_stated_variance_of_a_small_total_is_that_of_its_noise(tmp_path: Path) -> None:
+    """At the largest epsilon a rounded total is noisier by its event's own variance, which is below 1/12."""
+    made = scenario()
+    (tmp_path / "contract.odcs.yaml").write_text(made.contract)
+    (tmp_path / "spec.yaml").write_text(made.spec.replace("epsilon: 1.0,", "epsilon: 1000,"))
+    spec = load_spec(tmp_path / "spec.yaml")
+    assert spec.charge.epsilon == Decimal(1000)
+    contract = load_contract(tmp_path / "contract.odcs.yaml")
+    total = next(each for each in plan_tables(spec, contract).derived if not each.clique)
+    assert isinstance(total.event, DiscreteGaussian)
+    assert total.variance == variance(total.event) < 1 / 12
