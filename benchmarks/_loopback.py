@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Thread
@@ -32,18 +32,17 @@ class Heard:
 
 
 @contextmanager
-def listening(planted: Sequence[str], heard: Heard) -> Iterator[None]:
+def listening(planted: Mapping[str, bytes], heard: Heard) -> Iterator[None]:
     """Search all packets of loopback while the block lasts.
 
     A value that begins in one packet and ends in the next is missed; packets of loopback have up to 64 KB.
 
     Args:
-        planted: what is looked for, in UTF-8.
+        planted: the bytes that are looked for, by how they are called.
         heard: where it is noted.
     Raises:
         PermissionError: this process may not listen.
     """
-    looked_for = {each: each.encode() for each in planted}
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(3)) as packets:
         packets.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 1 << 27)
         packets.bind(("lo", 0))
@@ -59,7 +58,7 @@ def listening(planted: Sequence[str], heard: Heard) -> Iterator[None]:
                         return
                     continue
                 heard.searched += len(packet)
-                heard.values |= {name for name, value in looked_for.items() if value in packet}
+                heard.values |= {name for name, value in planted.items() if value in packet}
 
         thread = Thread(target=listen)
         thread.start()

@@ -5,8 +5,11 @@
 The cluster is a master and workers of one core, authenticated and encrypted, as processes of their own on loopback.
 The Connect server stands behind TLS. Rows are made up (`_platform_data`). Measured are staging (read, encode, mark,
 keep and hash), the count of ten two-way tables in one scan, and the same ten GROUP BYs typed by hand over the same
-stage. The times of the cluster are fitted by t = a + b n / w. While the cluster counts, all of loopback is
-listened to, which needs the right to open a packet socket. Categories, keys and the secret must not pass.
+stage. The times of the cluster are fitted by t = a + b n / w (`_time_model`).
+
+A few rows hold values that no contract names (`_spark_traces`). These, the keys that choose rows and the secret are
+looked for on all of loopback while the cluster counts, which needs the right to open a packet socket, and in files
+and web pages of the cluster, of the Connect server and of the run while its session lives. A control must be found.
 """
 
 from __future__ import annotations
@@ -16,8 +19,9 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from random import SystemRandom
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, Final
@@ -27,7 +31,9 @@ from numpy.typing import NDArray
 
 from benchmarks._loopback import Heard, listening
 from benchmarks._platform_data import TABLES, write_contract, write_rows
-from benchmarks._spark_cluster import connect_server, standalone_cluster, tls_front
+from benchmarks._spark_cluster import SparkProcesses, connect_server, standalone_cluster, tls_front
+from benchmarks._spark_traces import Planted, found_in, in_utf8, pages, send_on_loopback, written
+from benchmarks._time_model import Point, fitted
 from benchmarks.results import Row, Setting, machine, write
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
@@ -44,8 +50,46 @@ KEY: Final = bytes(range(32))
 SECRET: Final = "the-secret-of-a-benchmark"
 RATIO_TARGET: Final = 1.3
 FAR: Final = (10_000_000_000, 64)
-PLANTED: Final = ("region 001", "industry 0", "nationality 0", SECRET)
-"""Values of rows, and the secret. The contract's own categories cross the pipe between Python and its Java."""
+CONTROL: Final = "heard-where-it-passes"
+OPERATORS: Final = ".conf"
+"""Files of settings that the operator writes: the secret stands there, and nowhere else."""
+
+
+@dataclass
+class Search:
+    """What is looked for, and what was found where.
+
+    Args:
+        planted: values of rows that no contract names.
+        heard: what passed on loopback.
+        places: where in files and web pages a value was found, by its name.
+        looked: how many files and pages were read.
+    """
+
+    planted: Planted = field(default_factory=lambda: Planted.drawn(SystemRandom()))
+    heard: Heard = field(default_factory=Heard)
+    places: dict[str, list[str]] = field(default_factory=dict)
+    looked: int = 0
+
+    @property
+    def forms(self) -> dict[str, bytes]:
+        """The bytes that are looked for: values, keys and the secret."""
+        return self.planted.forms | in_utf8([*choice_keys(KEY), SECRET])
+
+    def through(self, processes: SparkProcesses, run: Path) -> None:
+        """Look through files and pages while the session lives.
+
+        Raises:
+            RuntimeError: the secret was not found in the operator's own settings, so the search does not search.
+        """
+        read = {**written(processes.folder), **pages(processes), **written(run)}
+        found = found_in(read, self.forms)
+        settings = [each for each in found.get(SECRET, []) if each.endswith(OPERATORS)]
+        if not settings:
+            raise RuntimeError("the search does not find the secret in the operator's settings")
+        found[SECRET] = [each for each in found[SECRET] if each not in settings]
+        self.places |= {name: each for name, each in found.items() if each}
+        self.looked += len(read)
 
 
 @dataclass(frozen=True)
@@ -80,18 +124,19 @@ def main() -> None:
     os.environ["SUDARE_CREDENTIALS_BENCHMARK"] = json.dumps({"secret": SECRET})
     os.environ["SUDARE_CREDENTIALS_BENCHMARK_SERVER"] = json.dumps({"token": SECRET})
     with TemporaryDirectory() as temporary:
-        folder, heard = given.folder or Path(temporary), Heard()
+        folder, search = given.folder or Path(temporary), Search()
         settings = machine("duckdb", "ibis-framework") | {"columns": 15, "tables": len(TABLES), "runs": 1}
-        found = [each for rows in given.rows for each in _at_size(folder / str(rows), rows, heard)]
+        found = [each for rows in given.rows for each in _at_size(folder / str(rows), rows, search)]
     settings |= {"load_average_after": machine()["load_average"]}
-    write("engines", [*_rows(found, settings), _heard(heard, settings), *_model(found, settings)])
+    write("engines", [*_rows(found, settings), *_found(search, settings), *_model(found, settings)])
 
 
-def _at_size(folder: Path, rows: int, heard: Heard) -> Iterator[Measured]:
+def _at_size(folder: Path, rows: int, search: Search) -> Iterator[Measured]:
     """Measure all places at one size."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "people").is_dir():
         write_rows(folder / "people", rows=rows)
+    search.planted.write(folder / "people")
     write_contract(folder / "people.odcs.yaml")
     contract = load_contract(folder / "people.odcs.yaml")
     source = Source(path=folder / "people", files="parquet")
@@ -107,8 +152,9 @@ def _at_size(folder: Path, rows: int, heard: Heard) -> Iterator[Measured]:
         with standalone_cluster(folder / f"cluster{workers}", python, secret=SECRET, workers=workers) as cluster:
             settings = SparkSettings(python, f"spark://127.0.0.1:{cluster.port}", "900m", "benchmark")
             run = folder / f"run{workers}"
-            with listening([*PLANTED, *choice_keys(KEY)], heard):
-                yield _in_spark("cluster", workers, rows, settings, source, contract, counts, run)
+            with listening(search.forms | in_utf8([CONTROL]), search.heard):
+                send_on_loopback(CONTROL)
+                yield _in_spark("cluster", workers, rows, settings, source, contract, counts, run, (search, cluster))
     (folder / "connect").mkdir()
     paths = loopback_certificates(folder)
     with ExitStack() as stack:
@@ -116,7 +162,8 @@ def _at_size(folder: Path, rows: int, heard: Heard) -> Iterator[Measured]:
         port = stack.enter_context(tls_front(server.port, certificate=paths.certificate, key=paths.key))
         master = f"sc://127.0.0.1:{port}"
         settings = SparkSettings(python, master, credentials="benchmark-server", certificate=paths.authority)
-        yield _in_spark("Connect", 2, rows, settings, source, contract, counts, folder / "run-connect")
+        run = folder / "run-connect"
+        yield _in_spark("Connect", 2, rows, settings, source, contract, counts, run, (search, server))
 
 
 def _in_spark(
@@ -128,8 +175,9 @@ def _in_spark(
     contract: Contract,
     expected: list[NDArray[np.int64]],
     folder: Path,
+    searched: tuple[Search, SparkProcesses] | None = None,
 ) -> Measured:
-    """Stage and count in one Spark; the session is started within the staging."""
+    """Stage and count in one Spark; the session is started within the staging, and searched at the end."""
     begun = perf_counter()
     table = ingest_in_engine(source, contract, folder=folder, key=KEY, settings=settings)
     staging, engine = perf_counter() - begun, table.engine
@@ -143,6 +191,9 @@ def _in_spark(
         bare, begun = perf_counter() - begun, perf_counter()
         counts = [each._count() for each in SnapshotCounts(table, contract).marginals(TABLES)]
         counting = perf_counter() - begun
+        if searched is not None:
+            search, processes = searched
+            search.through(processes, folder)
     finally:
         engine.close()
     same = all(np.array_equal(one, other) for one, other in zip(counts, expected, strict=True))
@@ -175,30 +226,38 @@ def _rows(found: list[Measured], settings: dict[str, Setting]) -> Iterator[Row]:
         yield Row(f"{what}: over bare GROUP BYs", round(ratio, 2), "x", RATIO_TARGET, held, settings=settings)
 
 
-def _heard(heard: Heard, settings: dict[str, Setting]) -> Row:
-    """Say how many planted values passed on loopback, and how much was searched."""
-    own = settings | {"bytes_searched": heard.searched, "packets_lost": heard.lost}
-    own |= {"planted": list(PLANTED), "found": list[Setting](sorted(heard.values))}
-    number = len(heard.values)
-    return Row("planted values in clear on loopback", number, "values", 0, not number, settings=own)
+def _found(search: Search, settings: dict[str, Setting]) -> Iterator[Row]:
+    """Say how many values passed on loopback or stood in files and pages, and how much was searched."""
+    heard = search.heard
+    if CONTROL not in heard.values:
+        raise RuntimeError("the control that was sent on loopback was not heard")
+    values, forms = sorted(heard.values - {CONTROL}), len(search.forms)
+    own = settings | {"forms_searched": forms, "bytes_searched": heard.searched, "packets_lost": heard.lost}
+    own |= {"found": list[Setting](values), "control": "heard"}
+    yield Row("planted values in clear on loopback", len(values), "values", 0, not values, settings=own)
+    own = settings | {"forms_searched": forms, "files_and_pages": search.looked, "control": "found in its own file"}
+    own |= {"found": {name: list[Setting](places) for name, places in sorted(search.places.items())}}
+    what = "planted values in event logs, pages, shuffle and spill files"
+    yield Row(what, len(search.places), "values", 0, not search.places, settings=own)
 
 
 def _model(found: list[Measured], settings: dict[str, Setting]) -> Iterator[Row]:
-    """Fit t = a + b n / w to staging and counting together on the cluster, and say what it foretells."""
-    points = [each for each in found if each.place == "cluster"]
-    if len(points) < 3:
+    """Fit staging and counting together on the cluster, and say what the model foretells."""
+    points = [
+        Point(each.rows, each.workers, each.staging + each.counting) for each in found if each.place == "cluster"
+    ]
+    model = fitted(points)
+    if model is None:
         return
-    shares = np.array([each.rows / each.workers for each in points])
-    seconds = np.array([each.staging + each.counting for each in points])
-    # Relative errors count alike: the least size has as much to say as the largest.
-    design = np.column_stack([1 / seconds, shares / seconds])
-    (base, slope), *_ = np.linalg.lstsq(design, np.ones(len(points)), rcond=None)
-    error = float(np.max(np.abs((base + slope * shares) / seconds - 1)))
-    own = settings | {"points": len(points), "a": float(base), "b": float(slope), "form": "t = a + b n / w"}
-    yield Row("model of time: largest error on the measured points", round(100 * error, 1), "%", settings=own)
+    own = settings | {"points": len(points), "a": model.base, "b": model.slope, "form": "t = a + b n / w"}
+    error = round(100 * model.largest_error, 1)
+    yield Row("model of time: largest error on the measured points", error, "%", settings=own)
+    if model.left_out_error is not None:
+        error = round(100 * model.left_out_error, 1)
+        yield Row("model of time: largest error of a point that was left out", error, "%", settings=own)
     rows, workers = FAR
-    hours = (base + slope * rows / workers) / 3600
-    yield Row(f"model of time: {rows:,} rows on {workers} workers", round(hours, 2), "h", settings=own)
+    hours = round(model.seconds(rows, workers) / 3600, 2)
+    yield Row(f"model of time: {rows:,} rows on {workers} workers", hours, "h", settings=own)
 
 
 if __name__ == "__main__":

@@ -12,16 +12,21 @@ from contracts.release.address import Address
 GROUP: Final = "sudare.addresses"
 _POSTGRES: Final = "contracts.release.postgres_address:PostgresAddress"
 _S3: Final = "contracts.release.s3_address:S3Address"
+_STORES: Final = ("s3", "s3+https", "s3+http")
 _SCHEMES: Final = {
     **dict.fromkeys(("postgresql", "postgres"), _POSTGRES),
-    **dict.fromkeys(("s3", "s3+https", "s3+http"), _S3),
-    "delta": "contracts.release.lake_address:DeltaAddress",
-    "iceberg": "contracts.release.lake_address:IcebergAddress",
+    **dict.fromkeys(_STORES, _S3),
+    **dict.fromkeys(
+        ("delta", *(f"delta+{store}" for store in _STORES)), "contracts.release.lake_address:DeltaAddress"
+    ),
+    **dict.fromkeys(
+        ("iceberg", *(f"iceberg+{store}" for store in _STORES)), "contracts.release.lake_address:IcebergAddress"
+    ),
 }
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3", "postgresql+psycopg": "postgresql", "https": "s3+https"}
 _ALLOWED: Final = (
     "postgresql://HOST/DATABASE, s3://BUCKET/KEY or s3+https:// before HOST/BUCKET/KEY, "
-    "delta:///FOLDER, iceberg:///FOLDER"
+    "delta:///FOLDER, iceberg:///FOLDER, or delta+ and iceberg+ before an s3 address"
 )
 
 

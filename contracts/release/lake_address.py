@@ -1,6 +1,8 @@
-"""The addresses of tables that keep their own log, in a folder of this machine: as they are, or as they were.
+"""The addresses of tables that keep their own log: as they are, or as they were.
 
-delta:///FOLDER, iceberg:///FOLDER              the newest version
+delta:///FOLDER, iceberg:///FOLDER              the newest version, in a folder of this machine
+delta+s3://BUCKET/KEY, iceberg+s3://BUCKET/KEY  the same below a prefix of Amazon S3
+delta+s3+https://HOST[:PORT]/BUCKET/KEY         of another store that speaks S3; s3+http on this machine only
 delta:///FOLDER?version=12                      that version of a Delta table
 iceberg:///FOLDER?snapshot=3055729675574597004  that snapshot of an Iceberg table
 ...?at=2026-01-31T00:00:00Z                     the last one that was there at that instant
@@ -9,7 +11,7 @@ iceberg:///FOLDER/metadata/NAME.metadata.json   as that metadata file has it, wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar, Final, Self
@@ -18,8 +20,10 @@ from urllib.parse import parse_qsl, unquote
 from contracts.message import message
 from contracts.reading.scalars import Problem, refuse, show
 from contracts.release.address import CONTROL, Address
+from contracts.release.s3_address import S3Address
 
 METADATA: Final = ".metadata.json"
+METADATA_FOLDER: Final = "metadata"
 
 
 @dataclass(frozen=True)
@@ -27,41 +31,49 @@ class LakeAddress(Address):
     """A table with a log of its own.
 
     Args:
-        folder: the table's folder, links followed.
+        folder: the table's folder, links followed; in a store, the path of bucket and key.
         number: which version is read; None for the newest, or the one that `at` tells.
         at: the instant whose version is read, or None.
-        metadata: the metadata file that is read, or None for the newest.
+        metadata: the metadata file that is read, below the folder, or None for the newest.
+        store: the bucket and the prefix of keys of a table in a store; None for a folder of this machine.
     """
 
     number_key: ClassVar[str]
     """How a version is called behind the `?`."""
-    takes_credentials: ClassVar[bool] = False
-    """A folder of this machine asks for none."""
-
     folder: Path
     number: int | None = None
     at: datetime | None = None
-    metadata: Path | None = None
+    metadata: str | None = None
+    store: S3Address | None = None
 
     @classmethod
     def read(cls, scheme: str, rest: str, written: str) -> Self:
         """Read the address of a table and, behind a `?`, which of its versions is meant."""
         place, _, options = rest.partition("?")
-        place = unquote(place)
-        if not place.startswith("/") or CONTROL.search(place):
-            found, allowed = f"a {cls.kind} table without a folder", f"{cls.kind}:///FOLDER"
-            refuse([Problem(found, allowed, "write the whole path")])
+        store = S3Address.read(inner, place, written) if (inner := scheme.partition("+")[2]) else None
+        folder, metadata = cls._split(cls._local(place) if store is None else Path("/", store.bucket, store.key))
+        if store is not None:
+            store = replace(store, key="/".join(folder.parts[2:]))
+            if not store.key:
+                refuse([Problem("a whole bucket", f"{scheme}://BUCKET/KEY", "name the folder of the table")])
         asked = parse_qsl(options, keep_blank_values=True)
         if len(asked) > 1:
             allowed = f"`?{cls.number_key}=` or `?at=`, or neither"
             refuse([Problem("more than one version", allowed, "drop one of them")])
         chosen = dict(asked)
         number, at = cls._number(chosen.get(cls.number_key)), _instant(chosen.get("at"))
-        folder, metadata = cls._split(Path(place).resolve())
-        return cls(folder, number, at, metadata)
+        return cls(folder, number, at, metadata, store)
 
     @classmethod
-    def _split(cls, path: Path) -> tuple[Path, Path | None]:
+    def _local(cls, place: str) -> Path:
+        place = unquote(place)
+        if not place.startswith("/") or CONTROL.search(place):
+            found, allowed = f"a {cls.kind} table without a folder", f"{cls.kind}:///FOLDER"
+            refuse([Problem(found, allowed, "write the whole path")])
+        return Path(place).resolve()
+
+    @classmethod
+    def _split(cls, path: Path) -> tuple[Path, str | None]:
         return path, None
 
     @classmethod
@@ -75,14 +87,19 @@ class LakeAddress(Address):
 
     def __str__(self) -> str:
         """The address, with the version that is meant."""
-        place = self._table if self.metadata is None else f"{self.kind}://{self.metadata}"
+        place = self._table if self.metadata is None else f"{self._table}/{self.metadata}"
         if self.number is not None:
             return f"{place}?{self.number_key}={self.number}"
         return place if self.at is None else f"{place}?at={self.at.isoformat()}"
 
     @property
     def _table(self) -> str:
-        return f"{self.kind}://{self.folder}"
+        return f"{self.kind}://{self.folder}" if self.store is None else f"{self.kind}+{self.store}"
+
+    @property
+    def takes_credentials(self) -> bool:  # type: ignore[override]
+        """A store asks for them, a folder of this machine for none."""
+        return self.store is not None
 
     def source_name(self, table: str | None, *, folder: bool) -> str:
         """All versions of a table are of the same people."""
@@ -128,13 +145,13 @@ class IcebergAddress(LakeAddress):
     )
 
     @classmethod
-    def _split(cls, path: Path) -> tuple[Path, Path | None]:
+    def _split(cls, path: Path) -> tuple[Path, str | None]:
         if not path.name.endswith(METADATA):
             return path, None
-        if path.parent.name != "metadata":
+        if path.parent.name != METADATA_FOLDER:
             allowed = f"{cls.kind}:///FOLDER/metadata/NAME{METADATA}"
             refuse([Problem("a metadata file outside a folder `metadata`", allowed, "write the whole path")])
-        return path.parent.parent, path
+        return path.parent.parent, f"{METADATA_FOLDER}/{path.name}"
 
 
 def _instant(written: str | None) -> datetime | None:

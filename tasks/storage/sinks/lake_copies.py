@@ -95,6 +95,12 @@ def to_lake(
         StoreRefuses: another version, or a later one, is there.
         StoreAway: the disk refused; running again goes on.
     """
+    if address.store is not None:
+        allowed, remedy = (
+            f"{address.kind}:///FOLDER",
+            "publish to a folder of this machine, or to s3:// as plain files",
+        )
+        raise _refusal(address, "a table in a store, which is only read", allowed, remedy)
     if address.number is not None or address.at is not None or address.metadata is not None:
         allowed, remedy = f"{address.kind}:///FOLDER", "name the folder alone"
         raise _refusal(address, "an address of one version", allowed, remedy)

@@ -20,7 +20,8 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tasks.storage.sources.lake_version import LakeFile, LakeVersion, place_of, placed
+from tasks.storage.sources.lake_place import LakePlace, placed
+from tasks.storage.sources.lake_version import LakeFile, LakeVersion
 from tasks.storage.sources.typed_rows import break_gate, refuse
 
 LOG: Final = "_delta_log"
@@ -37,19 +38,19 @@ _ACTIONS: Final = ("protocol", "metaData", "add", "remove")
 _REPAIR: Final = "repair the table, and run again"
 
 
-def read_version(where: str, folder: Path, *, number: int | None, at: datetime | None) -> LakeVersion:
+def read_version(where: str, place: LakePlace, *, number: int | None, at: datetime | None) -> LakeVersion:
     """Read one version of a table.
 
     Args:
         where: the table, for messages.
-        folder: the folder of the table.
+        place: where the table is.
         number: the version; None for the newest.
         at: instead of a number, the instant at which it was the newest.
     Raises:
         SourceUnreadable: no table, no such version, or one that cannot be read without knowing more.
     """
-    commits, checkpoints = _listed(where, folder)
-    meant = _meant(where, commits, checkpoints, number, at)
+    commits, checkpoints = _listed(where, place)
+    meant = _meant(where, place, commits, checkpoints, number, at)
     starts = [each for each in checkpoints if each <= meant]
     start = max(starts, default=-1)
     needed = range(start + 1, meant + 1)
@@ -59,31 +60,31 @@ def read_version(where: str, folder: Path, *, number: int | None, at: datetime |
     about: Mapping[str, Any] = {}
     # By place: a commit may spell a path otherwise than the one before (%20 or a space, absolute or not). A file that
     # was removed so must not come back, or the people in it count twice.
-    files: dict[Path | str, Mapping[str, Any]] = {}
-    for kind, action in _actions(where, checkpoints.get(start, ()), [commits[each] for each in needed]):
+    files: dict[str, Mapping[str, Any]] = {}
+    for kind, action in _actions(where, place, checkpoints.get(start, ()), [commits[each] for each in needed]):
         if kind == "protocol":
             protocol = action
         elif kind == "metaData":
             about = action
         elif kind == "add":
-            files[_key(where, folder, action)] = action
+            files[_key(where, place, action)] = action
         else:
-            key = _key(where, folder, action)
-            if files.pop(key, None) is None and isinstance(key, str):
+            key = _key(where, place, action)
+            if files.pop(key, None) is None and place.path_of(key) is None:
                 _check_elsewhere(where, key, files)
     _check_understood(where, protocol, about, files.values())
-    return _version(where, folder, meant, about, files.values())
+    return _version(where, place, meant, about, files.values())
 
 
-def _key(where: str, folder: Path, action: Mapping[str, Any]) -> Path | str:
+def _key(where: str, place: LakePlace, action: Mapping[str, Any]) -> str:
     """Return by what an action knows its file: its place, or outside of the folder what is written."""
     written = action.get("path")
     if not isinstance(written, str):
         refuse(where, "source.path", "a Delta log that cannot be read", "a whole log", _REPAIR)
-    return place_of(folder, written) or written
+    return place.path_of(written) or written
 
 
-def _check_elsewhere(where: str, removed: str, files: Iterable[Path | str]) -> None:
+def _check_elsewhere(where: str, removed: str, files: Iterable[str]) -> None:
     """Refuse a file that is removed by a path outside the folder, where one of its name is there: which is meant?"""
     name = Path(unquote(urlsplit(removed).path)).name
     if any(Path(each).name == name for each in files):
@@ -92,27 +93,27 @@ def _check_elsewhere(where: str, removed: str, files: Iterable[Path | str]) -> N
         refuse(where, "source.path", found, "files that are named below the table's folder", remedy)
 
 
-def last_commit(where: str, folder: Path) -> datetime | None:
+def last_commit(where: str, place: LakePlace) -> datetime | None:
     """Return when the newest version was written; None where there is no table."""
-    if not (folder / LOG).is_dir():
+    if place.names(LOG) is None:
         return None
-    commits, _ = _listed(where, folder)
-    return _instant_of(commits[max(commits)]) if commits else None
+    commits, _ = _listed(where, place)
+    return _instant_of(place, commits[max(commits)]) if commits else None
 
 
-def _listed(where: str, folder: Path) -> tuple[dict[int, Path], dict[int, tuple[Path, ...]]]:
-    """List commits and whole checkpoints by version."""
-    log = folder / LOG
-    if not log.is_dir():
-        found = "a folder without a Delta log" if folder.is_dir() else "no such folder"
+def _listed(where: str, place: LakePlace) -> tuple[dict[int, str], dict[int, tuple[str, ...]]]:
+    """List commits and whole checkpoints by version, as paths below the table's folder."""
+    names = place.names(LOG)
+    if names is None:
+        found = "a folder without a Delta log" if place.is_there() else "no such folder"
         refuse(where, "source.path", found, f"a folder with {LOG}", "correct `path:`")
-    commits: dict[int, Path] = {}
-    pieces: dict[int, dict[str, list[Path]]] = {}
-    for path in sorted(log.iterdir()):
-        if name := _COMMIT.fullmatch(path.name):
-            commits[int(name[1])] = path
-        elif name := _CHECKPOINT.fullmatch(path.name):
-            pieces.setdefault(int(name[1]), {}).setdefault(name[3] or "1", []).append(path)
+    commits: dict[int, str] = {}
+    pieces: dict[int, dict[str, list[str]]] = {}
+    for each in sorted(names):
+        if name := _COMMIT.fullmatch(each):
+            commits[int(name[1])] = f"{LOG}/{each}"
+        elif name := _CHECKPOINT.fullmatch(each):
+            pieces.setdefault(int(name[1]), {}).setdefault(name[3] or "1", []).append(f"{LOG}/{each}")
     whole = {
         version: tuple(paths)
         for version, ways in pieces.items()
@@ -126,7 +127,8 @@ def _listed(where: str, folder: Path) -> tuple[dict[int, Path], dict[int, tuple[
 
 def _meant(
     where: str,
-    commits: Mapping[int, Path],
+    place: LakePlace,
+    commits: Mapping[int, str],
     checkpoints: Mapping[int, Any],
     number: int | None,
     at: datetime | None,
@@ -138,7 +140,7 @@ def _meant(
         refuse(where, "source.path", found, allowed, "correct `?version=`")
     if at is None:
         return newest if number is None else number
-    there = [version for version, path in sorted(commits.items()) if _instant_of(path) <= at]
+    there = [version for version, path in sorted(commits.items()) if _instant_of(place, path) <= at]
     if not there:
         found, allowed = (
             f"the instant {at.isoformat()}",
@@ -148,33 +150,35 @@ def _meant(
     return max(there)
 
 
-def _expired(where: str, meant: int, commits: Mapping[int, Path], checkpoints: Mapping[int, Any]) -> None:
+def _expired(where: str, meant: int, commits: Mapping[int, str], checkpoints: Mapping[int, Any]) -> None:
     first = min((*checkpoints, *([0] if 0 in commits else [])), default=None)
     allowed = "a version that the log still has" + ("" if first is None else f", from {first} on")
     refuse(where, "source.path", f"the version {meant}, which has expired", allowed, "name a later version, or none")
 
 
-def _instant_of(commit: Path) -> datetime:
+def _instant_of(place: LakePlace, commit: str) -> datetime:
     """Return when a commit was written: by its own word, or by the file's."""
-    for action in _lines(commit):
+    for action in _lines(place.read(commit)):
         told = action.get("commitInfo", {})
         written = told.get("inCommitTimestamp", told.get("timestamp"))
         if isinstance(written, int):
             return datetime.fromtimestamp(written / 1000, UTC)
-    return datetime.fromtimestamp(commit.stat().st_mtime, UTC)
+    return place.written(commit)
 
 
 def _actions(
-    where: str, checkpoint: Iterable[Path], commits: Iterable[Path]
+    where: str, place: LakePlace, checkpoint: Iterable[str], commits: Iterable[str]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield what a checkpoint holds, then what each commit does."""
     try:
         for path in checkpoint:
-            there = [name for name in _ACTIONS if name in pq.read_schema(path).names]
-            for row in pq.read_table(path, columns=there).to_pylist(maps_as_pydicts="strict"):
+            content = pa.BufferReader(place.read(path))
+            there = [name for name in _ACTIONS if name in pq.read_schema(content).names]
+            content.seek(0)
+            for row in pq.read_table(content, columns=there).to_pylist(maps_as_pydicts="strict"):
                 yield from ((kind, row[kind]) for kind in there if row[kind] is not None)
         for path in commits:
-            for action in _lines(path):
+            for action in _lines(place.read(path)):
                 yield from ((kind, action[kind]) for kind in _ACTIONS if action.get(kind) is not None)
         return
     except (OSError, ValueError, pa.ArrowException):
@@ -182,8 +186,8 @@ def _actions(
     refuse(where, "source.path", "a Delta log that cannot be read", "a whole log", _REPAIR)
 
 
-def _lines(commit: Path) -> Iterator[Mapping[str, Any]]:
-    for line in commit.read_text(encoding="utf-8").splitlines():
+def _lines(commit: bytes) -> Iterator[Mapping[str, Any]]:
+    for line in commit.decode("utf-8").splitlines():
         action = json.loads(line) if line.strip() else {}
         if not isinstance(action, dict):
             raise ValueError("an action that is no object")
@@ -212,7 +216,7 @@ def _check_understood(
 
 
 def _version(
-    where: str, folder: Path, number: int, about: Mapping[str, Any], files: Iterable[Mapping[str, Any]]
+    where: str, place: LakePlace, number: int, about: Mapping[str, Any], files: Iterable[Mapping[str, Any]]
 ) -> LakeVersion:
     """Put together what was found."""
     try:
@@ -224,7 +228,7 @@ def _version(
         ]
         table = str(about["id"])
         return LakeVersion(
-            table, number, columns, tuple(LakeFile(placed(where, folder, each), of) for each, of in found)
+            table, number, columns, tuple(LakeFile(placed(where, place, each), of) for each, of in found)
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         pass

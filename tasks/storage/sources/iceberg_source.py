@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.contract.contract import Contract
-from contracts.release.lake_address import METADATA, IcebergAddress
+from contracts.release.lake_address import METADATA, METADATA_FOLDER, IcebergAddress
 from contracts.release.source import Source
-from tasks.storage.sources.lake_version import LakeFile, LakeVersion, lake_origin, placed
+from tasks.storage.sources.lake_place import LakePlace, lake_place, placed
+from tasks.storage.sources.lake_version import LakeFile, LakeVersion, lake_origin
 from tasks.storage.sources.origin import Origin
 from tasks.storage.sources.source_kinds import SourceKind
 from tasks.storage.sources.typed_rows import break_gate, refuse
@@ -37,38 +38,42 @@ def iceberg_origin(source: Source, address: IcebergAddress, contract: Contract) 
     Raises:
         SourceUnreadable: there is no such snapshot, or none that can be read; a file of it is gone.
     """
-    version = read_snapshot(source.name, address)
-    yield lake_origin(source, contract, version, cleaner="expired snapshots")
+    place = lake_place(address, source.credentials)
+    version = read_snapshot(source.name, address, place)
+    yield lake_origin(source, contract, place, version, cleaner="expired snapshots")
 
 
 def last_written(source: Source, address: IcebergAddress) -> datetime | None:
     """Return when the newest metadata file says that the table was written; None where there is no table."""
-    if address.metadata is None and not (address.folder / "metadata").is_dir():
+    place = lake_place(address, source.credentials)
+    if address.metadata is None and place.names(METADATA_FOLDER) is None:
         return None
-    path = address.metadata or _newest(source.name, address.folder)
+    path = address.metadata or _newest(source.name, place)
     try:
-        return datetime.fromtimestamp(json.loads(path.read_text(encoding="utf-8"))["last-updated-ms"] / 1000, UTC)
+        return datetime.fromtimestamp(json.loads(place.read(path))["last-updated-ms"] / 1000, UTC)
     except (OSError, ValueError, KeyError, TypeError):
         pass
     _unreadable(source.name)
 
 
-def read_snapshot(where: str, address: IcebergAddress) -> LakeVersion:
+def read_snapshot(where: str, address: IcebergAddress, place: LakePlace) -> LakeVersion:
     """Read one snapshot of a table.
 
     Args:
         where: the table, for messages.
         address: the folder, or the metadata file, and the snapshot.
+        place: where the table is.
     Raises:
         SourceUnreadable: no table, no such snapshot, or one that cannot be read without knowing more.
     """
     # Seconds of loading: for Iceberg tables alone.
     from pyiceberg.exceptions import NotInstalledError, ValidationError
-    from pyiceberg.table import StaticTable
 
-    path = address.metadata or _newest(where, address.folder)
+    from tasks.storage.sources.iceberg_files import static_table
+
+    path = address.metadata or _newest(where, place)
     try:
-        table = StaticTable.from_metadata(path.as_uri())
+        table = static_table(where, place, path)
         snapshot = _meant(where, table, address)
         _check_understood(where, table)
         schema = _schema_of(table, snapshot, newest=address.number is None and address.at is None)
@@ -77,26 +82,26 @@ def read_snapshot(where: str, address: IcebergAddress) -> LakeVersion:
         tasks = None
     if tasks is None:
         _unreadable(where)
-    files = sorted((_file(where, address.folder, task) for task in tasks), key=lambda each: str(each.path).encode())
+    files = sorted((_file(where, place, task) for task in tasks), key=lambda each: each.path.encode())
     ids = {field.name: field.field_id for field in schema.fields}
-    stored = [_names_in(where, file.path, ids) for file in files]
-    # Where files differ in how they call a column, the rules for folders refuse them.
-    alike = stored[0] if stored and all(each == stored[0] for each in stored) else {}
-    return LakeVersion(
-        str(table.metadata.table_uuid), snapshot.snapshot_id, tuple(ids), tuple(files), tuple(alike.items())
-    )
+
+    def stored_as(paths: Sequence[Path]) -> dict[str, str]:
+        stored = [_names_in(where, each, ids) for each in paths]
+        # Where files differ in how they call a column, the rules for folders refuse them.
+        return stored[0] if stored and all(each == stored[0] for each in stored) else {}
+
+    return LakeVersion(str(table.metadata.table_uuid), snapshot.snapshot_id, tuple(ids), tuple(files), stored_as)
 
 
-def _newest(where: str, folder: Path) -> Path:
-    """Return the metadata file with the highest number."""
-    place = folder / "metadata"
-    found: dict[int, list[Path]] = {}
-    for path in place.iterdir() if place.is_dir() else ():
-        if name := _NUMBERED.fullmatch(path.name):
-            found.setdefault(int(name[1]), []).append(path)
+def _newest(where: str, place: LakePlace) -> str:
+    """Return the metadata file with the highest number, below the table's folder."""
+    found: dict[int, list[str]] = {}
+    for each in place.names(METADATA_FOLDER) or ():
+        if name := _NUMBERED.fullmatch(each):
+            found.setdefault(int(name[1]), []).append(f"{METADATA_FOLDER}/{each}")
     if not found:
-        told = "a folder without Iceberg metadata" if folder.is_dir() else "no such folder"
-        refuse(where, "source.path", told, f"a folder with metadata/*{METADATA}", "correct `path:`")
+        told = "a folder without Iceberg metadata" if place.is_there() else "no such folder"
+        refuse(where, "source.path", told, f"a folder with {METADATA_FOLDER}/*{METADATA}", "correct `path:`")
     newest = found[max(found)]
     if len(newest) > 1:
         remedy = f"ask the catalogue which one counts, and write iceberg:///FOLDER/metadata/NAME{METADATA}"
@@ -144,7 +149,7 @@ def _check_understood(where: str, table: Any) -> None:
         refuse(where, "source.path", found, allowed, "write the table as it is now to a new table, and name that one")
 
 
-def _file(where: str, folder: Path, task: Any) -> LakeFile:
+def _file(where: str, place: LakePlace, task: Any) -> LakeFile:
     """Return the file of one task of a scan."""
     remedy = "rewrite the table's data files (rewrite_data_files), or write it to a new table"
     allowed = "a table whose Parquet files are its rows"
@@ -152,7 +157,7 @@ def _file(where: str, folder: Path, task: Any) -> LakeFile:
         break_gate(where, "rows", "an Iceberg table with row-level deletes", allowed, remedy)
     if str(getattr(task.file.file_format, "value", task.file.file_format)).upper() != "PARQUET":
         refuse(where, "source.path", "an Iceberg table with files that are no Parquet", allowed, remedy)
-    return LakeFile(placed(where, folder, str(task.file.file_path)))
+    return LakeFile(placed(where, place, str(task.file.file_path), encoded=False))
 
 
 def _names_in(where: str, path: Path, ids: dict[str, int]) -> dict[str, str]:

@@ -70,7 +70,9 @@ def _refuse(where: object, kind: str) -> None:
     allowed = "files that together are the table; here rows that were deleted or rewritten would come back"
     remedy = "write the table as it is now to plain files in a folder of their own, and name that folder"
     if kind in _ADDRESSES:
-        remedy = f"name it as a table: `path: {_ADDRESSES[kind]}:///FOLDER`, without `files:`"
+        scheme, address = _ADDRESSES[kind], str(where).rstrip("/")
+        table = f"{scheme}+{address}" if "://" in address else f"{scheme}:///FOLDER"
+        remedy = f"name it as a table: `path: {table}`, without `files:`"
     refuse(where, "source.path", kind, allowed, remedy)
 
 

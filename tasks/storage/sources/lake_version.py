@@ -6,15 +6,17 @@ the one that is read stays what it is; only a file of it that goes or changes st
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
+from typing import NoReturn
+from urllib.parse import quote
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, GateBroken
 from contracts.release.source import Source
 from tasks.storage.sources.folder import HIVE_NULL, FolderFile, parts_named
+from tasks.storage.sources.lake_place import LakePlace
 from tasks.storage.sources.origin import Origin, checked, read_parts
 from tasks.storage.sources.typed_rows import Reading, break_gate, refuse
 from tasks.storage.workspace.run_folder import FETCHED
@@ -25,11 +27,11 @@ class LakeFile:
     """One file of a version.
 
     Args:
-        path: where it is.
+        path: where it is, below the table's folder.
         partition: the text of each partition column that the file itself does not hold, None for a missing one.
     """
 
-    path: Path
+    path: str
     partition: tuple[tuple[str, str | None], ...] = ()
 
 
@@ -42,98 +44,76 @@ class LakeVersion:
         number: the version's own.
         columns: the names of its columns.
         files: its files, in the order of their paths.
-        stored_as: how all its files call columns that the table calls otherwise, by the table's names.
+        stored_as: of files that can be read, how all of them call columns that the table calls otherwise, by the
+            table's names.
     """
 
     table: str
     number: int
     columns: tuple[str, ...]
     files: tuple[LakeFile, ...]
-    stored_as: tuple[tuple[str, str], ...] = ()
+    stored_as: Callable[[Sequence[Path]], Mapping[str, str]] = lambda paths: {}
 
 
-def place_of(folder: Path, written: str) -> Path | None:
-    """Return where a file of a version is, however its path is spelled; None where that is not below the folder.
-
-    Args:
-        folder: the table's folder.
-        written: a path below it, or a URI, as the log has them.
-    """
-    parts = urlsplit(written)
-    place = Path(unquote(written))
-    local = parts.scheme in ("", "file") and parts.netloc in ("", "localhost")
-    if local and (parts.scheme or place.is_absolute()):
-        absolute = Path(unquote(parts.path)) if parts.scheme else place
-        # The folder may be reached by links; a link inside of it is a file like others.
-        absolute, real = absolute.parent.resolve() / absolute.name, folder.resolve()
-        place = absolute.relative_to(real) if absolute.is_relative_to(real) else Path("..")
-    return folder / place if local and ".." not in place.parts else None
-
-
-def placed(where: str, folder: Path, written: str) -> Path:
-    """Return where a file of a version is: below the table's own folder, and nowhere else.
-
-    Args:
-        where: the table, for messages.
-        folder: its folder.
-        written: a path below it, or a URI, as the log has them.
-    Raises:
-        SourceUnreadable: it is somewhere else.
-    """
-    place = place_of(folder, written)
-    if place is None:
-        found, remedy = "a table with files outside its folder", "copy the table whole, and name the copy"
-        refuse(where, "source.path", found, "files below the table's folder", remedy)
-    return place
-
-
-def lake_origin(source: Source, contract: Contract, version: LakeVersion, *, cleaner: str) -> Origin:
+def lake_origin(
+    source: Source, contract: Contract, place: LakePlace, version: LakeVersion, *, cleaner: str
+) -> Origin:
     """Return the origin that a version is.
 
     Args:
         source: the source.
         contract: gives the names of the columns.
+        place: where the table is.
         version: the version.
         cleaner: what removes files of earlier versions, for the message.
     """
 
     def marks() -> object:
-        facts = [_facts(source.name, each.path, cleaner) for each in version.files]
+        facts = [_facts(source.name, place, each.path, cleaner) for each in version.files]
         return [version.table, version.number, facts]
 
     def reading(folder: Path, advance: Callable[[float], None]) -> Reading:
-        parts = _linked(source.name, version, folder / FETCHED, cleaner)
-        found = read_parts(source.name, parts, source, contract, stored_as=dict(version.stored_as))
+        parts = _brought(source.name, place, version, folder / FETCHED, cleaner, advance)
+        stored_as = version.stored_as([part.path for part in parts])
+        found = read_parts(source.name, parts, source, contract, stored_as=stored_as)
         _check_columns(source.name, version, found)
         return checked(found, source, contract)
 
-    return Origin(marks(), marks, reading)
+    return Origin(marks(), marks, reading, fetches=place.fetches)
 
 
-def _facts(where: str, path: Path, cleaner: str) -> tuple[int, ...]:
+def _facts(where: str, place: LakePlace, path: str, cleaner: str) -> tuple[int | str, ...]:
     """Return what changes when a file is written; a file that is gone is refused without its name."""
-    try:
-        seen = path.stat()
-        return (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
-    except OSError:
-        pass
+    facts = place.facts(path)
+    if facts is None:
+        _gone(where, cleaner)
+    return facts
+
+
+def _gone(where: str, cleaner: str) -> NoReturn:
     found, remedy = f"a version whose files are gone ({cleaner})", "name a later version, or none"
     refuse(where, "source.path", found, "a version whose files are all there", remedy)
 
 
-def _linked(where: str, version: LakeVersion, folder: Path, cleaner: str) -> tuple[FolderFile, ...]:
-    """Link the files into the run's private folder, under paths that say of partitions what the log says."""
+def _brought(
+    where: str,
+    place: LakePlace,
+    version: LakeVersion,
+    folder: Path,
+    cleaner: str,
+    advance: Callable[[float], None],
+) -> tuple[FolderFile, ...]:
+    """Bring the files into the run's private folder, to paths that say of partitions what the log says."""
     named = []
     for number, file in enumerate(version.files):
         above = [f"{quote(key, safe='')}={_text(value)}" for key, value in file.partition]
         near = "/".join((f"{number:06d}", *above, "part.parquet"))
-        (folder / near).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (folder / near).unlink(missing_ok=True)
-        (folder / near).symlink_to(file.path)
-        named.append((folder / near, near, _facts(where, file.path, cleaner)))
+        named.append((folder / near, near, _facts(where, place, file.path, cleaner)))
     if not named:
         # Whether anybody is left is the data's: a gate, as for one file without rows.
         break_gate(where, "rows", "a version without a file", "at least one row", "there is nothing to release")
+    if not place.bring([(file.path, to) for file, (to, _, _) in zip(version.files, named, strict=True)], advance):
+        _gone(where, cleaner)
     return parts_named(where, "parquet", named)
 
 

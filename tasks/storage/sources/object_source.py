@@ -6,7 +6,7 @@ there: what is looked at is what is read. The copies go when the snapshot is mad
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
@@ -114,14 +114,6 @@ def _fetched(
     source: Source, store: ObjectStore, found: list[StoredObject], folder: Path, advance: Callable[[float], None]
 ) -> tuple[FolderFile, ...]:
     """Copy the objects into a folder whose names keep the partitions and nothing else of the keys."""
-    total, done, lock = max(sum(each.size for each in found), 1), 0, Lock()
-
-    def more(size: int) -> None:
-        nonlocal done
-        with lock:
-            done += size
-            advance(min(done / total, 1.0))
-
     files = []
     for number, each in enumerate(found):
         relative = each.key[len(store.address.key) + 1 :] if source.files else each.key.rpartition("/")[2]
@@ -129,21 +121,44 @@ def _fetched(
         ending = next(end for end in (".csv.gz", ".csv.zst", ".csv", ".parquet") if relative.lower().endswith(end))
         near = "/".join((f"{number:06d}", *above, f"part{ending}"))
         files.append((folder / near, f"{number:06d}/" + near.partition("/")[2], (each.key, each.etag)))
-    with ThreadPoolExecutor(AT_ONCE, "objects") as pool:
-        copies = [
-            pool.submit(_copied, store, each, near, more) for each, (near, _, _) in zip(found, files, strict=True)
-        ]
-        try:
-            whole = all(copy.result() for copy in copies)
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-    if not whole:
+    if not copied_all(store, [(each, near) for each, (near, _, _) in zip(found, files, strict=True)], advance):
         found_now, remedy = "an object that changed while it was read", "run again when nothing writes there"
         refuse(source.name, "source.path", found_now, "objects at rest", remedy)
     if source.files is None:
         path = files[0][0]
         return (FolderFile(path, source.name, (), (), ()),)
     return parts_named(source.name, source.files, files)
+
+
+def copied_all(
+    store: ObjectStore, files: Sequence[tuple[StoredObject, Path]], advance: Callable[[float], None]
+) -> bool:
+    """Copy objects in the states in which they were listed, some at a time.
+
+    Args:
+        store: the store.
+        files: the objects, and where each goes.
+        advance: called with the fraction done.
+    Returns:
+        bool: False where one of them is gone, or another by now.
+    Raises:
+        SudareError: the disk is full.
+        StoreRefuses, StoreAway: see `objects_origin`.
+    """
+    total, done, lock = max(sum(each.size for each, _ in files), 1), 0, Lock()
+
+    def more(size: int) -> None:
+        nonlocal done
+        with lock:
+            done += size
+            advance(min(done / total, 1.0))
+
+    with ThreadPoolExecutor(AT_ONCE, "objects") as pool:
+        copies = [pool.submit(_copied, store, each, to, more) for each, to in files]
+        try:
+            return all(copy.result() for copy in copies)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _copied(store: ObjectStore, stored: StoredObject, path: Path, more: Callable[[int], None]) -> bool:

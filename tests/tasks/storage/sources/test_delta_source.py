@@ -188,21 +188,21 @@ def test_a_commit_while_it_is_read_does_no_harm_and_a_file_that_goes_stops_the_r
 ) -> None:
     from tasks.storage.sources import lake_version
 
-    linked = lake_version._linked
+    brought = lake_version._brought
 
     def writing(*given: Any) -> Any:
         table.commit(table.add(ROWS[0], name="d.parquet"))
-        return linked(*given)
+        return brought(*given)
 
-    monkeypatch.setattr(lake_version, "_linked", writing)
+    monkeypatch.setattr(lake_version, "_brought", writing)
     assert taken(table.source(), tmp_path) == expected(tmp_path, *ROWS[1:])
 
     def cleaning(*given: Any) -> Any:
-        parts = linked(*given)
+        parts = brought(*given)
         (table.folder / "c.parquet").unlink()
         return parts
 
-    monkeypatch.setattr(lake_version, "_linked", cleaning)
+    monkeypatch.setattr(lake_version, "_brought", cleaning)
     with pytest.raises(Refused, match=r"changed while it was read|that cannot be read|no such file|Parquet"):
         take_in(table.source("?version=2"), make_contract(tmp_path), tmp_path / "gone")
     assert not (tmp_path / "gone" / "run" / "snapshot.duckdb").exists()

@@ -1,0 +1,231 @@
+"""Where a table with a log of its own lies: a folder of this machine, or below a prefix of an S3-compatible store.
+
+A place knows its files by their paths below the table's folder. The log's files are read into memory: they hold
+values of rows. Data files are brought into the run's private folder, and read there.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import ClassVar, Final
+from urllib.parse import unquote
+
+from contracts.release.lake_address import LakeAddress
+from contracts.release.s3_address import S3Address
+from tasks.storage.object_store import ObjectStore, StoredObject
+from tasks.storage.sources.object_source import copied_all
+from tasks.storage.sources.typed_rows import refuse
+
+_URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(/.*)?", re.DOTALL)
+
+
+class LakePlace(ABC):
+    """The folder of a table, here or in a store."""
+
+    fetches: ClassVar[bool]
+    """Whether data files are copied to be read."""
+    folder: Path
+    """The table's folder; in a store the path of bucket and key."""
+
+    @abstractmethod
+    def names(self, below: str) -> list[str] | None:
+        """List the names of files in a folder below the table's; None where there is no such folder."""
+
+    @abstractmethod
+    def is_there(self) -> bool:
+        """Say whether the table's folder is there."""
+
+    @abstractmethod
+    def read(self, path: str) -> bytes:
+        """Read a small file of the log.
+
+        Raises:
+            OSError: it is not there, or cannot be read.
+        """
+
+    @abstractmethod
+    def written(self, path: str) -> datetime:
+        """Return when a file was last written."""
+
+    @abstractmethod
+    def facts(self, path: str) -> tuple[int | str, ...] | None:
+        """Return what changes when a file is written; None where it is gone."""
+
+    @abstractmethod
+    def bring(self, files: Sequence[tuple[str, Path]], advance: Callable[[float], None]) -> bool:
+        """Make files readable at other places; False where one is gone."""
+
+    def path_of(self, written: str, *, encoded: bool = True) -> str | None:
+        """Return which file of the table is meant, however it is spelled; None where it is outside of the folder.
+
+        Args:
+            written: a path below the table's folder, or a URI, as the log has them.
+            encoded: whether %20 is a space, as in Delta's log; in Iceberg's it is these three letters.
+        """
+        scheme, host, path = _parted(written)
+        if encoded:
+            written, path = unquote(written), unquote(path)
+        place = Path(written)
+        ours = self._is_ours(scheme, host)
+        if ours and (scheme or place.is_absolute()):
+            absolute, root = self._absolute(scheme, host, path, place), self._root()
+            place = absolute.relative_to(root) if absolute.is_relative_to(root) else Path("..")
+        return place.as_posix() if ours and ".." not in place.parts else None
+
+    @abstractmethod
+    def _is_ours(self, scheme: str, host: str) -> bool:
+        """Say whether a URI, or a path without a scheme, can be of this place."""
+
+    @abstractmethod
+    def _absolute(self, scheme: str, host: str, path: str, place: Path) -> Path:
+        """Return the whole path of a URI, or of an absolute path."""
+
+    def _root(self) -> Path:
+        return self.folder
+
+
+class LocalLake(LakePlace):
+    """A table in a folder of this machine."""
+
+    fetches: ClassVar[bool] = False
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def names(self, below: str) -> list[str] | None:
+        """List what is in a folder."""
+        place = self.folder / below
+        return sorted(path.name for path in place.iterdir()) if place.is_dir() else None
+
+    def is_there(self) -> bool:
+        """Say whether the folder is there."""
+        return self.folder.is_dir()
+
+    def read(self, path: str) -> bytes:
+        """Read a file."""
+        return (self.folder / path).read_bytes()
+
+    def written(self, path: str) -> datetime:
+        """Return the file's time of change."""
+        return datetime.fromtimestamp((self.folder / path).stat().st_mtime, UTC)
+
+    def facts(self, path: str) -> tuple[int | str, ...] | None:
+        """Return place, size and times of a file."""
+        try:
+            seen = (self.folder / path).stat()
+        except OSError:
+            return None
+        return (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+
+    def bring(self, files: Sequence[tuple[str, Path]], advance: Callable[[float], None]) -> bool:
+        """Link the files."""
+        for path, to in files:
+            to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            to.unlink(missing_ok=True)
+            to.symlink_to(self.folder / path)
+        return True
+
+    def _is_ours(self, scheme: str, host: str) -> bool:
+        return scheme in ("", "file") and host in ("", "localhost")
+
+    def _absolute(self, scheme: str, host: str, path: str, place: Path) -> Path:
+        absolute = Path(path) if scheme else place
+        # The folder may be reached by links; a link inside of it is a file like others.
+        return absolute.parent.resolve() / absolute.name
+
+    def _root(self) -> Path:
+        return self.folder.resolve()
+
+
+class StoredLake(LakePlace):
+    """A table below a prefix of a store; the log's URIs may name the store by any of its usual schemes."""
+
+    fetches: ClassVar[bool] = True
+
+    def __init__(self, address: S3Address, credentials: str | None) -> None:
+        self.folder = Path("/", address.bucket, address.key)
+        self._address = address
+        self._store = ObjectStore(address, credentials, field="source.path")
+
+    def names(self, below: str) -> list[str] | None:
+        """List the objects whose keys have nothing more after the folder than a name."""
+        start = f"{self._address.key}/{below}/"
+        found = [each.key[len(start) :] for each in self._store.list(start)]
+        return [name for name in found if name and "/" not in name] or None
+
+    def is_there(self) -> bool:
+        """Say whether any object lies below the prefix."""
+        return bool(self._store.list(f"{self._address.key}/"))
+
+    def read(self, path: str) -> bytes:
+        """Read a small object."""
+        found = self._store.read(self._key(path))
+        if found is None:
+            raise FileNotFoundError(path)
+        return found[0]
+
+    def written(self, path: str) -> datetime:
+        """Return when an object was written, by the store's clock."""
+        found = self._store.find(self._key(path))
+        if found is None:
+            raise FileNotFoundError(path)
+        return found.written
+
+    def facts(self, path: str) -> tuple[int | str, ...] | None:
+        """Return key, size and tag of an object."""
+        found = self._store.find(self._key(path))
+        return None if found is None else (found.key, found.size, found.etag)
+
+    def bring(self, files: Sequence[tuple[str, Path]], advance: Callable[[float], None]) -> bool:
+        """Copy the objects, each in the state in which it is found."""
+        found = [(self._store.find(self._key(path)), to) for path, to in files]
+        there: list[tuple[StoredObject, Path]] = [(stored, to) for stored, to in found if stored is not None]
+        return len(there) == len(files) and copied_all(self._store, there, advance)
+
+    def _key(self, path: str) -> str:
+        return f"{self._address.key}/{path}"
+
+    def _is_ours(self, scheme: str, host: str) -> bool:
+        return scheme == "" or (scheme in ("s3", "s3a", "s3n") and host == self._address.bucket)
+
+    def _absolute(self, scheme: str, host: str, path: str, place: Path) -> Path:
+        return Path(f"/{host}{path}") if scheme else place
+
+
+def _parted(written: str) -> tuple[str, str, str]:
+    """Split a URI into scheme, host and path; of a path without a scheme the first two are empty."""
+    found = _URI.fullmatch(written)
+    return (found[1].lower(), found[2] or "", found[3] or "") if found else ("", "", written)
+
+
+def lake_place(address: LakeAddress, credentials: str | None) -> LakePlace:
+    """Return the place that an address names.
+
+    Raises:
+        StoreRefuses: of a store, no package or no such credentials.
+    """
+    if address.store is not None:
+        return StoredLake(address.store, credentials)
+    return LocalLake(address.folder)
+
+
+def placed(where: str, place: LakePlace, written: str, *, encoded: bool = True) -> str:
+    """Return which file of a table is meant: below the table's own folder, and nowhere else.
+
+    Args:
+        where: the table, for messages.
+        place: its folder.
+        written: a path below it, or a URI, as the log has them.
+        encoded: as for `LakePlace.path_of`.
+    Raises:
+        SourceUnreadable: it is somewhere else.
+    """
+    path = place.path_of(written, encoded=encoded)
+    if path is None:
+        found, remedy = "a table with files outside its folder", "copy the table whole, and name the copy"
+        refuse(where, "source.path", found, "files below the table's folder", remedy)
+    return path
