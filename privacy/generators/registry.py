@@ -71,6 +71,7 @@ GENERATORS: Final = FitterRegistry(
         "dp_gm": "privacy.generators.dp_gm:ClusteredVae",
         "first_accepted": "privacy.generators.first_accepted:FirstAccepted",
         "fixed": "privacy.generators.fixed:Fixed",
+        "gaussian_copula": "privacy.generators.gaussian_copula:GaussianCopula",
         "independent": "privacy.generators.independent:Independent",
         "latent_factors": "privacy.generators.latent_factors:LatentFactorGenerator",
         "mst": "privacy.generators.mst:MaximumSpanningTree",

@@ -8,15 +8,21 @@ Where
     a_k = softmax, column by column, of  c + z_k B           Q = mean over k of a_k a_k'
 
 and what is least is the misfit  Σ_i |mean a - m_i|² / v_i  +  Σ_i<j |P Q_ij P - R_ij|² / v_ij,  with P the projection
-that takes the mean over a column's cells away. All pairs of cells are one matrix product.
+that takes the mean over a column's cells away. Chances add up to one, so that  P Q P  is the mean of  b_k b_k'  with
+b = a - 1 / n  (n cells of a column): all pairs of cells are one matrix product.
 
-How many factors: r = 1, 2, 4, 6, 9, ... until Mallows' C_p, misfit plus twice the number of loadings, no longer
-falls. Each is fitted from the start. Points, starts and steps are fixed, so that the same measurements give the same
-model up to rounding.
+The loadings of a column, r by n, may be of low rank q:  B_i = W_i S_i  with r by q weights of the factors and q by n
+scores of the cells. With q = 1 all factors move the cells along one scale, as they do where cells are steps of a
+number. Such a column has  q (r + n - 1 - q)  free numbers in the place of  r (n - 1).
 
-Source: Bock 1972 (categories that depend on latent traits); Mallows 1973 (C_p); Liu, Vietri, Wu 2021 (GEM: products
-of distributions, fitted to noisy marginals); Kingma, Ba 2015 (the steps). GEM's are drawn from a network and refined
-by rounds of choices; here points are fixed, loadings are linear, and all pairs are measured.
+How many factors and of which rank: r = 1, 2, 4, 6, 9, ... and at each r loadings of full rank, and of rank 1 and 2
+from there, until Mallows' C_p, misfit plus twice the free numbers of the loadings, no longer falls. Points, starts
+and steps are fixed, so that the same measurements give the same model up to rounding.
+
+Source: Bock 1972 (categories that depend on latent traits); Anderson 1984 (stereotype model: loadings of rank 1);
+Mallows 1973 (C_p); Liu, Vietri, Wu 2021 (GEM: products of distributions, fitted to noisy marginals); Kingma, Ba 2015
+(the steps). GEM's are drawn from a network and refined by rounds of choices; here points are fixed, loadings are
+linear, and all pairs are measured.
 """
 
 from __future__ import annotations
@@ -24,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -36,6 +43,8 @@ from privacy.marginals.seeds import PostProcessingSeed
 POINTS: Final = 256
 """K."""
 FACTORS: Final = (1, 2, 4, 6, 9, 12, 16, 24, 32)
+RANKS: Final = (1, 2)
+"""Of the loadings of a column, beside full rank."""
 _STEPS: Final = 70
 _STEP: Final = 0.05
 _START: Final = 0.05
@@ -117,7 +126,7 @@ class NoisyPairs:
 
 
 def fit_latent_factors(noisy: NoisyPairs, progress: Callable[[float], None]) -> LatentFactors:
-    """Fit with as many factors as C_p asks for. Post-processing.
+    """Fit with as many factors, and loadings of such a rank, as C_p asks for. Post-processing.
 
     Args:
         noisy: the measurements.
@@ -125,17 +134,21 @@ def fit_latent_factors(noisy: NoisyPairs, progress: Callable[[float], None]) -> 
     """
     fit = _Fit(noisy)
     best = fit.fitted(0)
-    least = best.misfit * fit.numbers
+    least = fit.criterion(best, 0)
     for place, factors in enumerate(FACTORS):
         progress(place / len(FACTORS))
-        if factors > fit.loadings:
+        if factors > fit.free.sum():
             break
-        found = fit.fitted(factors)
-        # Mallows: the misfit that a fresh measurement would have rises by two for each number that is fitted.
-        criterion = found.misfit * fit.numbers + 2.0 * factors * fit.loadings
+        full = fit.fitted(factors)
+        found = [(fit.criterion(full, factors), full)]
+        for rank in RANKS:
+            if rank < min(factors, fit.free.max()):
+                reduced = fit.reduced(full, rank)
+                found.append((fit.criterion(reduced, rank), reduced))
+        criterion, model = min(found, key=itemgetter(0))
         if criterion >= least:
             break
-        best, least = found, criterion
+        best, least = model, criterion
     return best
 
 
@@ -149,6 +162,10 @@ def public_points(count: int, dimensions: int) -> Singles:
     return np.asarray(np.linalg.solve(factor, points.T).T, dtype=np.float32)
 
 
+_Numbers = dict[str, Singles]
+"""What a model is made of, or the slope of the misfit over each: intercepts `c`, and the loadings' parts."""
+
+
 class _Fit:
     """The misfit of one table's measurements and its slope."""
 
@@ -157,50 +174,103 @@ class _Fit:
         self._noisy = noisy
         self._starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         self._column = np.repeat(np.arange(len(sizes)), sizes)
-        self._sizes = sizes.astype(np.float32)
-        self.loadings = int((sizes - 1).sum())
-        """Free loadings of one factor."""
-        free = sizes.astype(float) - 1
-        self.numbers = float((free.sum() ** 2 - (free**2).sum()) / 2)
-        """Free numbers of all pairs."""
+        self._even = (1 / sizes)[self._column].astype(np.float32)
+        self.free = sizes - 1
+        """Free chances of each column."""
+        free = self.free.astype(float)
+        self._numbers = max(float((free.sum() ** 2 - (free**2).sum()) / 2), 1.0)
+
+    def criterion(self, found: LatentFactors, rank: int) -> float:
+        """Return C_p: what a fresh measurement's misfit would be; it rises by two for each number that is fitted.
+
+        Args:
+            found: a model.
+            rank: of its columns' loadings at most.
+        """
+        factors = len(found.loadings)
+        most = np.minimum(np.minimum(factors, rank), self.free)
+        return found.misfit * self._numbers + 2.0 * float((most * (factors + self.free - most)).sum())
 
     def fitted(self, factors: int) -> LatentFactors:
-        """Minimise with so many factors, by Adam."""
-        points = public_points(POINTS, factors)
-        width = self._noisy.singles.size
+        """Minimise with so many factors."""
         random = np.random.Generator(np.random.Philox(key=_SEED.value + 1))
         kept = np.maximum(self._noisy.singles, _LEAST)
-        values = {
+        start = {
             "c": np.log(kept / self._sums(kept)[self._column]).astype(np.float32),
-            "B": (_START * random.normal(size=(factors, width))).astype(np.float32),
+            "B": (_START * random.normal(size=(factors, kept.size))).astype(np.float32),
         }
+        return self._descended(start, lambda values: values["B"], lambda _, slope: {"B": slope})
+
+    def reduced(self, full: LatentFactors, rank: int) -> LatentFactors:
+        """Minimise with loadings of a rank, from the nearest ones of that rank."""
+        weights = np.zeros((rank, len(full.loadings), len(self.free)), np.float32)
+        scores = np.zeros((rank, full.loadings.shape[1]), np.float32)
+        for column, (start, free) in enumerate(zip(self._starts, self.free, strict=True)):
+            own = full.loadings[:, start : start + free + 1]
+            # What all cells of a column have in common changes no chance.
+            left, sizes, right = np.linalg.svd(own - own.mean(axis=1, keepdims=True), full_matrices=False)
+            kept = np.sqrt(sizes[:rank])
+            weights[: kept.size, :, column] = (left[:, : kept.size] * kept).T
+            scores[: kept.size, start : start + free + 1] = kept[:, None] * right[: kept.size]
+
+        def slopes(values: _Numbers, slope: Singles) -> _Numbers:
+            of_weights = [self._sums(slope * each) for each in values["S"]]
+            of_scores = [(slope * each[:, self._column]).sum(axis=0) for each in values["W"]]
+            return {"W": np.stack(of_weights), "S": np.stack(of_scores)}
+
+        def loadings(values: _Numbers) -> Singles:
+            return np.asarray((values["W"][..., self._column] * values["S"][:, None]).sum(axis=0))
+
+        start_values = {"c": full.intercepts.astype(np.float32), "W": weights, "S": scores}
+        return self._descended(start_values, loadings, slopes)
+
+    def _descended(
+        self,
+        values: _Numbers,
+        loadings: Callable[[_Numbers], Singles],
+        slopes: Callable[[_Numbers, Singles], _Numbers],
+    ) -> LatentFactors:
+        """Minimise from a start, by Adam.
+
+        Args:
+            values: intercepts `c`, shape (cells,), and the parts of the loadings.
+            loadings: from the parts, shape (factors, cells).
+            slopes: of the parts, from the slope over the loadings.
+        """
+        points = public_points(POINTS, len(loadings(values)))
         first = {name: np.zeros_like(each) for name, each in values.items()}
         second = {name: np.zeros_like(each) for name, each in values.items()}
         one, two = _MOMENTS
         for step in range(1, _STEPS + 1):
-            misfit, slopes = self._slopes(points, values["c"], values["B"])
-            for name, slope in slopes.items():
+            of_logits = self._slope(self._softmax(values["c"] + points @ loadings(values)))
+            parts = {"c": of_logits.sum(axis=0)} | slopes(values, points.T @ of_logits)
+            for name, slope in parts.items():
                 first[name] = one * first[name] + (1 - one) * slope
                 second[name] = two * second[name] + (1 - two) * slope**2
                 move = first[name] / (1 - one**step) / (np.sqrt(second[name] / (1 - two**step)) + 1e-9)
                 values[name] = (values[name] - _STEP * move).astype(np.float32)
-        misfit, _ = self._slopes(points, values["c"], values["B"])
-        whole = [np.asarray(each, dtype=np.float64) for each in (points, values["c"], values["B"])]
+        found = loadings(values)
+        off = self._off(self._softmax(values["c"] + points @ found) - self._even)
+        misfit = float((self._noisy.precisions * off * off).sum(dtype=np.float64)) / 2 / self._numbers
+        whole = [np.asarray(each, dtype=np.float64) for each in (points, values["c"], found)]
         return LatentFactors(whole[0], whole[1], whole[2], misfit)
 
-    def _slopes(self, points: Singles, c: Singles, loadings: Singles) -> tuple[float, dict[str, Singles]]:
-        """Return the pairs' misfit over their numbers, and the slope of all misfit over the numbers."""
-        noisy, count = self._noisy, np.float32(len(points))
-        chances = self._softmax(c + points @ loadings)
-        off = self._centred(chances.T @ chances / count - noisy.pairs)
-        off *= noisy.precisions > 0
-        slope = noisy.precisions * off
-        misfit = float((slope * off).sum(dtype=np.float64)) / 2
+    def _slope(self, chances: Singles) -> Singles:
+        """Return the slope of all misfit over the numbers, of each logit of each point."""
+        noisy, count = self._noisy, np.float32(len(chances))
+        apart = chances - self._even
+        of_pairs = self._off(apart)
+        of_pairs *= noisy.precisions
         single = (chances.mean(axis=0) - noisy.singles) / noisy.single_variances
-        of_chances = (2 * chances @ slope + 2 * single) / count
+        of_chances = (2 * apart @ of_pairs + 2 * single) / count
         of_logits = chances * (of_chances - self._sums(chances * of_chances)[:, self._column])
-        of_logits /= np.float32(max(self.numbers, 1.0))
-        return misfit / max(self.numbers, 1.0), {"c": of_logits.sum(axis=0), "B": points.T @ of_logits}
+        return np.asarray(of_logits / np.float32(self._numbers))
+
+    def _off(self, apart: Singles) -> Singles:
+        """Return how far the residuals of all pairs are off; of chances less those of even cells."""
+        off = apart.T @ (apart / np.float32(len(apart)))
+        off -= self._noisy.pairs
+        return np.asarray(off)
 
     def _softmax(self, logits: Singles) -> Singles:
         top = np.maximum.reduceat(logits, self._starts, axis=-1)[..., self._column]
@@ -209,10 +279,3 @@ class _Fit:
 
     def _sums(self, values: Singles) -> Singles:
         return np.asarray(np.add.reduceat(values, self._starts, axis=-1))
-
-    def _centred(self, square: Singles) -> Singles:
-        """Take the mean over a column's cells away, along both axes."""
-        for _ in range(2):
-            square = square - (self._sums(square) / self._sizes)[:, self._column]
-            square = square.T
-        return square

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
@@ -18,7 +18,7 @@ from privacy.generators.latent_factors import LatentFactorGenerator
 from privacy.generators.options import Options
 from privacy.generators.spending import Spending
 from privacy.marginals.domain import CellDomain
-from privacy.marginals.latent_factors import NoisyPairs, fit_latent_factors, public_points
+from privacy.marginals.latent_factors import LatentFactors, NoisyPairs, _Fit, fit_latent_factors, public_points
 from privacy.marginals.residual_shares import SMOOTHING, Workload, optimal_residuals, pair_residuals
 from tests.privacy.generators.small_table import CountedTable, asked, start
 from tests.privacy.ledger.ledgers import Place
@@ -77,6 +77,55 @@ def test_mallows_finds_the_number_of_factors_through_the_noise() -> None:
     random = np.random.default_rng(1)
     apart = CountedTable(np.stack([random.integers(0, cells, 5000) for cells in COLUMNS.shape], axis=1), COLUMNS)
     assert fit_latent_factors(noisy(apart, exact_parts(apart), 60.0), quiet).points.shape[1] == 0
+
+
+def of_categories(rows: int) -> CountedTable:
+    """Cells without an order: which of them is likely depends on two hidden numbers in a way of its own."""
+    random = np.random.default_rng(6)
+    domain = CellDomain(tuple(f"n{number:02d}" for number in range(24)), (5,) * 24)
+    hidden = random.normal(size=(rows, 2))
+    columns = []
+    for _ in domain.columns:
+        logits = hidden @ random.normal(size=(2, 5)) * 2 + random.gumbel(size=(rows, 5))
+        columns.append(logits.argmax(axis=1))
+    return CountedTable(np.stack(columns, axis=1), domain)
+
+
+def ranks(found: LatentFactors, shape: Sequence[int]) -> set[int]:
+    """The rank of each column's loadings, what all cells have in common taken away."""
+    parts = np.split(found.loadings, np.cumsum(shape)[:-1], axis=1)
+    return {int(np.linalg.matrix_rank(each - each.mean(axis=1, keepdims=True), tol=1e-3)) for each in parts}
+
+
+def test_cells_along_one_scale_get_loadings_of_rank_one_and_others_do_not() -> None:
+    """Steps of a number that leans on two hidden ones, under noise: rank 1. Cells that go with both in ways of their
+    own, with little noise: more. Rank 1 is then not tried in vain: it fits far worse.
+    """
+    table = of_two_factors(5000)
+    assert ranks(fit_latent_factors(noisy(table, exact_parts(table), 60.0), quiet), table.domain.shape) == {1}
+    apart = of_categories(5000)
+    found = fit_latent_factors(noisy(apart, exact_parts(apart), 30.0), quiet)
+    assert max(ranks(found, apart.domain.shape)) == 2
+
+
+@pytest.mark.parametrize(
+    ("factors", "cells", "rank"), [(4, 6, 1), (4, 6, 2), (2, 6, 2), (5, 3, 2), (1, 2, 1), (3, 2, 1)]
+)
+def test_loadings_of_a_rank_have_as_many_free_numbers_as_the_criterion_counts(
+    factors: int, cells: int, rank: int
+) -> None:
+    """Another way to count: the rank of the derivative of W S over W and S, cells taken relative to their mean."""
+    domain = CellDomain(("a", "b"), (cells, cells))
+    sizes, width = np.zeros(2 * cells, np.float32), (2 * cells, 2 * cells)
+    fit = _Fit(NoisyPairs(domain, sizes + 1, sizes + 1, np.zeros(width, np.float32), np.zeros(width, np.float32)))
+    found = LatentFactors(np.zeros((1, factors)), sizes.astype(float), np.zeros((factors, 2 * cells)), 0.0)
+    random = np.random.default_rng(3)
+    weights, scores = random.normal(size=(factors, rank)), random.normal(size=(rank, cells))
+    centre = np.eye(cells) - 1 / cells
+    of_weights = np.kron(np.eye(factors), scores @ centre)
+    of_scores = np.kron(weights, centre)
+    free = np.linalg.matrix_rank(np.vstack([of_weights, of_scores.T]))
+    assert fit.criterion(found, rank) == 2.0 * 2 * free
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
