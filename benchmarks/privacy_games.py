@@ -36,6 +36,11 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
         *("aim", "mst", "privbayes", "p3gm", "ae", "vae", "dp_gm"),
         *("class_gaussian", "fixed", "independent"),
     ),
+    "likelihoods": (
+        *("likelihood_privbayes", "likelihood_privbayes_replace_one"),
+        *("likelihood_aim", "likelihood_aim_replace_one", "likelihood_mst", "likelihood_mst_replace_one"),
+    ),
+    "one_training": ("one_training",),
     "training": ("dp_sgd_rarely_sampled", "dp_sgd_sampled", "dp_sgd", "lattice_noise"),
     "checkpoints": ("checkpoints_three", "checkpoints_two", "checkpoints_one"),
     "federated": ("federated_training", "federated_counts", "federated_sums"),

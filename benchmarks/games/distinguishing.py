@@ -4,21 +4,28 @@
     2. CHOOSE   the threshold from which on the attacker says "it was there" (up to half of the trials)
     3. BOUND    epsilon from how often the guess is right in the other half, which had no part in 1 and 2
 
-So the confidence of 3 needs no correction for having searched.
+So the confidence of 3 needs no correction for having searched. Method "gaussian_guesses" takes log-likelihood ratios:
+0 is the threshold, nothing is learned or chosen, and all trials bound. Method "one_run" takes the scores of the
+canaries of one run: the attacker guesses those that are highest and lowest, and keeps silent on the others.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from benchmarks.games.lower_bound import BoundMethod, gaussian_epsilon, largest_certifiable, proven
+from benchmarks.games.lower_bound import BoundMethod, as_epsilon, gaussian_epsilon, largest_certifiable, proven
 from privacy.arrays import Floats
+from privacy.games.one_run import least_shift
 
 _CANDIDATES: Final = 400
 _RIDGE: Final = 1e-3
+_GUESSED: Final = 0.02
+"""Share of a run's canaries that are guessed: the surest ones."""
+_USUAL: Final = 0.05
+"""How unsure bounds of one run are in the literature; they are told beside the others."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,8 @@ class LossBound:
         largest_certifiable: what an attacker who is never wrong would have proven with so many.
         true_rate: share of trials with the canary that were told, in the second half.
         false_rate: share of trials without it that were taken for such.
+        shift: mu that is proven, where the method is a Gaussian one; epsilon follows from it.
+        usual: the epsilon that is proven with a confidence of 95 %, where that is told too.
     """
 
     epsilon: float
@@ -42,6 +51,8 @@ class LossBound:
     largest_certifiable: float
     true_rate: float
     false_rate: float
+    shift: float | None = None
+    usual: float | None = None
 
 
 def distinguish(
@@ -62,24 +73,62 @@ def distinguish(
     if min(len(there), len(not_there)) < 8 or not (np.isfinite(there).all() and np.isfinite(not_there).all()):
         raise ValueError("a game needs at least eight trials of each table, and scores that are finite numbers")
     unsure = 1 - confidence
+    if method == "one_run":
+        return _one_run(there, not_there, delta=delta, confidence=confidence)
+    if method == "gaussian_guesses":
+        return _bound(there, not_there, 0.0, delta=delta, confidence=confidence, method=method)
     if there.ndim == 2:
         direction = learned_direction(there[: len(there) // 4], not_there[: len(not_there) // 4])
         there, not_there = there @ direction, not_there @ direction
         first, second = _split(there[len(there) // 4 :], 1 / 3), _split(not_there[len(not_there) // 4 :], 1 / 3)
     else:
         first, second = _split(there, 1 / 2), _split(not_there, 1 / 2)
-    trials = (len(first[1]), len(second[1]))
-    threshold = _threshold(first[0], second[0], trials, delta=delta, unsure=unsure, method=method)
-    found, wrongly = (np.array([float((part >= threshold).sum())]) for part in (first[1], second[1]))
+    sizes = (len(first[1]), len(second[1]))
+    threshold = _threshold(first[0], second[0], sizes, delta=delta, unsure=unsure, method=method)
+    bound = _bound(first[1], second[1], threshold, delta=delta, confidence=confidence, method=method)
+    return replace(bound, trials=len(there) + len(not_there))
+
+
+def _bound(
+    there: Floats, not_there: Floats, threshold: float, *, delta: float, confidence: float, method: BoundMethod
+) -> LossBound:
+    """Bound by a threshold that was chosen without these scores; those that lie on it are taken for "there"."""
+    trials, unsure = (len(there), len(not_there)), 1 - confidence
+    found, wrongly = (np.array([float((part >= threshold).sum())]) for part in (there, not_there))
     value = float(proven(found, wrongly, trials, delta=delta, unsure=unsure, method=method)[0])
     return LossBound(
-        epsilon=gaussian_epsilon(value, delta) if method == "gaussian" else value,
+        epsilon=as_epsilon(value, delta=delta, method=method),
         delta=delta,
         confidence=confidence,
-        trials=len(there) + len(not_there),
+        trials=sum(trials),
         largest_certifiable=largest_certifiable(trials, delta=delta, unsure=unsure, method=method),
         true_rate=float(found[0]) / trials[0],
         false_rate=float(wrongly[0]) / trials[1],
+        shift=None if method == "clopper_pearson" else value,
+    )
+
+
+def _one_run(there: Floats, not_there: Floats, *, delta: float, confidence: float) -> LossBound:
+    """Bound by the canaries of one run: the highest scores are taken for "there", the lowest for "not there"."""
+    coins, scores = len(there) + len(not_there), np.concatenate([there, not_there])
+    each = max(1, round(coins * _GUESSED / 2))
+    order = np.argsort(scores, kind="stable")
+    found, kept = int((order[-each:] < len(there)).sum()), int((order[:each] >= len(there)).sum())
+    shifts = [
+        least_shift(right, 2 * each, coins=coins, unsure=unsure)
+        for right, unsure in ((found + kept, 1 - confidence), (found + kept, _USUAL), (2 * each, 1 - confidence))
+    ]
+    proven_, usual, largest = (gaussian_epsilon(shift, delta) for shift in shifts)
+    return LossBound(
+        epsilon=proven_,
+        delta=delta,
+        confidence=confidence,
+        trials=coins,
+        largest_certifiable=largest,
+        true_rate=found / each,
+        false_rate=1 - kept / each,
+        shift=shifts[0],
+        usual=usual,
     )
 
 

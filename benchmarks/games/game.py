@@ -31,6 +31,7 @@ class Game:
         method: how the bound is found; "gaussian" only where the mechanism is one.
         way: how the mechanism was called: through a ledger, or the grant's drawing alone.
         twin_method: how the twin's bound is found.
+        shift: mu that is claimed, where that is audited: of a charge of rho it is sqrt(2 rho), as of Gaussian noise.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Game:
     method: BoundMethod = "clopper_pearson"
     way: str = "the grant's own drawing"
     twin_method: BoundMethod = "clopper_pearson"
+    shift: float | None = None
 
     def quick(self, share: float, least: int = 200) -> Game:
         """Return the game with a share of the trials, but not fewer than `least` or than there are."""
@@ -89,6 +91,7 @@ class Played:
             "claimed_epsilon": _rounded(game.epsilon),
             "delta": game.delta,
             "lower_bound": _rounded(bound.epsilon),
+            **self._shifts(),
             "confidence": bound.confidence,
             "largest_certifiable": _rounded(bound.largest_certifiable),
             "true_rate": _rounded(bound.true_rate),
@@ -101,6 +104,15 @@ class Played:
                 "caught": self.caught,
             },
         }
+
+    def _shifts(self) -> dict[str, float]:
+        """Write the claimed shift and the one that is proven, where these are audited."""
+        if self.game.shift is None or self.bound.shift is None:
+            return {}
+        told = {"shift": self.game.shift, "proven_shift": self.bound.shift}
+        if self.bound.usual is not None:
+            told["lower_bound_at_95"] = self.bound.usual
+        return {name: _rounded(value) for name, value in told.items()}
 
 
 def play(game: Game, *, confidence: float, control_confidence: float | None = None) -> Played:
@@ -128,9 +140,10 @@ def summary_line(played: Played) -> str:
     """Say in one line what came of a game."""
     game, verdict = played.game, "below the claim" if played.holds else "ABOVE THE CLAIM"
     caught = "caught" if played.caught else "NOT CAUGHT"
+    shift = "" if game.shift is None else f"mu >= {played.bound.shift:.3f} of {game.shift:.3f} claimed, "
     return (
-        f"{game.name}: epsilon >= {played.bound.epsilon:.3f} of {game.epsilon:.3f} claimed at delta {game.delta:g}, "
-        f"{verdict}; twin ({game.broken}) >= {played.control.epsilon:.3f}, {caught}; "
+        f"{game.name}: {shift}epsilon >= {played.bound.epsilon:.3f} of {game.epsilon:.3f} claimed at delta "
+        f"{game.delta:g}, {verdict}; twin ({game.broken}) >= {played.control.epsilon:.3f}, {caught}; "
         f"{played.bound.trials} trials, {played.seconds:.1f} s"
     )
 

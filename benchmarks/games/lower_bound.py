@@ -15,8 +15,14 @@ a Gaussian mechanism, of whatever noise, then
 
     mu >= Phi^-1(1 - f) - Phi^-1(1 - t),     delta = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
 
+An attacker who knows the likelihoods needs no threshold. With as many trials of P as of Q, a guess is right with a
+chance of (t + 1 - f) / 2 <= Phi(mu / 2), and their number is binomial at worst: `gaussian_guesses`. It bounds mu by
+one rate instead of two, with all trials. The shape is assumed at one point alone: mu is the shift of the Gaussian
+pair of the same total variation.
+
 Source: Kairouz, Oh, Viswanath 2015, theorem 2.1 (the region of rates); Jagielski, Ullman, Oprea 2020 (with
-Clopper and Pearson's bounds); Nasr et al. 2023 (the Gaussian's); Dong, Roth, Su 2022, corollary 2.13 (its delta).
+Clopper and Pearson's bounds); Nasr et al. 2023 (the Gaussian's); Dong, Roth, Su 2022, corollary 2.13 (its delta);
+Hoeffding 1956, theorem 5 (two rates of right guesses are no worse than their mean twice).
 """
 
 from __future__ import annotations
@@ -29,7 +35,7 @@ from scipy.optimize import brentq
 from scipy.stats import beta, norm
 
 Rates = NDArray[np.float64]
-BoundMethod = Literal["clopper_pearson", "gaussian"]
+BoundMethod = Literal["clopper_pearson", "gaussian", "gaussian_guesses", "one_run"]
 _MOST: Final = 700.0
 """Epsilons are sought up to it; e^700 still is a float64."""
 
@@ -74,6 +80,19 @@ def gaussian_shifts(true_rate: Rates, false_rate: Rates) -> Rates:
     return np.asarray(np.maximum(norm.isf(false_rate) - norm.isf(true_rate), 0.0))
 
 
+def guessing_shifts(right: Rates, trials: int, *, unsure: float) -> Rates:
+    """Return the least mu that numbers of right guesses prove, half of the trials with the canary; never below 0.
+
+    Formula: 2 Phi^-1 of the lower bound on the chance of a right guess
+
+    Args:
+        right: numbers of right guesses, any shape.
+        trials: of both tables together.
+        unsure: chance with which the bound may be too high.
+    """
+    return np.asarray(2 * np.maximum(norm.ppf(at_least(right, trials, unsure=unsure)), 0.0))
+
+
 def gaussian_epsilon(shift: float, delta: float) -> float:
     """Return epsilon at delta of N(mu, 1) against N(0, 1).
 
@@ -94,7 +113,7 @@ def gaussian_epsilon(shift: float, delta: float) -> float:
 def proven(
     found: Rates, wrongly: Rates, trials: tuple[int, int], *, delta: float, unsure: float, method: BoundMethod
 ) -> Rates:
-    """Return what each count of successes proves: epsilon, or for method `gaussian` mu.
+    """Return what each count of successes proves: epsilon, or for the Gaussian methods mu.
 
     Args:
         found: trials with the canary that were taken for such.
@@ -102,8 +121,14 @@ def proven(
         trials: how many there were, with and without.
         delta: of the claim.
         unsure: chance with which the bound may be too high, shared evenly by the two rates.
-        method: "clopper_pearson" holds for any mechanism, "gaussian" for a Gaussian one.
+        method: "clopper_pearson" holds for any mechanism, the others for a Gaussian one.
+    Raises:
+        ValueError: method "gaussian_guesses", and other trials with than without.
     """
+    if method == "gaussian_guesses":
+        if trials[0] != trials[1]:
+            raise ValueError(f"as many trials must be guessed with the canary as without, not {trials}")
+        return guessing_shifts(found + (trials[1] - wrongly), sum(trials), unsure=unsure)
     true_rate = at_least(found, trials[0], unsure=unsure / 2)
     false_rate = at_most(wrongly, trials[1], unsure=unsure / 2)
     if method == "gaussian":
@@ -117,4 +142,9 @@ def largest_certifiable(trials: tuple[int, int], *, delta: float, unsure: float,
     A claim above it cannot be refuted by this game, whatever the mechanism does.
     """
     best = proven(np.array([float(trials[0])]), np.zeros(1), trials, delta=delta, unsure=unsure, method=method)
-    return gaussian_epsilon(float(best[0]), delta) if method == "gaussian" else float(best[0])
+    return as_epsilon(float(best[0]), delta=delta, method=method)
+
+
+def as_epsilon(value: float, *, delta: float, method: BoundMethod) -> float:
+    """Return epsilon at delta of what `proven` says: itself, or that of the Gaussian pair of this shift."""
+    return value if method == "clopper_pearson" else gaussian_epsilon(value, delta)
