@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import polars as pl
 import pytest
+from jsonschema import Draft202012Validator
+from rich.console import Console
 
+from console.products.synthetic import SyntheticProductView
 from contracts.errors import SpecRefused
 from privacy.generators.rows import copy_seed, seed_text
 from privacy.marginals.seeds import PostProcessingSeed
+from tasks.records.model.schemas import version_schemas
 from tasks.verify import verify
 from tests.tasks.products.synthetic.test_verify_synthetic import model_of, write_model
 from tests.tasks.verification.forgery import Json, edit, forge, load
@@ -45,6 +50,28 @@ def test_each_copy_is_a_file_with_a_derived_seed_and_all_of_it_is_checked(publis
     assert not any(frames[0].equals(frame) for frame in frames[1:])
     report = verify(published.folder, public_key=published.key, deep=True)
     assert report.ok, report.findings
+
+
+def test_the_record_says_how_copies_are_made_and_what_they_are_for(published: Version) -> None:
+    """In the record, by its schema, and on the pages of both languages; the plan has a line that costs nothing."""
+    record = load(published.folder / "record.json")
+    assert list(Draft202012Validator(version_schemas()["record"]).iter_errors(record)) == []
+    assert published.words["product.rows"]["copies"].startswith("3 copies of the rows")
+    assert any("with each copy" in use for use in published.words["product.uses"])
+    assert "行のコピー3個" in (published.folder / "record.ja.html").read_text()
+
+
+def test_plan_and_version_show_copies(published: Version, tmp_path: Path) -> None:
+    spec, _, plan, ledger = scenario().prepared(tmp_path)
+    ledger.close()
+    view = SyntheticProductView()
+    payload = view.plan_object(spec, plan)
+    assert ("copies", "3, each of a model of its own") in view.plan_facts(payload)
+    (step,) = (step for step in plan.plan.steps if step.what == "models of copies")
+    assert (step.count, step.share) == (3, 0.0)
+    console = Console(file=StringIO(), width=200)
+    view.print_version(console, load(published.folder / "record.json")["replay"])
+    assert "3, data/copied.1.parquet" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def swap(folder: Path) -> None:
