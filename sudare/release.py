@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from contracts.errors import Finding, SpecRefused
-from sudare import html
+from sudare import html, inference
 from sudare.record import Record
 from sudare.table import Table
 from sudare.verification import Verification, verify
@@ -19,6 +19,8 @@ from sudare.words import call
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from privacy.inference.combining import Combined
 
 DATA: Final = "data"
 _HEX: Final = "0123456789abcdef"
@@ -109,6 +111,75 @@ class Release:
                 return pl.read_parquet(file)
 
         return call(sampled)
+
+    @property
+    def copies(self) -> tuple[Table, ...]:
+        """The copies of its synthetic rows, in order; none where there are none."""
+        stated = self._record["replay"].get("copies", ())
+        paths = [self._folder / DATA / Path(copy["data"]).name for copy in stated]
+        return tuple(Table(path.stem, path, "copy of synthetic rows") for path in paths)
+
+    def regression(
+        self,
+        formula: str,
+        *,
+        target: str = "table",
+        level: float = 0.95,
+        missing: Mapping[str, float] | None = None,
+        unmeasured: str = "refuse",
+    ) -> pl.DataFrame:
+        """Regress by least squares from the noisy marginals that this synthetic version publishes.
+
+        Args:
+            formula: `income ~ age + sex[female]`: numbers by their column, in the middles of their bins; labels as
+                `column[label]`, 1 or 0. An intercept is always in it.
+            target: what the intervals hold: `table`, the coefficients of the confidential rows; `population`, those
+                of the population that the rows are a sample of, with residuals of equal variance.
+            level: of the intervals.
+            missing: the number that stands for a missing value, by column.
+            unmeasured: `refuse` coefficients that rest on columns which were not measured together, or give those of
+                the `model`, without an interval.
+        Returns:
+            pl.DataFrame: term, estimate, standard_error, lower, upper; rests_on names unmeasured columns.
+        Raises:
+            SpecRefused, Refused: no synthetic version, a formula that cannot be read, or no honest interval.
+        Privacy: reads published files only.
+        """
+        terms: dict[str, Any] = {"level": level, "missing": missing, "unmeasured": unmeasured}
+        return inference.regression(self._folder, formula, target=target, **terms)
+
+    def marginal(self, columns: Sequence[str], *, level: float = 0.95, unmeasured: str = "refuse") -> pl.DataFrame:
+        """Count the cells of columns from all noisy marginals that tell of them.
+
+        Args:
+            columns: one to six, measured together.
+            level, unmeasured: as of `regression`.
+        Returns:
+            pl.DataFrame: the labels, count, standard_error, lower, upper. Counts are unbiased, and may be negative.
+        Raises:
+            SpecRefused, Refused: as of `regression`.
+        Privacy: reads published files only.
+        """
+        return inference.marginal(self._folder, columns, level=level, unmeasured=unmeasured)
+
+    def combine(self, analysis: inference.Analysis, *, target: str = "table", level: float = 0.95) -> Combined:
+        """Do the same analysis with the rows and with each copy, and give its result an interval.
+
+        Args:
+            analysis: of a table of rows: a number; or a number and its variance as if the rows were a sample.
+            target, level: as of `regression`; `population` needs the variance.
+        Returns:
+            Combined: estimate, standard_error, degrees_of_freedom, lower, upper.
+        Raises:
+            SpecRefused: a version without copies, or an unknown target.
+        Privacy: reads published files only.
+        """
+        stated = self._record["replay"]
+        files = [table.file for table in self.copies]
+        if files:
+            files.insert(0, self._folder / DATA / Path(stated["rows"]["data"]).name)
+        rows = float(stated["model"]["rows"]) if files else 0.0
+        return inference.over_copies(self._folder, files, analysis, target=target, level=level, rows=rows)
 
     def verify(self, key: str | Path | None = None, *, deep: bool = False) -> Verification:
         """Check it offline; see `sudare.verify`.

@@ -26,6 +26,7 @@ class SyntheticProductView(FittedView):
             "columns": list(plan.task.domain.columns),
             "cells": plan.task.domain.cells(),
             "rows": spec.synthetic_product.rows,
+            **({"copies": plan.task.copies} if plan.task.copies else {}),
             "expected_error": {str(order): error for order, error in sorted(made.expected_error.items())},
             **({"inside_bins": _inside_object(plan)} if made.inside_error else {}),
             **draws_object(plan, seconds=min(made.seconds, _time_limit(plan))),
@@ -39,6 +40,7 @@ class SyntheticProductView(FittedView):
             claim_words(payload),
             ("generator", f"{payload['generator']} on {len(payload['columns'])} columns"),
             ("rows", f"{rows:,}" if isinstance(rows, int) else "as many as are estimated (or declared public)"),
+            *([("copies", f"{payload['copies']}, each of a model of its own")] if "copies" in payload else []),
             (
                 "error",
                 f"mean L1 of noise alone: {', '.join(errors)}"
@@ -50,7 +52,7 @@ class SyntheticProductView(FittedView):
 
     def print_version(self, console: Console, replay: dict[str, Any]) -> None:
         """Print rows, model, and what was measured."""
-        made = replay["rows"]
+        made, copies = replay["rows"], replay.get("copies", ())
         measured = Counter(draw["kind"] for draw in replay["draws"] if draw["measurements"] is not None)
         print_facts(
             console,
@@ -58,6 +60,7 @@ class SyntheticProductView(FittedView):
                 ("generator", replay["product"]["generator"]),
                 *_accepted(replay),
                 ("rows", f"{made['number']:,} ({made['from']}), {made['data']}"),
+                *([("copies", f"{len(copies)}, {copies[0]['data']} and so on")] if copies else []),
                 ("model", f"{replay['model']['values']}, {replay['model']['arrays']}"),
                 ("measured", f"{', '.join(f'{kind}: {n}' for kind, n in measured.items())}, in measurements/"),
             ],

@@ -32,6 +32,7 @@ from contracts.reading.scalars import (
     word_list,
 )
 from contracts.release.acceptance import FIRST_ACCEPTED, Acceptance, acceptance_problems
+from contracts.release.copies import CopyCount, copies_problems
 from contracts.release.inside_bins import MEASURED, InsideSpec, bin_trees, inside_problems
 from contracts.release.product_spec import ProductSpec
 
@@ -103,8 +104,8 @@ class SyntheticProduct(ProductSpec):
     `columns` are all of the contract, or those that are listed; they stand in the contract's order. `options` are the
     generator's own. `rows` is the estimated number (the public one, where the contract declares it), or a number that
     is written here and says nothing about the data. `inside_bins` says how values lie inside the bins of numbers:
-    uniformly, or as a charged histogram says; without the key uniformly. `accept` stands for the generator
-    `first_accepted` with what is written below it as its options.
+    uniformly, or as a charged histogram says; without the key uniformly. `copies` are further tables, each of a model
+    of its own. `accept` stands for the generator `first_accepted` with what is written below it as its options.
     """
 
     model_config = ConfigDict(json_schema_extra=_generator_or_accept)
@@ -118,6 +119,7 @@ class SyntheticProduct(ProductSpec):
     options: dict[str, Any] = Field(default_factory=dict)
     rows: RowCount = ESTIMATED
     inside_bins: InsideSpec | None = Field(default=None, exclude_if=lambda written: written is None)
+    copies: CopyCount | None = Field(default=None, exclude_if=lambda written: written is None)
 
     @model_validator(mode="before")
     @classmethod
@@ -203,6 +205,11 @@ def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterato
     if acceptance is not None and not unknown:
         for at, problem in acceptance_problems(acceptance, names, contract):
             yield (*product.options_at, *at), problem
+    if product.copies is not None and not unknown:
+        rows = product.rows if isinstance(product.rows, int) else None
+        tested, looked_into = acceptance is not None, product.measured_inside is not None
+        terms: dict[str, Any] = {"tested": tested, "looked_into": looked_into, "most_rows": MOST_ROWS}
+        yield from copies_problems(product.copies, rows, names, contract, **terms)
     if names and not unknown:
         yield from _impossible(names, contract)
 

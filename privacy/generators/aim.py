@@ -104,6 +104,7 @@ class Aim:
 
     name: ClassVar[str] = "aim"
     reads_rows: ClassVar[bool] = False
+    takes_copies: ClassVar[bool] = True
     options = AimOptions
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:

@@ -89,6 +89,7 @@ class Auto:
 
     name: ClassVar[str] = "auto"
     reads_rows: ClassVar[bool] = False
+    takes_copies: ClassVar[bool] = True
     options = AutoOptions
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:

@@ -139,9 +139,7 @@ class Fitting:
 
     def total(self) -> float:
         """Return the number of rows: the public one, or the one estimated from what was measured [rows]."""
-        if self.asked.public_total is not None:
-            return float(self.asked.public_total)
-        return estimate_total([*self._measured(), *self.asked.known])
+        return total_of(self.asked, [*self._measured(), *self.asked.known])
 
     def rough(self, start: GraphicalModel | None = None) -> GraphicalModel:
         """Return a model that is good enough to choose by, while more measurements are to come."""
@@ -153,25 +151,12 @@ class Fitting:
     def final(self, start: GraphicalModel | None = None, notes: Sequence[str] = ()) -> Fitted[Model]:
         """Estimate the model that fits best, and return it with all that was drawn."""
         self.progress(0.95, "estimating")
-        measured = [one.clique for one in [*self._measured(), *self._known()]]
-        size = model_size(self.asked.domain, [*self.asked.impossible, *measured])
-        found = self._estimate(start, steps=STEPS if size <= LARGE_MODEL else 1)
-        # The estimate may be negative; a number of rows is not.
-        model = PublishedModel.of(found, max(0, round(self.total())))
+        model = fitted_model(self.asked, self.options, [*self._measured(), *self._known()], self.total(), start)
         return Fitted(model, (*self.measurements, *self.selections), tuple(notes))
 
     def _estimate(self, start: GraphicalModel | None, **precision: Any) -> GraphicalModel:
-        """Estimate; a model of one row where the total is 0 or negative."""
-        found = estimate(
-            self.asked.domain,
-            [*self._measured(), *self._known()],
-            total=max(self.total(), 1.0),
-            structural_zeros=zeros(self.asked),
-            start=start,
-            cap_mb=self.options.max_model_megabytes,
-            **precision,
-        )
-        return found.model
+        measured = [*self._measured(), *self._known()]
+        return _estimate(self.asked, self.options, measured, self.total(), start, **precision)
 
     def _measured(self) -> list[Measured]:
         return released_counts(self.measurements)
@@ -198,3 +183,52 @@ def released_counts(measurements: Sequence[Measurement]) -> list[Measured]:
 def zeros(task: SynthesisTask) -> tuple[StructuralZeros, ...]:
     """Return the structural zeros as the engine takes them."""
     return tuple(StructuralZeros(clique, mask) for clique, mask in task.impossible.items())
+
+
+def total_of(task: SynthesisTask, measured: Sequence[Measured]) -> float:
+    """Return the public number of rows, or the one estimated from what was measured [rows]."""
+    return estimate_total(measured) if task.public_total is None else float(task.public_total)
+
+
+def fitted_model(
+    task: SynthesisTask,
+    options: Options,
+    measured: Sequence[Measured],
+    total: float,
+    start: GraphicalModel | None = None,
+) -> PublishedModel:
+    """Return the model that fits noisy marginals best, in whole numbers.
+
+    Args:
+        task: gives domain and structural zeros.
+        options: give the model's cap.
+        measured: the noisy marginals.
+        total: public or estimated number of rows; may be negative [rows].
+        start: where the search starts; it changes the time alone.
+    Privacy: post-processing.
+    """
+    size = model_size(task.domain, [*task.impossible, *(one.clique for one in measured)])
+    found = _estimate(task, options, measured, total, start, steps=STEPS if size <= LARGE_MODEL else 1)
+    # The estimate may be negative; a number of rows is not.
+    return PublishedModel.of(found, max(0, round(total)))
+
+
+def _estimate(
+    task: SynthesisTask,
+    options: Options,
+    measured: Sequence[Measured],
+    total: float,
+    start: GraphicalModel | None,
+    **precision: Any,
+) -> GraphicalModel:
+    """Estimate; a model of one row where the total is 0 or negative."""
+    found = estimate(
+        task.domain,
+        measured,
+        total=max(total, 1.0),
+        structural_zeros=zeros(task),
+        start=start,
+        cap_mb=options.max_model_megabytes,
+        **precision,
+    )
+    return found.model

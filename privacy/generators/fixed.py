@@ -56,6 +56,7 @@ class Fixed:
 
     name: ClassVar[str] = "fixed"
     reads_rows: ClassVar[bool] = False
+    takes_copies: ClassVar[bool] = True
     options = FixedOptions
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:

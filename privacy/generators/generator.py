@@ -109,6 +109,7 @@ class SynthesisTask:
         contract: the contract, for generators that read its labels; None where it is not known.
         known: noisy marginals that were released before within the same charge: what a model is fitted to beside its
             own, as far as its cap allows.
+        copies: how many further models are fitted, each to the measurements drawn again around the first.
     """
 
     domain: CellDomain
@@ -122,6 +123,7 @@ class SynthesisTask:
     inside: InsideTask | None = None
     contract: Contract | None = None
     known: tuple[Measured, ...] = ()
+    copies: int = 0
 
 
 TaskT_contra = TypeVar("TaskT_contra", bound=SynthesisTask, contravariant=True)
@@ -319,5 +321,6 @@ class Generator(Fitter[OptionsT, SynthesisTask, Model], Protocol[OptionsT]):
 
     One that can make pictures (columns of several codes a row) says so by a class attribute `takes_pictures = True`;
     the others are refused such columns before they plan. One that asks for marginals alone says `reads_rows = False`:
-    an engine can count for it.
+    an engine can count for it. One whose model follows from its marginals by
+    `privacy.generators.fitting.fitted_model` says `takes_copies = True`.
     """

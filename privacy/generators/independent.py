@@ -33,6 +33,7 @@ class Independent:
 
     name: ClassVar[str] = "independent"
     reads_rows: ClassVar[bool] = False
+    takes_copies: ClassVar[bool] = True
     options = Options
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:

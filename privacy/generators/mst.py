@@ -55,6 +55,7 @@ class MaximumSpanningTree:
 
     name: ClassVar[str] = "mst"
     reads_rows: ClassVar[bool] = False
+    takes_copies: ClassVar[bool] = True
     options = Options
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:

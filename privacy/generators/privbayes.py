@@ -79,6 +79,7 @@ class PrivBayes:
 
     name: ClassVar[str] = "privbayes"
     reads_rows: ClassVar[bool] = False
+    takes_copies: ClassVar[bool] = True
     options = PrivBayesOptions
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:

@@ -17,6 +17,7 @@ from privacy.accounting.amounts import PICO, delta_down, pico_to_text
 from privacy.accounting.claim import ClaimedBy, release_claim
 from privacy.accounting.events import PrivacyEvent
 from privacy.generators.calibration import Calibrated, MultiplierRange, calibrated
+from privacy.generators.copies import whole_fitter
 from privacy.generators.generator import (
     CannotGenerate,
     Fitter,
@@ -25,7 +26,6 @@ from privacy.generators.generator import (
     InsideTask,
     SynthesisTask,
 )
-from privacy.generators.inside_bins import with_inside
 from privacy.generators.registry import generator, names
 from privacy.learning.layout import row_layout
 from privacy.marginals.domain import CellDomain
@@ -95,7 +95,7 @@ def plan_fit(
     """
     delta = delta_down(task.delta)
 
-    whole = with_inside(fitter, task)
+    whole = whole_fitter(fitter, task)
 
     def planned(epsilon: Fraction) -> GeneratorPlan:
         return whole.plan(replace(task, epsilon=epsilon), options)
@@ -173,6 +173,7 @@ def task_of(
         layout=row_layout(contract, names),
         inside=_inside(product, contract),
         contract=contract,
+        copies=getattr(product, "copies", None) or 0,
     )
 
 

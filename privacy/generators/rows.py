@@ -72,3 +72,8 @@ def seed_for(seed: PostProcessingSeed, purpose: str) -> PostProcessingSeed:
     """
     derived = hashlib.sha256(f"{seed_text(seed)}/{purpose}".encode()).digest()
     return PostProcessingSeed(int.from_bytes(derived[:16], "big"))
+
+
+def copy_seed(seed: PostProcessingSeed, number: int) -> PostProcessingSeed:
+    """Derive the seed of a copy of the rows from theirs, so that it cannot be chosen."""
+    return seed_for(seed, f"copy/{number}")

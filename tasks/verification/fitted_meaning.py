@@ -15,10 +15,19 @@ from typing import Any, Final
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SudareError
+from contracts.release.copies import copy_path, rows_of_copy
 from contracts.release.synthetic import ESTIMATED, MOST_ROWS, SyntheticProduct, synthetic_problems
 from privacy.accounting.events import PrivacyEvent, event_from_json
+from privacy.generators.rows import copy_seed, seed_text
+from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.model.draw_kinds import draw_checks
-from tasks.records.model.synthetic_statements import DrawsReplay, FittedRecord, SyntheticRecord, SyntheticReplay
+from tasks.records.model.synthetic_statements import (
+    DrawsReplay,
+    FittedRecord,
+    SyntheticRecord,
+    SyntheticReplay,
+    SyntheticRowsStatement,
+)
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.draw_checks import UNDERSTATED, DrawChecks, FittedMeaning
 from tasks.verification.record_identity import (
@@ -71,7 +80,8 @@ def read_synthetic(replay: SyntheticReplay, *, where: str) -> tuple[SyntheticMea
 
 def check_rows_and_model(record: SyntheticRecord, meaning: SyntheticMeaning, *, where: str) -> list[Finding]:
     """Check that rows and model are those of the product, under the names that every version has."""
-    rows, model, product = record.replay.rows, record.replay.model, meaning.product
+    replay, product = record.replay, meaning.product
+    rows, model = replay.rows, replay.model
     total = meaning.contract.total
     if product.rows != ESTIMATED:
         number, origin = product.rows, "declared"
@@ -84,14 +94,34 @@ def check_rows_and_model(record: SyntheticRecord, meaning: SyntheticMeaning, *, 
         ("replay.model.values", model.values, MODEL_FILES[0]),
         ("replay.model.arrays", model.arrays, MODEL_FILES[1]),
     ]
+    pairs.append(("replay.copies", _as_written(replay.copies), _copies(replay.rows, product.copies or 0)))
     if origin == "public" and total is not None:
         pairs.append(("replay.model.rows", model.rows, total.value))
     return list(differences(pairs, where=where, allowed="as product, contract and model say"))
 
 
+def _copies(rows: SyntheticRowsStatement, copies: int) -> list[dict[str, object]]:
+    """Return what must be stated of the copies of rows: their seeds are derived, so that none can be chosen."""
+    seed = PostProcessingSeed(int(rows.seed, 16))
+    return [
+        {
+            "number": rows_of_copy(rows.number, copies, MOST_ROWS),
+            "from": rows.from_,
+            "seed": seed_text(copy_seed(seed, number)),
+            "data": copy_path(rows.data, number),
+        }
+        for number in range(1, copies + 1)
+    ]
+
+
+def _as_written(stated: Iterable[SyntheticRowsStatement]) -> list[dict[str, object]]:
+    return [each.model_dump(mode="json", by_alias=True) for each in stated]
+
+
 def required_files(replay: SyntheticReplay) -> frozenset[str]:
     """Return the files that a synthetic version must have."""
-    return frozenset({replay.rows.data, replay.model.values, replay.model.arrays, *FIXED_FILES} | drawn_files(replay))
+    own = {replay.rows.data, replay.model.values, replay.model.arrays, *(copy.data for copy in replay.copies)}
+    return frozenset({*own, *FIXED_FILES} | drawn_files(replay))
 
 
 def drawn_files(replay: DrawsReplay) -> set[str]:

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from contracts.errors import Finding
 from privacy.evaluation.against_noisy import distance
+from privacy.generators.copied_model import copies_of
 from privacy.generators.generator import Model, SynthesisTask
 from privacy.generators.registry import GENERATORS, generator
 from privacy.generators.release_plan import task_of
@@ -123,4 +124,8 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         if rows is not None:
             copy = None if csv is None else (csv_name, csv)
             findings += check_published_rows(model, replay.rows, meaning, rows, copy, replay.formulas)
+        for each, stated in zip(copies_of(model), replay.copies, strict=True):
+            rows = files.read(stated.data, findings)
+            if rows is not None:
+                findings += check_published_rows(each, stated, meaning, rows, None, replay.formulas)
         return findings

@@ -9,8 +9,8 @@ from pathlib import Path
 from contracts.contract.contract import Contract
 from contracts.release.spec import SyntheticProduct
 from contracts.release.synthetic import ESTIMATED, MOST_ROWS
+from privacy.generators.copies import whole_fitter
 from privacy.generators.generator import Model, SynthesisTask
-from privacy.generators.inside_bins import with_inside
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import FittedPlan
@@ -51,7 +51,7 @@ def synthesize(
     Privacy: exactly what the grant admits; the rest is post-processing.
     """
     counts, seed = SnapshotSource(table, contract), partial(seed_of_run, folder, run_key)
-    made_by = with_inside(generator(plan.generator), plan.task)
+    made_by = whole_fitter(generator(plan.generator), plan.task)
     with step("synthesize") as bar:
         fitted = made_by.fit(plan.task, plan.options, plan.plan, counts, grant, bar.advance, seed)
     model = read_model(fitted.model.kind, *fitted.model.to_arrays())

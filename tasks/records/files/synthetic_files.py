@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -18,8 +19,12 @@ import pyarrow.parquet as pq
 from contracts.canonical import readable_json
 from contracts.contract.decoding import Decoded
 from contracts.contract.spreadsheet import Formulas
+from contracts.release.copies import copy_path, rows_of_copy
+from contracts.release.synthetic import MOST_ROWS
+from privacy.generators.copied_model import copies_of
 from privacy.generators.generator import Model
-from privacy.generators.rows import PIECE_ROWS, synthetic_rows
+from privacy.generators.rows import PIECE_ROWS, copy_seed, synthetic_rows
+from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.facts import RunFacts
 from tasks.records.files.array_file import ARRAY_COLUMNS, write_arrays
 from tasks.records.files.csv_rows import write_csv
@@ -33,10 +38,40 @@ MODEL_VALUES: Final = f"{MODEL}/model.json"
 MODEL_ARRAYS: Final = f"{MODEL}/arrays.parquet"
 
 
+@dataclass(frozen=True)
+class RowsCopy:
+    """A copy of the rows, as it is published.
+
+    Args:
+        model: its model.
+        seed: derived from that of the rows.
+        rows: how many it has.
+        path: of its file.
+    """
+
+    model: Model
+    seed: PostProcessingSeed
+    rows: int
+    path: str
+
+
+def published_copies(synthesis: Synthesis, data: str) -> tuple[RowsCopy, ...]:
+    """Return the copies of the rows of a file, in order; none where there are none."""
+    models = copies_of(synthesis.model)
+    rows = rows_of_copy(synthesis.rows, max(1, len(models)), MOST_ROWS)
+    return tuple(
+        RowsCopy(model, copy_seed(synthesis.seed, number), rows, copy_path(data, number))
+        for number, model in enumerate(models, 1)
+    )
+
+
 def write_rows(
     synthesis: Synthesis, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]
 ) -> tuple[WrittenFile, ...]:
-    """Write the synthetic rows to `data/`, as Parquet, and as CSV and in parts where that was asked for."""
+    """Write the synthetic rows to `data/`, as Parquet, and as CSV and in parts where that was asked for.
+
+    Copies of them are Parquet files alone.
+    """
     (folder / DATA).mkdir(parents=True, exist_ok=True)
     paths = [f"{DATA}/{facts.spec.release}.parquet"]
     paths += [f"{DATA}/{facts.spec.release}.csv"] if "csv" in facts.spec.publish.formats else []
@@ -45,6 +80,10 @@ def write_rows(
     schema = write_pieces(pieces, targets, marks=marks, formulas=formulas)
     columns = tuple((field.name, type_name(field.type)) for field in schema)
     files = tuple(written(folder, path, "", "data", synthesis.rows, columns) for path in paths)
+    for copy in published_copies(synthesis, paths[0]):
+        pieces = synthetic_rows(copy.model, facts.contract, copy.seed, copy.rows)
+        write_pieces(pieces, [folder / copy.path], marks=marks, formulas=formulas)
+        files += (written(folder, copy.path, "", "data", copy.rows, columns),)
     return files + (write_parts(folder, files[0]) if "parts" in facts.spec.publish.formats else ())
 
 

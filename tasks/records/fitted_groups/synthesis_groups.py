@@ -77,6 +77,10 @@ USES: Final = (
     ),
 )
 
+USES_OF_COPIES: Final = message(
+    "For an interval do the same analysis with the rows and with each copy, and combine the results by the rule of "
+    "the manual: how they differ shows what the noise does."
+)
 
 UTILITY: Final = message("private, for auditors only; what is public of it is in the section utility")
 
@@ -108,8 +112,18 @@ def choices(run: Run) -> list[dict[str, Any]] | str:
 
 def rows(run: Run) -> dict[str, Any]:
     """Say how many rows there are, and why so many."""
-    _, made = run.facts.synthetic
-    return {"number": made.rows, "from": made.rows_from, "means": ROWS_FROM[made.rows_from]}
+    plan, made = run.facts.synthetic
+    copies = plan.task.copies
+    found = {"number": made.rows, "from": made.rows_from, "means": ROWS_FROM[made.rows_from]}
+    return {**found, "copies": _copied(copies)} if copies else found
+
+
+def _copied(copies: int) -> str:
+    return message(
+        "{number} copies of the rows, each of a model of its own: fitted as the first was, to the measurements drawn "
+        "again around it with the same noise. They cost nothing, and their seeds follow from that of the rows.",
+        number=copies,
+    )
 
 
 def decoding(run: Run) -> dict[str, str]:
@@ -155,7 +169,8 @@ def stated_bias(run: Run) -> str:
 
 def uses(run: Run) -> list[str]:
     """Say what rows of such a model are good for."""
-    return list(USES_OF_SUMS if learns_from_rows(run) else USES)
+    copied = [USES_OF_COPIES] if run.facts.synthetic[0].task.copies else []
+    return [*(USES_OF_SUMS if learns_from_rows(run) else USES), *copied]
 
 
 def constraints(run: Run) -> list[str] | str:

@@ -10,13 +10,15 @@ from contracts.message import message, messages_to_json
 from privacy.generators.generator import Model
 from privacy.generators.rows import seed_text
 from privacy.ledger.draw_files import values_digest
+from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.draws.drawn import drawn_files, stated_draws
-from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES
+from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, published_copies
 from tasks.records.files.tidy_tables import DATA
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
 from tasks.records.groups.field import FieldGroup, Run
 from tasks.records.model.record_kinds import DataColumn, ProductWords, ShownFile
 from tasks.records.model.synthetic_statements import SyntheticRecord
+from tasks.records.outputs import Synthesis
 from tasks.records.published_fit import fit_of
 from tasks.records.values import Values
 
@@ -55,7 +57,8 @@ class SyntheticRecordPart:
 
     def files(self, record: SyntheticRecord) -> Iterator[tuple[str, ShownFile]]:
         """Yield the files of what was drawn."""
-        yield record.replay.rows.data, ("", "data", "dense")
+        for made in (record.replay.rows, *record.replay.copies):
+            yield made.data, ("", "data", "dense")
         yield from drawn_files(record.replay.draws)
 
     def data_columns(self, values: Values, path: str) -> Mapping[str, DataColumn]:
@@ -66,6 +69,8 @@ class SyntheticRecordPart:
 def synthetic_part(run: Run) -> dict[str, Any]:
     """Return what the rows are computed from, beside the files."""
     facts, (_, made) = run.facts, run.facts.synthetic
+    data = f"{DATA}/{facts.spec.release}.parquet"
+    copies = published_copies(made, data)
     return {
         "draws": stated_draws(facts),
         "model": {
@@ -75,14 +80,14 @@ def synthetic_part(run: Run) -> dict[str, Any]:
             "rows": made.model.rows,
             "sha256": arrays_digests(made.model),
         },
-        "rows": {
-            "number": made.rows,
-            "from": made.rows_from,
-            "seed": seed_text(made.seed),
-            "data": f"{DATA}/{facts.spec.release}.parquet",
-        },
+        "rows": _rows(made, made.rows, made.seed, data),
+        **({"copies": [_rows(made, copy.rows, copy.seed, copy.path) for copy in copies]} if copies else {}),
         "notes": messages_to_json(made.fitted.notes),
     }
+
+
+def _rows(made: Synthesis, number: int, seed: PostProcessingSeed, data: str) -> dict[str, Any]:
+    return {"number": number, "from": made.rows_from, "seed": seed_text(seed), "data": data}
 
 
 def arrays_digests(model: Model) -> dict[str, str]:

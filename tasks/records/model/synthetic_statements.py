@@ -82,6 +82,7 @@ class SyntheticReplay(FittedReplay):
 
     model: ModelStatement
     rows: SyntheticRowsStatement
+    copies: Tuple[SyntheticRowsStatement] = Field(default=(), exclude_if=lambda copies: not copies)
 
 
 class SyntheticRecord(FittedRecord):

@@ -62,4 +62,5 @@ def synthetic_forms(replay: SyntheticReplay, meaning: SyntheticMeaning) -> dict[
     }
     arrays = FileForm({"array": frozenset(replay.model.sha256)}, piece=None)
     rows = FileForm(labels, piece=PIECE_ROWS)
-    return {**drawn_forms(replay, meaning), replay.model.arrays: arrays, replay.rows.data: rows}
+    of_rows = dict.fromkeys((made.data for made in (replay.rows, *replay.copies)), rows)
+    return {**drawn_forms(replay, meaning), replay.model.arrays: arrays, **of_rows}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations, islice
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding
+from privacy.generators.copied_model import CopiedModel
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.filled_model import FilledModel, contents_of
 from privacy.generators.generator import Model
@@ -42,6 +44,12 @@ def compare_models(published: Model, again: Model, drawn: Sequence[Clique]) -> l
     findings = _compare_contents(published, again)
     if isinstance(published, FilledModel) and isinstance(again, FilledModel):
         return findings + compare_models(published.cells, again.cells, drawn)
+    if isinstance(published, CopiedModel) and isinstance(again, CopiedModel):
+        findings += compare_models(published.first, again.first, drawn)
+        for number, pair in enumerate(zip(published.copies, again.copies, strict=True), 1):
+            wrong = compare_models(*pair, drawn)
+            findings += [replace(each, field=f"copy {number}, {each.field}") for each in wrong]
+        return findings
     stated, found_again = (_form(model) for model in (published, again))
     if stated != found_again:
         differing = sorted(name for name in stated.keys() | found_again if stated.get(name) != found_again.get(name))

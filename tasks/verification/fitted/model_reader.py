@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from contracts.errors import Finding, SudareError
+from privacy.generators.copied_model import copies_of
 from privacy.generators.filled_model import contents_of
 from privacy.generators.generator import Model
 from privacy.generators.models import read_model
@@ -50,6 +51,9 @@ def read_published_model(
     except (*UNREADABLE, RecursionError) as error:
         return None, [Finding(stated.arrays, "the model", printable(str(error)), "a published model", OTHER_MODEL)]
     findings = _check(model, numbers, stated, meaning) or _check_inside(model, stated, meaning)
+    found, copies = len(copies_of(model)), meaning.product.copies or 0
+    if not findings and found != copies:
+        findings = [Finding(stated.values, "copies", str(found), f"{copies}, as the product says", OTHER_MODEL)]
     return (None if findings else model), findings
 
 

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ValidationError
 from contracts.errors import Finding, SudareError
 from contracts.message import messages_to_json
 from privacy.accounting.events import PrivacyEvent
+from privacy.generators.copies import whole_fitter
 from privacy.generators.generator import Fitted, Fitter, OutOfTime
-from privacy.generators.inside_bins import with_inside
 from privacy.generators.release_plan import FittedPlan
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.model.synthetic_statements import FittedReplay
@@ -97,7 +97,7 @@ def refit(
         return None, [], [f"{process}: this installation cannot plan it ({printable(str(error))})"]
     grant, seed = PublishedDraws(replay, events, values, meaning), again.published_seed
     try:
-        whole = with_inside(fitter, plan.task)
+        whole = whole_fitter(fitter, plan.task)
         fitted = whole.fit(plan.task, unlimited, plan.plan, NoCounts(meaning), grant, bar.advance, seed)
     except OutOfTime:
         return None, [], [f"{process}: it was stopped by its time limit, and cannot be followed from there"]

@@ -1,0 +1,1 @@
+"""Inference from released noisy values: estimates whose intervals hold the noise. Post-processing."""

@@ -1,0 +1,117 @@
+"""Sums over cells from noisy marginals: exact without noise, best and rightly uncertain with it."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import inf
+
+import numpy as np
+import pytest
+
+from privacy.inference.components import Components, Parts
+from privacy.marginals.domain import CellDomain
+from privacy.marginals.measured import Measured
+
+DOMAIN = CellDomain(("a", "b", "c"), (4, 3, 5))
+ROWS = np.random.default_rng(3).integers(0, DOMAIN.shape, size=(5_000, 3))
+NOISE = {("a", "b"): 4.0, ("b", "c"): 9.0, ("c", "a"): 1.0, ("a",): 25.0, ("b",): 0.5}
+
+
+def exact(clique: tuple[str, ...]) -> np.ndarray:
+    sizes = DOMAIN.sizes(clique)
+    codes = np.ravel_multi_index([ROWS[:, DOMAIN.place(name)] for name in clique], sizes)
+    return np.bincount(codes, minlength=int(np.prod(sizes))).reshape(sizes).astype(float)
+
+
+def no_model(clique: tuple[str, ...]) -> np.ndarray:
+    raise AssertionError(f"the model was asked for {clique}")
+
+
+def components(rng: np.random.Generator | None, total: int | None = None) -> Components:
+    """All marginals with noise, or without."""
+    measured = [
+        Measured(clique, exact(clique) + (rng.normal(0, variance**0.5, DOMAIN.sizes(clique)) if rng else 0), variance)
+        for clique, variance in NOISE.items()
+    ]
+    return Components(DOMAIN, measured, total=total, model=no_model)
+
+
+@pytest.mark.parametrize("columns", [("a", "b"), ("b", "c"), ("a", "c"), ("a",), ()])
+def test_without_noise_tables_are_exact(columns: tuple[str, ...]) -> None:
+    values, _, unmeasured = components(None).table(columns)
+    np.testing.assert_allclose(values, exact(columns) if columns else len(ROWS), atol=1e-9)
+    assert unmeasured == ()
+
+
+def stacked(function: np.ndarray, columns: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return design and variances of all noisy cells over the joint cells, and the function on these."""
+    joint = np.indices(DOMAIN.shape).reshape(3, -1)
+    rows, variances = [], []
+    for clique, variance in NOISE.items():
+        sizes = DOMAIN.sizes(clique)
+        codes = np.ravel_multi_index([joint[DOMAIN.place(name)] for name in clique], sizes)
+        rows.append(np.eye(int(np.prod(sizes)))[:, codes])
+        variances += [variance] * int(np.prod(sizes))
+    target = function[tuple(joint[DOMAIN.place(name)] for name in columns)]
+    return np.vstack(rows), np.array(variances), target
+
+
+@pytest.mark.parametrize("columns", [("a", "b"), ("c", "a"), ("b",)])
+def test_value_and_variance_are_those_of_generalised_least_squares(columns: tuple[str, ...]) -> None:
+    """A second derivation: the normal equations over all 60 joint cells, solved by a pseudo-inverse."""
+    function = np.random.default_rng(5).normal(size=DOMAIN.sizes(columns))
+    design, variances, target = stacked(function, columns)
+    noisy = components(np.random.default_rng(8))
+    values = np.concatenate([measured[1].ravel() for measured in _as_given(np.random.default_rng(8))])
+    weighted = design.T / variances
+    inverse = np.linalg.pinv(weighted @ design)
+    parts = Parts(DOMAIN)
+    parts.add(columns, function)
+    found = noisy.estimate(parts)
+    assert found.value == pytest.approx(float(target @ inverse @ weighted @ values), rel=1e-9)
+    assert found.variance == pytest.approx(float(target @ inverse @ target), rel=1e-9)
+    assert found.unmeasured == ()
+
+
+def _as_given(rng: np.random.Generator) -> list[tuple[tuple[str, ...], np.ndarray]]:
+    return [
+        (clique, exact(clique) + rng.normal(0, variance**0.5, DOMAIN.sizes(clique)))
+        for clique, variance in NOISE.items()
+    ]
+
+
+def test_the_variance_of_a_cell_is_that_of_its_indicator() -> None:
+    """A table's common variance, by another way: the sum of one cell."""
+    given = components(None)
+    one = np.zeros((4, 3))
+    one[2, 1] = 1.0
+    parts = Parts(DOMAIN)
+    parts.add(("a", "b"), one)
+    assert given.estimate(parts).variance == pytest.approx(given.table(("a", "b"))[1], rel=1e-12)
+
+
+def test_a_public_total_has_no_noise() -> None:
+    total = components(np.random.default_rng(1), total=len(ROWS)).table(())
+    assert (float(total[0]), total[1]) == (len(ROWS), 0.0)
+
+
+def test_what_no_marginal_tells_comes_of_the_model_and_is_named() -> None:
+    """The pair a × c without a measurement; its columns are measured, so that they alone have a variance."""
+    measured = [Measured(("a", "b"), exact(("a", "b")), 4.0), Measured(("c",), exact(("c",)), 1.0)]
+    asked: list[tuple[str, ...]] = []
+
+    def model(clique: tuple[str, ...]) -> np.ndarray:
+        asked.append(clique)
+        return np.full(DOMAIN.sizes(clique), 7.0)
+
+    given = Components(DOMAIN, measured, total=None, model=model)
+    assert given.table(("a", "c"))[2] == (("a", "c"),)
+    assert asked == [("a", "c")]
+    assert given.pooled(("a", "c")).variance == inf
+    for pair in combinations(("a", "b"), 2):
+        assert given.table(pair)[2] == ()
+
+
+def test_nothing_measured_and_no_total_is_refused() -> None:
+    with pytest.raises(ValueError, match="no marginal was measured"):
+        Components(DOMAIN, [], total=None, model=no_model)

@@ -1,0 +1,166 @@
+"""Regressions, counts and combined analyses of a published synthetic version, and what of them is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sudare
+from tests.worlds.synthetic_rows import SyntheticScenario, accepted, aim, fixed, gaussians, made_up
+from tests.worlds.versions import Version, Worlds
+
+MEASURED = (
+    "{kind: synthetic, generator: fixed, options: {cliques: [[age, bill], [age, insured], [bill, insured], [ward]]}"
+)
+FORMULA = "bill ~ age + insured[true]"
+MISSING = {"age": 0.0}
+
+
+def scenario() -> SyntheticScenario:
+    """Three pairs under a large charge, so that the noise is small beside 3,000 rows; four copies."""
+    return replace(fixed(), product=f"{MEASURED}, copies: 4}}", epsilon="8", release="regressed")
+
+
+@pytest.fixture(scope="module")
+def published(worlds: Worlds) -> Version:
+    return worlds.published(scenario())
+
+
+@pytest.fixture
+def release(published: Version) -> sudare.Release:
+    return sudare.Release(published.folder)
+
+
+def exact(release: sudare.Release) -> tuple[pl.DataFrame, np.ndarray]:
+    """Return the made-up rows as codes, and the regression of them."""
+    from tasks.inference import NoisyVersion
+
+    contract = NoisyVersion(release.folder).contract
+    codes = made_up(contract, 3_000)
+    age = np.array([12, 37, 62, 87, 0])[codes["age"]]
+    bill = np.array([6.25, 56.25, 500.0])[codes["bill"]]
+    insured = np.array([label == "true" for label in contract.column("insured").labels])[codes["insured"]]
+    design = np.stack([np.ones(3_000), age, insured], axis=1)
+    return pl.DataFrame(codes), np.linalg.lstsq(design, bill, rcond=None)[0]
+
+
+def test_a_regression_lies_within_six_standard_errors_of_that_of_the_rows(release: sudare.Release) -> None:
+    """Three normal numbers: beyond six deviations with probability below 1e-8."""
+    found, (_, truth) = release.regression(FORMULA, missing=MISSING), exact(release)
+    assert found["term"].to_list() == ["(intercept)", "age", "insured[true]"]
+    assert (np.abs(found["estimate"].to_numpy() - truth) < 6 * found["standard_error"].to_numpy()).all()
+    assert found["rests_on"].to_list() == [""] * 3
+    assert (found["upper"] - found["estimate"]).to_list() == pytest.approx(
+        (1.959964 * found["standard_error"]).to_list()
+    )
+    population = release.regression(FORMULA, missing=MISSING, target="population")
+    assert (population["standard_error"] > found["standard_error"]).all()
+
+
+def test_counts_lie_within_seven_standard_errors_of_those_of_the_rows(release: sudare.Release) -> None:
+    """Fifteen cells: beyond seven deviations of Gaussian noise with probability below 1e-10."""
+    found, (codes, _) = release.marginal(["insured", "age"]), exact(release)
+    counts = np.zeros((3, 5))
+    np.add.at(counts, (codes["insured"].to_numpy(), codes["age"].to_numpy()), 1)
+    assert found.columns == ["insured", "age", "count", "standard_error", "lower", "upper"]
+    assert (np.abs(found["count"].to_numpy() - counts.ravel()) < 7 * found["standard_error"].to_numpy()).all()
+    assert found["insured"].to_list()[:5] == ["true"] * 5
+
+
+def test_an_analysis_of_copies_gets_an_interval(release: sudare.Release) -> None:
+    """Each copy is analysed once, and the rows; what they have in common has no uncertainty."""
+    seen: list[int] = []
+
+    def mean(frame: pl.DataFrame) -> tuple[float, float]:
+        seen.append(frame.height)
+        bill = frame["bill"]
+        return float(bill.mean()), float(bill.var()) / frame.height  # type: ignore[arg-type]
+
+    found = release.combine(mean)
+    assert len(seen) == 1 + len(release.copies) == 5
+    assert found.lower < found.estimate < found.upper
+    assert found.degrees_of_freedom == 3
+    assert release.combine(mean, target="population").standard_error > found.standard_error
+    assert release.combine(lambda frame: 7.0).standard_error == 0.0
+
+
+CALLS: dict[str, tuple[Callable[[sudare.Release], Any], str, str]] = {
+    "an unknown column": (lambda r: r.regression("bil ~ age", missing=MISSING), "the column 'bil'", "bill"),
+    "missing values": (
+        lambda r: r.regression("bill ~ age"),
+        "'age', a number with missing values",
+        "missing={'age': 0}",
+    ),
+    "text labels": (lambda r: r.regression("bill ~ ward"), "'ward', a column of labels", "ward["),
+    "an unknown label": (lambda r: r.regression("bill ~ ward[surgry]"), "ward[surgry]", "surgery"),
+    "no formula": (lambda r: r.regression("bill on age"), "'bill on age'", "income ~ age"),
+    "a term twice": (lambda r: r.regression("bill ~ insured[true] + insured[true]"), "twice", "drop one"),
+    "unmeasured pairs": (
+        lambda r: r.regression("bill ~ age + ward[surgery]", missing=MISSING),
+        "not measured together",
+        "unmeasured='model'",
+    ),
+    "an unmeasured table": (lambda r: r.marginal(["ward", "age"]), "not measured together", "unmeasured='model'"),
+    "an unknown column of a table": (lambda r: r.marginal(["wards"]), "the column 'wards'", "ward"),
+    "a column twice": (lambda r: r.marginal(["age", "age"]), "['age', 'age']", ""),
+    "another target": (lambda r: r.regression(FORMULA, missing=MISSING, target="all"), "'all'", ""),
+    "another level": (lambda r: r.regression(FORMULA, missing=MISSING, level=95), "95", ""),
+    "another way": (lambda r: r.regression(FORMULA, missing=MISSING, unmeasured="ignore"), "'ignore'", ""),
+    "twins": (
+        lambda r: r.regression("bill ~ insured[true] + insured[false] + insured[(null)]"),
+        "does not tell apart",
+        "drop a term",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_what_has_no_honest_answer_names_what_was_found_and_what_to_write(case: str, release: sudare.Release) -> None:
+    ask, found, remedy = CALLS[case]
+    with pytest.raises(sudare.Refused) as refused:
+        ask(release)
+    assert any(found in each.found and remedy in each.remedy for each in refused.value.findings), refused.value
+
+
+def test_each_coefficient_that_rests_on_the_model_is_named_or_has_no_interval(release: sudare.Release) -> None:
+    with pytest.raises(sudare.Refused) as refused:
+        release.regression("bill ~ age + ward[surgery]", missing=MISSING)
+    assert len(refused.value.findings) == 3, "one for each coefficient"
+    assert "bill × ward" in str(refused.value) or "ward × bill" in str(refused.value)
+    given = release.regression("bill ~ age + ward[surgery]", missing=MISSING, unmeasured="model")
+    assert given["lower"].null_count() == given["standard_error"].null_count() == 3
+    assert all("ward" in pairs for pairs in given["rests_on"])
+
+
+@pytest.mark.parametrize(
+    ("made", "said"), [(gaussians, "no noisy marginals"), (accepted, "accepted by a private test"), (aim, "")]
+)
+def test_versions_without_noise_that_tells_are_refused(
+    made: Callable[[], SyntheticScenario], said: str, worlds: Worlds
+) -> None:
+    """Sums over rows, and a model that a test of the exact data chose; AIM has marginals, and no copies."""
+    release = sudare.Release(worlds.published(made()).folder)
+    if said:
+        with pytest.raises(sudare.SpecRefused, match=said):
+            release.regression("bill ~ insured[true]")
+        return
+    assert release.marginal(["ward"])["count"].len() == 4
+    assert release.copies == ()
+    with pytest.raises(sudare.SpecRefused, match="a version without copies"):
+        release.combine(lambda frame: 1.0)
+
+
+def test_a_changed_measurement_is_not_read(published: Version, tmp_path: Path) -> None:
+    """Each file must have the digest that the manifest states."""
+    version = published.copy(tmp_path / "v")
+    file = next((version.folder / "measurements").glob("*.parquet"))
+    file.chmod(0o644)
+    file.write_bytes(file.read_bytes() + b" ")
+    with pytest.raises(sudare.SudareError, match="SHA-256"):
+        sudare.Release(version.folder).regression(FORMULA, missing=MISSING)
