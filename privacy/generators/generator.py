@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.measured import Measured
 from privacy.marginals.seeds import PostProcessingSeed
+
+if TYPE_CHECKING:
+    from privacy.generators.public_prior import PublicPrior
 
 FitProgress = Callable[[float, str], None]
 """Told how much is done (0 to 1, never less than before) and what is being done; the text holds no count."""
@@ -109,6 +112,7 @@ class SynthesisTask:
         contract: the contract, for generators that read its labels; None where it is not known.
         known: noisy marginals that were released before within the same charge: what a model is fitted to beside its
             own, as far as its cap allows.
+        prior: public rows that a model may begin with; None where there are none.
     """
 
     domain: CellDomain
@@ -122,6 +126,7 @@ class SynthesisTask:
     inside: InsideTask | None = None
     contract: Contract | None = None
     known: tuple[Measured, ...] = ()
+    prior: PublicPrior | None = None
 
 
 TaskT_contra = TypeVar("TaskT_contra", bound=SynthesisTask, contravariant=True)
@@ -319,5 +324,5 @@ class Generator(Fitter[OptionsT, SynthesisTask, Model], Protocol[OptionsT]):
 
     One that can make pictures (columns of several codes a row) says so by a class attribute `takes_pictures = True`;
     the others are refused such columns before they plan. One that asks for marginals alone says `reads_rows = False`:
-    an engine can count for it.
+    an engine can count for it. One that can begin with a public prior says `takes_prior = True`.
     """

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.periods.period_sources import division_of
+from contracts.release.public_prior import reason_problem
 from privacy.evaluation.scores import PrivateScores, Scores
 from privacy.ledger.terms import VersionEntry
 from privacy.private_table import PrivateTable, snapshot_mark
@@ -30,8 +31,6 @@ from tasks.verification.files.version_folder import read_manifest
 FOLDER: Final = "public-scores"
 """In the workspace's root."""
 PUBLIC: Final = "computed from published rows and from rows that the publisher declared public; it cost no budget"
-MOST_WORDS: Final = 500
-_LEAST_LETTERS: Final = 10
 _LAKE: Final = re.compile("^(?:delta|iceberg)://")
 _PUBLISHED: Final = ("published", "superseded", "withdrawn")
 _AS_PUBLISHED: Final = "a version that this workspace published, unchanged"
@@ -209,13 +208,11 @@ def _is_within(holdout: str, source: str) -> bool:
 
 def _reason(because: str | None) -> str:
     """Return why rows are public; refuse a declaration without a reason."""
-    told = " ".join((because or "").split())
-    if _LEAST_LETTERS <= len(told) <= MOST_WORDS and told.isprintable():
-        return told
-    allowed = f"why these rows are public, in {_LEAST_LETTERS} to {MOST_WORDS} characters"
-    found = "no reason" if not told else f"a reason of {len(told)} characters"
+    problem = reason_problem(because or "")
+    if problem is None:
+        return " ".join((because or "").split())
     remedy = "rows held back from the confidential table are as confidential as the rest: for those, use --against"
-    raise SpecRefused([Finding("the command", "--public-because", found, allowed, remedy)])
+    raise SpecRefused([Finding("the command", "--public-because", problem.found, problem.allowed, remedy)])
 
 
 def _digest_of(path: Path, *, option: str = "--holdout") -> str:
