@@ -1,7 +1,7 @@
 """A public prior: rows of other people that anybody may see, such as an older census, which a model may begin with.
 
-    prior: {path: census2010.parquet, public_because: "Published by the statistical office in 2012."}
-    prior: {path: census2010.csv, columns: [age, sex], public_because: "..."}     # it has these columns alone
+prior: {path: census2010.parquet, public_because: "Published by the statistical office in 2012."}
+prior: {path: census2010.csv, columns: [age, sex], public_because: "..."}     # it has these columns alone
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ class PriorSpec(Frozen):
     def _beside_the_spec(cls, path: str) -> str:
         allowed = f"a {' or '.join(_FORMATS)} file in the spec's folder, as a relative path"
         if PurePosixPath(path).is_absolute() or "\\" in path or PurePosixPath(path).suffix not in _FORMATS:
-            refuse([Problem(show(path), allowed, "copy the file beside the spec: the record names it as it is written")])
+            refuse(
+                [Problem(show(path), allowed, "copy the file beside the spec: the record names it as it is written")]
+            )
         return path
 
     @field_validator("public_because")

@@ -9,7 +9,7 @@ Where (Miura et al. 2025, algorithms 2 to 4; McKenna et al. 2022, algorithms 2 t
 The budget, in exact rationals, of which every draw takes its share:
     1. three twentieths measure the columns, spread by the cells that they have
     2. where there is a public prior, one twenty-fifth chooses whether the model begins with its dependence
-       (`public_prior`)
+       (`prior_choice`)
     3. rounds: (1 - α) x chooses, αx measures, more of it where more cells count. x doubles when a round has moved the
        model by less than E_r. There is a round only if what the rounds before moved is more than x would take off the
        error if it made more exact what is measured already: where structure cannot be afforded, there is none
@@ -59,7 +59,7 @@ from privacy.generators.planning import (
     expected_error,
     noise_in_words,
 )
-from privacy.generators.public_prior import CHOICE_SHARE, choose_base, prior_step
+from privacy.generators.prior_choice import CHOICE_SHARE, choose_base, prior_step
 from privacy.generators.spending import Spending
 from privacy.generators.workload import WeightedClique, all_of_order, downward_closure, relevance, weighted
 from privacy.grant.draws import Draws

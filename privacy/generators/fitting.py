@@ -21,7 +21,6 @@ from privacy.generators.generator import (
 )
 from privacy.generators.models import PublishedModel
 from privacy.generators.options import Options
-from privacy.generators.public_prior import column_beliefs
 from privacy.generators.spending import Spending
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement, Selection
@@ -32,6 +31,7 @@ from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.estimation import STEPS, estimate
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.measured import Measured, StructuralZeros, estimate_total
+from privacy.marginals.public_prior import column_beliefs
 from privacy.marginals.scores import Candidate, Score
 from privacy.marginals.triangulation import model_size
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +32,8 @@ from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.measured import Measured
+from privacy.marginals.public_prior import PublicPrior
 from privacy.marginals.seeds import PostProcessingSeed
-
-if TYPE_CHECKING:
-    from privacy.generators.public_prior import PublicPrior
 
 FitProgress = Callable[[float, str], None]
 """Told how much is done (0 to 1, never less than before) and what is being done; the text holds no count."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
@@ -29,9 +29,7 @@ from privacy.generators.inside_bins import with_inside
 from privacy.generators.registry import generator, names
 from privacy.learning.layout import row_layout
 from privacy.marginals.domain import CellDomain
-
-if TYPE_CHECKING:
-    from privacy.generators.public_prior import PublicPrior
+from privacy.marginals.public_prior import PublicPrior
 
 TaskT = TypeVar("TaskT", bound=SynthesisTask)
 

@@ -12,8 +12,10 @@ is, but for a constant, minus the dual, divided by the temperature, of
     P(p) = sum over measured cells of (mu - y)² / (2 variance) + temperature · total · KL(p || p_c)
 
 over all distributions p. A base, such as a model of public rows, is a product of fixed factors that every model has
-beside its potentials: with c = 0, p_c is then the base, and not the uniform distribution. Filling in, P(p_theta) minus the dual at theta is  sum of gradient² / (2 variance): a bound
-on how far P is above its minimum, and on half the squared distance of mu from the optimum's, in noise variances.
+beside its potentials: with c = 0, p_c is then the base, and not the uniform distribution.
+
+Filling in, P(p_theta) minus the dual at theta is  sum of gradient² / (2 variance): a bound on how far P is above its
+minimum, and on half the squared distance of mu from the optimum's, in noise variances.
 
 Source: Rockafellar 1970, Convex Analysis, section 31 (duality); the loss is McKenna, Sheldon and Miklau 2019, section
 3.

@@ -143,9 +143,14 @@ def refuse_confidential(
     Raises:
         Refused: it is one of them, or lies in a folder that is one.
     """
-    if any(_is_within(holdout, source) for source in sources):
+    if is_confidential(holdout, sources):
         found, allowed = "a source that the ledger has bound to people", "rows that anybody may see"
         raise Refused([Finding(what, "file", found, allowed, remedy)])
+
+
+def is_confidential(file: str, sources: Iterable[str]) -> bool:
+    """Say whether a file, by its canonical name, is a source, a part of one, or lies in a folder that is one."""
+    return any(_is_within(file, source) for source in sources)
 
 
 def refuse_own_rows(table: PrivateTable, *, mark: str | None, spec_digest: str, due: str | None) -> None:

@@ -31,6 +31,7 @@ from tasks.verification.record_identity import (
 )
 
 MODEL_FILES: Final = ("model/model.json", "model/arrays.parquet")
+PRIOR_FILE: Final = "model/prior.json"
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,9 @@ def check_rows_and_model(record: SyntheticRecord, meaning: SyntheticMeaning, *, 
 
 def required_files(replay: SyntheticReplay) -> frozenset[str]:
     """Return the files that a synthetic version must have."""
-    return frozenset({replay.rows.data, replay.model.values, replay.model.arrays, *FIXED_FILES} | drawn_files(replay))
+    own = {replay.rows.data, replay.model.values, replay.model.arrays, *FIXED_FILES}
+    own |= set() if replay.product.get("prior") is None else {PRIOR_FILE}
+    return frozenset(own | drawn_files(replay))
 
 
 def drawn_files(replay: DrawsReplay) -> set[str]:

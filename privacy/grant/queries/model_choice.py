@@ -84,7 +84,9 @@ class ModelChoiceQuery(Query[ModelSelection]):
                 if score.weight != 1 or score.bias:
                     raise ValueError("a choice among models measures distances of weight 1 and bias 0")
                 if counts.coarsening is not None:
-                    raise ValueError("a choice among models reads marginals of the contract's cells, not coarser ones")
+                    raise ValueError(
+                        "a choice among models reads marginals of the contract's cells, not coarser ones"
+                    )
                 check_distance(score, counts)
 
     def event(self, relation: Relation) -> ExponentialMechanism:

@@ -1,61 +1,42 @@
-"""A public prior: what rows of other people, which anybody may see, lend to a model; and whether they may.
+"""A public prior: marginals of rows of other people, which anybody may see, and what they lend to a model.
 
 Where:
     q_c, q_ab   shares of the prior's rows in the cells of a column, and of a pair
     y, v        noisy counts of a column, and the variance of a cell's noise
     N           the number of rows, public or estimated
 
-    COLUMNS     q_c N stands beside y as a further measurement of the column, with the variance
-                    b² = max(|y - q_c N|² / (cells - 2) - v, v / 10)
-                which is what y itself tells of how far the prior is off: positive-part James-Stein. A prior that is
-                off by far has no weight. It costs nothing, since y is released.
-    CHOOSE      one model has independent columns. The other has the columns, and beyond them the dependence of a model
-                that is fitted to the prior's pairs: minimal divergence from it stands where maximal entropy stood. A
-                private choice takes the one whose marginals are nearer (`privacy.grant.queries.model_choice`).
-    ROUNDS      the generator goes on from the chosen model. What it measures overrules the prior.
+A column's q_c N stands beside y as a further measurement of the column, with the variance
 
-The prior's model, its columns and its pairs are public: to a neighbour they are the same.
+    b² = max(|y - q_c N|² / (cells - 2) - v, v / 10)
 
-Source: for the choice between public estimates and private measurements Fuentes, Mullins, McKenna, Miklau and Sheldon
-2024, Joint selection: adaptively incorporating public information for private synthetic data. Deviates: one choice for
-all pairs together, since a unit moves the mean of all distances by no more than one of them, and the prior corrected
-for the measured columns. Efron and Morris 1973, Stein's estimation rule and its competitors, for the columns.
+which is what y itself tells of how far the prior is off: positive-part James-Stein. A prior that is off by far has no
+weight. It costs nothing, since y is released.
+
+The pairs give a model whose dependence another model may begin with (`privacy.generators.prior_choice`).
+
+Source: Efron and Morris 1973, Stein's estimation rule and its competitors. Deviates: a prior never weighs more than
+ten times what was measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
-from contracts.message import message
 from privacy.arrays import Floats
-from privacy.generators.generator import PlannedStep, SynthesisTask
-from privacy.grant.queries.model_choice import ModelChoiceQuery
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.estimation import estimate
 from privacy.marginals.measured import Measured, combine
 from privacy.marginals.model_sizes import ModelSizes
-from privacy.marginals.scores import DistanceScore
 
-if TYPE_CHECKING:
-    from privacy.generators.fitting import Fitting
-    from privacy.generators.spending import Spending
-
-CHOICE_SHARE: Final = Fraction(1, 25)
-"""What the choice takes of the budget."""
-CHOICE_KEY: Final = "prior-choice"
 LARGEST_MODEL: Final = 4.0
-"""Of the prior's pairs [MB]; the rounds need room beside it."""
-_SHARE_OF_CAP: Final = 1 / 20
-_MOST_COMPARED: Final = 1000
-"""Of a larger workload so many marginals are compared, evenly spread over it."""
+"""Of the prior's pairs [MB]; what is measured needs room beside it."""
 _FLOOR: Final = 0.1
 _SMOOTHING: Final = 0.5
 """Rows that are added to a pair for each of its cells, spread as its columns are when independent."""
@@ -84,6 +65,32 @@ class PublicPrior:
         """The pairs, those first whose columns depend most on each other."""
         return tuple(clique for clique in self.counts if len(clique) == 2)
 
+    def to_json(self) -> dict[str, Any]:
+        """Write the marginals as JSON values."""
+        counts = [{"columns": list(clique), "counts": each.ravel().tolist()} for clique, each in self.counts.items()]
+        return {"file": self.file, "rows": self.rows, "counts": counts}
+
+    @classmethod
+    def from_json(cls, value: Any, domain: CellDomain) -> PublicPrior:
+        """Read published marginals strictly: of distinct columns and pairs of a domain, each of all rows.
+
+        Raises:
+            ValueError: they are not that.
+        """
+        try:
+            file, rows, listed = value["file"], value["rows"], value["counts"]
+            found = [(tuple(each["columns"]), np.array(each["counts"], dtype=np.int64)) for each in listed]
+            counts = {clique: numbers.reshape(domain.sizes(clique)) for clique, numbers in found}
+            known = all(len(clique) in (1, 2) and domain.canonical(clique) == clique for clique in counts)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError("no marginals of a prior") from error
+        whole = all(numbers.min() >= 0 and numbers.sum() == rows for numbers in counts.values())
+        if not known or not whole or len(counts) < len(found) or type(rows) is not int or rows < 1:
+            raise ValueError("marginals of a prior that are not of one table")
+        if any((name,) not in counts for clique in counts for name in clique):
+            raise ValueError("a pair of a prior without its columns")
+        return cls(str(file), rows, counts)
+
     def share(self, clique: Clique) -> Floats:
         """Return the shares of the rows in the cells of a column or pair."""
         return self.counts[clique] / self.rows
@@ -96,7 +103,7 @@ class PublicPrior:
         return mixed
 
 
-def prior_of(file: str, domain: CellDomain, names: Sequence[str], codes: NDArray[np.integer]) -> PublicPrior:  # type: ignore[type-arg]
+def prior_of(file: str, domain: CellDomain, names: Sequence[str], codes: NDArray[np.int64]) -> PublicPrior:
     """Count columns and pairs of public rows: pairs by how much their columns depend on each other, up to a size.
 
     Args:
@@ -146,62 +153,19 @@ def column_beliefs(
     return tuple(beliefs)
 
 
-def choose_base(fitting: Fitting, workload: Iterable[Clique]) -> tuple[str, ...]:
-    """Choose privately whether the model begins with the dependence of the prior; return a note on it.
+def dependence_of(
+    prior: PublicPrior, domain: CellDomain, *, impossible: Iterable[Clique], cap: float
+) -> dict[Clique, Floats]:
+    """Return the factors of a model of the prior's pairs, finite, in log space, as far as a cap has room.
 
     Args:
-        fitting: has measured the columns; its base is set.
-        workload: the marginals that are compared.
-    Privacy: `CHOICE_SHARE` of the budget; the models are public or fitted to released values.
+        prior: the prior.
+        domain: all columns.
+        impossible: cliques that every model has.
+        cap: of the model's tables [MB].
+    Privacy: a function of public rows.
     """
-    prior = fitting.asked.prior
-    if prior is None:
-        return ()
-    every = list(workload)
-    compared = every[:: -(-len(every) // _MOST_COMPARED)]
-    models = [_scores(fitting, compared)]
-    fitting.base = _base(prior, fitting)
-    models.append(_scores(fitting, compared))
-    part = fitting.spending.down(CHOICE_SHARE * fitting.spending.total)
-    query = ModelChoiceQuery(fitting.handles(compared), tuple(models), fitting.spending.chooses(part))
-    chosen = fitting.draw(query, CHOICE_KEY)
-    if chosen.index == 0:
-        fitting.base = {}
-        return (
-            message(
-                "the dependence of columns in {file} was not taken: independent columns were chosen as nearer",
-                file=prior.file,
-            ),
-        )
-    return (message("the model begins with the dependence of columns in {file}", file=prior.file),)
-
-
-def prior_step(task: SynthesisTask, spending: Spending) -> PlannedStep | None:
-    """Return the line of a plan on the choice; None without a prior.
-
-    Raises:
-        CannotGenerate: the charge is too small for it.
-    """
-    if task.prior is None:
-        return None
-    choice = spending.choice(spending.down(CHOICE_SHARE * spending.total))
-    words = f"epsilon {float(choice.epsilon):.3g}"
-    return PlannedStep("choice whether to begin with the prior", 1, float(CHOICE_SHARE), words)
-
-
-def _scores(fitting: Fitting, compared: Sequence[Clique]) -> tuple[DistanceScore, ...]:
-    """Return the counts that a model of what is known so far expects, in whole rows."""
-    return tuple(
-        DistanceScore(np.rint(counts).astype(np.int64), Fraction(1), Fraction(0))
-        for counts in fitting.rough().marginals(compared)
-    )
-
-
-def _base(prior: PublicPrior, fitting: Fitting) -> dict[Clique, Floats]:
-    """Return the factors of a model of the prior's pairs, as far as the model's cap has room."""
-    domain = fitting.asked.domain
-    cap = min(LARGEST_MODEL, _SHARE_OF_CAP * fitting.options.max_model_megabytes)
-    pairs = _within(domain, fitting.asked.impossible, prior.pairs, cap)
+    pairs = _within(domain, impossible, prior.pairs, min(cap, LARGEST_MODEL))
     found = estimate(
         domain,
         [Measured(pair, prior.smoothed(pair), _VARIANCE) for pair in pairs],
