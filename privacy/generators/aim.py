@@ -8,7 +8,7 @@ Where (Miura et al. 2025, algorithms 2 to 4; McKenna et al. 2022, algorithms 2 t
 
 The budget, in exact rationals, of which every draw takes its share:
     1. three twentieths measure the columns, spread by the cells that they have
-    2. where there is a public prior, one twenty-fifth chooses whether the model begins with its dependence
+    2. where there is a public prior, one fortieth chooses whether the model begins with its dependence
        (`prior_choice`)
     3. rounds: (1 - α) x chooses, αx measures, more of it where more cells count. x doubles when a round has moved the
        model by less than E_r. There is a round only if what the rounds before moved is more than x would take off the

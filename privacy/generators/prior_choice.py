@@ -32,7 +32,7 @@ from privacy.grant.queries.model_choice import ModelChoiceQuery
 from privacy.marginals.public_prior import dependence_of
 from privacy.marginals.scores import DistanceScore
 
-CHOICE_SHARE: Final = Fraction(1, 25)
+CHOICE_SHARE: Final = Fraction(1, 40)
 """What the choice takes of the budget."""
 CHOICE_KEY: Final = "prior-choice"
 SHARE_OF_CAP: Final = 1 / 20
