@@ -28,7 +28,7 @@ from benchmarks._synthetic_paper import DELTA
 from benchmarks.results import Row
 
 EPSILON: Final = "0.1"
-TRIALS: Final = tuple(range(1, 21))
+TRIALS: Final = tuple(range(1, 11))
 NEAR_AT_MOST: Final = 0.80
 BIASED_AT_MOST: Final = 1.03
 NEAR: Final = "near"
