@@ -28,6 +28,7 @@ from tasks.ingest import ingest
 
 ADULT: Final = Path(__file__).parents[1] / "examples" / "adult"
 ACS_FILE: Final = Path("nist_acs") / "national2019.csv.gz"
+ACS_STATE_FILE: Final = Path("nist_acs") / "ma2019.csv.gz"
 ACS_ROWS: Final = 9_000
 BANK_FILE: Final = Path("bank") / "bank-additional-full.csv.gz"
 TRAINING_ROWS: Final = 32_561
@@ -170,24 +171,50 @@ def acs(data: Path) -> Categorical:
 
     Listed values as they are; numbers of more than 20 values between ends that the files of the survey's tables use.
     """
-    with gzip.open(data / ACS_FILE, "rt", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    labels, columns = {}, []
-    for name in rows[0]:
+    rows = _acs_rows(data / ACS_FILE)
+    labels = _acs_labels(rows)
+    codes = _acs_codes(rows, labels)
+    drawn = np.random.default_rng(SEED).permutation(len(rows))[:ACS_ROWS]
+    return Categorical("acs", labels, codes[drawn], "OWN_RENT")
+
+
+def acs_of_two(data: Path) -> tuple[Categorical, Categorical]:
+    """Return the rows of Massachusetts and of the nation, coded alike; without areas, which they do not share."""
+    both = [_acs_rows(data / file) for file in (ACS_STATE_FILE, ACS_FILE)]
+    labels = {name: known for name, known in _acs_labels([*both[0], *both[1]]).items() if name != "PUMA"}
+    state, nation = (_acs_codes(rows, labels) for rows in both)
+    return Categorical("ma", labels, state, "OWN_RENT"), Categorical("nation", labels, nation, "OWN_RENT")
+
+
+def _acs_rows(path: Path) -> list[dict[str, str]]:
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _acs_labels(rows: list[dict[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Return the cells of each column: those between ends by number, the others by their values."""
+    return {
+        name: tuple(str(code) for code in range(len(_ACS_ENDS[name]) + 2))
+        if name in _ACS_ENDS
+        else tuple(sorted({row[name] for row in rows}))
+        for name in rows[0]
+    }
+
+
+def _acs_codes(rows: list[dict[str, str]], labels: dict[str, tuple[str, ...]]) -> NDArray[np.int64]:
+    columns = []
+    for name, known in labels.items():
         found = [row[name] for row in rows]
         if name in _ACS_ENDS:
             ends = _ACS_ENDS[name]
-            known = np.digitize([float(value) for value in found if value != "N"], ends)
             codes = np.full(len(found), len(ends) + 1)
-            codes[[value != "N" for value in found]] = known
-            labels[name] = tuple(str(code) for code in range(len(ends) + 2))
+            numbers = [float(value) for value in found if value != "N"]
+            codes[[value != "N" for value in found]] = np.digitize(numbers, ends)
         else:
-            labels[name] = tuple(sorted(set(found)))
-            place = {label: code for code, label in enumerate(labels[name])}
+            place = {label: code for code, label in enumerate(known)}
             codes = np.array([place[value] for value in found])
         columns.append(codes)
-    drawn = np.random.default_rng(SEED).permutation(len(rows))[:ACS_ROWS]
-    return Categorical("acs", labels, np.stack(columns, axis=1)[drawn], "OWN_RENT")
+    return np.stack(columns, axis=1).astype(np.int64)
 
 
 def wide() -> Categorical:

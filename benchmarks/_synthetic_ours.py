@@ -17,7 +17,7 @@ import resource
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -40,6 +40,7 @@ from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals.domain import CellDomain
+from privacy.marginals.public_prior import prior_of
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import PrivateTable, snapshot_mark
 from privacy.snapshots import snapshot_counts as counts_module
@@ -118,7 +119,7 @@ def main() -> None:
         before = resource.getrusage(resource.RUSAGE_SELF)
         with _timed_counts() as counting:
             begun = time.perf_counter()
-            fitted = _fit(Path(folder), contract, table, wanted)
+            fitted = _fit(Path(folder), contract, table, wanted, asked.prior)
             made = fitted.model.sample(rows, seed=wanted.seed)
             seconds = time.perf_counter() - begun
     write_codes(asked.out, contract_columns(contract), made.astype("int64"))
@@ -163,8 +164,10 @@ def _snapshot(
     return contract, table, rows
 
 
-def _fit(folder: Path, contract: Contract, table: PrivateTable, wanted: Wanted) -> Fitted[Any]:
-    """Reserve the plan's events, open the grant, and fit."""
+def _fit(
+    folder: Path, contract: Contract, table: PrivateTable, wanted: Wanted, public: Path | None = None
+) -> Fitted[Any]:
+    """Reserve the plan's events, open the grant, and fit; with public rows as a prior, where there are some."""
     made = generator(wanted.method)
     options = made.options.model_validate(dict(wanted.options))
     asked = SynthesisTask(
@@ -176,6 +179,9 @@ def _fit(folder: Path, contract: Contract, table: PrivateTable, wanted: Wanted) 
         Fraction(wanted.delta),
         contract.total.value if contract.total is not None else None,
     )
+    if public is not None:
+        names = asked.domain.columns
+        asked = replace(asked, prior=prior_of(public.name, asked.domain, names, read_codes(public, names)))
     plan = made.plan(asked, options)
     grant = _grant(folder, contract, table, plan.events, wanted)
     return made.fit(asked, options, plan, SnapshotSource(table, contract), grant, lambda done, what: None, no_seed)
@@ -249,6 +255,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--delta", type=Decimal, required=True)
     parser.add_argument("--adjacency", choices=("add_remove", "replace_one"), required=True)
     parser.add_argument("--options", type=json.loads, default={})
+    parser.add_argument("--prior", type=Path, default=None, help="codes of public rows")
     parser.add_argument("--steps", action="store_true", help="estimate the model after every measurement once more")
     return parser.parse_args()
 

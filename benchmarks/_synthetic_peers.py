@@ -106,13 +106,17 @@ class Runs:
         adjacency: str = "add_remove",
         options: Mapping[str, Any] | None = None,
         steps: bool = False,
+        prior: Categorical | None = None,
     ) -> Made:
-        """Run one of our generators on a table."""
+        """Run one of our generators on a table; with the rows of another one as a public prior."""
         written = json.dumps(dict(options or {}), sort_keys=True)
         command = [sys.executable, "-m", "benchmarks._synthetic_ours", "--method", method]
         command += ["--adjacency", adjacency, "--options", written, *(["--steps"] if steps else [])]
         about = sha256(written.encode()).hexdigest()[:8] if options else "default"
         name = f"ours-{method}-{about}-{adjacency}-{table.name}-{epsilon}-{delta}-{seed}{'-steps' if steps else ''}"
+        if prior is not None:
+            command += ["--prior", str(prior.write(self._kept)[0])]
+            name += f"-{prior.name}"
         return self._run(name, command, table, seed, epsilon, delta)
 
     def scores(self, outcome: Made, table: Categorical, *, predict: bool = False) -> Mapping[str, Any]:

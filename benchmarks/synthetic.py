@@ -26,6 +26,7 @@ from benchmarks._synthetic_bench import Bench
 from benchmarks._synthetic_data import Categorical, acs, adult, adult_of_15_columns, bank, ten_million, wide
 from benchmarks._synthetic_paper import ACCURACY
 from benchmarks._synthetic_peers import Runs, peers
+from benchmarks._synthetic_priors import priors
 from benchmarks._synthetic_values import SEEDS, values_as_numbers
 from benchmarks.results import Row, write
 
@@ -119,6 +120,10 @@ def _values(bench: Bench, tables: list[Categorical]) -> list[Row]:
     return [] if data is None else [row for name in SEEDS for row in values_as_numbers(data, name)]
 
 
+def _priors(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    return priors(bench, _arguments().data)
+
+
 SECTIONS: Final[dict[str, Section]] = {
     "scale": _scale,
     "aim": _aim,
@@ -133,6 +138,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "affordable": _affordable,
     "very_wide": _very_wide,
     "values": _values,
+    "priors": _priors,
 }
 
 

@@ -49,6 +49,7 @@ def copies_problems(
     *,
     tested: bool,
     looked_into: bool,
+    begins_public: bool,
     most_rows: int,
 ) -> Iterator[tuple[FieldPath, Problem]]:
     """Yield what in a product does not go with its copies, with its place in the product.
@@ -60,6 +61,7 @@ def copies_problems(
         contract: gives their cells, and perhaps the number of rows.
         tested: whether models are tested, and the first that passes is published.
         looked_into: whether rows are counted inside bins.
+        begins_public: whether the model may begin with public rows.
         most_rows: how many rows all copies may have together.
     """
     if tested:
@@ -70,6 +72,10 @@ def copies_problems(
         remedy = "drop `copies:`, or `inside_bins:`"
         found = f"copies: {copies} beside counts inside bins, which copies would all have alike"
         yield ("copies",), Problem(found, "copies whose bins are filled uniformly", remedy)
+    if begins_public:
+        remedy = "drop `copies:`, or `prior:`"
+        found = f"copies: {copies} beside a prior: what copies differ by would not show how far the prior is off"
+        yield ("copies",), Problem(found, "copies of a model of the released marginals alone", remedy)
     # A regression on all columns has an intercept, and a coefficient for each cell of a column but its first.
     least = 1 + sum(contract.column(name).size - 1 for name in names)
     if rows is not None and rows < least:

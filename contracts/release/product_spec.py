@@ -51,6 +51,11 @@ class ProductSpec(Frozen):
         """The earlier version that is read for it, if there is one."""
         return None
 
+    @property
+    def public_files(self) -> tuple[tuple[FieldPath, str], ...]:
+        """The files beside the spec whose rows are declared public, each with its place in the product."""
+        return ()
+
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are read, in the contract's order."""
         return tuple(column.name for column in contract.columns)

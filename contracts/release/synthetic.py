@@ -35,6 +35,7 @@ from contracts.release.acceptance import FIRST_ACCEPTED, Acceptance, acceptance_
 from contracts.release.copies import CopyCount, copies_problems
 from contracts.release.inside_bins import MEASURED, InsideSpec, bin_trees, inside_problems
 from contracts.release.product_spec import ProductSpec
+from contracts.release.public_prior import PriorSpec, prior_problems
 
 ALL: Final = "all"
 ESTIMATED: Final = "estimated"
@@ -104,8 +105,9 @@ class SyntheticProduct(ProductSpec):
     `columns` are all of the contract, or those that are listed; they stand in the contract's order. `options` are the
     generator's own. `rows` is the estimated number (the public one, where the contract declares it), or a number that
     is written here and says nothing about the data. `inside_bins` says how values lie inside the bins of numbers:
-    uniformly, or as a charged histogram says; without the key uniformly. `copies` are further tables, each of a model
-    of its own. `accept` stands for the generator `first_accepted` with what is written below it as its options.
+    uniformly, or as a charged histogram says; without the key uniformly. `prior` are public rows that the model may
+    begin with. `copies` are further tables, each of a model of its own. `accept` stands for the generator
+    `first_accepted` with what is written below it as its options.
     """
 
     model_config = ConfigDict(json_schema_extra=_generator_or_accept)
@@ -120,6 +122,7 @@ class SyntheticProduct(ProductSpec):
     rows: RowCount = ESTIMATED
     inside_bins: InsideSpec | None = Field(default=None, exclude_if=lambda written: written is None)
     copies: CopyCount | None = Field(default=None, exclude_if=lambda written: written is None)
+    prior: PriorSpec | None = Field(default=None, exclude_if=lambda written: written is None)
 
     @model_validator(mode="before")
     @classmethod
@@ -131,6 +134,9 @@ class SyntheticProduct(ProductSpec):
         if beside:
             remedy = "move it into `candidates:`, which has a generator and options each"
             refuse([Problem(f"{beside[0]} beside accept", "one of the two", remedy, (beside[0],))])
+        if written.get("prior") is not None:
+            found = "prior beside accept"
+            refuse([Problem(found, "one of the two", "drop `prior:`, or name one generator", ("prior",))])
         options = written["accept"]
         return {**written, "generator": FIRST_ACCEPTED, "options": options if isinstance(options, dict) else {}}
 
@@ -138,6 +144,11 @@ class SyntheticProduct(ProductSpec):
     @classmethod
     def _each_once(cls, columns: str | tuple[str, ...]) -> str | tuple[str, ...]:
         return distinct_columns(columns, least="at least one column")
+
+    @property
+    def public_files(self) -> tuple[tuple[FieldPath, str], ...]:
+        """The file of the prior, if there is one."""
+        return () if self.prior is None else ((("prior", "path"), self.prior.path),)
 
     @property
     def rows_about(self) -> object:
@@ -201,6 +212,9 @@ def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterato
     if product.measured_inside is not None and not unknown:
         for at, problem in inside_problems(product.measured_inside, names, contract):
             yield ("inside_bins", *at), problem
+    if product.prior is not None and not unknown:
+        for at, problem in prior_problems(product.prior, names):
+            yield ("prior", *at), problem
     acceptance = product.acceptance
     if acceptance is not None and not unknown:
         for at, problem in acceptance_problems(acceptance, names, contract):
@@ -209,6 +223,7 @@ def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterato
         rows = product.rows if isinstance(product.rows, int) else None
         tested, looked_into = acceptance is not None, product.measured_inside is not None
         terms: dict[str, Any] = {"tested": tested, "looked_into": looked_into, "most_rows": MOST_ROWS}
+        terms["begins_public"] = product.prior is not None
         yield from copies_problems(product.copies, rows, names, contract, **terms)
     if names and not unknown:
         yield from _impossible(names, contract)

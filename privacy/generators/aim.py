@@ -8,10 +8,12 @@ Where (Miura et al. 2025, algorithms 2 to 4; McKenna et al. 2022, algorithms 2 t
 
 The budget, in exact rationals, of which every draw takes its share:
     1. three twentieths measure the columns, spread by the cells that they have
-    2. rounds: (1 - α) x chooses, αx measures, more of it where more cells count. x doubles when a round has moved the
+    2. where there is a public prior, one fortieth chooses whether the model begins with its dependence
+       (`prior_choice`)
+    3. rounds: (1 - α) x chooses, αx measures, more of it where more cells count. x doubles when a round has moved the
        model by less than E_r. There is a round only if what the rounds before moved is more than x would take off the
        error if it made more exact what is measured already: where structure cannot be afforded, there is none
-    3. all that is left, a quarter at least, measures again what is measured, where that takes off most
+    4. all that is left, a quarter at least, measures again what is measured, where that takes off most
 
 Deviations from the paper:
     - Its rounds begin at a budget of ρ/16d, quadruple, and take all; marginals are measured again by new choices. Its
@@ -23,7 +25,7 @@ Deviations from the paper:
     - The model's counts in a score are rounded to whole rows.
     - With δ = 0 the budget is ε itself, noise is Laplace, and choices and measurements add up plainly.
     - A clique measured again with noise below one row counts as no improvement: what is left goes into fewer rounds.
-    - A time limit ends the rounds early; step 3 then takes more.
+    - A time limit ends the rounds early; step 4 then takes more.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from contracts.contract.impossible_cells import Clique
 from privacy.generators.aim_rounds import LAST_SHARE, AimRounds
 from privacy.generators.fitting import Fitting, Stopwatch
 from privacy.generators.generator import (
+    CannotGenerate,
     CountsSource,
     DrawSeed,
     FitProgress,
@@ -56,6 +59,7 @@ from privacy.generators.planning import (
     expected_error,
     noise_in_words,
 )
+from privacy.generators.prior_choice import CHOICE_SHARE, choose_base, prior_step
 from privacy.generators.spending import Spending
 from privacy.generators.workload import WeightedClique, all_of_order, downward_closure, relevance, weighted
 from privacy.grant.draws import Draws
@@ -105,6 +109,7 @@ class Aim:
     name: ClassVar[str] = "aim"
     reads_rows: ClassVar[bool] = False
     takes_copies: ClassVar[bool] = True
+    takes_prior: ClassVar[bool] = True
     options = AimOptions
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:
@@ -119,6 +124,11 @@ class Aim:
         """
         aim = _Aim(task, options)
         check(task, options, aim.workload)
+        if task.prior is not None and not options.init:
+            raise CannotGenerate(
+                "init: false beside a prior, which is corrected for the measured columns; allowed: init: true; "
+                "do: drop `init`, or drop `prior:`"
+            )
         spending = Spending(task, options.noise)
         first, share = aim.first(spending), aim.round_share(spending)
         columns = [spending.event(part) for part in first.values()]
@@ -128,16 +138,17 @@ class Aim:
         before = drawing_seconds(len(first) + 2) + estimation_seconds(model_size(task.domain, task.impossible))
         check_time(options, before)
         one_way = float(sum(first.values()) / spending.total)
-        last = float(LAST_SHARE)
+        last, weighed = float(LAST_SHARE), 0.0 if task.prior is None else float(CHOICE_SHARE)
         words = (
             f"at first epsilon {float(choice.epsilon):.3g}; {noise_in_words([noise])}; later less noise, fewer rounds"
         )
         steps = (
             PlannedStep("one-way marginals", len(first), one_way, noise_in_words(columns)) if first else None,
+            prior_step(task, spending),
             PlannedStep(
                 "rounds of a private choice and a measurement",
                 aim.rounds,
-                1 - one_way - last,
+                1 - one_way - weighed - last,
                 words + aim.limited(before),
             ),
             PlannedStep(
@@ -229,5 +240,6 @@ class _Aim:
         for clique, part in self.first(spending).items():
             fitting.refuse_late("one-way marginals")
             rounds.measure(clique, part)
+        rounds.notes += choose_base(fitting, self.workload)
         model = rounds.run()
         return fitting.final(model, rounds.notes)

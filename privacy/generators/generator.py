@@ -32,6 +32,7 @@ from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.measured import Measured
+from privacy.marginals.public_prior import PublicPrior
 from privacy.marginals.seeds import PostProcessingSeed
 
 FitProgress = Callable[[float, str], None]
@@ -110,6 +111,7 @@ class SynthesisTask:
         known: noisy marginals that were released before within the same charge: what a model is fitted to beside its
             own, as far as its cap allows.
         copies: how many further models are fitted, each to the measurements drawn again around the first.
+        prior: public rows that a model may begin with; None where there are none.
     """
 
     domain: CellDomain
@@ -124,6 +126,7 @@ class SynthesisTask:
     contract: Contract | None = None
     known: tuple[Measured, ...] = ()
     copies: int = 0
+    prior: PublicPrior | None = None
 
 
 TaskT_contra = TypeVar("TaskT_contra", bound=SynthesisTask, contravariant=True)
@@ -321,6 +324,6 @@ class Generator(Fitter[OptionsT, SynthesisTask, Model], Protocol[OptionsT]):
 
     One that can make pictures (columns of several codes a row) says so by a class attribute `takes_pictures = True`;
     the others are refused such columns before they plan. One that asks for marginals alone says `reads_rows = False`:
-    an engine can count for it. One whose model follows from its marginals by
-    `privacy.generators.fitting.fitted_model` says `takes_copies = True`.
+    an engine can count for it. One that can begin with a public prior says `takes_prior = True`. One whose model
+    follows from its marginals by `privacy.generators.fitting.fitted_model` says `takes_copies = True`.
     """

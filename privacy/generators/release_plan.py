@@ -29,6 +29,7 @@ from privacy.generators.generator import (
 from privacy.generators.registry import generator, names
 from privacy.learning.layout import row_layout
 from privacy.marginals.domain import CellDomain
+from privacy.marginals.public_prior import PublicPrior
 
 TaskT = TypeVar("TaskT", bound=SynthesisTask)
 
@@ -124,16 +125,24 @@ def plan_synthetic(
     *,
     epsilon: Decimal,
     delta: Decimal,
+    prior: PublicPrior | None = None,
     **noise: Any,
 ) -> FittedPlan[SynthesisTask]:
     """Let the generator of a synthetic product plan; `noise` as of `plan_fit`.
 
+    Args:
+        product, contract, options: of the release.
+        epsilon, delta: the charge.
+        prior: what was read of the product's prior.
+
     Raises:
-        CannotGenerate: no such generator, or one that cannot make these columns; or as of `plan_fit`.
+        CannotGenerate: no such generator, or one that cannot make these columns or begin with a prior; or as of
+            `plan_fit`.
     """
     made_by: Generator[Any] = generator(product.generator)
     _refuse_pictures(made_by, product, contract)
-    asked = task_of(product, contract, epsilon=epsilon, delta=delta)
+    _refuse_prior(made_by, product)
+    asked = replace(task_of(product, contract, epsilon=epsilon, delta=delta), prior=prior)
     return plan_fit(product.generator, made_by, asked, options, **noise)
 
 
@@ -141,7 +150,7 @@ def _refuse_pictures(made_by: Generator[Any], product: SyntheticProduct, contrac
     """Refuse columns of pictures for a generator that measures marginals: a picture has no cells to count."""
     pictures = contract.pictures(product.names(contract))
     if pictures and not getattr(made_by, "takes_pictures", False):
-        taking = ", ".join(name for name in names() if _takes_pictures(name))
+        taking = ", ".join(name for name in names() if _says(name, "takes_pictures"))
         raise CannotGenerate(
             f"product.columns: {pictures[0]!r} holds pictures, which {product.generator!r} cannot make; allowed: "
             f"columns of single values, or a generator that learns from rows ({taking}); do: leave it out of "
@@ -149,10 +158,20 @@ def _refuse_pictures(made_by: Generator[Any], product: SyntheticProduct, contrac
         )
 
 
-def _takes_pictures(name: str) -> bool:
-    """Whether a generator makes pictures; one that cannot be loaded does not."""
+def _refuse_prior(made_by: Generator[Any], product: SyntheticProduct) -> None:
+    """Refuse a prior for a generator that cannot begin with one."""
+    if product.prior is not None and not getattr(made_by, "takes_prior", False):
+        taking = ", ".join(name for name in names() if _says(name, "takes_prior"))
+        raise CannotGenerate(
+            f"product.generator: {product.generator!r}, which cannot begin with a prior; allowed: {taking}; "
+            "do: drop `prior:`, or choose such a generator"
+        )
+
+
+def _says(name: str, what: str) -> bool:
+    """Whether a generator says so of itself; one that cannot be loaded does not."""
     try:
-        return bool(getattr(generator(name), "takes_pictures", False))
+        return bool(getattr(generator(name), what, False))
     except CannotGenerate:
         return False
 

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.periods.period_sources import division_of
+from contracts.release.public_prior import reason_problem
 from privacy.evaluation.scores import PrivateScores, Scores
 from privacy.ledger.terms import VersionEntry
 from privacy.private_table import PrivateTable, snapshot_mark
@@ -32,8 +33,6 @@ from tasks.verification.files.version_folder import read_manifest
 FOLDER: Final = "public-scores"
 """In the workspace's root."""
 PUBLIC: Final = "computed from published rows and from rows that the publisher declared public; it cost no budget"
-MOST_WORDS: Final = 500
-_LEAST_LETTERS: Final = 10
 _LAKE: Final = re.compile("^(?:delta|iceberg)://")
 _PUBLISHED: Final = ("published", "superseded", "withdrawn")
 _AS_PUBLISHED: Final = "a version that this workspace published, unchanged"
@@ -147,12 +146,16 @@ def refuse_confidential(
         Refused: it is one of them, lies in a folder that is one, or has the same bytes as a file that is one.
     """
     bound, allowed = list(sources), "rows that anybody may see"
-    found = "a source that the ledger has bound to people"
-    inside = any(_is_within(holdout, source) for source in bound)
-    if not inside and any(_same_bytes(Path(holdout), source) for source in bound):
-        inside, found = True, "a copy, byte for byte, of a source that the ledger has bound to people"
-    if inside:
+    if is_confidential(holdout, bound):
+        inside = any(_is_within(holdout, source) for source in bound)
+        found = "a source" if inside else "a copy, byte for byte, of a source"
+        found += " that the ledger has bound to people"
         raise Refused([Finding(what, "file", found, allowed, remedy)])
+
+
+def is_confidential(file: str, sources: Iterable[str]) -> bool:
+    """Say whether a file, by its canonical name, is a source, a part of one, lies in one, or is a copy of one."""
+    return any(_is_within(file, source) or _same_bytes(Path(file), source) for source in sources)
 
 
 def refuse_own_rows(table: PrivateTable, *, mark: str | None, spec_digest: str, due: str | None) -> None:
@@ -227,13 +230,11 @@ def _paths_of(source: str) -> set[str]:
 
 def _reason(because: str | None) -> str:
     """Return why rows are public; refuse a declaration without a reason."""
-    told = " ".join((because or "").split())
-    if _LEAST_LETTERS <= len(told) <= MOST_WORDS and told.isprintable():
-        return told
-    allowed = f"why these rows are public, in {_LEAST_LETTERS} to {MOST_WORDS} characters"
-    found = "no reason" if not told else f"a reason of {len(told)} characters"
+    problem = reason_problem(because or "")
+    if problem is None:
+        return " ".join((because or "").split())
     remedy = "rows held back from the confidential table are as confidential as the rest: for those, use --against"
-    raise SpecRefused([Finding("the command", "--public-because", found, allowed, remedy)])
+    raise SpecRefused([Finding("the command", "--public-because", problem.found, problem.allowed, remedy)])
 
 
 def _digest_of(path: Path, *, option: str = "--holdout") -> str:

@@ -40,6 +40,7 @@ from tasks.verification.record_identity import (
 )
 
 MODEL_FILES: Final = ("model/model.json", "model/arrays.parquet")
+PRIOR_FILE: Final = "model/prior.json"
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ def _as_written(stated: Iterable[SyntheticRowsStatement]) -> list[dict[str, obje
 def required_files(replay: SyntheticReplay) -> frozenset[str]:
     """Return the files that a synthetic version must have."""
     own = {replay.rows.data, replay.model.values, replay.model.arrays, *(copy.data for copy in replay.copies)}
+    own |= set() if replay.product.get("prior") is None else {PRIOR_FILE}
     return frozenset({*own, *FIXED_FILES} | drawn_files(replay))
 
 

@@ -19,6 +19,7 @@ from privacy.grant.queries.key_counts import KeyCountQuery
 from privacy.grant.queries.keys import KeyQuery
 from privacy.grant.queries.level_counts import LevelCountQuery
 from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.model_choice import ModelChoiceQuery
 from privacy.grant.queries.parameters import ParameterQuery
 from privacy.grant.queries.place_counts import PlaceCountQuery
 from privacy.grant.queries.quantile_choice import QuantileChoiceQuery
@@ -41,6 +42,7 @@ BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
     KeyCountQuery,
     ChoiceQuery,
     AcceptanceQuery,
+    ModelChoiceQuery,
     QuantileChoiceQuery,
     TrainingQuery,
     ParameterQuery,

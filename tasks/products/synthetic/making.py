@@ -10,7 +10,7 @@ from tasks.products.product_kind import Making, MakingStep
 from tasks.products.synthetic.synthesis import synthesize
 from tasks.records.draws.drawn import write_drawn
 from tasks.records.facts import Outputs, RunFacts
-from tasks.records.files.synthetic_files import write_model, write_rows
+from tasks.records.files.synthetic_files import write_model, write_prior, write_rows
 from tasks.records.files.tidy_tables import WrittenFile
 
 
@@ -27,7 +27,8 @@ class SyntheticMaking:
 
     def write_files(self, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:
         """Write rows, model, and what was drawn."""
-        _, made = facts.synthetic
+        plan, made = facts.synthetic
         rows = write_rows(made, facts, folder, marks=marks)
         drawn = write_drawn(made.fitted, facts, folder, marks=marks)
-        return (*rows, *drawn, *write_model(made.model, folder, marks=marks))
+        model = write_model(made.model, folder, marks=marks)
+        return (*rows, *drawn, *model, *write_prior(plan.task.prior, folder))

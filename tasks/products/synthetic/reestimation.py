@@ -13,6 +13,7 @@ from privacy.accounting.events import PrivacyEvent
 from privacy.generators.generator import Model
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import plan_synthetic
+from privacy.marginals.public_prior import PublicPrior
 from tasks.records.model.synthetic_statements import SyntheticReplay
 from tasks.storage.progress import Bar
 from tasks.verification.draws.draw_checks import PublishedValues
@@ -28,6 +29,7 @@ def reestimate(
     meaning: SyntheticMeaning,
     published: Model,
     bar: Bar,
+    prior: PublicPrior | None = None,
 ) -> tuple[list[Finding], list[str]]:
     """Fit again, and compare the models.
 
@@ -38,13 +40,14 @@ def reestimate(
         meaning: contract and product.
         published: the published model.
         bar: told how far it is.
+        prior: the published marginals of the product's prior, if it has one.
     Returns:
         tuple: what is wrong, and what could not be checked.
     """
     product = meaning.product
     again = Refit(
         partial(generator, product.generator),
-        partial(plan_synthetic, product, meaning.contract),
+        partial(plan_synthetic, product, meaning.contract, prior=prior),
         product.options,
         process="fit",
         noun="generator",

@@ -12,6 +12,7 @@ from privacy.generators.copied_model import copies_of
 from privacy.generators.generator import Model, SynthesisTask
 from privacy.generators.registry import GENERATORS, generator
 from privacy.generators.release_plan import task_of
+from privacy.marginals.public_prior import PublicPrior
 from tasks.products.synthetic.reestimation import reestimate
 from tasks.products.synthetic.row_replay import check_published_rows
 from tasks.records.model.release_statement import Manifest
@@ -47,6 +48,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
 
     statement: ClassVar = SyntheticRecord
     registry = GENERATORS
+    _prior: PublicPrior | None = None
 
     @property
     def untold(self) -> tuple[str, ...]:
@@ -93,7 +95,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         return replace(asked, epsilon=charge.planned_for)
 
     def _fit_again(self, values: PublishedValues, meaning: SyntheticMeaning, model: Model, bar: Bar) -> RuleFindings:
-        return reestimate(self._record.replay, self.events, values, meaning, model, bar)
+        return reestimate(self._record.replay, self.events, values, meaning, model, bar, self._prior)
 
     def forms(self) -> Mapping[str, FileForm]:
         """Of what was drawn, and of model and rows."""
@@ -103,6 +105,10 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         """Read the model, and make the rows again."""
         findings: list[Finding] = []
         replay = self._record.replay
+        if meaning.product.prior is not None:
+            from tasks.products.synthetic.prior_checks import read_published_prior  # most versions have none
+
+            self._prior = read_published_prior(files, meaning, meaning.product.prior, findings)
         names = (replay.model.values, replay.model.arrays, replay.rows.data)
         values, arrays, rows = (files.read(name, findings) for name in names)
         csv_name = csv_of_rows(replay)

@@ -24,6 +24,7 @@ from contracts.release.synthetic import MOST_ROWS
 from privacy.generators.copied_model import copies_of
 from privacy.generators.generator import Model
 from privacy.generators.rows import PIECE_ROWS, copy_seed, synthetic_rows
+from privacy.marginals.public_prior import PublicPrior
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.facts import RunFacts
 from tasks.records.files.array_file import ARRAY_COLUMNS, write_arrays
@@ -36,6 +37,8 @@ from tasks.records.outputs import Synthesis
 MODEL: Final = "model"
 MODEL_VALUES: Final = f"{MODEL}/model.json"
 MODEL_ARRAYS: Final = f"{MODEL}/arrays.parquet"
+PRIOR: Final = f"{MODEL}/prior.json"
+"""The marginals of public rows that the model may have begun with."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,15 @@ def type_name(kind: pa.DataType) -> str:
     if pa.types.is_fixed_size_list(kind):
         return f"{kind.value_type}[{kind.list_size}]"
     return "string" if pa.types.is_dictionary(kind) else "date" if pa.types.is_date(kind) else str(kind)
+
+
+def write_prior(prior: PublicPrior | None, folder: Path) -> tuple[WrittenFile, ...]:
+    """Write the marginals of a prior, which are public; no file without one."""
+    if prior is None:
+        return ()
+    (folder / MODEL).mkdir(parents=True, exist_ok=True)
+    (folder / PRIOR).write_bytes(readable_json(prior.to_json()))
+    return (written(folder, PRIOR, "", "prior", 1, ()),)
 
 
 def write_model(model: Model, folder: Path, *, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:

@@ -1,0 +1,81 @@
+"""A public prior: rows of other people that anybody may see, such as an older census, which a model may begin with.
+
+prior: {path: census2010.parquet, public_because: "Published by the statistical office in 2012."}
+prior: {path: census2010.csv, columns: [age, sex], public_because: "..."}     # it has these columns alone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from contracts.domains.domain_terms import Frozen
+from contracts.reading.scalars import FieldPath, Label, Problem, as_tuple, nearest, refuse, show, word_list
+
+LEAST_LETTERS: Final = 10
+MOST_LETTERS: Final = 500
+_FORMATS: Final = (".parquet", ".csv")
+
+
+class PriorSpec(Frozen):
+    """Public rows that a generator may begin with.
+
+    Args:
+        path: a Parquet or CSV file beside the spec; its columns have the contract's names.
+        public_because: why these rows are public.
+        columns: those of the product that the file has, where it lacks some; all of the product when not given.
+        sha256: of the file; what is planned fills it in, and a spec may pin it.
+        counts_sha256: of its marginals, as they are published with the version; what is planned fills it in.
+    """
+
+    path: Label
+    public_because: Label
+    columns: Annotated[tuple[Label, ...], BeforeValidator(as_tuple)] | None = Field(
+        default=None, exclude_if=lambda columns: columns is None
+    )
+    sha256: Label | None = None
+    counts_sha256: Label | None = Field(default=None, exclude_if=lambda digest: digest is None)
+
+    @field_validator("path")
+    @classmethod
+    def _beside_the_spec(cls, path: str) -> str:
+        allowed = f"a {' or '.join(_FORMATS)} file in the spec's folder, as a relative path"
+        if PurePosixPath(path).is_absolute() or "\\" in path or PurePosixPath(path).suffix not in _FORMATS:
+            refuse(
+                [Problem(show(path), allowed, "copy the file beside the spec: the record names it as it is written")]
+            )
+        return path
+
+    @field_validator("public_because")
+    @classmethod
+    def _a_reason(cls, because: str) -> str:
+        problem = reason_problem(because)
+        if problem is not None:
+            refuse([problem])
+        return " ".join(because.split())
+
+    @field_validator("columns")
+    @classmethod
+    def _some(cls, columns: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if columns is not None and not columns:
+            refuse([Problem("an empty list", "at least one column", "name columns, or drop `prior:`")])
+        return columns
+
+
+def reason_problem(because: str) -> Problem | None:
+    """Say what is wrong with a reason why rows are public; None where nothing is."""
+    told = " ".join(because.split())
+    if LEAST_LETTERS <= len(told) <= MOST_LETTERS and told.isprintable():
+        return None
+    found = "no reason" if not told else f"a reason of {len(told)} characters"
+    return Problem(found, f"why these rows are public, in {LEAST_LETTERS} to {MOST_LETTERS} characters")
+
+
+def prior_problems(prior: PriorSpec, names: tuple[str, ...]) -> Iterator[tuple[FieldPath, Problem]]:
+    """Yield the columns of a prior that are none of the product."""
+    for place, name in enumerate(prior.columns or ()):
+        if name not in names:
+            yield ("columns", place), Problem(f"the column {name!r}", word_list(names), nearest(name, names))

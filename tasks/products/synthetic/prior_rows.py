@@ -1,0 +1,152 @@
+"""The rows of a public prior: read beside the spec, coded by the contract, counted.
+
+    1. the file is there, a Parquet or CSV file, and the one that the spec pins, if it pins one
+    2. it has the columns of the product, or those that the spec says it has; others are not read
+    3. it has rows, and all their values are values of the contract
+    4. its columns and pairs are counted (`privacy.marginals.public_prior`); its digest goes into the spec
+
+That it is no file which the ledger has bound is asked by whoever has a ledger (`flows.request`). All of it is public,
+so messages may name numbers of values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.canonical import digest
+from contracts.contract.contract import Contract
+from contracts.domains.statements import Check
+from contracts.domains.value_sql import identifier
+from contracts.errors import SpecRefused, SudareError
+from contracts.reading.scalars import Problem, nearest, word_list
+from contracts.release.public_prior import PriorSpec
+from contracts.release.spec import ReleaseSpec
+from contracts.sql.encoding import encode_select
+from contracts.sql.violations import violation_sql
+from privacy.marginals.domain import CellDomain
+from privacy.marginals.public_prior import PublicPrior, prior_of
+from tasks.storage.duckdb_session import attempt, connect, one_file
+
+_MEMORY: Final = "1GB"
+_AT: Final = ("product", "prior")
+
+
+class _Refused(Exception):
+    """Something is wrong with the prior, at a key of it."""
+
+    def __init__(self, key: str, found: str, allowed: str, remedy: str) -> None:
+        self.key, self.problem = key, Problem(found, allowed, remedy)
+
+
+def read_prior(spec: ReleaseSpec, contract: Contract) -> tuple[ReleaseSpec, PublicPrior | None]:
+    """Read the prior of a synthetic product, if it has one; return the spec with its digests.
+
+    Raises:
+        SpecRefused: the prior cannot be used, with what to do; nothing is charged.
+    """
+    product = spec.synthetic_product
+    if product.prior is None:
+        return spec, None
+    path = spec.path.parent / product.prior.path
+    try:
+        sha256, prior = _read(path, product.prior, product.names(contract), contract)
+    except _Refused as error:
+        raise SpecRefused([spec.finding((*_AT, error.key), error.problem)]) from None
+    digests = {"sha256": sha256, "counts_sha256": digest(prior.to_json())}
+    pinned = product.prior.model_copy(update=digests)
+    product = product.model_copy(update={"prior": pinned})
+    return spec.model_copy(update={"product": product}), prior
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        remedy = "put the file beside the spec, or mend the path"
+        raise _Refused("path", f"{path.name}: {reason}", "a file that can be read", remedy) from None
+
+
+def _read(path: Path, asked: PriorSpec, names: tuple[str, ...], contract: Contract) -> tuple[str, PublicPrior]:
+    """Read a file; return its digest and its marginals."""
+    sha256 = _digest(path)
+    if asked.sha256 not in (None, sha256):
+        remedy = "take the file that was pinned, or write its new digest"
+        raise _Refused("sha256", f"{path.name} with the digest {sha256}", str(asked.sha256), remedy)
+    wanted = tuple(name for name in names if asked.columns is None or name in asked.columns)
+    codes = _codes(path, wanted, contract)
+    if _digest(path) != sha256:
+        raise _Refused("path", f"{path.name}, which changed while it was read", "a file that stays", "plan again")
+    return sha256, prior_of(path.name, CellDomain.of(contract, names), wanted, codes)
+
+
+def _codes(path: Path, wanted: tuple[str, ...], contract: Contract) -> NDArray[np.int64]:
+    """Code the rows by the contract; shape (rows, columns)."""
+    reader = "read_parquet" if path.suffix == ".parquet" else "read_csv"
+    options = "" if path.suffix == ".parquet" else ", header = true, all_varchar = true"
+    relation = f"{reader}({one_file(path)}{options})"
+
+    def unreadable(error: duckdb.Error) -> SudareError | None:
+        return None
+
+    with TemporaryDirectory() as folder, connect(None, memory_limit=_MEMORY, spill=Path(folder)) as connection:
+        try:
+            present = [
+                row[0]
+                for row in attempt(lambda: connection.execute(f"DESCRIBE FROM {relation}"), unreadable).fetchall()
+            ]
+            _check_columns(path, wanted, present)
+            (rows,) = attempt(lambda: connection.execute(f"SELECT count(*) FROM {relation}"), unreadable).fetchall()[
+                0
+            ]
+            if rows == 0:
+                remedy = "name a file with rows, or drop `prior:`"
+                raise _Refused("path", f"{path.name}, which has no rows", "at least one row", remedy)
+            _check_values(path, wanted, contract, relation, connection)
+            coded = encode_select(contract, columns_present=present, relation=relation, names=wanted)
+            found = attempt(lambda: connection.execute(coded).fetchnumpy(), unreadable)
+        except SudareError as error:
+            allowed = f"a {path.suffix} file that DuckDB reads"
+            raise _Refused("path", f"{path.name}: {error}", allowed, "write the file again") from None
+    return np.stack([np.asarray(found[name], dtype=np.int64) for name in wanted], axis=1)
+
+
+def _check_columns(path: Path, wanted: Sequence[str], present: Sequence[str]) -> None:
+    for name in wanted:
+        if name not in present:
+            have = ", ".join(each for each in wanted if each in present)
+            remedy = nearest(name, present) or f"say which it has: `columns: [{have}]`, or add it"
+            raise _Refused("path", f"{path.name}, without the column {name!r}", word_list(wanted), remedy)
+
+
+def _check_values(
+    path: Path, wanted: Sequence[str], contract: Contract, relation: str, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """Refuse values that are none of the contract's: a mapped or clipped prior would not be what it says it is."""
+    asked = [
+        Check(of, kind, name, parameters, gate=False)
+        for name in wanted
+        for of, kind, parameters in contract.column(name).domain.checks()
+    ]
+    if not asked:
+        return
+    counted = ", ".join(
+        f"count(*) FILTER (WHERE COALESCE(TRY({violation_sql(check, contract)}), TRUE))" for check in asked
+    )
+    columns = ", ".join(map(identifier, wanted))
+    query = f"SELECT {counted} FROM (SELECT {columns} FROM {relation})"
+    found = attempt(lambda: connection.execute(query), lambda error: None).fetchall()[0]
+    for check, number in zip(asked, found, strict=True):
+        if number:
+            what = f"{path.name}: {number:,} values of {check.column!r} that are none of the contract's"
+            remedy = "recode the file by the contract, or leave the column out: `columns: [...]`"
+            raise _Refused("path", what, "values of the contract", remedy)

@@ -1,0 +1,265 @@
+"""Versions that began with public rows: verified, fitted again, and forged choices and priors that are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from contracts.canonical import digest, readable_json
+from contracts.errors import SpecRefused
+from contracts.periods.time_blocks import time_block
+from flows.request import read_request
+from tasks.storage.workspace.settings import Workspace
+from tasks.verification.refinement_replay import values_sha256
+from tasks.verify import verify
+from tests.tasks.verification.forgery import Json, as_forged, forge, load
+from tests.worlds.public_priors import OLD, PriorScenario, old_rows, with_prior, with_prior_pure
+from tests.worlds.versions import Version, Worlds
+
+CHOICE, FILE = "model_choice", "model/prior.json"
+
+
+@pytest.fixture(scope="module")
+def made(worlds: Worlds) -> Version:
+    return worlds.published(with_prior())
+
+
+def the_choice(record: Json) -> Json:
+    (choice,) = [draw for draw in record["replay"]["draws"] if draw["kind"] == CHOICE]
+    found: Json = choice
+    return found
+
+
+def test_a_version_that_began_with_public_rows_says_so_and_is_fitted_again(made: Version) -> None:
+    """The two models are 0.2 of all rows apart, at noise of 0.002: the nearer one is chosen but for e^-90."""
+    report = verify(made.folder, public_key=made.key, deep=True)
+    assert report.ok, report.findings
+    record = load(made.folder / "record.json")
+    assert the_choice(record)["key"] == "prior-choice"
+    assert the_choice(record)["index"] == 1
+    stated = record["replay"]["product"]["prior"]
+    assert stated["counts_sha256"] == digest(load(made.folder / FILE))
+    assert len(load(made.folder / FILE)["counts"]) == 4 + 6
+    assert any(f"begins with the dependence of columns in {OLD}" in str(note) for note in made.words["product.notes"])
+
+
+def test_laplace_noise_a_public_total_and_a_missing_column(worlds: Worlds) -> None:
+    version = worlds.published(with_prior_pure())
+    report = verify(version.folder, public_key=version.key, deep=True)
+    assert report.ok, report.findings
+    counted = {tuple(each["columns"]) for each in load(version.folder / FILE)["counts"]}
+    assert {clique for clique in counted if len(clique) == 1} == {("age",), ("ward",), ("floor",)}
+
+
+def tell_another_choice(version: Version) -> None:
+    """State the other model as chosen: the digest in the journal is another."""
+    forge(version, record=lambda record: the_choice(record).update(index=0))
+
+
+def add_a_row(version: Version) -> None:
+    """Change a count of the prior."""
+    value = load(version.folder / FILE)
+    value["counts"][0]["counts"][0] += 1
+    (version.folder / FILE).write_bytes(readable_json(value))
+    forge(version)
+
+
+def add_a_row_and_pin_it(version: Version) -> None:
+    """Change a count of the prior, and state its digest: the marginals are not of one table."""
+    add_a_row(version)
+    found = digest(load(version.folder / FILE))
+    forge(version, record=lambda record: record["replay"]["product"]["prior"].update(counts_sha256=found))
+
+
+def deny_the_prior(version: Version) -> None:
+    """Leave the prior out of the product."""
+    forge(version, record=lambda record: record["replay"]["product"].pop("prior"))
+
+
+def give_the_choice_a_marginal(version: Version) -> None:
+    forge(version, record=lambda record: the_choice(record).update(clique=["age"]))
+
+
+FORGERIES = {
+    tell_another_choice: "index, its SHA-256",
+    add_a_row: "SHA-256 of the marginals",
+    add_a_row_and_pin_it: "marginals of a prior that are not of one table",
+    deny_the_prior: "none, of a product without a prior",
+    give_the_choice_a_marginal: "clique",
+}
+
+
+@pytest.mark.parametrize(("forgery", "says"), FORGERIES.items(), ids=lambda each: getattr(each, "__name__", ""))
+def test_a_forged_prior_is_found(
+    made: Version, tmp_path: Path, forgery: Callable[[Version], None], says: str
+) -> None:
+    """The publisher owns the key, and makes every digest, chain and signature consistent again."""
+    version = as_forged(made.copy(tmp_path / "version"))
+    assert verify(version.folder, public_key=version.key).ok
+    forgery(version)
+    report = verify(version.folder, public_key=version.key)
+    assert not report.ok
+    assert any(says in str(finding) for finding in report.findings), report.findings
+
+
+def choose_otherwise(version: Version) -> None:
+    """State the other model with its digest, in record and journal."""
+    told = values_sha256(np.zeros(1, np.int64))
+
+    def journal(entries: list[Json]) -> None:
+        drawn = [each["body"] for each in entries if each["kind"] == "noise_drawn"]
+        next(body for body in drawn if body["key"] == "prior-choice")["sha256"] = told
+
+    forge(version, record=lambda record: the_choice(record).update(index=0, sha256=told), journal=journal)
+
+
+def choose_a_third(version: Version) -> None:
+    """State a model that there is not, with its digest."""
+    told = values_sha256(np.full(1, 7, np.int64))
+
+    def journal(entries: list[Json]) -> None:
+        drawn = [each["body"] for each in entries if each["kind"] == "noise_drawn"]
+        next(body for body in drawn if body["key"] == "prior-choice")["sha256"] = told
+
+    forge(version, record=lambda record: the_choice(record).update(index=7, sha256=told), journal=journal)
+
+
+def begin_elsewhere(version: Version) -> None:
+    """Publish marginals of another table, with their digest: the fit begins elsewhere."""
+    value = load(version.folder / FILE)
+    for each in value["counts"]:
+        each["counts"].reverse()
+    (version.folder / FILE).write_bytes(readable_json(value))
+    pinned = digest(value)
+    forge(version, record=lambda record: record["replay"]["product"]["prior"].update(counts_sha256=pinned))
+
+
+@pytest.mark.parametrize("forgery", [choose_otherwise, choose_a_third, begin_elsewhere])
+def test_a_consistent_forgery_is_found_by_fitting_again(
+    made: Version, tmp_path: Path, forgery: Callable[[Version], None]
+) -> None:
+    """Every digest fits; the model does not follow."""
+    version = as_forged(made.copy(tmp_path / "version"))
+    forgery(version)
+    report = verify(version.folder, public_key=version.key, deep=True)
+    assert not report.ok
+    assert {finding.where for finding in report.findings} & {"model", "record.json"}
+
+
+def refusal(scenario: PriorScenario, folder: Path) -> Any:
+    with pytest.raises(SpecRefused) as refused:
+        scenario.prepared(folder)
+    assert not (folder / "ledger.sqlite").exists()
+    return refused.value.findings[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field", "says"),
+    [
+        (", public_because: 'Published by the office in 2006, with its yearbook.'", "", "prior", "public_because"),
+        ("'Published by the office in 2006, with its yearbook.'", "public", "prior.public_because", "6 characters"),
+        (f"path: {OLD}", "path: gone.parquet", "prior.path", "No such file"),
+        (f"path: {OLD}", "path: old.xlsx", "prior.path", ".parquet or .csv"),
+        (f"path: {OLD}", "path: /srv/old.parquet", "prior.path", "relative path"),
+        (f"path: {OLD}", f"columns: [agee], path: {OLD}", "prior.columns[0]", "'agee'"),
+        (f"path: {OLD}", f"columns: [], path: {OLD}", "prior.columns", "an empty list"),
+        (f"path: {OLD}", f"sha256: {'0' * 64}, path: {OLD}", "prior.sha256", "digest"),
+        (f"path: {OLD}", f"weight: 2, path: {OLD}", "prior.weight", "unknown key"),
+        ("generator: aim", "generator: mst", "product.generator", "allowed: aim"),
+        ("generator: aim", "generator: vae, options: {rows_about: 3000}", "product.generator", "allowed: aim"),
+        ("generator: aim", "generator: aim, options: {init: false}", "product.options.init", "beside a prior"),
+        (
+            "generator: aim",
+            "accept: {criteria: [{kind: mean_marginal, ways: 2, at_most: 0.1}], candidates: [{generator: aim}]}",
+            "product.prior",
+            "prior beside accept",
+        ),
+    ],
+)
+def test_what_cannot_be_a_prior_is_refused_with_its_place(
+    tmp_path: Path, old: str, new: str, field: str, says: str
+) -> None:
+    """By the plan, which reads no confidential row and charges nothing."""
+    scenario = with_prior()
+    assert old in scenario.product
+    finding = refusal(replace(scenario, product=scenario.product.replace(old, new)), tmp_path)
+    assert field in finding.field
+    assert says in str(finding)
+    assert "spec.yaml:" in finding.where
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (old_rows().drop("age"), "columns: ["),
+        (old_rows().head(0), "no rows"),
+        (old_rows().with_columns(ward=pl.lit("attic")), "2,000 values of 'ward' that are none of the contract's"),
+        (old_rows().with_columns(age=pl.lit("old")), "2,000 values of 'age' that are none of the contract's"),
+        (old_rows().with_columns(age=pl.lit(412)), "2,000 values of 'age' that are none of the contract's"),
+    ],
+)
+def test_rows_that_the_contract_does_not_fit_are_refused(tmp_path: Path, rows: pl.DataFrame, says: str) -> None:
+    finding = refusal(replace(with_prior(), old=rows), tmp_path)
+    assert finding.field == "product.prior.path"
+    assert says in str(finding)
+    assert OLD in finding.found
+
+
+def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+    scenario = with_prior()
+    scenario.prepared(tmp_path)[3].close()
+    (tmp_path / OLD).write_bytes(b"no parquet")
+    with pytest.raises(SpecRefused) as refused:
+        read_request(tmp_path / "spec.yaml")
+    assert "that DuckDB reads" in str(refused.value.findings[0])
+
+
+def test_a_changed_prior_is_another_release_and_a_pinned_one_is_refused(tmp_path: Path) -> None:
+    scenario = with_prior()
+    spec, _, _, ledger = scenario.prepared(tmp_path)
+    ledger.close()
+    pinned = sha256((tmp_path / OLD).read_bytes()).hexdigest()
+    assert spec.synthetic_product.prior is not None
+    assert spec.synthetic_product.prior.sha256 == pinned
+    old_rows(1999).write_parquet(tmp_path / OLD)
+    assert read_request(tmp_path / "spec.yaml").spec.digest != spec.digest
+    text = (tmp_path / "spec.yaml").read_text()
+    (tmp_path / "spec.yaml").write_text(text.replace(f"path: {OLD}", f"path: {OLD}, sha256: {pinned}"))
+    with pytest.raises(SpecRefused) as refused:
+        read_request(tmp_path / "spec.yaml")
+    assert f"allowed: {pinned}" in str(refused.value.findings[0])
+
+
+def test_csv_rows_are_read_as_parquet_is(tmp_path: Path) -> None:
+    scenario = with_prior()
+    one = scenario.prepared(tmp_path)
+    one[3].close()
+    old_rows().write_csv(tmp_path / "stays-2004.csv")
+    text = (tmp_path / "spec.yaml").read_text()
+    (tmp_path / "spec.yaml").write_text(text.replace(OLD, "stays-2004.csv"))
+    other = read_request(tmp_path / "spec.yaml")
+    assert one[2].task.prior is not None
+    assert other.plan.task.prior.to_json()["counts"] == one[2].task.prior.to_json()["counts"]  # type: ignore[union-attr]
+
+
+def test_a_source_of_people_is_no_prior(tmp_path: Path) -> None:
+    """Neither the source of the release, nor any that the ledger has bound; plan and run ask the ledger."""
+    scenario = replace(with_prior(), product=with_prior().product.replace(OLD, "stays.parquet"))
+    assert "the ledger has bound" in str(refusal(scenario, tmp_path / "own"))
+    folder = tmp_path / "bound"
+    spec, _, _, ledger = with_prior().prepared(folder)
+    ledger.close()
+    workspace = Workspace.create(tmp_path / "workspace")
+    with closing(workspace.open_ledger()) as known:
+        known.bind_source(str((folder / OLD).resolve()), "patients", time_block("2024"))
+    with pytest.raises(SpecRefused) as refused:
+        read_request(spec.path, workspace)
+    assert refused.value.findings[0].field == "product.prior.path"
