@@ -33,6 +33,7 @@ from contracts.reading.scalars import (
 )
 from contracts.release.acceptance import FIRST_ACCEPTED, Acceptance, acceptance_problems
 from contracts.release.inside_bins import MEASURED, InsideSpec, bin_trees, inside_problems
+from contracts.release.linked_rows import LINKED_TABLES, linked_problems
 from contracts.release.product_spec import ProductSpec
 
 ALL: Final = "all"
@@ -157,6 +158,11 @@ class SyntheticProduct(ProductSpec):
         except ValidationError:  # told by whoever reads the options of the generator
             return None
 
+    @property
+    def counts_parents(self) -> bool:
+        """Whether rows of two linked tables are made."""
+        return self.generator == LINKED_TABLES
+
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are synthesized, in the contract's order."""
         return chosen(self.columns, contract)
@@ -199,6 +205,7 @@ def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterato
     if product.measured_inside is not None and not unknown:
         for at, problem in inside_problems(product.measured_inside, names, contract):
             yield ("inside_bins", *at), problem
+    yield from linked_problems(product, () if unknown else names, contract)
     acceptance = product.acceptance
     if acceptance is not None and not unknown:
         for at, problem in acceptance_problems(acceptance, names, contract):

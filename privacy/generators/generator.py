@@ -109,6 +109,7 @@ class SynthesisTask:
         contract: the contract, for generators that read its labels; None where it is not known.
         known: noisy marginals that were released before within the same charge: what a model is fitted to beside its
             own, as far as its cap allows.
+        given: columns that rows will be drawn for, and whose own distribution is known; nothing is spent on it.
     """
 
     domain: CellDomain
@@ -122,6 +123,12 @@ class SynthesisTask:
     inside: InsideTask | None = None
     contract: Contract | None = None
     known: tuple[Measured, ...] = ()
+    given: Clique = ()
+
+    @property
+    def modelled(self) -> Clique:
+        """The columns whose distribution is asked for, given the others."""
+        return tuple(name for name in self.domain.columns if name not in self.given)
 
 
 TaskT_contra = TypeVar("TaskT_contra", bound=SynthesisTask, contravariant=True)
@@ -202,6 +209,10 @@ class CountsSource(Protocol):
 
     def sums(self, clique: Clique, addends: Sequence[Addends]) -> tuple[PrivateCellSums, ...]:
         """Return a handle for each of what is counted over the lattices of columns, by the cells of a clique."""
+        ...
+
+    def parent_marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
+        """Return a handle for each clique over the rows of the base's parent table, of linked tables."""
         ...
 
 

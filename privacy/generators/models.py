@@ -19,6 +19,7 @@ from contracts.contract.impossible_cells import Clique
 from privacy.generators.decoder_model import DecoderModel, read_decoder
 from privacy.generators.filled_model import FilledModel, read_filled
 from privacy.generators.generator import Model
+from privacy.generators.linked_model import LinkedModel, read_linked
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import ModelTooLarge, NothingPossible
 from privacy.marginals.graphical_model import GraphicalModel
@@ -145,6 +146,7 @@ def _read_graphical(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.i
 _READERS: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, NDArray[np.int64]]], Model]]] = {
     PublishedModel.kind: _read_graphical,
     DecoderModel.kind: read_decoder,
+    LinkedModel.kind: lambda values, arrays: read_linked(values, arrays, read_model),
     FilledModel.kind: lambda values, arrays: read_filled(values, arrays, read_model),
 }
 

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 from contracts.contract.contract import Contract
 from contracts.message import message, messages_to_json
+from contracts.release.linked_rows import table_pair
 from privacy.generators.generator import Model
 from privacy.generators.rows import seed_text
 from privacy.ledger.draw_files import values_digest
 from tasks.records.draws.drawn import drawn_files, stated_draws
-from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES
+from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, parent_name
 from tasks.records.files.tidy_tables import DATA
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
 from tasks.records.groups.field import FieldGroup, Run
@@ -55,7 +56,10 @@ class SyntheticRecordPart:
 
     def files(self, record: SyntheticRecord) -> Iterator[tuple[str, ShownFile]]:
         """Yield the files of what was drawn."""
-        yield record.replay.rows.data, ("", "data", "dense")
+        rows = record.replay.rows
+        yield rows.data, ("", "data", "dense")
+        if rows.parents is not None:
+            yield rows.parents.data, ("", "data", "dense")
         yield from drawn_files(record.replay.draws)
 
     def data_columns(self, values: Values, path: str) -> Mapping[str, DataColumn]:
@@ -80,8 +84,26 @@ def synthetic_part(run: Run) -> dict[str, Any]:
             "from": made.rows_from,
             "seed": seed_text(made.seed),
             "data": f"{DATA}/{facts.spec.release}.parquet",
+            **_parents(run),
         },
         "notes": messages_to_json(made.fitted.notes),
+    }
+
+
+def _parents(run: Run) -> dict[str, Any]:
+    """Return what is stated of the parent table's rows; nothing where there is one table."""
+    facts, (plan, made) = run.facts, run.facts.synthetic
+    if made.parents is None:
+        return {}
+    pair = table_pair(plan.task.domain.columns, facts.contract)
+    return {
+        "parents": {
+            "table": pair.parent,
+            "number": made.parents,
+            "data": f"{DATA}/{parent_name(facts.spec.release)}.parquet",
+            "key": pair.parent_key,
+            "child_key": pair.child_key,
+        }
     }
 
 
