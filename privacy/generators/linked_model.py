@@ -91,7 +91,7 @@ class LinkedModel:
         return tuple(name for name in self.domain.columns if name not in self.parents.domain.columns)
 
     def marginal(self, clique: Clique) -> NDArray[np.float64]:
-        """Return the expected counts of a clique [rows]: of parents where all its columns are theirs, else of children."""
+        """Return the expected counts of a clique [rows], of parents where all its columns are theirs."""
         own = set(self.parents.domain.columns)
         return self.parents.marginal(clique) if own.issuperset(clique) else self.children.marginal(clique)
 

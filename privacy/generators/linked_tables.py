@@ -3,9 +3,8 @@
     PARENTS    any generator of marginals, on the parent table's columns, the column of sizes among them
     KNOWN      what the parents' model says of the parents' columns over the rows of children: each parent counts as
                often as it has children
-    CHILDREN   MST with the parents' columns given: the children's columns, and for each an edge of a maximum
-               spanning tree in which all of the parents' columns are one node. So a column hangs on one of its
-               parent's, or on another of the children's (`mst`)
+    CHILDREN   AIM or MST with the parents' columns given: nothing is spent on marginals of these alone. In MST's tree
+               they are one node, so that each column of children hangs on one of its parent or of its own table
 
 Where (one letter each)
     k, g       rows of one unit in the parent table, and children that one parent keeps
@@ -66,7 +65,6 @@ from privacy.marginals.given_columns import conditional_columns
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.measured import Measured
 
-_CHILDREN: Final = "mst"
 _PARENTS, _ROWS = "parents-", "children-"
 _UNITS: Final = 10**6
 
@@ -76,10 +74,12 @@ class LinkedTablesOptions(Options):
 
     Args:
         parents: the generator of the parent table.
+        children: the generator of the child table, given the parents.
         parent_share: of the budget, what the parent table takes; derived from public sizes when not given.
     """
 
-    parents: Literal["aim", "independent", "mst", "privbayes"] = "mst"
+    parents: Literal["aim", "independent", "mst", "privbayes"] = "aim"
+    children: Literal["aim", "mst"] = "aim"
     parent_share: float | None = Field(default=None, ge=0.05, le=0.95)
 
     @field_validator("time_limit")
@@ -149,7 +149,7 @@ class LinkedTablesGenerator:
             seed,
         )
         below = replace(parts.children, known=tuple(_known(upper, parts.pair, parts.children)))
-        maker = _generator(_CHILDREN)
+        maker = _generator(options.children)
         lower = maker.fit(
             below,
             maker.options(**own),
@@ -225,7 +225,7 @@ class _Parts:
     def plans(self, options: LinkedTablesOptions) -> tuple[GeneratorPlan, GeneratorPlan]:
         """Let the generators of both tables plan."""
         own = options.model_dump(include={"noise", "max_model_megabytes"})
-        above, below = _generator(options.parents), _generator(_CHILDREN)
+        above, below = _generator(options.parents), _generator(options.children)
         return above.plan(self.parents, above.options(**own)), below.plan(self.children, below.options(**own))
 
     def check_possible(self) -> None:
@@ -290,12 +290,14 @@ def _parent_share(above: SynthesisTask, below: SynthesisTask, options: LinkedTab
 def _known(fitted: Fitted[Model], pair: TablePair, task: SynthesisTask) -> Iterator[Measured]:
     """Yield what the parents' model says of their columns over rows of children, each parent times its size.
 
-    The variance is what noise on parents makes of a cell: that of each size, times its square.
+    A cell of n parents is one of about n times the mean size, and the variance of its noise grows with the square.
     """
     model = fitted.model
     weights = np.arange(model.domain.cells((pair.size,)), dtype=np.float64)
-    noise = max((each.variance for each in fitted.measurements), default=1.0)
-    variance = noise * float((weights**2).sum())
+    sizes = model.marginal((pair.size,))
+    mean = float((sizes * weights).sum() / max(float(sizes.sum()), 1.0))
+    noise = min((each.variance for each in fitted.measurements), default=1.0)
+    variance = max(1.0, noise * mean * mean)
     pairs = [each.clique for each in fitted.measurements if len(each.clique) == 2]
     for clique in dict.fromkeys([*((name,) for name in task.given), *pairs]):
         others = tuple(name for name in clique if name != pair.size)

@@ -10,7 +10,7 @@ Source: Koller and Friedman 2009, sections 9.3 and 12.1 (variable elimination, f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,10 +21,12 @@ from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats
 from privacy.marginals import factor
 from privacy.marginals.conditional_weights import whole_weights
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import ModelTooLarge, NothingPossible
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.sampling import assigned_codes
 from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.triangulation import BYTES_PER_CELL, MEGABYTE
 
 MOST_CELLS: Final = 2**26
 
@@ -76,13 +78,8 @@ def conditional_columns(model: GraphicalModel, given: Sequence[str]) -> Conditio
     """
     domain = model.domain
     factors: list[tuple[Clique, Floats]] = list(model.factors.items())
-    left = [name for name in domain.columns if name not in given]
     steps: list[ConditionalColumn] = []
-    while left:
-        around = {name: _around(name, factors) for name in left}
-        # The smallest table next, and of equal ones the first: the same order on every machine.
-        column = min(left, key=lambda name: (domain.cells((name, *around[name])), domain.place(name)))
-        known = domain.canonical(tuple(around[column]))
+    for column, known in elimination(domain, model.cliques, given):
         if domain.cells((*known, column)) > MOST_CELLS:
             raise ModelTooLarge(f"{column} depends on {len(known)} columns of together too many cells")
         own = [each for each in factors if column in each[0]]
@@ -91,16 +88,42 @@ def conditional_columns(model: GraphicalModel, given: Sequence[str]) -> Conditio
         weights, sums = whole_weights(logs)
         steps.append(ConditionalColumn(column, known, sizes[:-1], weights))
         factors = [each for each in factors if column not in each[0]]
-        factors.append((known, sums.reshape(domain.sizes(known))))
-        left.remove(column)
+        factors.append((known, sums.reshape(sizes[:-1])))
     if any(bool(np.isneginf(values).all()) for _, values in factors):
         raise NothingPossible
     return ConditionalColumns(tuple(reversed(steps)), tuple(factors))
 
 
-def _around(column: str, factors: Sequence[tuple[Clique, Floats]]) -> frozenset[str]:
-    """Return the columns that share a factor with one."""
-    return frozenset().union(*(clique for clique, _ in factors if column in clique)) - {column}
+def elimination(
+    domain: CellDomain, cliques: Iterable[Sequence[str]], given: Sequence[str]
+) -> Iterator[tuple[str, Clique]]:
+    """Yield the columns that are not given in the order in which they are eliminated, each with what it depends on.
+
+    The smallest table is next, and of equal ones the first column: the same order on every machine.
+
+    Args:
+        domain: all columns.
+        cliques: of the model.
+        given: the columns that stay.
+    """
+    left = [name for name in domain.columns if name not in given]
+    around: dict[str, set[str]] = {name: set() for name in domain.columns}
+    for clique in cliques:
+        for name in clique:
+            around[name] |= set(clique) - {name}
+    while left:
+        column = min(left, key=lambda name: (domain.cells((name, *around[name])), domain.place(name)))
+        left.remove(column)
+        known = around.pop(column)
+        for name in known:
+            around[name] = (around[name] | known) - {name, column}
+        yield column, domain.canonical(tuple(known))
+
+
+def conditional_megabytes(domain: CellDomain, cliques: Iterable[Sequence[str]], given: Sequence[str]) -> float:
+    """Return the memory of the weights of a model of cliques, given some columns [MB of 2²⁰ bytes]."""
+    cells = sum(domain.cells((*known, column)) for column, known in elimination(domain, cliques, given))
+    return BYTES_PER_CELL * cells / MEGABYTE
 
 
 def draw_given(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from contracts.message import SENTENCES, joined, message
+from contracts.release.linked_rows import table_pair
 from privacy.generators.rows import seed_text
 from tasks.records.draws.choice import choice_entry
 from tasks.records.draws.drawn import measured as measured_draws
@@ -109,7 +110,30 @@ def choices(run: Run) -> list[dict[str, Any]] | str:
 def rows(run: Run) -> dict[str, Any]:
     """Say how many rows there are, and why so many."""
     _, made = run.facts.synthetic
-    return {"number": made.rows, "from": made.rows_from, "means": ROWS_FROM[made.rows_from]}
+    told = {"number": made.rows, "from": made.rows_from, "means": ROWS_FROM[made.rows_from]}
+    return told if made.parents is None else {**told, **_of_two_tables(run, made.parents)}
+
+
+def _of_two_tables(run: Run, parents: int) -> dict[str, Any]:
+    """Say how many rows of the parent table there are, and how those of the child belong to them."""
+    pair = table_pair(run.facts.synthetic[0].task.domain.columns, run.facts.contract)
+    terms = {"child": pair.child, "parent": pair.parent}
+    return {
+        "parents": parents,
+        "means": message(
+            "{number} rows of {parent}: {origin}; as many rows of {child} as {size} says",
+            number=parents,
+            origin=ROWS_FROM[run.facts.synthetic[1].rows_from],
+            size=pair.size,
+            **terms,
+        ),
+        "keys": message(
+            "{key} of {child} is {parent_key} of {parent}: fresh numbers in random order, and every key has its row",
+            key=pair.child_key,
+            parent_key=pair.parent_key,
+            **terms,
+        ),
+    }
 
 
 def decoding(run: Run) -> dict[str, str]:
