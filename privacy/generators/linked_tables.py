@@ -283,8 +283,8 @@ def _parent_share(above: SynthesisTask, below: SynthesisTask, options: LinkedTab
         draws = 2 * len(task.modelled)
         cells = fmean(task.domain.cells(pair) for pair in pairs) if pairs else float(task.domain.cells())
         factors.append(rows * max(1, len(pairs)) * cells * (draws if pure else sqrt(draws)))
-    powers = [factor ** (1 / 2 if pure else 2 / 3) for factor in factors]
-    return min(0.95, max(0.05, powers[0] / sum(powers)))
+    above_power, below_power = (float(factor ** (1 / 2 if pure else 2 / 3)) for factor in factors)
+    return min(0.95, max(0.05, above_power / (above_power + below_power)))
 
 
 def _known(fitted: Fitted[Model], pair: TablePair, task: SynthesisTask) -> Iterator[Measured]:

@@ -81,7 +81,8 @@ def conditional_columns(model: GraphicalModel, given: Sequence[str]) -> Conditio
     steps: list[ConditionalColumn] = []
     for column, known in elimination(domain, model.cliques, given):
         if domain.cells((*known, column)) > MOST_CELLS:
-            raise ModelTooLarge(f"{column} depends on {len(known)} columns of together too many cells")
+            size = BYTES_PER_CELL * domain.cells((*known, column)) / MEGABYTE
+            raise ModelTooLarge(size, BYTES_PER_CELL * MOST_CELLS / MEGABYTE)
         own = [each for each in factors if column in each[0]]
         sizes = domain.sizes((*known, column))
         logs = factor.product(own, (*known, column), sizes).reshape(-1, sizes[-1])
@@ -147,7 +148,7 @@ def draw_given(
         group = np.zeros(rows, dtype=np.int64)
         for name, size in zip(step.known, step.shape, strict=True):
             group = group * size + codes[name]
-        if not step.weights.any(axis=1)[group].all():
+        if (step.weights.sum(axis=1)[group] == 0).any():
             raise NothingPossible
         codes[step.column] = assigned_codes(group, step.weights, seed, stream)
     return codes

@@ -73,7 +73,7 @@ def published_tables(
     contract, seed, parents = meaning.contract, PostProcessingSeed(int(stated.seed, 16)), stated.parents
     if parents is None or not isinstance(model, LinkedModel):
         made = partial(synthetic_rows, model, contract, seed, stated.number)
-        return (PublishedTable(stated.data, stated.number, *row_forms(meaning), made),)
+        return (PublishedTable(stated.data, stated.number, row_forms(meaning)[0], made),)
     below, above = row_forms(meaning)
     both = LinkedRowPieces(model, contract, seed, parents.number)
     return (

@@ -73,8 +73,8 @@ def open_linked(
     def marks() -> object:
         return [origin.marks() for origin in origins.values()]
 
-    terms = {"key": key, "memory_limit": memory_limit, "parent": parent}
-    reading = partial(_joined, source.path, contract, linked, origins, **terms)
+    tables = source.path, contract, linked, origins
+    reading = partial(_joined, *tables, key=key, memory_limit=memory_limit, parent=parent)
     return nullcontext(Origin([each.first for each in origins.values()], marks, reading, fetches=True))
 
 
