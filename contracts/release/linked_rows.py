@@ -19,7 +19,6 @@ from contracts.reading.scalars import FieldPath, Problem, word_list
 
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract
-    from contracts.release.synthetic import SyntheticProduct
 
 LINKED_TABLES: Final = "linked_tables"
 """The name of the generator."""
@@ -73,7 +72,7 @@ def pair_problems(names: Sequence[str], contract: Contract) -> Iterator[tuple[Fi
     """Yield why rows of two tables cannot be made of a contract's base, each with its place in the product.
 
     Args:
-        names: the columns that are asked for.
+        names: the columns that are asked for; none where some of them are unknown, and only the tables are looked at.
         contract: over the base that the spec names.
     """
     linked = contract.linked
@@ -84,6 +83,7 @@ def pair_problems(names: Sequence[str], contract: Contract) -> Iterator[tuple[Fi
     wrong = _shape_problem(linked, contract.table)
     if wrong is not None:
         yield _AT, wrong
+    if wrong is not None or not names:
         return
     (link,) = linked.upward(contract.table)
     yield from _size_problems(linked, link, names)
@@ -99,25 +99,29 @@ def pair_problems(names: Sequence[str], contract: Contract) -> Iterator[tuple[Fi
 
 
 def linked_problems(
-    product: SyntheticProduct, names: Sequence[str], contract: Contract
+    generator: str,
+    names: Sequence[str],
+    contract: Contract,
+    *,
+    measured_inside: bool,
+    candidates: Sequence[tuple[FieldPath, str]],
 ) -> Iterator[tuple[FieldPath, Problem]]:
     """Yield what is wrong with a product of two tables, and where no such product can be.
 
     Args:
-        product: synthetic rows.
+        generator: of the product.
         names: its columns; none where some of them are unknown.
         contract: over the base that the spec names.
+        measured_inside: whether the product measures inside bins.
+        candidates: the generators of its candidates, each with its place in the product.
     """
-    if product.generator == LINKED_TABLES:
-        if product.measured_inside is not None:
+    if generator == LINKED_TABLES:
+        if measured_inside:
             remedy = "drop the key; values of a bin are equally likely then"
             yield ("inside_bins",), Problem(f"inside_bins beside {LINKED_TABLES}", "one of the two", remedy)
-        if names:
-            yield from pair_problems(names, contract)
-    acceptance = product.acceptance
-    for place, candidate in enumerate(() if acceptance is None else acceptance.candidates):
-        if candidate.generator == LINKED_TABLES:
-            at = (*product.options_at, "candidates", place, "generator")
+        yield from pair_problems(names, contract)
+    for at, candidate in candidates:
+        if candidate == LINKED_TABLES:
             remedy = "test candidates on one table, or release both tables without `accept:`"
             yield at, Problem(f"the candidate {LINKED_TABLES}", "generators of one table", remedy)
 

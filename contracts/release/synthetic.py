@@ -205,8 +205,17 @@ def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterato
     if product.measured_inside is not None and not unknown:
         for at, problem in inside_problems(product.measured_inside, names, contract):
             yield ("inside_bins", *at), problem
-    yield from linked_problems(product, () if unknown else names, contract)
     acceptance = product.acceptance
+    tried = enumerate(() if acceptance is None else acceptance.candidates)
+    yield from linked_problems(
+        product.generator,
+        () if unknown else names,
+        contract,
+        measured_inside=product.measured_inside is not None,
+        candidates=[
+            ((*product.options_at, "candidates", place, "generator"), each.generator) for place, each in tried
+        ],
+    )
     if acceptance is not None and not unknown:
         for at, problem in acceptance_problems(acceptance, names, contract):
             yield (*product.options_at, *at), problem

@@ -8,6 +8,8 @@ from typing import Any
 
 from contracts.errors import Finding, SpecRefused
 from flows.evaluation.version_evaluation import Evaluation, Real, private_snapshot, refuse_option
+from privacy.evaluation.scores import PrivateScores
+from privacy.private_table import PrivateTable
 from tasks.evaluate import check_target, evaluate
 from tasks.evaluation.classifier_scores import evaluate_model, published_classifier
 from tasks.evaluation.private_files import write_scores
@@ -21,6 +23,7 @@ from tasks.products.version_records import (
 )
 from tasks.records.files.synthetic_files import parent_name
 from tasks.storage.workspace.settings import Workspace
+from tasks.verification.fitted_meaning import SyntheticMeaning
 
 _NOT_OF_A_MODEL = "rows that were not trained on", "none: this version is not of a model"
 
@@ -39,12 +42,22 @@ def evaluate_rows(
         if both is None:
             scores = evaluate(table, made, meaning.contract, **terms)
         else:
-            from tasks.evaluation.linked_scores import evaluate_linked  # few versions have two tables
-
             above = rows_of(path, both.data, parent_name(record.release))
-            scores = evaluate_linked(table, made, above, meaning.contract, **terms)
+            scores = _both_tables(table, made, above, meaning, terms)
     files = write_scores(scores, workspace, release=record.release, version=record.version, at=at)
     return Evaluation(record.release, record.version, meaning.names, scores, files)
+
+
+def _both_tables(
+    table: PrivateTable, children: Path, parents: Path, meaning: SyntheticMeaning, terms: dict[str, Any]
+) -> PrivateScores:
+    """Compare the rows of two linked tables: the child's with their parents' columns, and what more there is."""
+    from tasks.evaluation.linked_scores import joined_rows, with_linked_errors  # few versions have two tables
+
+    contract, names, limit = meaning.contract, meaning.names, terms["memory_limit"]
+    with joined_rows(children, parents, contract, names, folder=table.path.parent, memory_limit=limit) as joined:
+        scores = evaluate(table, joined.rows, contract, **terms)
+        return with_linked_errors(scores, table, joined, parents, contract, names, memory_limit=limit)
 
 
 def evaluate_table_version(

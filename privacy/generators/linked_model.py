@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,23 @@ from contracts.contract.impossible_cells import Clique
 from privacy.generators.generator import Model
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.given_columns import ConditionalColumns, conditional_columns, draw_given
+from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.seeds import PostProcessingSeed
-
-if TYPE_CHECKING:
-    from privacy.generators.models import PublishedModel
 
 Reader = Callable[[str, Mapping[str, Any], Mapping[str, NDArray[np.int64]]], Model]
 _PARENTS: Final = "parents-"
 _CHILDREN: Final = "children-"
+_GRAPHICAL: Final = "graphical_model"
+"""The kind of model that columns can be drawn from given others."""
+
+
+class GraphicalRows(Model, Protocol):
+    """A published model that has potentials."""
+
+    @property
+    def graphical(self) -> GraphicalModel:
+        """The same model in the floats that its whole numbers stand for."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +51,7 @@ class LinkedModel:
 
     kind: ClassVar[str] = "linked"
     parents: Model
-    children: PublishedModel
+    children: GraphicalRows
 
     def __post_init__(self) -> None:
         """Check that both models know the parents' columns alike."""
@@ -115,20 +124,16 @@ def read_linked(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int64
     Raises:
         ValueError: not a model of that kind.
     """
-    from privacy.generators.models import PublishedModel  # which reads this kind
-
     parts: list[Model] = []
     if set(values) != {"parents", "children"} or not all(name.startswith((_PARENTS, _CHILDREN)) for name in arrays):
         raise ValueError("a linked model has parents and children, and arrays of these alone")
     for name, prefix in (("parents", _PARENTS), ("children", _CHILDREN)):
         part = values[name]
-        if set(part) != {"kind", "values"} or part["kind"] != PublishedModel.kind:
+        if set(part) != {"kind", "values"} or part["kind"] != _GRAPHICAL:
             raise ValueError(f"{name} must be a graphical model, with its kind and values")
         own = {each.removeprefix(prefix): array for each, array in arrays.items() if each.startswith(prefix)}
         parts.append(read(part["kind"], part["values"], own))
     parents, children = parts
-    if not isinstance(children, PublishedModel):
-        raise ValueError("children must be a graphical model")
-    made = LinkedModel(parents, children)
+    made = LinkedModel(parents, cast(GraphicalRows, children))
     _ = made.conditional  # some child is possible, and its tables are not too large
     return made

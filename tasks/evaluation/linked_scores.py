@@ -5,8 +5,9 @@ For the auditor alone, as `tasks.evaluate` says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -20,48 +21,76 @@ from privacy.evaluation.linked_errors import LinkedRows, linked_errors
 from privacy.evaluation.scores import PrivateScores
 from privacy.private_table import PrivateTable
 from privacy.snapshots.parent_counts import PARENTS
-from tasks.evaluate import evaluate
 from tasks.evaluation.encoded_rows import encoded_rows, fetched_rows
 from tasks.storage.duckdb_session import attempt, connect, one_file, trouble
+from tasks.storage.workspace.run_folder import SPILL
 
 _JOINED: Final = "joined.parquet"
 _OWNER: Final = identifier("\x05owner")
 
 
-def evaluate_linked(
-    table: PrivateTable,
-    children: Path,
-    parents: Path,
-    contract: Contract,
-    *,
-    columns: Sequence[str],
-    target: str | None,
-    memory_limit: str,
-) -> PrivateScores:
-    """Compare made-up rows of two tables with the snapshot that they imitate.
+@dataclass(frozen=True)
+class JoinedRows:
+    """Made-up children with their parents' columns.
 
     Args:
-        table: the snapshot over the child, with the parents beside it.
+        rows: a Parquet file of them.
+        owners: the key of each child's parent, in the order of the file.
+    """
+
+    rows: Path
+    owners: NDArray[np.int64]
+
+
+@contextmanager
+def joined_rows(
+    children: Path, parents: Path, contract: Contract, columns: Sequence[str], *, folder: Path, memory_limit: str
+) -> Iterator[JoinedRows]:
+    """Join both published tables inside the block; nothing of it is kept.
+
+    Args:
         children, parents: Parquet files with the made-up rows, as a version holds them.
         contract: over the child.
-        columns: what is compared, of both tables.
-        target: as for `evaluate`, which compares the child's rows with their parents' columns.
+        columns: what the rows consist of, columns of both tables.
+        folder: takes the file.
         memory_limit: DuckDB's limit [text].
-    Raises:
-        Refused, EvaluationExtraMissing: as for `evaluate`.
-    Privacy: as for `evaluate`.
     """
-    pair, names = table_pair(columns, contract), tuple(columns)
-    spill = table.path.parent / "spill"
-    joined = table.path.parent / _JOINED
-    owners = _join(children, parents, pair, joined, spill, memory_limit)
+    joined = folder / _JOINED
     try:
-        scores = evaluate(table, joined, contract, columns=names, target=target, memory_limit=memory_limit)
-        made = encoded_rows(joined, contract, names, spill, memory_limit)
+        pair = table_pair(columns, contract)
+        yield JoinedRows(joined, _join(children, parents, pair, joined, folder / SPILL, memory_limit))
     finally:
         joined.unlink(missing_ok=True)
+
+
+def with_linked_errors(
+    scores: PrivateScores,
+    table: PrivateTable,
+    made: JoinedRows,
+    parents: Path,
+    contract: Contract,
+    columns: Sequence[str],
+    *,
+    memory_limit: str,
+) -> PrivateScores:
+    """Add to the scores of the children's rows those of the parents, of pairs across and of siblings.
+
+    Args:
+        scores: of the joined rows.
+        table: the snapshot over the child, with the parents beside it.
+        made: the joined rows.
+        parents: Parquet file with the made-up parents.
+        contract: over the child.
+        columns: as of `joined_rows`.
+        memory_limit: DuckDB's limit [text].
+    Raises:
+        Refused: one of the tables has no rows.
+    Privacy: as for `tasks.evaluate`.
+    """
+    pair, names, spill = table_pair(columns, contract), tuple(columns), table.path.parent / SPILL
     above = contract.over(pair.parent)
-    made_above = encoded_rows(parents, above, pair.parent_columns, spill, memory_limit)
+    found = encoded_rows(made.rows, contract, names, spill, memory_limit)
+    found_above = encoded_rows(parents, above, pair.parent_columns, spill, memory_limit)
     chosen, upper = (", ".join(map(identifier, each)) for each in (names, pair.parent_columns))
     with connect(table.path, memory_limit=memory_limit, spill=spill, read_only=True) as connection:
         real = fetched_rows(connection, f"SELECT {chosen} FROM codes", contract, names, table.path)
@@ -71,8 +100,8 @@ def evaluate_linked(
         together = above.unit.max_rows_per_unit == 1
         units = connection.execute("SELECT unit FROM units").fetchnumpy()["unit"] if together else None
     own = None if units is None else np.unique(np.asarray(units, dtype=str), return_inverse=True)[1].astype(np.int64)
-    found = linked_errors(LinkedRows(real_above, real, own), LinkedRows(made_above, made, owners), size=pair.size)
-    return PrivateScores(replace(scores.scores, linked=found))
+    ours, theirs = LinkedRows(real_above, real, own), LinkedRows(found_above, found, made.owners)
+    return PrivateScores(replace(scores.scores, linked=linked_errors(ours, theirs, size=pair.size)))
 
 
 def _join(

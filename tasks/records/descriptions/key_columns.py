@@ -36,9 +36,9 @@ def key_columns(replay: Mapping[str, Any], path: str) -> KeyColumns:
         path: of the file, without its suffix.
     """
     rows = replay.get("rows")
-    parents = rows.get("parents") if isinstance(rows, Mapping) else None
-    if parents is None:
+    if not isinstance(rows, Mapping) or rows.get("parents") is None:
         return KeyColumns()
+    parents = rows["parents"]
     above = str(parents["data"]).removesuffix(".parquet")
     if path == above:
         return KeyColumns(primary=parents["key"])
