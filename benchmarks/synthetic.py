@@ -22,6 +22,7 @@ from benchmarks import _synthetic_figures as figures
 from benchmarks import _synthetic_limits as limits
 from benchmarks import _synthetic_rows as sections
 from benchmarks import _synthetic_structure as structure
+from benchmarks._linked_rows import linked_rows
 from benchmarks._synthetic_bench import Bench
 from benchmarks._synthetic_data import Categorical, acs, adult, adult_of_15_columns, bank, ten_million, wide
 from benchmarks._synthetic_paper import ACCURACY
@@ -119,6 +120,10 @@ def _values(bench: Bench, tables: list[Categorical]) -> list[Row]:
     return [] if data is None else [row for name in SEEDS for row in values_as_numbers(data, name)]
 
 
+def _linked(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    return linked_rows()
+
+
 SECTIONS: Final[dict[str, Section]] = {
     "scale": _scale,
     "aim": _aim,
@@ -133,6 +138,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "affordable": _affordable,
     "very_wide": _very_wide,
     "values": _values,
+    "linked": _linked,
 }
 
 
