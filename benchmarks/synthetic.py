@@ -22,9 +22,9 @@ from benchmarks import _synthetic_figures as figures
 from benchmarks import _synthetic_limits as limits
 from benchmarks import _synthetic_rows as sections
 from benchmarks import _synthetic_structure as structure
-from benchmarks._linked_rows import linked_rows
 from benchmarks._synthetic_bench import Bench
 from benchmarks._synthetic_data import Categorical, acs, adult, adult_of_15_columns, bank, ten_million, wide
+from benchmarks._synthetic_linked import linked_rows
 from benchmarks._synthetic_paper import ACCURACY
 from benchmarks._synthetic_peers import Runs, peers
 from benchmarks._synthetic_values import SEEDS, values_as_numbers

@@ -20,7 +20,7 @@ from privacy.evaluation.errors import WorkloadError, alpha_way_error, workload_e
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinkedRows:
+class LinkedCodes:
     """The rows of both tables; private or released, whoever made them knows.
 
     Args:
@@ -92,7 +92,7 @@ class LinkedErrors:
         }
 
 
-def linked_errors(real: LinkedRows, made: LinkedRows, *, size: str) -> LinkedErrors:
+def linked_errors(real: LinkedCodes, made: LinkedCodes, *, size: str) -> LinkedErrors:
     """Compare made-up rows of two tables with the real ones.
 
     Args:
@@ -120,7 +120,7 @@ def linked_errors(real: LinkedRows, made: LinkedRows, *, size: str) -> LinkedErr
     )
 
 
-def _sibling_errors(real: LinkedRows, made: LinkedRows) -> dict[tuple[str, str], float]:
+def _sibling_errors(real: LinkedCodes, made: LinkedCodes) -> dict[tuple[str, str], float]:
     """Return the distance of each pair of columns of two different children, over the real ordered pairs."""
     names, errors = real.children.columns, {}
     for one, other in combinations_with_replacement(real.own, 2):
@@ -129,7 +129,7 @@ def _sibling_errors(real: LinkedRows, made: LinkedRows) -> dict[tuple[str, str],
     return errors
 
 
-def _sibling_counts(rows: LinkedRows, one: int, other: int) -> NDArray[np.float64]:
+def _sibling_counts(rows: LinkedCodes, one: int, other: int) -> NDArray[np.float64]:
     """Count the ordered pairs of two different children of one parent by a column of the first and one of the second.
 
     Formula: over all parents, the outer product of both columns' counts, less each child with itself

@@ -7,7 +7,7 @@ So a parent's row has as many children as its column of sizes says, and no key i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final, Protocol, cast
@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
+from privacy.generators.filled_model import Reader
 from privacy.generators.generator import Model
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.given_columns import ConditionalColumns, conditional_columns, draw_given
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.seeds import PostProcessingSeed
 
-Reader = Callable[[str, Mapping[str, Any], Mapping[str, NDArray[np.int64]]], Model]
 _PARENTS: Final = "parents-"
 _CHILDREN: Final = "children-"
 _GRAPHICAL: Final = "graphical_model"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.domains.value_sql import identifier, literal
 from contracts.release.linked_rows import TablePair, table_pair
-from privacy.evaluation.linked_errors import LinkedRows, linked_errors
+from privacy.evaluation.linked_errors import LinkedCodes, linked_errors
 from privacy.evaluation.scores import PrivateScores
 from privacy.private_table import PrivateTable
 from privacy.snapshots.parent_counts import PARENTS
@@ -100,7 +100,7 @@ def with_linked_errors(
         together = above.unit.max_rows_per_unit == 1
         units = connection.execute("SELECT unit FROM units").fetchnumpy()["unit"] if together else None
     own = None if units is None else np.unique(np.asarray(units, dtype=str), return_inverse=True)[1].astype(np.int64)
-    ours, theirs = LinkedRows(real_above, real, own), LinkedRows(found_above, found, made.owners)
+    ours, theirs = LinkedCodes(real_above, real, own), LinkedCodes(found_above, found, made.owners)
     return PrivateScores(replace(scores.scores, linked=linked_errors(ours, theirs, size=pair.size)))
 
 

@@ -42,7 +42,7 @@ _MOST_FINDINGS: Final = 20
 
 
 @dataclass(frozen=True)
-class PublishedTable:
+class RowTable:
     """A table of published rows, and how they are made again.
 
     Args:
@@ -60,9 +60,7 @@ class PublishedTable:
     keys: frozenset[str] = frozenset()
 
 
-def published_tables(
-    model: Model, stated: SyntheticRowsStatement, meaning: SyntheticMeaning
-) -> tuple[PublishedTable, ...]:
+def published_tables(model: Model, stated: SyntheticRowsStatement, meaning: SyntheticMeaning) -> tuple[RowTable, ...]:
     """Return what of the model is published: the rows, and of two linked tables the child's, then the parent's.
 
     Args:
@@ -73,17 +71,17 @@ def published_tables(
     contract, seed, parents = meaning.contract, PostProcessingSeed(int(stated.seed, 16)), stated.parents
     if parents is None or not isinstance(model, LinkedModel):
         made = partial(synthetic_rows, model, contract, seed, stated.number)
-        return (PublishedTable(stated.data, stated.number, row_forms(meaning)[0], made),)
+        return (RowTable(stated.data, stated.number, row_forms(meaning)[0], made),)
     below, above = row_forms(meaning)
     both = LinkedRowPieces(model, contract, seed, parents.number)
     return (
-        PublishedTable(stated.data, stated.number, below, both.child_rows, frozenset({parents.child_key})),
-        PublishedTable(parents.data, parents.number, above, both.parent_rows, frozenset({parents.key})),
+        RowTable(stated.data, stated.number, below, both.child_rows, frozenset({parents.child_key})),
+        RowTable(parents.data, parents.number, above, both.parent_rows, frozenset({parents.key})),
     )
 
 
 def check_published_rows(
-    table: PublishedTable,
+    table: RowTable,
     contract: Contract,
     parquet: bytes,
     csv: tuple[str, bytes] | None,
@@ -128,14 +126,14 @@ def check_published_rows(
     return findings
 
 
-def _check_number(made: int, table: PublishedTable) -> list[Finding]:
+def _check_number(made: int, table: RowTable) -> list[Finding]:
     """Check that as many rows were made again as are stated, where the model decides that."""
     if made == table.number:
         return []
     return [Finding(table.data, "rows", str(table.number), f"{made}, made again", OTHER_ROWS)]
 
 
-def _check_form(data: bytes, file: Any, table: PublishedTable) -> list[Finding]:
+def _check_form(data: bytes, file: Any, table: RowTable) -> list[Finding]:
     """Check names, types, numbers of rows and unpacked size before any value is read."""
     where, forms = table.data, table.forms
     schema, metadata = file.schema_arrow, file.metadata

@@ -26,7 +26,7 @@ from contracts.release.linked_rows import LINKED_TABLES, table_pair
 from contracts.release.spec import Source
 from contracts.release.synthetic import SyntheticProduct
 from privacy.evaluation.cells import EncodedRows
-from privacy.evaluation.linked_errors import LinkedErrors, LinkedRows, linked_errors
+from privacy.evaluation.linked_errors import LinkedCodes, LinkedErrors, linked_errors
 from privacy.generators.generator import no_seed
 from privacy.generators.linked_model import LinkedModel
 from privacy.generators.linked_row_pieces import LinkedRowPieces
@@ -197,7 +197,7 @@ class _Place:
         }
         sizes = np.bincount(owner, minlength=len(above))
         whole = np.column_stack([above, sizes])
-        self._real = LinkedRows(
+        self._real = LinkedCodes(
             EncodedRows((*PARENT, "size"), (*PARENT.values(), AT_MOST + 1), whole),
             self._flat(below, whole[owner]),
             owner,
@@ -214,7 +214,7 @@ class _Place:
         if pair.parent_columns != (*PARENT, "size"):
             raise ValueError("the columns stand in another order")
         parents = EncodedRows(pair.parent_columns, model.parents.domain.shape, above)
-        return self._compared(LinkedRows(parents, self._flat(below, above[made.owner]), made.owner))
+        return self._compared(LinkedCodes(parents, self._flat(below, above[made.owner]), made.owner))
 
     def apart(self, seed: int) -> LinkedErrors:
         """Make each table by itself, with half of the charge."""
@@ -226,10 +226,10 @@ class _Place:
         )
         people = lower.sample(lower.rows, seed=seed).astype(np.int64)
         return self._compared(
-            LinkedRows(parents, EncodedRows(lower.domain.columns, lower.domain.shape, people), None)
+            LinkedCodes(parents, EncodedRows(lower.domain.columns, lower.domain.shape, people), None)
         )
 
-    def _compared(self, made: LinkedRows) -> LinkedErrors:
+    def _compared(self, made: LinkedCodes) -> LinkedErrors:
         return linked_errors(self._real, made, size="size")
 
     def _flat(self, below: Codes, above: Codes) -> EncodedRows:
