@@ -24,6 +24,7 @@ from benchmarks import _synthetic_rows as sections
 from benchmarks import _synthetic_structure as structure
 from benchmarks._synthetic_bench import Bench
 from benchmarks._synthetic_data import Categorical, acs, adult, adult_of_15_columns, bank, ten_million, wide
+from benchmarks._synthetic_linked import linked_rows
 from benchmarks._synthetic_paper import ACCURACY
 from benchmarks._synthetic_peers import Runs, peers
 from benchmarks._synthetic_priors import priors
@@ -124,6 +125,10 @@ def _priors(bench: Bench, tables: list[Categorical]) -> list[Row]:
     return priors(bench, _arguments().data)
 
 
+def _linked(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    return linked_rows()
+
+
 SECTIONS: Final[dict[str, Section]] = {
     "scale": _scale,
     "aim": _aim,
@@ -139,6 +144,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "very_wide": _very_wide,
     "values": _values,
     "priors": _priors,
+    "linked": _linked,
 }
 
 

@@ -94,6 +94,7 @@ def _taken_in(run: RunFolder, ledger: Ledger, request: Request, workspace: Works
         memory_limit=workspace.memory_limit,
         days=days_of(request.spec),
         lattices=request.spec.product.lattices(request.contract),
+        parents=request.spec.product.counts_parents,
         goes_on=lambda table: goes_on(ledger, request, table, request.store(workspace)),
     )
 

@@ -20,12 +20,14 @@ from contracts.errors import Finding, GateBroken, SourceUnreadable, SpecRefused
 from contracts.release.spec import Source
 from contracts.sql.selection import check_select
 from contracts.sql.value_types import ValueType
+from privacy.marginals.counts import ParentRows
 from privacy.private_table import PrivateTable
 from tasks.storage.duckdb_session import Explanation, connect, run
 from tasks.storage.progress import Bar, step
 from tasks.storage.snapshot.fingerprint import fingerprint
 from tasks.storage.snapshot.intake import INTAKE, encoded, lay_apart
 from tasks.storage.snapshot.linked_origin import keep_losses, open_linked
+from tasks.storage.snapshot.parent_codes import keep_parents
 from tasks.storage.snapshot.snapshot import (
     PARTIAL,
     SNAPSHOT,
@@ -59,6 +61,7 @@ def ingest(
     goes_on: Callable[[PrivateTable], bool] = lambda table: False,
     days: SourceDays | None = None,
     lattices: tuple[ValueLattice | KeyColumn, ...] = (),
+    parents: bool = False,
 ) -> PrivateTable:
     """Read a source into the snapshot of a run, or take up the finished snapshot of an earlier attempt.
 
@@ -72,6 +75,7 @@ def ingest(
             rows of its live source changed since; any other snapshot of a live source is read again.
         days: whose rows alone are taken; None for all.
         lattices: what is added up, encoded beside the codes.
+        parents: whether the rows of the base's parent table, of linked tables, are encoded beside its own.
     Returns:
         The snapshot: `codes` in the order of the source, at most k rows a unit, and what they do not tell in `raw`.
     Raises:
@@ -84,14 +88,17 @@ def ingest(
     types = _types(source, contract)
     with step("ingest") as bar, ExitStack() as stack:
         name, digest = source.bound_name(contract), contract.digest
-        linked = partial(open_linked, key=key, memory_limit=memory_limit)
+        parent = ParentRows.of(contract).table if parents else None
+        linked = partial(open_linked, key=key, memory_limit=memory_limit, parent=parent)
+        mark = partial(fingerprint, source, key=key, lattices=lattices, parent=parent)
         origin = stack.enter_context((linked if source.tables else open_source)(source, contract))
-        made_from = fingerprint(source, origin.first, key, lattices)
+        made_from = mark(origin.first)
         stack.enter_context(private_folder(folder))
         hashed = finished(folder, made_from=made_from, contract_digest=digest, key=key, memory_limit=memory_limit)
         if hashed is None or (origin.live and not goes_on(PrivateTable(folder / SNAPSHOT, hashed, digest, name))):
             discard(folder)
-            hashed = _make(origin, source, types, days, contract, lattices, folder, key, memory_limit, made_from, bar)
+            terms = source, types, days, contract, lattices, parent
+            hashed = _make(origin, *terms, folder, key, memory_limit, made_from, mark, bar)
         logger.info("ingested a snapshot under contract %s", digest[:12])
         if source.bound_name(contract) != name:
             discard(folder)
@@ -118,10 +125,12 @@ def _make(
     days: SourceDays | None,
     contract: Contract,
     lattices: tuple[ValueLattice | KeyColumn, ...],
+    parent: str | None,
     folder: Path,
     key: bytes,
     memory_limit: str,
     made_from: str,
+    mark: Callable[[object], str],
     bar: Bar,
 ) -> str:
     """Make the snapshot and return its keyed hash; on a failure or an interruption nothing of it stays."""
@@ -151,8 +160,9 @@ def _make(
             )
             keep_losses(connection, contract, explain)
             lay_apart(connection, contract, lattices, key=key, where=reading.where, explain=explain)
+            keep_parents(connection, contract, parent, key=key, where=reading.where, explain=explain)
             hashed = _hash(connection, contract, key, explain, _part(bar, ENCODED, 1.0))
-            _still(reading, source, origin, key, lattices, made_from)
+            _still(reading, origin, mark, made_from)
             finish(connection, folder, made_from=made_from, contract_digest=contract.digest, hashed=hashed)
         return hashed
     except GateBroken as error:
@@ -160,7 +170,7 @@ def _make(
     finally:
         discard_partial(folder)
     if reading is not None:  # a source that went, or was written to, explains what the reading stumbled over
-        _still(reading, source, origin, key, lattices, made_from)
+        _still(reading, origin, mark, made_from)
     raise broken
 
 
@@ -171,17 +181,10 @@ def _hash(
     return run(connection, lambda: keyed_hash(connection, contract.digest, key=key, advance=advance), explain=explain)
 
 
-def _still(
-    reading: Reading,
-    source: Source,
-    origin: Origin,
-    key: bytes,
-    lattices: tuple[ValueLattice | KeyColumn, ...],
-    made_from: str,
-) -> None:
+def _still(reading: Reading, origin: Origin, mark: Callable[[object], str], made_from: str) -> None:
     """Refuse a source that was written to, or went, while it was read."""
     try:
-        same = fingerprint(source, origin.marks(), key, lattices) == made_from
+        same = mark(origin.marks()) == made_from
     except SourceUnreadable:
         same = False
     if not same:

@@ -61,6 +61,7 @@ class SyntheticProductView(FittedView):
                 *_accepted(replay),
                 ("rows", f"{made['number']:,} ({made['from']}), {made['data']}"),
                 *([("copies", f"{len(copies)}, {copies[0]['data']} and so on")] if copies else []),
+                *_parents(made),
                 ("model", f"{replay['model']['values']}, {replay['model']['arrays']}"),
                 ("measured", f"{', '.join(f'{kind}: {n}' for kind, n in measured.items())}, in measurements/"),
             ],
@@ -95,6 +96,15 @@ def _accepted(replay: dict[str, Any]) -> list[tuple[str, str]]:
         return []
     candidates = replay["product"]["options"]["candidates"]
     return [("accepted", f"candidate {tried[-1] + 1} of {len(candidates)}, {candidates[tried[-1]]['generator']}")]
+
+
+def _parents(made: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return how many rows of a parent table there are, where two tables were made."""
+    above = made.get("parents")
+    if above is None:
+        return []
+    keys = f"{made['data']}: {above['child_key']} is {above['key']} of {above['table']}"
+    return [("parents", f"{above['number']:,} rows of {above['table']}, {above['data']}"), ("keys", keys)]
 
 
 def _time_limit(plan: FittedPlan[Any]) -> float:

@@ -64,6 +64,11 @@ class ProductSpec(Frozen):
         """Return the lattices on which columns are added up, and the columns whose keys are selected, each once."""
         return ()
 
+    @property
+    def counts_parents(self) -> bool:
+        """Whether it counts the rows of the base's parent table, of linked tables, beside those of the base."""
+        return False
+
     def reads_texts(self, contract: Contract) -> bool:
         """Whether texts that nobody declared are read, which no engine encodes."""
         told = [each.column for each in self.lattices(contract) if isinstance(each, KeyColumn)]

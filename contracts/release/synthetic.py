@@ -34,6 +34,7 @@ from contracts.reading.scalars import (
 from contracts.release.acceptance import FIRST_ACCEPTED, Acceptance, acceptance_problems
 from contracts.release.copies import CopyCount, copies_problems
 from contracts.release.inside_bins import MEASURED, InsideSpec, bin_trees, inside_problems
+from contracts.release.linked_rows import LINKED_TABLES, linked_problems
 from contracts.release.product_spec import ProductSpec
 from contracts.release.public_prior import PriorSpec, prior_problems
 
@@ -170,6 +171,11 @@ class SyntheticProduct(ProductSpec):
         except ValidationError:  # told by whoever reads the options of the generator
             return None
 
+    @property
+    def counts_parents(self) -> bool:
+        """Whether rows of two linked tables are made."""
+        return self.generator == LINKED_TABLES
+
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are synthesized, in the contract's order."""
         return chosen(self.columns, contract)
@@ -216,6 +222,16 @@ def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterato
         for at, problem in prior_problems(product.prior, names):
             yield ("prior", *at), problem
     acceptance = product.acceptance
+    tried = enumerate(() if acceptance is None else acceptance.candidates)
+    yield from linked_problems(
+        product.generator,
+        () if unknown else names,
+        contract,
+        measured_inside=product.measured_inside is not None,
+        candidates=[
+            ((*product.options_at, "candidates", place, "generator"), each.generator) for place, each in tried
+        ],
+    )
     if acceptance is not None and not unknown:
         for at, problem in acceptance_problems(acceptance, names, contract):
             yield (*product.options_at, *at), problem

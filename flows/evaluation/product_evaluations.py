@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from contracts.errors import Finding, SpecRefused
 from flows.evaluation.version_evaluation import Evaluation, Real, private_snapshot, refuse_option
+from privacy.evaluation.scores import PrivateScores
+from privacy.private_table import PrivateTable
 from tasks.evaluate import check_target, evaluate
 from tasks.evaluation.classifier_scores import evaluate_model, published_classifier
 from tasks.evaluation.private_files import write_scores
@@ -18,7 +21,9 @@ from tasks.products.version_records import (
     published_statistics_record,
     published_tables_record,
 )
+from tasks.records.files.synthetic_files import parent_name
 from tasks.storage.workspace.settings import Workspace
+from tasks.verification.fitted_meaning import SyntheticMeaning
 
 _NOT_OF_A_MODEL = "rows that were not trained on", "none: this version is not of a model"
 
@@ -31,11 +36,28 @@ def evaluate_rows(
     record, meaning = published_record(path)
     check_target(meaning.names, target)
     made = rows_of(path, record.replay.rows.data, record.release)
-    limit = workspace.memory_limit
-    with private_snapshot(real, meaning.contract, workspace) as table:
-        scores = evaluate(table, made, meaning.contract, columns=meaning.names, target=target, memory_limit=limit)
+    limit, both = workspace.memory_limit, record.replay.rows.parents
+    with private_snapshot(real, meaning.contract, workspace, parents=both is not None) as table:
+        terms: dict[str, Any] = {"columns": meaning.names, "target": target, "memory_limit": limit}
+        if both is None:
+            scores = evaluate(table, made, meaning.contract, **terms)
+        else:
+            above = rows_of(path, both.data, parent_name(record.release))
+            scores = _both_tables(table, made, above, meaning, terms)
     files = write_scores(scores, workspace, release=record.release, version=record.version, at=at)
     return Evaluation(record.release, record.version, meaning.names, scores, files)
+
+
+def _both_tables(
+    table: PrivateTable, children: Path, parents: Path, meaning: SyntheticMeaning, terms: dict[str, Any]
+) -> PrivateScores:
+    """Compare the rows of two linked tables: the child's with their parents' columns, and what more there is."""
+    from tasks.evaluation.linked_scores import joined_rows, with_linked_errors  # few versions have two tables
+
+    contract, names, limit = meaning.contract, meaning.names, terms["memory_limit"]
+    with joined_rows(children, parents, contract, names, folder=table.path.parent, memory_limit=limit) as joined:
+        scores = evaluate(table, joined.rows, contract, **terms)
+        return with_linked_errors(scores, table, joined, parents, contract, names, memory_limit=limit)
 
 
 def evaluate_table_version(
@@ -81,11 +103,11 @@ def evaluate_classifier(
     return Evaluation(record.release, record.version, meaning.names, scores, files)
 
 
-def rows_of(path: Path, name: str, release: str) -> Path:
-    """Return the file with the made-up rows; a record that names another file is refused."""
+def rows_of(path: Path, name: str, stem: str) -> Path:
+    """Return a file of made-up rows; a record that names another file is refused."""
     made = path / name
-    odd = "/" in release or made.is_symlink() or made.parent.is_symlink()
-    if odd or name != f"data/{release}.parquet" or not made.is_file():
+    odd = "/" in stem or made.is_symlink() or made.parent.is_symlink()
+    if odd or name != f"data/{stem}.parquet" or not made.is_file():
         remedy = "sudare verify says what is wrong with this version"
-        raise SpecRefused([Finding(str(path), "the rows", "no file of rows", f"data/{release}.parquet", remedy)])
+        raise SpecRefused([Finding(str(path), "the rows", "no file of rows", f"data/{stem}.parquet", remedy)])
     return made

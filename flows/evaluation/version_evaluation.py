@@ -111,9 +111,17 @@ def refuse_option(option: str, value: object, found: str, allowed: str) -> None:
 
 @contextmanager
 def private_snapshot(
-    real: Real, contract: Contract, workspace: Workspace, lattices: tuple[ValueLattice | KeyColumn, ...] = ()
+    real: Real,
+    contract: Contract,
+    workspace: Workspace,
+    lattices: tuple[ValueLattice | KeyColumn, ...] = (),
+    *,
+    parents: bool = False,
 ) -> Iterator[PrivateTable]:
-    """Take in the real rows inside the block, with what is added up of them; nothing of them is kept."""
+    """Take in the real rows inside the block, with what is added up of them; nothing of them is kept.
+
+    With `parents` the rows of the base's parent table are taken in too.
+    """
     name = f"evaluation-of-{contract.digest[:24]}"
     with blocks_of(workspace), hold(workspace.runs, name, keep_snapshot=False) as run:
         yield ingest(
@@ -124,6 +132,7 @@ def private_snapshot(
             memory_limit=workspace.memory_limit,
             days=real.days,
             lattices=lattices,
+            parents=parents,
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 from privacy.evaluation.association import association_errors
 from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.errors import WorkloadError, alpha_way_error
+from privacy.evaluation.linked_errors import LinkedErrors
 from privacy.evaluation.mutual_information import mutual_information_errors
 from privacy.evaluation.propensity import Propensity
 from privacy.evaluation.yardsticks import Yardstick
@@ -35,6 +36,7 @@ class Scores:
         learned_from_real: the accuracies of classifiers that were trained on four fifths of the other rows, and
             tested on the last fifth.
         majority: share of the most frequent cell of the target; None where none was named.
+        linked: of two linked tables, errors of the parent table, across, and of children of one parent; None else.
     """
 
     columns: tuple[str, ...]
@@ -46,6 +48,7 @@ class Scores:
     yardsticks: Mapping[str, Yardstick] = field(default_factory=dict)
     learned_from_real: Mapping[str, float] = field(default_factory=dict)
     majority: float | None = None
+    linked: LinkedErrors | None = None
 
     @property
     def association_error(self) -> float | None:
@@ -90,6 +93,7 @@ class Scores:
                 **{name: each.to_json() for name, each in self.yardsticks.items()},
                 "accuracy": {"learned_from_real": dict(self.learned_from_real), "majority_class": self.majority},
             },
+            **({} if self.linked is None else {"linked": self.linked.to_json()}),
         }
 
 

@@ -194,17 +194,20 @@ class _Aim:
     def __init__(self, task: SynthesisTask, options: AimOptions) -> None:
         self.asked, self.options, domain = task, options, task.domain
         given = options.workload
-        self.workload = weighted(domain, given, "workload") if given else all_of_order(domain, options.degree)
+        workload = weighted(domain, given, "workload") if given else all_of_order(domain, options.degree)
+        known = set(task.given)
+        self.workload = {each: weight for each, weight in workload.items() if not known.issuperset(each)}
         closed = downward_closure(domain, self.workload) if options.downward_closure else tuple(self.workload)
+        closed = tuple(each for each in closed if not known.issuperset(each))
         self.weights = relevance(self.workload, closed)
-        self.rounds = options.rounds or planned_rounds(len(domain.columns), len(self.weights))
+        self.rounds = options.rounds or planned_rounds(len(task.modelled), len(self.weights))
 
     def first(self, spending: Spending) -> dict[Clique, Fraction]:
         """Return the shares of what is measured before the rounds: the workload's columns, by cells^(2/3)."""
         if not self.options.init:
             return {}
         named = {name for clique in self.workload for name in clique}
-        cliques = [(name,) for name in self.asked.domain.columns if name in named]
+        cliques = [(name,) for name in self.asked.modelled if name in named]
         sizes = [Fraction(self.asked.domain.cells(clique)) for clique in cliques]
         shares = spending.optimal(sizes, spending.down(_FIRST_SHARE * spending.total))
         return dict(zip(cliques, shares, strict=True))

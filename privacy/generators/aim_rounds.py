@@ -20,6 +20,7 @@ from privacy.generators.fitting import Fitting
 from privacy.generators.precision import FIRST_MOVE, NO_STRUCTURE, Precision, cells_that_count, noise_error
 from privacy.generators.stages import measure_again
 from privacy.grant.measurement import Measurement
+from privacy.marginals.given_columns import conditional_megabytes
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.model_sizes import ModelSizes
 from privacy.marginals.scores import DistanceScore
@@ -160,10 +161,17 @@ class AimRounds:
         share = (self._spending.spent + self._share) / (self._spending.total - self._last)
         model = ModelSizes(task.domain, [*self._fitting.fixed, *self._precision.cliques])
         allowed = max(cap * min(1.0, float(share)), model.size)
-        sizes = {clique: model.with_one(clique) for clique in self._weights}
+        sizes = {clique: max(model.with_one(clique), self._given_size(clique)) for clique in self._weights}
         # At least one: the plan has seen that each fits alone, and what has been measured fits already.
         allowed = max(allowed, min(sizes.values()))
         return [clique for clique, size in sizes.items() if size <= allowed]
+
+    def _given_size(self, clique: Clique) -> float:
+        """Return the memory of what columns that are not given are drawn by, with one more clique [MB]."""
+        task = self._fitting.asked
+        if not task.given:
+            return 0.0
+        return conditional_megabytes(task.domain, [*task.impossible, *self._precision.cliques, clique], task.given)
 
     def _worth(self, offered: Round, moved: float) -> bool:
         """Say whether a round is expected to move more than its budget takes off the error elsewhere."""

@@ -21,7 +21,7 @@ So rows that miss a criterion are published with a chance of at most `false_acce
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from contracts.errors import SudareError
@@ -41,9 +41,8 @@ from privacy.generators.generator import (
     SynthesisTask,
 )
 from privacy.generators.planning import drawing_seconds, noise_in_words
-from privacy.grant.draws import Draws
+from privacy.grant.draws import Draws, PrefixedDraws
 from privacy.grant.queries.acceptance import CriterionTest
-from privacy.grant.queries.query import Progress, Query, ResultT, silent
 from privacy.marginals.measured import Measured
 
 _SHOWN: Final = 6
@@ -120,7 +119,7 @@ class FirstAccepted:
         failed: list[str] = []
         known: list[Measured] = []
         for number, trial in enumerate(trials.each):
-            own = _PrefixedDraws(grant, f"candidate-{number + 1}-")
+            own = PrefixedDraws(grant, f"candidate-{number + 1}-")
             fitted = trial.fit(counts, own, _part_of(progress, number, len(trials.each)), known)
             tests = trials.tested(number, fitted.model, counts, own)
             draws += [*fitted.draws, *tests]
@@ -135,22 +134,6 @@ class FirstAccepted:
             + " The charge stays spent: these noisy distances are paid for. The same spec run again replays them and "
             "ends as now; with other criteria or candidates it is another release, and is charged anew"
         )
-
-
-@dataclass(frozen=True)
-class _PrefixedDraws:
-    """A grant's draws under names of their own, so that candidates do not meet in one name."""
-
-    grant: Draws
-    prefix: str
-
-    def draw(self, query: Query[ResultT], *, key: str, progress: Progress = silent) -> ResultT:
-        """Draw under the prefixed name; as `Grant.draw`."""
-        return self.grant.draw(query, key=self.prefix + key, progress=progress)
-
-    def holds(self, key: str) -> bool:
-        """Say whether a draw of the prefixed name was made; as `Grant.holds`."""
-        return self.grant.holds(self.prefix + key)
 
 
 def _part_of(progress: FitProgress, number: int, of: int) -> FitProgress:

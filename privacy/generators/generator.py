@@ -112,6 +112,7 @@ class SynthesisTask:
             own, as far as its cap allows.
         copies: how many further models are fitted, each to the measurements drawn again around the first.
         prior: public rows that a model may begin with; None where there are none.
+        given: columns that rows will be drawn for, and whose own distribution is known; nothing is spent on it.
     """
 
     domain: CellDomain
@@ -127,6 +128,12 @@ class SynthesisTask:
     known: tuple[Measured, ...] = ()
     copies: int = 0
     prior: PublicPrior | None = None
+    given: Clique = ()
+
+    @property
+    def modelled(self) -> Clique:
+        """The columns whose distribution is asked for, given the others."""
+        return tuple(name for name in self.domain.columns if name not in self.given)
 
 
 TaskT_contra = TypeVar("TaskT_contra", bound=SynthesisTask, contravariant=True)
@@ -207,6 +214,10 @@ class CountsSource(Protocol):
 
     def sums(self, clique: Clique, addends: Sequence[Addends]) -> tuple[PrivateCellSums, ...]:
         """Return a handle for each of what is counted over the lattices of columns, by the cells of a clique."""
+        ...
+
+    def parent_marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
+        """Return a handle for each clique over the rows of the base's parent table, of linked tables."""
         ...
 
 

@@ -20,6 +20,7 @@ from privacy.generators.copied_model import CopiedModel, read_copied
 from privacy.generators.decoder_model import DecoderModel, read_decoder
 from privacy.generators.filled_model import FilledModel, read_filled
 from privacy.generators.generator import Model
+from privacy.generators.linked_model import LinkedModel, read_linked
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import ModelTooLarge, NothingPossible
 from privacy.marginals.graphical_model import GraphicalModel
@@ -147,6 +148,7 @@ _READERS: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, NDArray[np.i
     PublishedModel.kind: _read_graphical,
     DecoderModel.kind: read_decoder,
     CopiedModel.kind: lambda values, arrays: read_copied(values, arrays, read_model),
+    LinkedModel.kind: lambda values, arrays: read_linked(values, arrays, read_model),
     FilledModel.kind: lambda values, arrays: read_filled(values, arrays, read_model),
 }
 

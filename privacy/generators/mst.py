@@ -15,9 +15,8 @@ counts. Pairs that would take the model above its cap are left out, and what the
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from itertools import combinations
 from typing import ClassVar, Final
 
 import numpy as np
@@ -93,7 +92,7 @@ class MaximumSpanningTree:
         if not staged.affordable(model):
             return staged.final(model)
         fitting.progress(0.3, "choosing pairs")
-        pairs = _choose_tree(fitting, model, stages.choices)
+        pairs = _choose_tree(fitting, staged.pairs, model, stages.choices)
         for number, (pair, part) in enumerate(zip(pairs, stages.chosen, strict=False)):
             fitting.progress(0.5 + 0.3 * number / len(pairs), "measuring pairs")
             fitting.refuse_late("pairs")
@@ -107,23 +106,25 @@ class MaximumSpanningTree:
 
 def _stages(task: SynthesisTask, spending: Spending) -> Stages:
     """Split the budget over columns, choices and pairs."""
-    return Stages.of(len(task.domain.columns), spending, _WEIGHTS)
+    return Stages.of(len(task.modelled), spending, _WEIGHTS, given=bool(task.given))
 
 
-def _choose_tree(fitting: Fitting, independent: GraphicalModel, parts: Iterable[Fraction]) -> list[Clique]:
+def _choose_tree(
+    fitting: Fitting, pairs: Sequence[Clique], independent: GraphicalModel, parts: Iterable[Fraction]
+) -> list[Clique]:
     """Choose pairs until all columns hang together (Kruskal's algorithm with private choices)."""
-    domain = fitting.asked.domain
-    scores = _distances(fitting, independent)
-    # The part of the forest that each column is in.
-    part_of = {name: name for name in domain.columns}
+    domain, given = fitting.asked.domain, fitting.asked.given
+    scores = _distances(pairs, independent)
+    # The part of the forest that each column is in; given columns are one part from the start.
+    part_of = {name: given[0] if name in given else name for name in domain.columns}
     chosen: list[Clique] = []
     for share in parts:
         sizes = ModelSizes(domain, [*fitting.asked.impossible, *chosen])
         # Pairs that join two parts keep the graph a forest (Kruskal).
         joining: dict[Clique, Score] = {
-            (one, other): score
-            for (one, other), score in scores.items()
-            if part_of[one] != part_of[other] and sizes.with_one((one, other)) <= fitting.options.max_model_megabytes
+            pair: score
+            for pair, score in scores.items()
+            if part_of[pair[0]] != part_of[pair[1]] and sizes.with_one(pair) <= fitting.options.max_model_megabytes
         }
         if not joining:
             break
@@ -136,9 +137,8 @@ def _choose_tree(fitting: Fitting, independent: GraphicalModel, parts: Iterable[
     return chosen
 
 
-def _distances(fitting: Fitting, independent: GraphicalModel) -> dict[tuple[str, str], DistanceScore]:
-    """Score all pairs: the L1 distance from the fit of the one-way marginals, in which columns are independent."""
-    pairs = list(combinations(fitting.asked.domain.columns, 2))
+def _distances(pairs: Sequence[Clique], independent: GraphicalModel) -> dict[Clique, DistanceScore]:
+    """Score pairs: the L1 distance from the fit of the one-way marginals, in which columns are independent."""
     expected = independent.marginals(pairs)
     return {
         pair: DistanceScore(np.rint(values).astype(np.int64), Fraction(1), _NO_BIAS)

@@ -74,6 +74,7 @@ GENERATORS: Final = FitterRegistry(
         "gaussian_copula": "privacy.generators.gaussian_copula:GaussianCopula",
         "independent": "privacy.generators.independent:Independent",
         "latent_factors": "privacy.generators.latent_factors:LatentFactorGenerator",
+        "linked_tables": "privacy.generators.linked_tables:LinkedTablesGenerator",
         "mst": "privacy.generators.mst:MaximumSpanningTree",
         "p3gm": "privacy.generators.p3gm:P3gm",
         "privbayes": "privacy.generators.privbayes:PrivBayes",

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from math import comb, hypot
+from math import hypot
 from statistics import fmean
 from typing import Final
 
@@ -60,18 +60,21 @@ class Stages:
     chosen: tuple[Fraction, ...]
 
     @classmethod
-    def of(cls, columns: int, spending: Spending, weights: Sequence[Fraction | int]) -> Stages:
+    def of(
+        cls, columns: int, spending: Spending, weights: Sequence[Fraction | int], *, given: bool = False
+    ) -> Stages:
         """Split a budget over the stages by three weights, and each stage evenly over its draws.
 
         Args:
-            columns: d; there are d - 1 choices. With one column there is nothing to choose.
+            columns: d; there are d - 1 choices, and d beside given columns. Without a choice all goes to the columns.
+            given: whether there are given columns.
             spending: gives the budget.
             weights: of the stages, > 0.
         """
-        if columns == 1:
+        edges = [1] * (columns - 1 + given)
+        if not edges:
             return cls((spending.total,), (), ())
         first, choices, chosen = spending.split(spending.total, weights)
-        edges = [1] * (columns - 1)
         return cls(spending.split(first, [1] * columns), *(spending.split(part, edges) for part in (choices, chosen)))
 
 
@@ -85,8 +88,8 @@ class StagedFit:
 
     def __init__(self, fitting: Fitting, stages: Stages) -> None:
         self._fitting, self._stages = fitting, stages
-        pairs = combinations(fitting.asked.domain.columns, 2)
-        self._precision = Precision({pair: Fraction(1) for pair in pairs}, fitting.spending)
+        self.pairs = asked_pairs(fitting.asked)
+        self._precision = Precision(dict.fromkeys(self.pairs, Fraction(1)), fitting.spending)
         self._unknown: Mapping[Clique, float] = {}
 
     def measure(self, clique: Clique, part: Fraction) -> None:
@@ -100,7 +103,7 @@ class StagedFit:
         Raises:
             OutOfTime: the time limit has passed before all was measured.
         """
-        for name, part in zip(self._fitting.asked.domain.columns, self._stages.columns, strict=True):
+        for name, part in zip(self._fitting.asked.modelled, self._stages.columns, strict=True):
             self._fitting.refuse_late("one-way marginals")
             self.measure((name,), part)
         return self._fitting.rough()
@@ -109,7 +112,7 @@ class StagedFit:
         """Say whether an edge is worth its share of the budget; post-processing."""
         if not self._stages.chosen:
             return False
-        pairs = list(combinations(self._fitting.asked.domain.columns, 2))
+        pairs = self.pairs
         columns, stages = self._precision.cliques, self._stages
         rows, size = self._fitting.total(), self._precision.size(stages.chosen[0])
         known = dict(zip(columns, independent.marginals(columns), strict=True))
@@ -120,7 +123,7 @@ class StagedFit:
         apart = FIRST_MOVE * rows
         gains = []
         for pair, counts in zip(pairs, independent.marginals(pairs), strict=True):
-            of_both = hypot(of_columns[pair[:1]], of_columns[pair[1:]])
+            of_both = hypot(of_columns.get(pair[:1], 0.0), of_columns.get(pair[1:], 0.0))
             gains.append(hypot(of_both, apart) - hypot(of_both, noise_error(counts, size)))
         self._unknown = dict.fromkeys(pairs, apart)
         price = self._precision.allocate(known, self._unknown, self._fitting.spending.left).price
@@ -133,6 +136,12 @@ class StagedFit:
             measure_again(self.measure, fitting, self._precision, model, self._unknown)
         unstructured = [NO_STRUCTURE] if self._stages.chosen and not fitting.selections else []
         return fitting.final(model, [*unstructured, *notes])
+
+
+def asked_pairs(task: SynthesisTask) -> list[Clique]:
+    """Return all pairs of columns, but those of given columns alone."""
+    given = set(task.given)
+    return [pair for pair in combinations(task.domain.columns, 2) if not given.issuperset(pair)]
 
 
 def measure_again(
@@ -185,13 +194,13 @@ def plan_stages(task: SynthesisTask, options: Options, stages: Stages, what: str
             PlannedStep(message("choices of {what}", what=message(what)), len(choices), part(stages.choices), words)
         )
         steps.append(PlannedStep(what, len(chosen), part(stages.chosen), noise_in_words(chosen)))
-    one_way = [((name,), event) for name, event in zip(task.domain.columns, columns, strict=True)]
+    one_way = [((name,), event) for name, event in zip(task.modelled, columns, strict=True)]
     return GeneratorPlan(
         events=(spending.budget,),
         steps=tuple(steps),
         megabytes=options.max_model_megabytes,
         seconds=drawing_seconds(draws)
         + estimates * estimation_seconds(0.0)
-        + _SECONDS_PER_CANDIDATE * len(choices) * comb(len(columns), 2),
+        + _SECONDS_PER_CANDIDATE * len(choices) * len(asked_pairs(task)),
         expected_error=expected_error(task.domain, one_way),
     )

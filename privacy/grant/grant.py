@@ -109,6 +109,8 @@ class Grant:
         request = self._charge.request
         relation = Relation(request.adjacency, request.rows_per_unit, request.public_total)
         own.check(relation)
+        if not own.counts_parents and any(getattr(each, "parents", None) is not None for each in own.handles):
+            raise ValueError(f"a draw of kind {own.kind} counts the rows of the base, not those of a parent table")
         drawn: list[Draw] = []
         for place, name in enumerate(own.names(key)):
             told = DelayedProgress(progress)

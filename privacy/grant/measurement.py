@@ -94,6 +94,7 @@ class Measurement:
         number: order of the draw inside its run.
         sha256: digest of the values.
         threshold: the minimum-frequency rule under which small noisy counts were suppressed; None without one.
+        table: the parent table whose rows were counted; None for the base.
     """
 
     key: str
@@ -104,6 +105,7 @@ class Measurement:
     number: int
     sha256: str
     threshold: Threshold | None = None
+    table: str | None = None
     kind: ClassVar[str] = "marginal"
 
 
@@ -239,8 +241,7 @@ class CellSumMeasurement:
     Args:
         key: name of the draw inside its run.
         clique: columns that rows are grouped by.
-        addends: the column that was added up, with its lattice; or with a tree of counts over it; or the weight by
-            which rows were counted.
+        addends: the column that was added up, with its lattice or a tree of counts over it; or a weight of rows.
         values: noisy numbers, int64, shape (*cells, addends.parts): steps above, below, and of missing values; or
             the counts of all nodes (`privacy.marginals.cell_sums`) [steps, or rows].
         event: the event, with the scale of the noise and the sensitivity.
@@ -295,8 +296,7 @@ class KeyCountMeasurement(KeyMeasurement):
     """Keys that were selected with their noisy counts, from one draw; released, no longer private.
 
     Args:
-        values: the noisy counts: of each key in its place, of the rows that have another one, and of those that have
-            none; int64, shape (keys + 2,) [rows].
+        values: noisy counts of each key, of rows that have another one, and of those that have none; int64 [rows].
     """
 
     values: NDArray[np.int64]

@@ -68,20 +68,30 @@ class ConditionalWeights:
         factors += [(self._nodes[child].separator, messages[child]) for child in node.children]
         rows, cells = self._domain.cells(node.separator), self._domain.cells(node.residual)
         logs = factor.product(factors, order, self._domain.sizes(order)).reshape(rows, cells)
-        # A row of `cells` weights below 2^bits each sums to less than 2^62: whole numbers never overflow.
-        bits = min(MOST_BITS, HEADROOM_BITS - cells.bit_length())
-        top = logs.max(axis=1)
-        # Each row relative to its largest cell: the likeliest code gets the most bits, whatever the row's own size.
-        shift = np.where(np.isneginf(top), 0.0, top)
-        logs -= shift[:, None]
-        weights = np.empty((rows, cells), dtype=np.int64)
-        flat, result = logs.reshape(-1), weights.reshape(-1)
-        for low in range(0, flat.size, CHUNK_CELLS):
-            some = slice(low, low + CHUNK_CELLS)
-            result[some] = scaled_exponential(flat[some], bits)
-        self._weights[number] = weights
-        # The message is worked out from the whole-number weights themselves, so that it is the same on every machine.
-        return (shift + logarithm(weights.sum(axis=1))).reshape(self._domain.sizes(node.separator))
+        self._weights[number], sums = whole_weights(logs)
+        return sums.reshape(self._domain.sizes(node.separator))
+
+
+def whole_weights(logs: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Return weights in whole numbers, row by row, and the logarithm of the sum of each row.
+
+    Args:
+        logs: logarithms of the weights, shape (rows, cells); changed.
+    """
+    cells = logs.shape[1]
+    # A row of `cells` weights below 2^bits each sums to less than 2^62: whole numbers never overflow.
+    bits = min(MOST_BITS, HEADROOM_BITS - cells.bit_length())
+    top = logs.max(axis=1)
+    # Each row relative to its largest cell: the likeliest code gets the most bits, whatever the row's own size.
+    shift = np.where(np.isneginf(top), 0.0, top)
+    logs -= shift[:, None]
+    weights = np.empty(logs.shape, dtype=np.int64)
+    flat, result = logs.reshape(-1), weights.reshape(-1)
+    for low in range(0, flat.size, CHUNK_CELLS):
+        some = slice(low, low + CHUNK_CELLS)
+        result[some] = scaled_exponential(flat[some], bits)
+    # The sums are worked out from the whole-number weights themselves, so that they are the same on every machine.
+    return weights, shift + logarithm(weights.sum(axis=1))
 
 
 def _evidence(model: GraphicalModel, where: Mapping[str, int | Sequence[int]]) -> list[tuple[Clique, Floats]]:

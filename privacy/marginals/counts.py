@@ -8,13 +8,52 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from privacy.marginals.coarsening import Coarsening, sum_up
+
+
+@dataclass(frozen=True)
+class ParentRows:
+    """Which rows are counted, where it is not those of the release's base: the rows of a parent table.
+
+    Args:
+        table: the parent table.
+        rows_per_unit: its rows that one unit keeps at most; the sensitivity of what is counted follows from it.
+    Raises:
+        ValueError: fewer than one row per unit.
+    """
+
+    table: str
+    rows_per_unit: int
+
+    def __post_init__(self) -> None:
+        """Refuse a bound that bounds nothing."""
+        if self.rows_per_unit < 1:
+            raise ValueError(f"rows_per_unit must be at least 1, not {self.rows_per_unit}")
+
+    @classmethod
+    def of(cls, contract: Contract) -> ParentRows:
+        """Return which rows are the parents of a base's, and how many of them one unit has at most.
+
+        Args:
+            contract: over the base, whose link leads up towards the table of the unit.
+        Raises:
+            ValueError: no link leads up from the base.
+        Source: docs/derivations.md, section 2, "Linked tables", claim 2, with the parent table as the base.
+        """
+        from contracts.contract.flattening import rows_per_unit  # few contracts have linked tables
+
+        linked = contract.linked
+        chain = None if linked is None else linked.chain(contract.table)
+        if linked is None or not chain:
+            raise ValueError(f"no row of {contract.table} belongs to a row of another table")
+        return cls(chain[0].parent, rows_per_unit(linked, chain[0].parent))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -27,6 +66,7 @@ class PrivateCounts:
         keyed_hash: private hash of the snapshot that is counted.
         contract_digest: digest of the contract that encoded it.
         coarsening: the coarser resolution, where it is not the marginal itself.
+        parents: whose rows are counted, where these are not the rows of the base.
     """
 
     clique: Clique
@@ -35,16 +75,33 @@ class PrivateCounts:
     contract_digest: str
     _count: Callable[[], NDArray[np.int64]]
     coarsening: Coarsening | None = None
+    parents: ParentRows | None = None
 
     def __repr__(self) -> str:
         """Show the clique and the resolution only."""
         level = f" by {self.coarsening.level}" if self.coarsening is not None else ""
+        level += f" of {self.parents.table}" if self.parents is not None else ""
         return f"PrivateCounts({'×'.join(self.clique) or 'total'}{level})"
 
     @classmethod
     def of_nobody(cls, clique: Clique, shape: tuple[int, ...]) -> PrivateCounts:
         """Return a handle behind which there are no counts, for who plans or adds up what others count."""
         return cls(clique, shape, "", "", _nothing)
+
+    def rows_per_unit(self, of_base: int) -> int:
+        """Return how many of the counted rows one unit has at most.
+
+        Args:
+            of_base: the rows of the base that one unit has at most.
+        """
+        return of_base if self.parents is None else self.parents.rows_per_unit
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Return, as JSON values, whose rows are counted, where these are not those of the base."""
+        if self.parents is None:
+            return {}
+        return {"parents": [self.parents.table, self.parents.rows_per_unit]}
 
     def coarser(self, coarsening: Coarsening | None) -> PrivateCounts:
         """Return the handle on the sums over coarser cells; this one for no coarsening.

@@ -73,13 +73,13 @@ def _batch(
             group = group * domain.shape[domain.place(name)] + codes[domain.place(name)]
         for depth, name in enumerate(node.residual):
             place = domain.place(name)
-            codes[place] = _assign(group, weights.of(number, depth), seed, stream)
+            codes[place] = assigned_codes(group, weights.of(number, depth), seed, stream)
             group = group * domain.shape[place] + codes[place]
             stream += 1
     return codes
 
 
-def _assign(
+def assigned_codes(
     group: NDArray[np.int64], weights: NDArray[np.int64], seed: PostProcessingSeed, stream: int
 ) -> NDArray[np.int64]:
     """Return a code for each row.

@@ -38,13 +38,16 @@ ARRAY_BITS: Final = 16
 """DuckDB groups into an array, without hashing, where the groups' numbers have so many bits."""
 
 
-def count_marginals(path: Path, shapes: Shapes, *, threads: int) -> dict[ColumnNames, NDArray[np.int64]]:
+def count_marginals(
+    path: Path, shapes: Shapes, *, threads: int, schema: str = "main"
+) -> dict[ColumnNames, NDArray[np.int64]]:
     """Count the marginals of all cliques over their full declared domains; private, for handles alone.
 
     Args:
         path: the snapshot file, with its table `codes`.
         shapes: cells along each column, by clique; the empty clique is the total.
         threads: threads that DuckDB may use.
+        schema: of the file, in which `codes` are the rows of the base; or `PARENTS`.
     Returns:
         Counts by clique, int64, in the clique's shape, row-major [rows].
     Privacy: exact counts; nothing of them may leave but through a grant.
@@ -55,6 +58,7 @@ def count_marginals(path: Path, shapes: Shapes, *, threads: int) -> dict[ColumnN
     small = [clique for clique in shapes if clique and cells[clique] <= BATCH_ROWS]
     with duckdb.connect(str(path), read_only=True, config=settings(path, threads)) as connection:
         connection.execute(f"SET perfect_ht_threshold = {ARRAY_BITS}")
+        connection.execute(f"USE {schema}")
         count = _by_columns if len(small) <= FEW else _histograms
         counts = count(connection, {clique: shapes[clique] for clique in small})
         for clique in shapes:

@@ -42,6 +42,7 @@ class SnapshotCounts(SnapshotReader):
     """
 
     _reads = "exact counts"
+    _schema = "main"
 
     def __init__(
         self,
@@ -117,7 +118,7 @@ class SnapshotCounts(SnapshotReader):
         """Count marginals where the rows are: here, or in the engine that keeps them."""
         engine = self._table.engine
         if engine is None:
-            return count_marginals(self._table.path, shapes, threads=self._threads)
+            return count_marginals(self._table.path, shapes, threads=self._threads, schema=self._schema)
         counted = zip(shapes.items(), engine.counted_cells(tuple(shapes)), strict=True)
         return {clique: spread_out(*cells, prod(shape)).reshape(shape) for (clique, shape), cells in counted}
 

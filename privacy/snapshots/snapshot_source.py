@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NoReturn
 
 from contracts.contract.contract import Contract
@@ -12,6 +13,7 @@ from privacy.learning.rows import PrivateRows
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.counts import PrivateCounts
 from privacy.private_table import PrivateTable
+from privacy.snapshots.parent_counts import ParentCounts
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.snapshots.snapshot_rows import SnapshotRows
 from privacy.snapshots.snapshot_sums import SnapshotSums
@@ -31,6 +33,11 @@ class SnapshotSource:
         self._counts = SnapshotCounts(table, contract)
         self._rows = SnapshotRows(table, contract)
         self._sums = SnapshotSums(table, contract)
+        self._table, self._contract = table, contract
+
+    @cached_property
+    def _parents(self) -> ParentCounts:
+        return ParentCounts(self._table, self._contract)
 
     def __repr__(self) -> str:
         """Show which snapshot it is."""
@@ -43,6 +50,14 @@ class SnapshotSource:
     def marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
         """Return a handle for each clique; nothing is read before a grant opens one."""
         return self._counts.marginals(cliques)
+
+    def parent_marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
+        """Return a handle for each clique over the rows of the parent table; nothing is read yet.
+
+        Raises:
+            ValueError: the base has no parent table.
+        """
+        return self._parents.marginals(cliques)
 
     def rows(self, names: Sequence[str] | None = None) -> PrivateRows:
         """Return a handle on the rows of some columns; nothing is read before a grant opens it."""

@@ -176,6 +176,7 @@ class Synthesis(Fit):
         seed: drives sampling, order and decoding of the rows.
         rows: how many rows are published.
         rows_from: why so many: estimated from noisy counts, the contract's public total, or the spec's number.
+        parents: of two linked tables how many rows of the parent table are published; `rows` follow from their sizes.
     """
 
     fitted: Fitted[Model]
@@ -183,6 +184,7 @@ class Synthesis(Fit):
     seed: PostProcessingSeed
     rows: int
     rows_from: RowsFrom
+    parents: int | None = None
 
 
 @dataclass(frozen=True)

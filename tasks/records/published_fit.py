@@ -46,6 +46,7 @@ def _synthetic(record: SyntheticRecord, contract: Contract, product: SyntheticPr
         seed=PostProcessingSeed(int(replay.rows.seed, 16)),
         rows=replay.rows.number,
         rows_from=replay.rows.from_,
+        parents=None if replay.rows.parents is None else replay.rows.parents.number,
         fitted=_fitted(replay),
     )
     return {"synthetic": (plan, made), "fit": (plan, made), "synthesis": made, "classifier": None, "tables": ()}

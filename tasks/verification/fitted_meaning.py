@@ -16,6 +16,7 @@ from typing import Any, Final
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SudareError
 from contracts.release.copies import copy_path, rows_of_copy
+from contracts.release.linked_rows import table_pair
 from contracts.release.synthetic import ESTIMATED, MOST_ROWS, SyntheticProduct, synthetic_problems
 from privacy.accounting.events import PrivacyEvent, event_from_json
 from privacy.generators.rows import copy_seed, seed_text
@@ -81,15 +82,16 @@ def read_synthetic(replay: SyntheticReplay, *, where: str) -> tuple[SyntheticMea
 
 def check_rows_and_model(record: SyntheticRecord, meaning: SyntheticMeaning, *, where: str) -> list[Finding]:
     """Check that rows and model are those of the product, under the names that every version has."""
-    replay, product = record.replay, meaning.product
-    rows, model = replay.rows, replay.model
-    total = meaning.contract.total
+    replay, product, total = record.replay, meaning.product, meaning.contract.total
+    rows, model, parents = replay.rows, replay.model, replay.rows.parents
+    if product.counts_parents != (parents is not None):
+        found, allowed = ("no rows of parents", "some") if parents is None else ("rows of parents", "none")
+        return [Finding(where, "replay.rows.parents", found, f"{allowed}, as the product says", OTHER)]
     if product.rows != ESTIMATED:
         number, origin = product.rows, "declared"
     else:
         number, origin = min(model.rows, MOST_ROWS), "estimated" if total is None else "public"
     pairs: list[tuple[str, object, object]] = [
-        ("replay.rows.number", rows.number, number),
         ("replay.rows.from", rows.from_, origin),
         ("replay.rows.data", rows.data, f"data/{record.release}.parquet"),
         ("replay.model.values", model.values, MODEL_FILES[0]),
@@ -98,6 +100,17 @@ def check_rows_and_model(record: SyntheticRecord, meaning: SyntheticMeaning, *, 
     pairs.append(("replay.copies", _as_written(replay.copies), _copies(replay.rows, product.copies or 0)))
     if origin == "public" and total is not None:
         pairs.append(("replay.model.rows", model.rows, total.value))
+    if parents is None:
+        pairs.append(("replay.rows.number", rows.number, number))
+    else:  # how many rows their sizes ask for is seen when these are made again
+        pair = table_pair(meaning.names, meaning.contract)
+        pairs += [
+            ("replay.rows.parents.number", parents.number, number),
+            ("replay.rows.parents.table", parents.table, pair.parent),
+            ("replay.rows.parents.data", parents.data, f"data/{record.release}-parents.parquet"),
+            ("replay.rows.parents.key", parents.key, pair.parent_key),
+            ("replay.rows.parents.child_key", parents.child_key, pair.child_key),
+        ]
     return list(differences(pairs, where=where, allowed="as product, contract and model say"))
 
 
@@ -121,9 +134,15 @@ def _as_written(stated: Iterable[SyntheticRowsStatement]) -> list[dict[str, obje
 
 def required_files(replay: SyntheticReplay) -> frozenset[str]:
     """Return the files that a synthetic version must have."""
-    own = {replay.rows.data, replay.model.values, replay.model.arrays, *(copy.data for copy in replay.copies)}
+    own = {*row_files(replay), replay.model.values, replay.model.arrays, *(copy.data for copy in replay.copies)}
     own |= set() if replay.product.get("prior") is None else {PRIOR_FILE}
     return frozenset({*own, *FIXED_FILES} | drawn_files(replay))
+
+
+def row_files(replay: SyntheticReplay) -> tuple[str, ...]:
+    """Return the Parquet files of rows: that of the rows, and of two linked tables that of the parent's."""
+    rows = replay.rows
+    return (rows.data,) if rows.parents is None else (rows.data, rows.parents.data)
 
 
 def drawn_files(replay: DrawsReplay) -> set[str]:
@@ -158,11 +177,6 @@ def by_kind(replay: DrawsReplay) -> Iterator[tuple[DrawChecks[Any, Any], list[An
     """Yield the checks of each kind that was drawn, with the draws of it in their order."""
     for kind in dict.fromkeys(draw.kind for draw in replay.draws):
         yield draw_checks(kind), [draw for draw in replay.draws if draw.kind == kind]
-
-
-def csv_of_rows(replay: SyntheticReplay) -> str:
-    """Return the name of the rows' CSV file, which need not be there."""
-    return csv_copy(replay.rows.data)
 
 
 def check_own_fields(record: FittedRecord, options: Mapping[str, Any], *, where: str) -> list[Finding]:

@@ -35,6 +35,7 @@ class ChoiceQuery(Query[Selection]):
     candidates: tuple[Candidate, ...]
     epsilon: Fraction
     kind: ClassVar[str] = "choice"
+    counts_parents: ClassVar[bool] = True
 
     @property
     def handles(self) -> tuple[PrivateCounts, ...]:
@@ -56,24 +57,30 @@ class ChoiceQuery(Query[Selection]):
                 case DistanceScore():
                     check_distance(candidate.score, candidate.counts)
                 case MutualInformationScore():
-                    _check_information(candidate.score, relation)
+                    _check_information(candidate, relation)
 
     def event(self, relation: Relation) -> ExponentialMechanism:
         """Return an epsilon-bounded range."""
         return ExponentialMechanism(self.epsilon)
 
     def identity(self, relation: Relation, place: int) -> Mapping[str, Any]:
-        """Return the digest of what the choice is among: columns, and resolution where that is coarser."""
+        """Return the digest of what the choice is among: columns, resolution where that is coarser, whose rows."""
         named = [
-            [*each.clique] if each.coarsening is None else [*each.clique, each.coarsening.to_json()]
+            [
+                *each.clique,
+                *([] if each.coarsening is None else [each.coarsening.to_json()]),
+                *([each.identity] if each.identity else []),
+            ]
             for each in self.handles
         ]
         return {"candidates": digest(named)}
 
     def sensitivity(self, relation: Relation) -> Fraction:
         """Return how far one unit moves any of the scores, from clique, weight and relation."""
-        terms = relation.adjacency, relation.rows_per_unit
-        return max(candidate.score.sensitivity(*terms) for candidate in self.candidates)
+        return max(
+            candidate.score.sensitivity(relation.adjacency, candidate.counts.rows_per_unit(relation.rows_per_unit))
+            for candidate in self.candidates
+        )
 
     def sample(
         self, exact: tuple[Any, ...], *, event: ExponentialMechanism, noise: NoiseSource, stage: DrawStage
@@ -114,8 +121,9 @@ def check_distance(score: DistanceScore, counts: PrivateCounts) -> None:
         raise ValueError(f"score.weight must be above 0, not {score.weight}")
 
 
-def _check_information(score: MutualInformationScore, relation: Relation) -> None:
-    public = relation.public_total is not None and score.rows == relation.public_total
+def _check_information(candidate: Candidate, relation: Relation) -> None:
+    rows = relation.public_total if candidate.counts.parents is None else None  # no total of parents is public
+    public = rows is not None and isinstance(candidate.score, MutualInformationScore) and candidate.score.rows == rows
     if relation.adjacency != "replace_one" or relation.rows_per_unit != 1 or not public:
         raise ValueError(
             "mutual information needs adjacency replace_one, one row a unit, and as its number of rows the total "

@@ -38,6 +38,7 @@ class MarginalQuery(ShareableQuery[Measurement]):
     noise: LaplaceNoise | GaussianNoise
     minimum_frequency: MinimumFrequency | None = None
     kind: ClassVar[str] = "marginal"
+    counts_parents: ClassVar[bool] = True
 
     @property
     def handles(self) -> tuple[PrivateCounts]:
@@ -51,15 +52,16 @@ class MarginalQuery(ShareableQuery[Measurement]):
 
     def event(self, relation: Relation) -> CountNoise:
         """Return the event of the noise, its scale calibrated to how far one unit moves a marginal."""
-        return noise_event(self.noise, adjacency=relation.adjacency, rows_per_unit=relation.rows_per_unit)
+        rows = self.counts.rows_per_unit(relation.rows_per_unit)
+        return noise_event(self.noise, adjacency=relation.adjacency, rows_per_unit=rows)
 
     def threshold(self, event: CountNoise) -> Threshold | None:
         """Return from which noisy count on a cell is published; None without a rule."""
         return None if self.minimum_frequency is None else threshold_for(self.minimum_frequency, event)
 
     def identity(self, relation: Relation, place: int) -> Mapping[str, Any]:
-        """Return the threshold and the resolution, where there are such."""
-        identity: dict[str, Any] = {}
+        """Return the threshold, the resolution and whose rows are counted, where there are such."""
+        identity = self.counts.identity
         if (threshold := self.threshold(self.event(relation))) is not None:
             identity["published_from"] = threshold.value
         if self.counts.coarsening is not None:
@@ -76,7 +78,8 @@ class MarginalQuery(ShareableQuery[Measurement]):
         """Return the noisy marginal with what it cost."""
         (draw,) = drawn
         threshold, entered = self.threshold(event), (draw.number, draw.sha256)
-        return Measurement(draw.key, draw.clique, draw.values, event, variance(event), *entered, threshold)
+        table = None if self.counts.parents is None else self.counts.parents.table
+        return Measurement(draw.key, draw.clique, draw.values, event, variance(event), *entered, threshold, table)
 
     @property
     def shared_length(self) -> int:
@@ -98,7 +101,8 @@ class MarginalQuery(ShareableQuery[Measurement]):
             raise CannotTrain("plan", type(plan).__name__, "CountingPlan itself")
         check_relation_of(plan, relation.adjacency, relation.rows_per_unit)
         clique, plain = plan.cliques[number], (None, None)
-        if self.clique != clique or (self.counts.coarsening, self.minimum_frequency) != plain:
+        own = self.counts.coarsening or self.counts.parents, self.minimum_frequency
+        if self.clique != clique or own != plain:
             raise CannotTrain("counts", "of other columns", f"the table of round {number}: {', '.join(clique)}")
         if self.noise != plan.noise(number):
             raise CannotTrain("noise", "another", "the plan's")

@@ -164,6 +164,8 @@ class Query(ABC, Generic[ResultT]):
     """Its name in the table of kinds."""
     leaves_once: ClassVar[bool] = False
     """Whether what is drawn leaves once, and its file is a receipt."""
+    counts_parents: ClassVar[bool] = False
+    """Whether its sensitivity follows from whose rows a handle counts: those of the base, or of a parent table."""
 
     @property
     @abstractmethod

@@ -13,8 +13,9 @@ from privacy.generators.generator import Model, SynthesisTask
 from privacy.generators.registry import GENERATORS, generator
 from privacy.generators.release_plan import task_of
 from privacy.marginals.public_prior import PublicPrior
+from tasks.products.synthetic.link_checks import check_links
 from tasks.products.synthetic.reestimation import reestimate
-from tasks.products.synthetic.row_replay import check_published_rows
+from tasks.products.synthetic.row_replay import check_published_rows, published_tables
 from tasks.records.model.release_statement import Manifest
 from tasks.records.model.synthetic_statements import SyntheticRecord
 from tasks.records.strict_json import printable
@@ -29,9 +30,10 @@ from tasks.verification.fitted_meaning import (
     SyntheticMeaning,
     check_own_fields,
     check_rows_and_model,
-    csv_of_rows,
+    csv_copy,
     read_synthetic,
     required_files,
+    row_files,
 )
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import check_file_list
@@ -71,7 +73,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
     def check_files(self, manifest: Manifest) -> list[Finding]:
         """Check that rows, measurements, choices and model are all there, and nothing else."""
         replay = self._record.replay
-        required, optional = required_files(replay), {csv_of_rows(replay)}
+        required, optional = required_files(replay), {csv_copy(name) for name in row_files(replay)}
         return check_file_list(required, optional, manifest.files, where=self._manifest_name)
 
     def check_product(self) -> list[Finding]:
@@ -109,17 +111,16 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
             from tasks.products.synthetic.prior_checks import read_published_prior  # most versions have none
 
             self._prior = read_published_prior(files, meaning, meaning.product.prior, findings)
-        names = (replay.model.values, replay.model.arrays, replay.rows.data)
-        values, arrays, rows = (files.read(name, findings) for name in names)
-        csv_name = csv_of_rows(replay)
-        csv = files.read(csv_name, findings) if csv_name in files.manifest.files else None
+        names = row_files(replay)
+        values, arrays = (files.read(name, findings) for name in (replay.model.values, replay.model.arrays))
+        rows = [files.read(name, findings) for name in names]
         if values is None or arrays is None:
             return findings
         model, wrong = read_published_model(replay.model, meaning, values, arrays)
         findings += wrong
         self._model = model
         if model is None:
-            files.skipped.append(f"{printable(replay.rows.data)}: there is no model that it could come from")
+            files.skipped += [f"{printable(name)}: there is no model that it could come from" for name in names]
             return findings
         apart = {
             draw.key: distance(model.marginal(tuple(draw.clique)), self._values[draw.key])
@@ -127,11 +128,17 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
             if draw.key in self._values and draw.kind == "marginal"
         }
         findings += check_distances(self._record, apart, where=self._where)
-        if rows is not None:
-            copy = None if csv is None else (csv_name, csv)
-            findings += check_published_rows(model, replay.rows, meaning, rows, copy, replay.formulas)
+        for table, data in zip(published_tables(model, replay.rows, meaning), rows, strict=True):
+            name = csv_copy(table.data)
+            csv = files.read(name, findings) if name in files.manifest.files else None
+            if data is not None:
+                copy = None if csv is None else (name, csv)
+                findings += check_published_rows(table, meaning.contract, data, copy, replay.formulas)
+        if replay.rows.parents is not None and not findings and None not in rows:
+            findings += check_links(rows[0] or b"", rows[1] or b"", replay.rows, meaning)
         for each, stated in zip(copies_of(model), replay.copies, strict=True):
-            rows = files.read(stated.data, findings)
-            if rows is not None:
-                findings += check_published_rows(each, stated, meaning, rows, None, replay.formulas)
+            (table,) = published_tables(each, stated, meaning)
+            data = files.read(stated.data, findings)
+            if data is not None:
+                findings += check_published_rows(table, meaning.contract, data, None, replay.formulas)
         return findings

@@ -5,7 +5,9 @@ Rows are compared piece by piece, so that memory does not grow with their number
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -13,10 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from contracts.contract.decoding import Decoded, DecodedForm, Decoder
+from contracts.contract.contract import Contract
+from contracts.contract.decoding import Decoded, DecodedForm
 from contracts.contract.spreadsheet import Formulas
 from contracts.errors import Finding
 from privacy.generators.generator import Model
+from privacy.generators.linked_model import LinkedModel
+from privacy.generators.linked_row_pieces import LinkedRowPieces
 from privacy.generators.rows import PIECE_ROWS, synthetic_rows
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.products.synthetic.row_constraints import PublishedColumn, check_rows
@@ -25,6 +30,7 @@ from tasks.records.files.row_arrays import arrow_array, arrow_type
 from tasks.records.model.synthetic_statements import SyntheticRowsStatement
 from tasks.records.strict_json import printable, shown
 from tasks.verification.files.parquet_pages import unpacked_size
+from tasks.verification.fitted.file_forms import row_forms
 from tasks.verification.fitted.model_reader import UNREADABLE
 from tasks.verification.fitted_meaning import SyntheticMeaning
 
@@ -35,10 +41,48 @@ _SPARE_BYTES: Final = 2**22
 _MOST_FINDINGS: Final = 20
 
 
+@dataclass(frozen=True)
+class RowTable:
+    """A table of published rows, and how they are made again.
+
+    Args:
+        data: name of its Parquet file.
+        number: its rows.
+        forms: its columns.
+        pieces: makes the rows, piece by piece.
+        keys: columns that the contract gives no domain.
+    """
+
+    data: str
+    number: int
+    forms: tuple[DecodedForm, ...]
+    pieces: Callable[[], Iterator[tuple[Decoded, ...]]]
+    keys: frozenset[str] = frozenset()
+
+
+def published_tables(model: Model, stated: SyntheticRowsStatement, meaning: SyntheticMeaning) -> tuple[RowTable, ...]:
+    """Return what of the model is published: the rows, and of two linked tables the child's, then the parent's.
+
+    Args:
+        model: the published model.
+        stated: what the record says of the rows.
+        meaning: contract and product.
+    """
+    contract, seed, parents = meaning.contract, PostProcessingSeed(int(stated.seed, 16)), stated.parents
+    if parents is None or not isinstance(model, LinkedModel):
+        made = partial(synthetic_rows, model, contract, seed, stated.number)
+        return (RowTable(stated.data, stated.number, row_forms(meaning)[0], made),)
+    below, above = row_forms(meaning)
+    both = LinkedRowPieces(model, contract, seed, parents.number)
+    return (
+        RowTable(stated.data, stated.number, below, both.child_rows, frozenset({parents.child_key})),
+        RowTable(parents.data, parents.number, above, both.parent_rows, frozenset({parents.key})),
+    )
+
+
 def check_published_rows(
-    model: Model,
-    stated: SyntheticRowsStatement,
-    meaning: SyntheticMeaning,
+    table: RowTable,
+    contract: Contract,
     parquet: bytes,
     csv: tuple[str, bytes] | None,
     formulas: Formulas | None,
@@ -46,35 +90,35 @@ def check_published_rows(
     """Sample, shuffle and decode the rows again, and compare; check constraints on the published values themselves.
 
     Args:
-        model: the published model.
-        stated: what the record says of the rows.
-        meaning: contract and product.
+        table: the table.
+        contract: the contract.
         parquet: bytes of the rows' Parquet file.
         csv: name and bytes of its CSV copy, if there is one.
         formulas: how the copy writes labels that a spreadsheet takes for formulas, as the record says.
     """
-    where, findings = stated.data, []
-    forms = Decoder(meaning.contract, meaning.names).forms
+    where, forms, findings = table.data, table.forms, list[Finding]()
     try:
         file = pq.ParquetFile(pa.BufferReader(parquet))
-        findings = _check_form(parquet, file, forms, stated)
-        copy, wrong = (None, []) if csv is None else _read_copy(*csv, forms, stated.number, formulas)
+        findings = _check_form(parquet, file, table)
+        copy, wrong = (None, []) if csv is None else _read_copy(*csv, forms, table.number, formulas)
         findings += wrong
         if findings:
             return findings
-        seed = PostProcessingSeed(int(stated.seed, 16))
         start = 0
-        for number, piece in enumerate(synthetic_rows(model, meaning.contract, seed, stated.number)):
+        for number, piece in enumerate(table.pieces()):
             rows = file.read_row_group(number)
             rows.validate(full=True)
             findings += _compare(rows, piece, start, where)
             if csv is not None and copy is not None:
                 findings += _compare(copy.slice(start, rows.num_rows), piece, start, csv[0])
-            columns = {form.name: _published(rows.column(form.name)) for form in forms}
-            findings += check_rows(meaning.contract, columns, first_row=start + 1, where=where)
+            declared = [form.name for form in forms if form.name not in table.keys]
+            columns = {name: _published(rows.column(name)) for name in declared}
+            findings += check_rows(contract, columns, first_row=start + 1, where=where)
             start += rows.num_rows
             if len(findings) > _MOST_FINDINGS:
                 break
+        else:
+            findings += _check_number(start, table)
     except UNREADABLE as error:
         findings.append(
             Finding(where, "the rows", printable(str(error)), "rows that can be sampled again", OTHER_ROWS)
@@ -82,11 +126,17 @@ def check_published_rows(
     return findings
 
 
-def _check_form(
-    data: bytes, file: Any, forms: Sequence[DecodedForm], stated: SyntheticRowsStatement
-) -> list[Finding]:
+def _check_number(made: int, table: RowTable) -> list[Finding]:
+    """Check that as many rows were made again as are stated, where the model decides that."""
+    if made == table.number:
+        return []
+    return [Finding(table.data, "rows", str(table.number), f"{made}, made again", OTHER_ROWS)]
+
+
+def _check_form(data: bytes, file: Any, table: RowTable) -> list[Finding]:
     """Check names, types, numbers of rows and unpacked size before any value is read."""
-    where, schema, metadata = stated.data, file.schema_arrow, file.metadata
+    where, forms = table.data, table.forms
+    schema, metadata = file.schema_arrow, file.metadata
     wanted = [(form.name, str(arrow_type(form))) for form in forms]
     found = [(field.name, str(field.type)) for field in schema]
     if found != wanted:
@@ -95,15 +145,15 @@ def _check_form(
         )
         return [Finding(where, "columns", shown(str(first[0])), shown(str(first[1])), OTHER_ROWS)]
     sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-    count = max(1, -(-stated.number // PIECE_ROWS))
-    pieces = [] if count > len(sizes) + 1 else _pieces(stated.number)  # of a number out of reach no list is made
+    count = max(1, -(-table.number // PIECE_ROWS))
+    pieces = [] if count > len(sizes) + 1 else _pieces(table.number)  # of a number out of reach no list is made
     if sizes not in (pieces, [size for size in pieces if size]) or count > len(sizes) + 1:
-        found_rows, allowed = f"{metadata.num_rows} in {len(sizes)} groups", f"{stated.number} in {count}"
+        found_rows, allowed = f"{metadata.num_rows} in {len(sizes)} groups", f"{table.number} in {count}"
         return [Finding(where, "rows", found_rows, allowed, OTHER_ROWS)]
     unpacked = unpacked_size(data, metadata)
     longest = sum(max((len(text.encode()) for text in form.values if text is not None), default=0) for form in forms)
     places = sum(form.places for form in forms)
-    most = stated.number * (_BYTES_PER_VALUE * len(forms) + longest + _BYTES_PER_PLACE * places) + _SPARE_BYTES
+    most = table.number * (_BYTES_PER_VALUE * len(forms) + longest + _BYTES_PER_PLACE * places) + _SPARE_BYTES
     if unpacked > most:
         return [Finding(where, "unpacked size", f"{unpacked} bytes", f"at most {most} bytes", OTHER_ROWS)]
     return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from contracts.release.spec import SyntheticProduct
 from contracts.release.synthetic import ESTIMATED, MOST_ROWS
 from privacy.generators.copies import whole_fitter
 from privacy.generators.generator import Model, SynthesisTask
+from privacy.generators.linked_model import LinkedModel
+from privacy.generators.linked_row_pieces import LinkedRowPieces
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import FittedPlan
@@ -57,13 +60,15 @@ def synthesize(
     model = read_model(fitted.model.kind, *fitted.model.to_arrays())
     rows, rows_from = rows_of(product, contract, model)
     made = Synthesis(fitted, model, seed(), rows, rows_from)
+    if isinstance(model, LinkedModel):  # the number is that of parents, whose sizes say how many children there are
+        made = replace(made, parents=rows, rows=LinkedRowPieces(model, contract, made.seed, rows).children)
     further = sum(len(each.draws) - 1 for each in fitted.trainings)
     logger.info("fitted %s: %d draws", plan.generator, len(fitted.draws) + further)
     return made
 
 
 def rows_of(product: SyntheticProduct, contract: Contract, model: Model) -> tuple[int, RowsFrom]:
-    """Return how many rows are published, and why so many."""
+    """Return how many rows are published, of two tables how many parents, and why so many."""
     if product.rows != ESTIMATED:
         return product.rows, "declared"
     return min(model.rows, MOST_ROWS), "estimated" if contract.total is None else "public"

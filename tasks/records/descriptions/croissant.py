@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tasks.records.descriptions.file_words import FileWords, dataset_description
+from tasks.records.descriptions.key_columns import KeyColumns, key_columns
 from tasks.records.explanation import RecordExplanation
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.public_text import sentence
@@ -98,7 +99,10 @@ def croissant(explanation: RecordExplanation) -> dict[str, Any]:
         "datePublished": fields["identity.measured_hour"][:10],
         "isLiveDataset": False,
         "distribution": [_file(file, number, words) for number, file in enumerate(files)],
-        "recordSet": [_records(file, number, words) for number, file in tables],
+        "recordSet": [
+            _records(file, number, words, key_columns(record["replay"], file.path.removesuffix(".parquet")))
+            for number, file in tables
+        ],
     }
 
 
@@ -121,7 +125,7 @@ def _file(file: WrittenFile, number: int, words: FileWords) -> dict[str, Any]:
     }
 
 
-def _records(file: WrittenFile, number: int, words: FileWords) -> dict[str, Any]:
+def _records(file: WrittenFile, number: int, words: FileWords, keys: KeyColumns) -> dict[str, Any]:
     name, meanings = file.path.removesuffix(".parquet"), words.columns(file)
     otherwise = words.label(file)
     records, source = _id(name, f"records-{number}"), _id(file.path, f"file-{number}")
@@ -130,16 +134,34 @@ def _records(file: WrittenFile, number: int, words: FileWords) -> dict[str, Any]
         "@id": records,
         "name": name,
         "description": words.rows(file),
+        **({} if keys.primary is None else {"key": {"@id": _of_records(records, keys.primary, file)}}),
         "field": [
-            _field(
-                _id(f"{records}/{column}", f"{records}/column-{place}"),
-                source,
-                (column, kind),
-                meanings.get(column, otherwise),
-            )
-            for place, (column, kind) in enumerate(file.columns)
+            {
+                **_field(
+                    _of_records(records, column, file),
+                    source,
+                    (column, kind),
+                    keys.meaning(column) or meanings.get(column, otherwise),
+                ),
+                **_reference(keys, column),
+            }
+            for column, kind in file.columns
         ],
     }
+
+
+def _of_records(records: str, column: str, file: WrittenFile) -> str:
+    """Name a field: by its column, or by its place where that is no address."""
+    place = [name for name, _ in file.columns].index(column)
+    return _id(f"{records}/{column}", f"{records}/column-{place}")
+
+
+def _reference(keys: KeyColumns, column: str) -> dict[str, Any]:
+    """Say of which field of another record set a field holds the values: the key is the first column there."""
+    if keys.foreign is None or keys.foreign[0] != column:
+        return {}
+    _, path, key = keys.foreign
+    return {"references": {"field": {"@id": _id(f"{path}/{key}", f"{path}/column-0")}}}
 
 
 def _field(name: str, source: str, typed: tuple[str, str], means: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
+from pydantic import Field
 
 from contracts.message import message
 from privacy.accounting.events import event_from_json
@@ -17,6 +18,7 @@ from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.draws.count_form import CountForm
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import MEASUREMENTS, WrittenFile, write_measurement
+from tasks.records.model.statement import StatedText
 from tasks.records.model.version_statements import FittedDraw
 
 _LONGEST_NAME: Final = 80
@@ -24,9 +26,10 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class MarginalDraw(FittedDraw):
-    """A noisy marginal, in a file of its own."""
+    """A noisy marginal, in a file of its own; `table` is a parent table, where its rows were counted."""
 
     kind: Literal["marginal"]
+    table: StatedText | None = Field(default=None, exclude_if=lambda table: table is None)
 
 
 class MarginalForm(CountForm[Measurement, MarginalDraw]):
@@ -49,12 +52,12 @@ class MarginalForm(CountForm[Measurement, MarginalDraw]):
             yield write_measurement(each, name, width, facts.contract, folder, marks=marks)
 
     def stated(self, released: Measurement, key: str) -> dict[str, Any]:
-        """Return its columns and shape."""
-        return {"clique": list(released.clique), "shape": list(released.values.shape)}
+        """Return its columns and shape, and whose rows were counted."""
+        return {"clique": list(released.clique), "shape": list(released.values.shape), **_of_table(released)}
 
     def described(self, released: Measurement, key: str) -> dict[str, Any]:
         """Describe the draw: its sensitivity, its noise."""
-        return self.noise_of(released, "measurement", {})
+        return self.noise_of(released, "measurement", _of_table(released))
 
     def measured(self, released: Measurement) -> dict[str, Any]:
         """Describe what is published."""
@@ -62,11 +65,17 @@ class MarginalForm(CountForm[Measurement, MarginalDraw]):
             "columns": " × ".join(released.clique) or message("total"),
             "cells": released.values.size,
             "deviation": f"{released.variance**0.5:.6g}",
+            **_of_table(released),
         }
 
     def published(self, draws: Sequence[MarginalDraw]) -> tuple[Measurement, ...]:
         """Return the marginals without their values, of which only the shape is read."""
         return tuple(_measurement(draw) for draw in draws)
+
+
+def _of_table(released: Measurement) -> dict[str, str]:
+    """Name the parent table whose rows were counted; nothing for the rows of the base."""
+    return {} if released.table is None else {"table": released.table}
 
 
 def measurement_name(measurement: Measurement) -> str:
@@ -83,4 +92,5 @@ def file_name(number: int, columns: Sequence[str]) -> str:
 def _measurement(draw: MarginalDraw) -> Measurement:
     event: Any = event_from_json(draw.event)
     values = np.broadcast_to(np.int64(0), draw.shape)  # only its shape is read
-    return Measurement(draw.key, draw.clique, values, event, variance(event), draw.number, draw.sha256)
+    own = draw.key, draw.clique, values, event, variance(event), draw.number, draw.sha256
+    return Measurement(*own, table=draw.table)

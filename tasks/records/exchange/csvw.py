@@ -14,6 +14,7 @@ from contracts.canonical import readable_json
 from contracts.contract.spreadsheet import neutralised
 from contracts.release.exchange_forms import EXCHANGE
 from tasks.records.descriptions.file_words import FileWords, dataset_description
+from tasks.records.descriptions.key_columns import KeyColumns, key_columns
 from tasks.records.exchange.sdmx_tables import ReadData
 from tasks.records.explanation import RecordExplanation
 from tasks.records.files.tidy_tables import DATA, WrittenFile
@@ -47,14 +48,14 @@ def _group(explanation: RecordExplanation) -> dict[str, Any]:
         **({"dc:publisher": curator} if curator else {}),
         "dialect": {"delimiter": ",", "encoding": "utf-8", "header": True, "lineTerminators": ["\n"]},
         "tables": [
-            _table(file, words, neutral=neutral)
+            _table(file, words, key_columns(record["replay"], file.path.removesuffix(".csv")), neutral=neutral)
             for file in explanation.files
             if file.role == DATA and file.path.endswith(".csv")
         ],
     }
 
 
-def _table(file: WrittenFile, words: FileWords, *, neutral: bool) -> dict[str, Any]:
+def _table(file: WrittenFile, words: FileWords, keys: KeyColumns, *, neutral: bool) -> dict[str, Any]:
     means = words.columns(file)
     return {
         "url": f"../{quote(file.path)}",
@@ -64,13 +65,21 @@ def _table(file: WrittenFile, words: FileWords, *, neutral: bool) -> dict[str, A
                 {
                     "name": _name(name),
                     "titles": neutralised(name) if neutral else name,
-                    "dc:description": means.get(name, words.label(file)),
+                    "dc:description": keys.meaning(name) or means.get(name, words.label(file)),
                     "datatype": _TYPES.get(kind, "integer"),
                 }
                 for name, kind in file.columns
-            ]
+            ],
+            **({} if keys.primary is None else {"primaryKey": _name(keys.primary)}),
+            **({} if keys.foreign is None else {"foreignKeys": [_foreign(*keys.foreign)]}),
         },
     }
+
+
+def _foreign(column: str, path: str, key: str) -> dict[str, Any]:
+    """Write the link from a column to the key of another table."""
+    reference = {"resource": f"../{quote(path)}.csv", "columnReference": _name(key)}
+    return {"columnReference": _name(column), "reference": reference}
 
 
 def _name(column: str) -> str:

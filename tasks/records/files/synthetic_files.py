@@ -23,6 +23,8 @@ from contracts.release.copies import copy_path, rows_of_copy
 from contracts.release.synthetic import MOST_ROWS
 from privacy.generators.copied_model import copies_of
 from privacy.generators.generator import Model
+from privacy.generators.linked_model import LinkedModel
+from privacy.generators.linked_row_pieces import LinkedRowPieces
 from privacy.generators.rows import PIECE_ROWS, copy_seed, synthetic_rows
 from privacy.marginals.public_prior import PublicPrior
 from privacy.marginals.seeds import PostProcessingSeed
@@ -74,20 +76,51 @@ def write_rows(
     """Write the synthetic rows to `data/`, as Parquet, and as CSV and in parts where that was asked for.
 
     Copies of them are Parquet files alone.
+    Of two linked tables the child's come first, then the parent's in a file of their own.
     """
     (folder / DATA).mkdir(parents=True, exist_ok=True)
-    paths = [f"{DATA}/{facts.spec.release}.parquet"]
-    paths += [f"{DATA}/{facts.spec.release}.csv"] if "csv" in facts.spec.publish.formats else []
-    pieces = synthetic_rows(synthesis.model, facts.contract, synthesis.seed, synthesis.rows)
-    targets, formulas = [folder / path for path in paths], facts.spec.publish.formulas
-    schema = write_pieces(pieces, targets, marks=marks, formulas=formulas)
+    release, model = facts.spec.release, synthesis.model
+    if synthesis.parents is None or not isinstance(model, LinkedModel):
+        pieces = synthetic_rows(model, facts.contract, synthesis.seed, synthesis.rows)
+        files = _write_table(release, pieces, synthesis.rows, facts, folder, marks)
+        return files + _write_copies(synthesis, files[0], facts, folder, marks)
+    both = LinkedRowPieces(model, facts.contract, synthesis.seed, synthesis.parents)
+    below = _write_table(release, both.child_rows(), synthesis.rows, facts, folder, marks)
+    return below + _write_table(parent_name(release), both.parent_rows(), synthesis.parents, facts, folder, marks)
+
+
+def parent_name(release: str) -> str:
+    """Name the file of the parent table's rows, without its suffix."""
+    return f"{release}-parents"
+
+
+def _write_table(
+    name: str,
+    pieces: Iterator[tuple[Decoded, ...]],
+    rows: int,
+    facts: RunFacts,
+    folder: Path,
+    marks: Mapping[str, str],
+) -> tuple[WrittenFile, ...]:
+    """Write the rows of one table in the forms that were asked for."""
+    formats, formulas = facts.spec.publish.formats, facts.spec.publish.formulas
+    paths = [f"{DATA}/{name}.parquet"] + ([f"{DATA}/{name}.csv"] if "csv" in formats else [])
+    schema = write_pieces(pieces, [folder / path for path in paths], marks=marks, formulas=formulas)
     columns = tuple((field.name, type_name(field.type)) for field in schema)
-    files = tuple(written(folder, path, "", "data", synthesis.rows, columns) for path in paths)
-    for copy in published_copies(synthesis, paths[0]):
+    files = tuple(written(folder, path, "", "data", rows, columns) for path in paths)
+    return files + (write_parts(folder, files[0]) if "parts" in formats else ())
+
+
+def _write_copies(
+    synthesis: Synthesis, rows: WrittenFile, facts: RunFacts, folder: Path, marks: Mapping[str, str]
+) -> tuple[WrittenFile, ...]:
+    """Write the copies of the rows."""
+    files: tuple[WrittenFile, ...] = ()
+    for copy in published_copies(synthesis, rows.path):
         pieces = synthetic_rows(copy.model, facts.contract, copy.seed, copy.rows)
-        write_pieces(pieces, [folder / copy.path], marks=marks, formulas=formulas)
-        files += (written(folder, copy.path, "", "data", copy.rows, columns),)
-    return files + (write_parts(folder, files[0]) if "parts" in facts.spec.publish.formats else ())
+        write_pieces(pieces, [folder / copy.path], marks=marks, formulas=facts.spec.publish.formulas)
+        files += (written(folder, copy.path, "", "data", copy.rows, rows.columns),)
+    return files
 
 
 def write_pieces(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from contracts.message import SENTENCES, joined, message
+from contracts.release.linked_rows import table_pair
 from privacy.generators.rows import seed_text
 from tasks.records.draws.choice import choice_entry
 from tasks.records.draws.drawn import measured as measured_draws
@@ -114,8 +115,10 @@ def rows(run: Run) -> dict[str, Any]:
     """Say how many rows there are, and why so many."""
     plan, made = run.facts.synthetic
     copies = plan.task.copies
-    found = {"number": made.rows, "from": made.rows_from, "means": ROWS_FROM[made.rows_from]}
-    return {**found, "copies": _copied(copies)} if copies else found
+    told = {"number": made.rows, "from": made.rows_from, "means": ROWS_FROM[made.rows_from]}
+    if made.parents is not None:
+        return {**told, **_of_two_tables(run, made.parents)}
+    return {**told, "copies": _copied(copies)} if copies else told
 
 
 def _copied(copies: int) -> str:
@@ -124,6 +127,28 @@ def _copied(copies: int) -> str:
         "again around it with the same noise. They cost nothing, and their seeds follow from that of the rows.",
         number=copies,
     )
+
+
+def _of_two_tables(run: Run, parents: int) -> dict[str, Any]:
+    """Say how many rows of the parent table there are, and how those of the child belong to them."""
+    pair = table_pair(run.facts.synthetic[0].task.domain.columns, run.facts.contract)
+    terms = {"child": pair.child, "parent": pair.parent}
+    return {
+        "parents": parents,
+        "means": message(
+            "{number} rows of {parent}: {origin}; as many rows of {child} as {size} says",
+            number=parents,
+            origin=ROWS_FROM[run.facts.synthetic[1].rows_from],
+            size=pair.size,
+            **terms,
+        ),
+        "keys": message(
+            "{key} of {child} is {parent_key} of {parent}: fresh numbers in random order, and every key has its row",
+            key=pair.child_key,
+            parent_key=pair.parent_key,
+            **terms,
+        ),
+    }
 
 
 def decoding(run: Run) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from contracts.message import SEMICOLON, joined, message
 from privacy.accounting.events import ZeroConcentrated
 from tasks.records.draws.drawn import described_draws, forms_of, noise_mechanism
-from tasks.records.fitted_groups.synthesis_groups import ROWS_FROM, SYNTHESIS
+from tasks.records.fitted_groups.synthesis_groups import ROWS_FROM, SYNTHESIS, rows
 from tasks.records.groups.account import LEDGER
 from tasks.records.groups.contract_terms import UNIT
 from tasks.records.groups.evidence import OUTPUT, in_parts
@@ -68,6 +68,8 @@ def exact_total(run: Run) -> dict[str, Any] | str:
 def row_count_origin(run: Run) -> str:
     """Say where the number of rows comes from."""
     _, made = run.facts.synthetic
+    if made.parents is not None:
+        return str(rows(run)["means"])
     return message("{number} rows: {origin}", number=made.rows, origin=ROWS_FROM[made.rows_from])
 
 

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 from contracts.contract.contract import Contract
 from contracts.message import message, messages_to_json
+from contracts.release.linked_rows import table_pair
 from privacy.generators.generator import Model
 from privacy.generators.rows import seed_text
 from privacy.ledger.draw_files import values_digest
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.draws.drawn import drawn_files, stated_draws
-from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, published_copies
+from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, parent_name, published_copies
 from tasks.records.files.tidy_tables import DATA
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
 from tasks.records.groups.field import FieldGroup, Run
@@ -57,7 +58,8 @@ class SyntheticRecordPart:
 
     def files(self, record: SyntheticRecord) -> Iterator[tuple[str, ShownFile]]:
         """Yield the files of what was drawn."""
-        for made in (record.replay.rows, *record.replay.copies):
+        rows = record.replay.rows
+        for made in (rows, *(() if rows.parents is None else (rows.parents,)), *record.replay.copies):
             yield made.data, ("", "data", "dense")
         yield from drawn_files(record.replay.draws)
 
@@ -80,7 +82,7 @@ def synthetic_part(run: Run) -> dict[str, Any]:
             "rows": made.model.rows,
             "sha256": arrays_digests(made.model),
         },
-        "rows": _rows(made, made.rows, made.seed, data),
+        "rows": _rows(made, made.rows, made.seed, data) | _parents(run),
         **({"copies": [_rows(made, copy.rows, copy.seed, copy.path) for copy in copies]} if copies else {}),
         "notes": messages_to_json(made.fitted.notes),
     }
@@ -88,6 +90,23 @@ def synthetic_part(run: Run) -> dict[str, Any]:
 
 def _rows(made: Synthesis, number: int, seed: PostProcessingSeed, data: str) -> dict[str, Any]:
     return {"number": number, "from": made.rows_from, "seed": seed_text(seed), "data": data}
+
+
+def _parents(run: Run) -> dict[str, Any]:
+    """Return what is stated of the parent table's rows; nothing where there is one table."""
+    facts, (plan, made) = run.facts, run.facts.synthetic
+    if made.parents is None:
+        return {}
+    pair = table_pair(plan.task.domain.columns, facts.contract)
+    return {
+        "parents": {
+            "table": pair.parent,
+            "number": made.parents,
+            "data": f"{DATA}/{parent_name(facts.spec.release)}.parquet",
+            "key": pair.parent_key,
+            "child_key": pair.child_key,
+        }
+    }
 
 
 def arrays_digests(model: Model) -> dict[str, str]:

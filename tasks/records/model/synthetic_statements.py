@@ -39,13 +39,30 @@ class ModelStatement(Statement):
     sha256: dict[StatedText, Hash]
 
 
+class ParentRowsStatement(Statement):
+    """The published rows of a parent table: how many, their file, and by which keys those of the child lead to them.
+
+    `key` is the column of the parent's rows, `child_key` that of the child's.
+    """
+
+    table: StatedText
+    number: Count
+    data: StatedText
+    key: StatedText
+    child_key: StatedText
+
+
 class SyntheticRowsStatement(Statement):
-    """The published rows: how many and why, the seed that they come from, and their file."""
+    """The published rows: how many and why, the seed that they come from, and their file.
+
+    Of two linked tables they are the child's, and `from` says why there are so many `parents`.
+    """
 
     number: Count
     from_: Literal["estimated", "public", "declared"] = Field(alias="from")
     seed: SeedText
     data: StatedText
+    parents: ParentRowsStatement | None = Field(default=None, exclude_if=lambda parents: parents is None)
 
 
 class DrawsReplay(ReplayTerms):

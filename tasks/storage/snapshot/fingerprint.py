@@ -13,7 +13,12 @@ from tasks.storage.snapshot.snapshot import subkey
 
 
 def fingerprint(
-    source: Source, marks: object, key: bytes, lattices: tuple[ValueLattice | KeyColumn, ...] = ()
+    source: Source,
+    marks: object,
+    key: bytes,
+    lattices: tuple[ValueLattice | KeyColumn, ...] = (),
+    *,
+    parent: str | None = None,
 ) -> str:
     """Fingerprint a source, and what is made of it beside its codes, under a key.
 
@@ -24,6 +29,7 @@ def fingerprint(
         marks: what changes when it is written: sizes, times and inodes of files, tags of objects.
         key: the workspace's snapshot key.
         lattices: what is encoded beside the codes, to be added up.
+        parent: the table above the base whose rows lie beside them; None without.
     Returns:
         HMAC-SHA256, 64 hexadecimal digits.
     """
@@ -33,6 +39,7 @@ def fingerprint(
     what += [f"{name} in {place}" for name, place in sorted((source.tables or {}).items())]
     what += [] if source.base is None else [f"rows of {source.base}"]
     what += [each.name for each in lattices]
+    what += [] if parent is None else [f"beside rows of {parent}"]
     return hmac.digest(
         subkey(key, "fingerprint"), canonical_json({"what": what, "marks": marks}), hashlib.sha256
     ).hex()

@@ -47,7 +47,7 @@ class TableContract(Contract):
 
 
 def open_linked(
-    source: Source, contract: Contract, *, key: bytes, memory_limit: str
+    source: Source, contract: Contract, *, key: bytes, memory_limit: str, parent: str | None = None
 ) -> AbstractContextManager[Origin]:
     """Look at the tables of a source: are they there, and have they the columns of the contract.
 
@@ -56,6 +56,7 @@ def open_linked(
         contract: over the base that the source names.
         key: the workspace's snapshot key; the rows that are kept are chosen under it.
         memory_limit: DuckDB's limit [text].
+        parent: a table above the base whose own rows are needed too; None for those of the base alone.
     Returns:
         The origin, as a context.
     Raises:
@@ -72,7 +73,8 @@ def open_linked(
     def marks() -> object:
         return [origin.marks() for origin in origins.values()]
 
-    reading = partial(_joined, source.path, contract, linked, origins, key=key, memory_limit=memory_limit)
+    tables = source.path, contract, linked, origins
+    reading = partial(_joined, *tables, key=key, memory_limit=memory_limit, parent=parent)
     return nullcontext(Origin([each.first for each in origins.values()], marks, reading, fetches=True))
 
 
@@ -112,6 +114,7 @@ def _joined(
     *,
     key: bytes,
     memory_limit: str,
+    parent: str | None,
 ) -> Reading:
     """Read the tables, join them, and return the reading of what came out."""
     place = folder / FETCHED
@@ -130,7 +133,7 @@ def _joined(
         def execute(statement: str) -> None:
             run(connection, lambda: connection.execute(statement), explain=explain)
 
-        flatten(linked, contract.table, connection, execute)
+        flatten(linked, contract.table, connection, execute, parent=parent)
         attempt(lambda: connection.execute("CHECKPOINT"), explain)
     return replace(read_duckdb(joined, table=FLAT), may_be_empty=True, stored={}).told_as(joined, str(where))
 

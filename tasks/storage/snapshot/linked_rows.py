@@ -28,7 +28,7 @@ from contracts.contract.linked_tables import Link, LinkedTable, LinkedTables
 from contracts.domains.domain import DeclaredDomain
 from contracts.domains.value_sql import double, identifier, literal
 
-FLAT, LOSSES = "flat", "link_losses"
+FLAT, FLAT_PARENTS, LOSSES = "flat", "flat_parents", "link_losses"
 OWNED, SHARED = "owned", "shared"
 OUTER, INNER = "outer_key", "inner_key"
 ONE, SOME = "one of a key", "some of a parent"
@@ -86,11 +86,12 @@ class LinkedRows:
     execute: Execute
     _made: set[str] = field(default_factory=set)
 
-    def flatten(self, base: str) -> None:
-        """Make the table `flat`: the rows of the base that units keep, in its order, with all columns they lead to.
+    def flatten(self, base: str, into: str = FLAT) -> None:
+        """Make a table of the rows of the base that units keep, in its order, with all columns they lead to.
 
         Args:
             base: a table whose rows belong to units.
+            into: the table to make.
         Privacy: the rows of a unit depend on that unit's rows and on rows that belong to none.
         """
         self.execute("SET preserve_insertion_order = false")  # rows are told apart by their numbers
@@ -114,7 +115,7 @@ class LinkedRows:
                 taken.append(f"coalesce({alias}.number, {empty}) AS {named}")
         order = f"ORDER BY o.{self._row(base)}, o.unit"
         self.execute("SET preserve_insertion_order = true")
-        self.execute(f"CREATE TABLE {FLAT} AS SELECT {', '.join(taken)} FROM {owned} AS o {' '.join(joins)} {order}")
+        self.execute(f"CREATE TABLE {into} AS SELECT {', '.join(taken)} FROM {owned} AS o {' '.join(joins)} {order}")
 
     def count_losses(self) -> None:
         """Make the table `link_losses`: for each link that was followed, the rows of its child that are left out.
@@ -297,7 +298,14 @@ def delivered_name(linked: LinkedTables, name: str) -> str:
     return f"delivered_{row_name(linked, name)}"
 
 
-def flatten(linked: LinkedTables, base: str, connection: duckdb.DuckDBPyConnection, execute: Execute) -> None:
+def flatten(
+    linked: LinkedTables,
+    base: str,
+    connection: duckdb.DuckDBPyConnection,
+    execute: Execute,
+    *,
+    parent: str | None = None,
+) -> None:
     """Make the tables `flat` and `link_losses` of a connection that holds every table as delivered; see `LinkedRows`.
 
     Args:
@@ -305,6 +313,7 @@ def flatten(linked: LinkedTables, base: str, connection: duckdb.DuckDBPyConnecti
         base: the table whose rows are released.
         connection: the open file.
         execute: runs a statement on it.
+        parent: a table whose rows are made flat too, as `flat_parents`: the same rows that those of the base lead to.
     """
     stored = {}
     for table in linked.tables:
@@ -312,4 +321,6 @@ def flatten(linked: LinkedTables, base: str, connection: duckdb.DuckDBPyConnecti
         stored[table.name] = {row[0]: row[1] for row in described}
     rows = LinkedRows(linked, stored, execute)
     rows.flatten(base)
+    if parent is not None:
+        rows.flatten(parent, into=FLAT_PARENTS)
     rows.count_losses()

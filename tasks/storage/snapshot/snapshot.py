@@ -5,6 +5,8 @@
     units      the id of each row's unit, where units have one
     snapshot   one row: what the file was made from and the keyed hash of `codes`
 
+Of linked tables it may hold the rows of the base's parent table too: `parents.codes` (`parent_codes`).
+
 It is written under another name and renamed when it is complete and on disk, so a killed ingest leaves nothing
 that looks finished.
 """
@@ -26,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from contracts.errors import SudareError
+from privacy.snapshots.parent_counts import PARENTS
 from tasks.storage.duckdb_session import attempt, connect, trouble
 from tasks.storage.workspace.run_folder import FETCHED, SPILL
 
@@ -97,7 +100,7 @@ def keyed_hash(
     key: bytes,
     advance: Callable[[float], None] = lambda fraction: None,
 ) -> str:
-    """Hash the table `codes`: HMAC-SHA256 over a header and one HMAC-SHA256 a column.
+    """Hash the table `codes`, and that of parents if there is one: HMAC-SHA256 over a header and one a column.
 
     The header binds the contract, the names, types and order of the columns and the number of rows; a column's
     HMAC covers its values in insertion order. So the result does not depend on threads or on the size of batches.
@@ -112,12 +115,29 @@ def keyed_hash(
     Raises:
         SudareError: a code is null, which the encoding excludes.
     """
+    parents = "SELECT count(*) FROM duckdb_tables() WHERE schema_name = ? AND table_name = 'codes' AND NOT internal"
+    both = connection.execute(parents, [PARENTS]).fetchone() == (1,)
+    base = _table_hash(connection, "codes", contract_digest, key, advance)
+    if not both:
+        return base.hexdigest()
+    base.update(_table_hash(connection, f"{PARENTS}.codes", contract_digest, key, lambda fraction: None).digest())
+    return base.hexdigest()
+
+
+def _table_hash(
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    contract_digest: str,
+    key: bytes,
+    advance: Callable[[float], None],
+) -> hmac.HMAC:
+    """Hash one table of codes."""
     inner = subkey(key, "columns")
-    described = connection.execute("SELECT name, type FROM pragma_table_info('codes')").fetchall()
-    [rows] = connection.execute("SELECT count(*) FROM codes").fetchone() or (0,)
+    described = connection.execute(f"SELECT name, type FROM pragma_table_info('{table}')").fetchall()
+    [rows] = connection.execute(f"SELECT count(*) FROM {table}").fetchone() or (0,)
     columns = [hmac.new(inner, digestmod=hashlib.sha256) for _ in described]
     done = 0
-    for batch in connection.execute("SELECT * FROM codes").to_arrow_reader(HASH_ROWS):
+    for batch in connection.execute(f"SELECT * FROM {table}").to_arrow_reader(HASH_ROWS):
         for digest, values in zip(columns, batch.columns, strict=True):
             digest.update(_little_endian(values))
         done += batch.num_rows
@@ -126,7 +146,7 @@ def keyed_hash(
     outer = hmac.new(subkey(key, "table"), json.dumps(header).encode(), hashlib.sha256)
     for digest in columns:
         outer.update(digest.digest())
-    return outer.hexdigest()
+    return outer
 
 
 def _little_endian(values: pa.Array) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from tasks.records.model.version_statements import FittedDraw
 from tasks.records.strict_json import shown
@@ -17,6 +18,7 @@ def check_count_draw(
     meaning: FittedMeaning,
     own: Sequence[tuple[str, object, object]] = (),
     *,
+    contract: Contract | None = None,
     at: str,
     where: str,
     allowed: str,
@@ -27,11 +29,13 @@ def check_count_draw(
         draw: what the record says of the draw.
         meaning: contract and product.
         own: what else is compared, as pairs with their names.
+        contract: of the rows that were counted, where they are not those of the base.
         at: its place in the record.
         where: the record's file.
         allowed: what a draw of the kind is, in words.
     """
-    name, worst, in_own = draw.measurements or "", worst_moves(meaning.contract), is_own_file(draw.measurements)
+    counted = contract or meaning.contract
+    name, worst, in_own = draw.measurements or "", worst_moves(counted), is_own_file(draw.measurements)
     pairs: list[tuple[str, object, object]] = [
         *own,
         (f"{at}.coarsening", draw.coarsening, None),
@@ -44,7 +48,7 @@ def check_count_draw(
     ]
     findings = list(differences(pairs, where=where, allowed=allowed))
     if draw.event.get("moves") != worst:
-        terms = f"{meaning.contract.adjacency} with {meaning.contract.unit.max_rows_per_unit} rows a unit"
+        terms = f"{counted.adjacency} with {counted.unit.max_rows_per_unit} rows a unit"
         found = str(draw.event.get("moves"))[:60]
         findings.append(Finding(where, f"{at}.event.moves", found, f"{worst}, under {terms}", UNDERSTATED))
     return findings

@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.grant.queries.marginal import MarginalQuery
+from privacy.marginals.counts import ParentRows
 from privacy.marginals.suppression import threshold_for
 from tasks.records.draws.marginal import MarginalDraw
 from tasks.records.strict_json import printable
 from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.draws.count_draws import check_count_draw
 from tasks.verification.draws.draw_checks import (
+    UNDERSTATED,
     FileForm,
     FittedMeaning,
     OtherDraw,
@@ -60,8 +63,9 @@ class MarginalChecks(SeparateDrawChecks[MarginalDraw, MarginalQuery]):
         return columns["noisy"].reshape(draw.shape), wrong
 
     def matching(self, query: MarginalQuery, draw: MarginalDraw, values: PublishedValues) -> MarginalQuery:
-        """Compare the columns; nothing else is stated of a marginal."""
-        if draw.clique != query.clique:
+        """Compare the columns, and whose rows are counted."""
+        parents = query.counts.parents
+        if (draw.clique, draw.table) != (query.clique, None if parents is None else parents.table):
             raise OtherDraw(f"draw {draw.key!r}: {'×'.join(query.clique)} was asked for, not what is there")
         return query
 
@@ -73,4 +77,25 @@ def _check_marginal(draw: MarginalDraw, meaning: FittedMeaning, at: str, where: 
         (f"{at}.shape", list(draw.shape), list(meaning.contract.shape(draw.clique))),
     ]
     allowed = "the whole declared domain, in a file of its own"
-    return check_count_draw(draw, meaning, own, at=at, where=where, allowed=allowed)
+    counted, wrong = _counted(draw, meaning, at, where)
+    return wrong or check_count_draw(draw, meaning, own, contract=counted, at=at, where=where, allowed=allowed)
+
+
+def _counted(
+    draw: MarginalDraw, meaning: FittedMeaning, at: str, where: str
+) -> tuple[Contract | None, list[Finding]]:
+    """Return the contract of a parent table whose rows were counted; None for the rows of the base."""
+    if draw.table is None:
+        return None, []
+    contract = meaning.contract
+    parent = None
+    if contract.linked is not None and contract.linked.chain(contract.table):
+        parent = contract.over(ParentRows.of(contract).table)
+    if parent is None or draw.table != parent.table:
+        allowed = "no table" if parent is None else f"{printable(parent.table)}, or no table"
+        return None, [Finding(where, f"{at}.table", printable(draw.table), allowed, UNDERSTATED)]
+    unknown = set(draw.clique) - {column.name for column in parent.columns}
+    if unknown:
+        found, allowed = f"the column {printable(min(unknown))}", f"columns of {printable(parent.table)}"
+        return None, [Finding(where, f"{at}.clique", found, allowed, UNDERSTATED)]
+    return parent, []

@@ -16,6 +16,7 @@ from privacy.generators.copied_model import CopiedModel
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.filled_model import FilledModel, contents_of
 from privacy.generators.generator import Model
+from privacy.generators.linked_model import LinkedModel
 from privacy.learning.written_statistics import close
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.draw_checks import SHARE
@@ -50,6 +51,11 @@ def compare_models(published: Model, again: Model, drawn: Sequence[Clique]) -> l
             wrong = compare_models(*pair, drawn)
             findings += [replace(each, field=f"copy {number}, {each.field}") for each in wrong]
         return findings
+    if isinstance(published, LinkedModel) and isinstance(again, LinkedModel):
+        own = set(again.parents.domain.columns)
+        above = [each for each in drawn if own.issuperset(each)]
+        findings += compare_models(published.parents, again.parents, above)
+        return findings + compare_models(published.children, again.children, drawn)
     stated, found_again = (_form(model) for model in (published, again))
     if stated != found_again:
         differing = sorted(name for name in stated.keys() | found_again if stated.get(name) != found_again.get(name))

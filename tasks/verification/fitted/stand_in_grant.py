@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import NoReturn, TypeVar
 
@@ -20,7 +20,7 @@ from privacy.grant.queries.query import Progress, Query, Relation, ResultT, sile
 from privacy.learning.layout import row_layout
 from privacy.learning.rows import PrivateRows
 from privacy.marginals.cell_sums import PrivateCellSums
-from privacy.marginals.counts import PrivateCounts
+from privacy.marginals.counts import ParentRows, PrivateCounts
 from tasks.records.model.draw_kinds import draw_checks
 from tasks.records.model.synthetic_statements import FittedReplay
 from tasks.records.model.version_statements import FittedDraw
@@ -46,6 +46,11 @@ class NoCounts:
         """Return a handle for each clique."""
         digest = self._contract.digest
         return tuple(PrivateCounts(each, self._contract.shape(each), "", digest, _refuse) for each in cliques)
+
+    def parent_marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
+        """Return a handle for each clique over the rows of the parent table."""
+        parents = ParentRows.of(self._contract)
+        return tuple(replace(handle, parents=parents) for handle in self.marginals(cliques))
 
     def rows(self, names: Sequence[str] | None = None) -> PrivateRows:
         """Return a handle on rows."""

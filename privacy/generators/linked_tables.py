@@ -1,0 +1,306 @@
+"""Two linked tables at once: a model of parents with their numbers of children, then children given their parent.
+
+    PARENTS    any generator of marginals, on the parent table's columns, the column of sizes among them
+    KNOWN      what the parents' model says of the parents' columns over the rows of children: each parent counts as
+               often as it has children
+    CHILDREN   AIM or MST with the parents' columns given: nothing is spent on marginals of these alone. In MST's tree
+               they are one node, so that each column of children hangs on one of its parent or of its own table
+
+Where (one letter each)
+    k, g       rows of one unit in the parent table, and children that one parent keeps
+    n, n'      parents, children                          m, m'   draws of each part
+    c, c'      mean cells of a pair of each part          w, w'   pairs of each part that rows are read for
+
+A unit moves a marginal of parents by k at most, and one of children by k g: the grant derives both, the first from
+the handle, which counts the rows of the parent table (docs/derivations.md, "Linked tables"). All is one budget,
+split before anything is read. Under zCDP, part ρ of it makes errors of a pair, in shares of the rows, of about
+
+    parents    c √m k / (n √ρ)         children    c' √m' k g / (n' √ρ')
+
+of which the sum over all pairs, weighted by w and w', is least where the shares are as (w c √m)^(2/3) to
+(2 w' c' √m')^(2/3): n' is about n g / 2 where nobody knows it. Under a pure budget the noise grows with m in the
+place of √m, and the shares are as the square roots.
+
+What is not modelled: what two children of one parent have in common beyond their parent's columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from math import sqrt
+from statistics import fmean
+from typing import Any, ClassVar, Final, Literal
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from contracts.contract.flattening import rows_per_unit
+from contracts.contract.impossible_cells import Clique
+from contracts.message import message
+from contracts.release.linked_rows import LINKED_TABLES, TablePair, table_pair
+from privacy.accounting.amounts import AmountRefused
+from privacy.generators.generator import (
+    CannotGenerate,
+    CountsSource,
+    DrawSeed,
+    FitProgress,
+    Fitted,
+    Generator,
+    GeneratorPlan,
+    Model,
+    PlannedStep,
+    SynthesisTask,
+)
+from privacy.generators.linked_model import LinkedModel
+from privacy.generators.models import PublishedModel
+from privacy.generators.options import Options
+from privacy.generators.spending import Spending, epsilon_of_part, too_small
+from privacy.grant.draws import Draws, PrefixedDraws
+from privacy.marginals.counts import PrivateCounts
+from privacy.marginals.errors import ModelTooLarge, NothingPossible
+from privacy.marginals.given_columns import conditional_columns
+from privacy.marginals.graphical_model import GraphicalModel
+from privacy.marginals.measured import Measured
+
+_PARENTS, _ROWS = "parents-", "children-"
+_UNITS: Final = 10**6
+
+
+class LinkedTablesOptions(Options):
+    """Options of `linked_tables`.
+
+    Args:
+        parents: the generator of the parent table.
+        children: the generator of the child table, given the parents.
+        parent_share: of the budget, what the parent table takes; derived from public sizes when not given.
+    """
+
+    parents: Literal["aim", "independent", "mst", "privbayes"] = "aim"
+    children: Literal["aim", "mst"] = "aim"
+    parent_share: float | None = Field(default=None, ge=0.05, le=0.95)
+
+    @field_validator("time_limit")
+    @classmethod
+    def _none(cls, limit: float | None) -> float | None:
+        if limit is not None:
+            raise ValueError("a time limit is not offered for two tables: drop it")
+        return limit
+
+
+class LinkedTablesGenerator:
+    """Models a parent table and, given it, a child table."""
+
+    name: ClassVar[str] = LINKED_TABLES
+    options = LinkedTablesOptions
+
+    def plan(self, task: SynthesisTask, options: LinkedTablesOptions) -> GeneratorPlan:
+        """Plan one budget, from which the draws of both tables take their share.
+
+        Raises:
+            CannotGenerate: no two tables, parents that could have no possible child, or what the generator of either
+                table refuses.
+        """
+        parts = _Parts.of(task, options)
+        parts.check_possible()
+        budget = Spending(task, options.noise)
+        steps: list[PlannedStep] = []
+        plans = parts.plans(options)
+        for (table, share), plan in zip(parts.shares.items(), plans, strict=True):
+            steps += [replace(step, what=f"{table}: {step.what}", share=step.share * share) for step in plan.steps]
+        return GeneratorPlan(
+            (budget.budget,),
+            tuple(steps),
+            max(plan.megabytes for plan in plans),
+            sum(plan.seconds for plan in plans),
+            {},
+        )
+
+    def fit(
+        self,
+        task: SynthesisTask,
+        options: LinkedTablesOptions,
+        plan: GeneratorPlan,
+        counts: CountsSource,
+        grant: Draws,
+        progress: FitProgress,
+        seed: DrawSeed,
+    ) -> Fitted[Model]:
+        """Fit the parents, then the children given them.
+
+        Privacy: the budget of the plan; each draw's choice depends on released values only.
+        """
+        parts = _Parts.of(task, options)
+        of_parents, of_children = parts.plans(options)
+        own = options.model_dump(include={"noise", "max_model_megabytes"})
+
+        def within(table: str, start: float, end: float) -> FitProgress:
+            return lambda done, what: progress(start + (end - start) * done, f"{table}: {what}")
+
+        maker, terms = _generator(options.parents), (of_parents, _ParentCounts(counts))
+        upper = maker.fit(
+            parts.parents,
+            maker.options(**own),
+            *terms,
+            PrefixedDraws(grant, _PARENTS),
+            within(parts.pair.parent, 0.0, 0.5),
+            seed,
+        )
+        below = replace(parts.children, known=tuple(_known(upper, parts.pair, parts.children)))
+        maker = _generator(options.children)
+        lower = maker.fit(
+            below,
+            maker.options(**own),
+            of_children,
+            counts,
+            PrefixedDraws(grant, _ROWS),
+            within(parts.pair.child, 0.5, 1.0),
+            seed,
+        )
+        if not isinstance(lower.model, PublishedModel):
+            raise TypeError(f"a model of children of kind {lower.model.kind}")
+        notes = [
+            message("{table}: {note}", table=table, note=note)
+            for table, fitted in ((parts.pair.parent, upper), (parts.pair.child, lower))
+            for note in fitted.notes
+        ]
+        notes.append(
+            message(
+                "what two rows of {child} of one row of {parent} have in common beyond its columns is not modelled",
+                child=parts.pair.child,
+                parent=parts.pair.parent,
+            )
+        )
+        return Fitted(LinkedModel(upper.model, lower.model), (*upper.draws, *lower.draws), tuple(notes))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What each of the two tables is asked for.
+
+    Args:
+        pair: the tables.
+        parents, children: their tasks.
+        shares: of the budget, by table; the parents' first.
+    """
+
+    pair: TablePair
+    parents: SynthesisTask
+    children: SynthesisTask
+    shares: dict[str, float]
+
+    @classmethod
+    def of(cls, task: SynthesisTask, options: LinkedTablesOptions) -> _Parts:
+        """Split a task over both tables.
+
+        Raises:
+            CannotGenerate: its contract has no two such tables, or the charge is too small to be split.
+        """
+        contract = task.contract
+        if contract is None or contract.linked is None:
+            raise CannotGenerate(f"{LINKED_TABLES} needs a contract of linked tables; do: take another generator")
+        try:
+            pair = table_pair(task.domain.columns, contract)
+        except ValueError as error:
+            raise CannotGenerate(f"{LINKED_TABLES}: {error}; do: see docs/linked-tables.md") from error
+        own = set(pair.parent_columns)
+        above = replace(
+            task,
+            domain=task.domain.project(task.domain.canonical(pair.parent_columns)),
+            impossible={clique: mask for clique, mask in task.impossible.items() if own.issuperset(clique)},
+            rows_per_unit=rows_per_unit(contract.linked, pair.parent),
+            layout=None,
+        )
+        below = replace(task, given=above.domain.columns, layout=None)
+        share = Fraction(round(_UNITS * (options.parent_share or _parent_share(above, below, options))), _UNITS)
+        try:
+            above = replace(above, epsilon=epsilon_of_part(task, share))
+            below = replace(below, epsilon=epsilon_of_part(task, 1 - share))
+        except AmountRefused as refused:
+            raise too_small(refused) from refused
+        return cls(pair, above, below, {pair.parent: float(share), pair.child: float(1 - share)})
+
+    def plans(self, options: LinkedTablesOptions) -> tuple[GeneratorPlan, GeneratorPlan]:
+        """Let the generators of both tables plan."""
+        own = options.model_dump(include={"noise", "max_model_megabytes"})
+        above, below = _generator(options.parents), _generator(options.children)
+        return above.plan(self.parents, above.options(**own)), below.plan(self.children, below.options(**own))
+
+    def check_possible(self) -> None:
+        """Refuse impossible cells of both tables' columns that leave some parent without any possible child.
+
+        Raises:
+            CannotGenerate: there could be such a parent.
+        """
+        task = self.children
+        zeros = {clique: np.where(mask, -np.inf, 0.0) for clique, mask in task.impossible.items()}
+        uniform = GraphicalModel(task.domain, tuple(zeros), tuple(zeros.values()), 1.0)
+        try:
+            found = conditional_columns(uniform, task.given)
+        except (NothingPossible, ModelTooLarge) as error:
+            raise CannotGenerate(f"{self.pair.child}: {error}; do: mend the contract's constraints") from error
+        own = set(self.pair.parent_columns)
+        known = {clique for clique in task.impossible if own.issuperset(clique)}
+        left = [clique for clique, values in found.left if clique not in known and np.isneginf(values).any()]
+        if left:
+            raise CannotGenerate(
+                f"impossible combinations leave a row of {self.pair.parent} with some values of "
+                f"{', '.join(left[0])} without any possible {self.pair.child}; allowed: combinations that leave each "
+                f"{self.pair.parent} some {self.pair.child}; do: declare these values of {self.pair.parent} "
+                "impossible together, or leave a column out"
+            )
+
+
+class _ParentCounts:
+    """The parent table's rows as a source of handles."""
+
+    def __init__(self, counts: CountsSource) -> None:
+        self._counts = counts
+
+    def marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
+        """Return a handle for each clique, over the rows of the parent table."""
+        return self._counts.parent_marginals(cliques)
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse whatever else is asked for."""
+        raise CannotGenerate(f"the parent table of linked ones has no {name}")
+
+
+def _generator(name: str) -> Generator[Any]:
+    from privacy.generators.registry import generator  # which names this module
+
+    return generator(name)
+
+
+def _parent_share(above: SynthesisTask, below: SynthesisTask, options: LinkedTablesOptions) -> float:
+    """Return the parents' share of the budget; the formula stands in the module's docstring."""
+    pure = Spending(above, options.noise).noise == "laplace" and above.delta == 0
+    factors = []
+    for task, rows in ((above, 1), (below, 2)):
+        pairs = [pair for pair in combinations(task.domain.columns, 2) if not set(task.given).issuperset(pair)]
+        draws = 2 * len(task.modelled)
+        cells = fmean(task.domain.cells(pair) for pair in pairs) if pairs else float(task.domain.cells())
+        factors.append(rows * max(1, len(pairs)) * cells * (draws if pure else sqrt(draws)))
+    above_power, below_power = (float(factor ** (1 / 2 if pure else 2 / 3)) for factor in factors)
+    return min(0.95, max(0.05, above_power / (above_power + below_power)))
+
+
+def _known(fitted: Fitted[Model], pair: TablePair, task: SynthesisTask) -> Iterator[Measured]:
+    """Yield what the parents' model says of their columns over rows of children, each parent times its size.
+
+    A cell of n parents is one of about n times the mean size, and the variance of its noise grows with the square.
+    """
+    model = fitted.model
+    weights = np.arange(model.domain.cells((pair.size,)), dtype=np.float64)
+    sizes = model.marginal((pair.size,))
+    mean = float((sizes * weights).sum() / max(float(sizes.sum()), 1.0))
+    noise = min((each.variance for each in fitted.measurements), default=1.0)
+    variance = max(1.0, noise * mean * mean)
+    pairs = [each.clique for each in fitted.measurements if len(each.clique) == 2]
+    for clique in dict.fromkeys([*((name,) for name in task.given), *pairs]):
+        others = tuple(name for name in clique if name != pair.size)
+        counts = model.marginal((*others, pair.size)) * weights
+        own = pair.size in clique
+        yield Measured((*others, pair.size) if own else others, counts if own else counts.sum(axis=-1), variance)
