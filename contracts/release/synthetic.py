@@ -32,7 +32,7 @@ from contracts.reading.scalars import (
     word_list,
 )
 from contracts.release.acceptance import FIRST_ACCEPTED, Acceptance, acceptance_problems
-from contracts.release.inside_bins import MEASURED, InsideSpec, bin_trees, inside_problems
+from contracts.release.inside_bins import MEASURED, InsideSpec, bin_trees, inside_problems, refuse_unjoinable
 from contracts.release.product_spec import ProductSpec
 
 ALL: Final = "all"
@@ -103,7 +103,8 @@ class SyntheticProduct(ProductSpec):
     `columns` are all of the contract, or those that are listed; they stand in the contract's order. `options` are the
     generator's own. `rows` is the estimated number (the public one, where the contract declares it), or a number that
     is written here and says nothing about the data. `inside_bins` says how values lie inside the bins of numbers:
-    uniformly, or as a charged histogram says; without the key uniformly. `accept` stands for the generator
+    uniformly, or as a charged histogram says; without the key uniformly. With `bins: private` that histogram also
+    says which neighbouring bins are joined before the generator counts them. `accept` stands for the generator
     `first_accepted` with what is written below it as its options.
     """
 
@@ -118,6 +119,7 @@ class SyntheticProduct(ProductSpec):
     options: dict[str, Any] = Field(default_factory=dict)
     rows: RowCount = ESTIMATED
     inside_bins: InsideSpec | None = Field(default=None, exclude_if=lambda written: written is None)
+    bins: Literal["private"] | None = Field(default=None, exclude_if=lambda written: written is None)
 
     @model_validator(mode="before")
     @classmethod
@@ -131,6 +133,11 @@ class SyntheticProduct(ProductSpec):
             refuse([Problem(f"{beside[0]} beside accept", "one of the two", remedy, (beside[0],))])
         options = written["accept"]
         return {**written, "generator": FIRST_ACCEPTED, "options": options if isinstance(options, dict) else {}}
+
+    @model_validator(mode="after")
+    def _joinable(self) -> SyntheticProduct:
+        refuse_unjoinable(self.bins, self.inside_bins, accepts=self.generator == FIRST_ACCEPTED)
+        return self
 
     @field_validator("columns")
     @classmethod
@@ -164,13 +171,14 @@ class SyntheticProduct(ProductSpec):
     @property
     def measured_inside(self) -> InsideSpec | None:
         """What is measured inside bins; None where values are drawn uniformly."""
-        inside = self.inside_bins
+        inside = InsideSpec() if self.inside_bins is None and self.bins else self.inside_bins
         return inside if inside is not None and inside.method == MEASURED else None
 
     def trees(self, contract: Contract) -> tuple[BinTree, ...]:
         """Return the trees of counts inside bins, in the contract's order; none where values are drawn uniformly."""
         measured = self.measured_inside
-        return () if measured is None else bin_trees(measured, self.names(contract), contract)
+        joins = self.bins is not None
+        return () if measured is None else bin_trees(measured, self.names(contract), contract, joins=joins)
 
     def lattices(self, contract: Contract) -> tuple[ValueLattice, ...]:
         """Return the lattices of these trees."""
@@ -197,8 +205,9 @@ def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterato
             remedy = "write coarser edges, or rescale the column in `select:`"
             yield ("columns",), Problem(f"the column {name!r}, too fine for a double", allowed, remedy)
     if product.measured_inside is not None and not unknown:
-        for at, problem in inside_problems(product.measured_inside, names, contract):
-            yield ("inside_bins", *at), problem
+        where = "bins" if product.inside_bins is None else "inside_bins"
+        for at, problem in inside_problems(product.measured_inside, names, contract, joins=product.bins is not None):
+            yield (where, *at), problem
     acceptance = product.acceptance
     if acceptance is not None and not unknown:
         for at, problem in acceptance_problems(acceptance, names, contract):

@@ -22,6 +22,7 @@ from privacy.accounting.events import (
 from privacy.accounting.key_selection import KeySelection
 from privacy.learning.moments import Moments
 from privacy.learning.perturbed import Perturbation, VectorEvent
+from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.residual_basis import Residual
 from privacy.marginals.suppression import Threshold
 from privacy.refine.sparse import SparseTable
@@ -94,6 +95,7 @@ class Measurement:
         number: order of the draw inside its run.
         sha256: digest of the values.
         threshold: the minimum-frequency rule under which small noisy counts were suppressed; None without one.
+        coarsening: the coarser resolution that was measured; None for the declared cells.
     """
 
     key: str
@@ -104,6 +106,7 @@ class Measurement:
     number: int
     sha256: str
     threshold: Threshold | None = None
+    coarsening: Coarsening | None = None
     kind: ClassVar[str] = "marginal"
 
 

@@ -76,7 +76,8 @@ class MarginalQuery(ShareableQuery[Measurement]):
         """Return the noisy marginal with what it cost."""
         (draw,) = drawn
         threshold, entered = self.threshold(event), (draw.number, draw.sha256)
-        return Measurement(draw.key, draw.clique, draw.values, event, variance(event), *entered, threshold)
+        terms = event, variance(event), *entered, threshold, self.counts.coarsening
+        return Measurement(draw.key, draw.clique, draw.values, *terms)
 
     @property
     def shared_length(self) -> int:

@@ -11,8 +11,10 @@ from privacy.evaluation.against_noisy import distance
 from privacy.generators.generator import Model, SynthesisTask
 from privacy.generators.registry import GENERATORS, generator
 from privacy.generators.release_plan import task_of
+from privacy.marginals.coarsening import coarser_counts
 from tasks.products.synthetic.reestimation import reestimate
 from tasks.products.synthetic.row_replay import check_published_rows
+from tasks.records.draws.marginal import MarginalDraw
 from tasks.records.model.release_statement import Manifest
 from tasks.records.model.synthetic_statements import SyntheticRecord
 from tasks.records.strict_json import printable
@@ -115,9 +117,12 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
             files.skipped.append(f"{printable(replay.rows.data)}: there is no model that it could come from")
             return findings
         apart = {
-            draw.key: distance(model.marginal(tuple(draw.clique)), self._values[draw.key])
+            draw.key: distance(
+                coarser_counts(draw.resolution(meaning.contract), model.marginal(tuple(draw.clique))),
+                self._values[draw.key],
+            )
             for draw in replay.draws
-            if draw.key in self._values and draw.kind == "marginal"
+            if draw.key in self._values and isinstance(draw, MarginalDraw)
         }
         findings += check_distances(self._record, apart, where=self._where)
         if rows is not None:
