@@ -89,6 +89,7 @@ class Auto:
 
     name: ClassVar[str] = "auto"
     reads_rows: ClassVar[bool] = False
+    joins_bins: ClassVar[bool] = False  # what it chooses by is known before any bin is joined
     options = AutoOptions
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:

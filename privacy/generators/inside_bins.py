@@ -204,7 +204,7 @@ def _refuse_unweighed(generator: Fitter[Any, Any, Any]) -> None:
     if getattr(generator, "reads_rows", True) or not getattr(generator, "joins_bins", True):
         raise CannotGenerate(
             f"product.bins: private, which {generator.name!r} cannot take; allowed: a generator of marginals (aim, "
-            "mst, privbayes, independent, fixed, auto); do: choose one of these, or drop `bins:`"
+            "mst, privbayes, independent, fixed); do: choose one of these, or drop `bins:`"
         )
 
 
