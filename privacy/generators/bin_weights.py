@@ -132,7 +132,7 @@ def inside_error(tree: BinTree, axis: Bins, *, variance: float) -> InsideError:
     runs = [run for first, end in pairwise(ends) for run in blocks.halves(first, end)]
     noise = [blocks.noise(*run) for run in runs]
     squares = sum(each * blocks.gap(low, high) ** 2 for each, (low, _, high) in zip(noise, runs, strict=True))
-    return InsideError(step * sqrt(squares), sqrt(max(noise)))
+    return InsideError(step * sqrt(squares), sqrt(max(noise, default=0.0)))
 
 
 def leaf_estimates(values: NDArray[np.int64], tree: BinTree, variance: float) -> Floats:
