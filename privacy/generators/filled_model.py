@@ -80,8 +80,6 @@ class FilledModel:
         Raises:
             ValueError: as the model's; or a code of a joined column that there is not.
         """
-        from privacy.generators.rows import seed_for  # it imports this module
-
         codes_of, cells, joined = dict(where or {}), self.cells, dict(self.joined)
         for name in [name for name in joined if name in codes_of]:
             allowed, (size,) = codes_of.pop(name), self.domain.sizes([name])
@@ -94,9 +92,7 @@ class FilledModel:
         codes = cells.sample(rows, seed=seed, where=codes_of)
         for name, bins in joined.items():
             place = self.domain.place(name)
-            codes[:, place] = bins.spread(
-                codes[:, place], seed_for(PostProcessingSeed(seed), f"joined bins of {name}")
-            )
+            codes[:, place] = bins.spread(codes[:, place], PostProcessingSeed(seed).derived(f"joined bins of {name}"))
         return codes
 
     def marginal(self, clique: Clique) -> NDArray[np.float64]:

@@ -40,7 +40,7 @@ from privacy.generators.generator import (
     SynthesisTask,
 )
 from privacy.generators.joined_bins import JoinedCounts, joined_task
-from privacy.generators.joined_fit import Counted, contract_of, joins_of, refilled
+from privacy.generators.joined_fit import CountedColumn, contract_of, joins_of, refilled
 from privacy.generators.planning import noise_in_words
 from privacy.generators.spending import Spending, epsilon_of_part, too_small
 from privacy.generators.standing_margins import standing_margins
@@ -129,7 +129,7 @@ class InsideBins(Fitter[Any, SynthesisTask, Any]):
         own = replace(plan, events=plan.events[len(drawn) :])
         trees, sums = drawn[: len(inside.trees)], drawn[len(inside.trees) :]
         beside = sums if inside.joins else [None] * len(trees)
-        counted = [Counted(*each) for each in zip(inside.trees, inside.axes, trees, beside, strict=True)]
+        counted = [CountedColumn(*each) for each in zip(inside.trees, inside.axes, trees, beside, strict=True)]
         terms: Any = own, counts, grant, progress, seed
         if inside.joins:
             return self._joined(rest, options, counted, drawn, terms)
@@ -148,7 +148,7 @@ class InsideBins(Fitter[Any, SynthesisTask, Any]):
         self,
         rest: SynthesisTask,
         options: BaseModel,
-        counted: Sequence[Counted],
+        counted: Sequence[CountedColumn],
         drawn: Sequence[CellSumMeasurement],
         terms: tuple[Any, ...],
     ) -> Fitted[Any]:

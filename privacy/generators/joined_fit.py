@@ -35,7 +35,7 @@ from privacy.marginals.uncertainty import variance
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedColumn:
     """What was measured of a column.
 
     Args:
@@ -75,7 +75,7 @@ def contract_of(task: SynthesisTask) -> Contract:
     return task.contract
 
 
-def joins_of(counted: Sequence[Counted], task: SynthesisTask, spending: Spending) -> Joins:
+def joins_of(counted: Sequence[CountedColumn], task: SynthesisTask, spending: Spending) -> Joins:
     """Return which bins of each column are joined.
 
     Args:
@@ -94,7 +94,7 @@ def joins_of(counted: Sequence[Counted], task: SynthesisTask, spending: Spending
     return joins
 
 
-def refilled(cells: Model, counted: Sequence[Counted], joins: Joins) -> FilledModel:
+def refilled(cells: Model, counted: Sequence[CountedColumn], joins: Joins) -> FilledModel:
     """Return a model of joined bins with the declared bins in them, and the leaves in these.
 
     Args:

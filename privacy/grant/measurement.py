@@ -178,8 +178,8 @@ class DrawRequest:
 
     def to_json(self) -> dict[str, Any]:
         """Write it as JSON values."""
-        told = {"key": self.key, "clique": list(self.clique), "event": self.event.to_json()}
-        return {**told, "about": dict(self.about)}
+        parts = {"clique": list(self.clique), "event": self.event.to_json(), "about": dict(self.about)}
+        return {"key": self.key, **parts}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> DrawRequest:
