@@ -82,19 +82,8 @@ class FilledBins:
             codes: the bin of each row.
             words: random words.
         """
-        import numpy as np
-
         rows = codes.size
-        order = np.lexsort((words[:rows], codes))
-        ordered = codes[order]
-        begins = np.flatnonzero(np.diff(ordered, prepend=-1))
-        sizes = np.diff(begins, append=rows)
-        rank = np.arange(rows) - np.repeat(begins, sizes)
-        total = self._total[ordered]
-        # One random start a bin, uniform below its weight; the rows of the bin follow at equal distances.
-        start = ((words[2 * rows :] >> np.uint64(64 - _BITS)).astype(np.int64) * self._total) >> _BITS
-        reached = np.empty(rows, dtype=np.int64)
-        reached[order] = (rank * total + start[ordered]) // np.repeat(sizes, sizes)
+        reached = evenly(codes, self._total, words[:rows], words[2 * rows :])
         return self._values(codes, reached, words[rows : 2 * rows])
 
     def drawn(self, codes: Whole, words: NDArray[np.uint64]) -> Whole:
@@ -111,6 +100,30 @@ class FilledBins:
 
         leaf = np.searchsorted(self._cumulated, self._base[codes] + reached, side="right")
         return below(self._low[leaf], self._high[leaf], words)
+
+
+def evenly(codes: Whole, totals: Whole, words: NDArray[np.uint64], starts: NDArray[np.uint64]) -> Whole:
+    """Return a place on the cumulated weights of its bin for each row, those of a bin at equal distances.
+
+    Args:
+        codes: the bin of each row.
+        totals: the weights of each bin together, 1 to `MOST_WEIGHT`.
+        words: one random word a row: the order of the rows of a bin.
+        starts: one random word a bin: where its first row stands.
+    """
+    import numpy as np
+
+    rows = codes.size
+    order = np.lexsort((words, codes))
+    ordered = codes[order]
+    begins = np.flatnonzero(np.diff(ordered, prepend=-1))
+    sizes = np.diff(begins, append=rows)
+    rank = np.arange(rows) - np.repeat(begins, sizes)
+    # One random start a bin, uniform below its weight; the rows of the bin follow at equal distances.
+    start = ((starts >> np.uint64(64 - _BITS)).astype(np.int64) * totals) >> _BITS
+    reached = np.empty(rows, dtype=np.int64)
+    reached[order] = (rank * totals[ordered] + start[ordered]) // np.repeat(sizes, sizes)
+    return reached
 
 
 def below(low: Whole, high: Whole, words: NDArray[np.uint64]) -> Whole:

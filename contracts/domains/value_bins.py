@@ -24,6 +24,8 @@ MOST_LEAVES: Final = 1024
 """Leaves that the bins of a column share out; each bin has at least one."""
 MOST_BINS: Final = 4096
 """Columns of more bins are decoded uniformly: their bins are narrow, and each would be a leaf."""
+FEWEST_JOINED: Final = 3
+"""Columns of fewer bins keep them."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,14 @@ class BinTree(CountTree):
         return {**self.lattice.to_json(), "cuts": list(self.cuts)}
 
 
-def bin_tree(column: str, domain: DeclaredDomain, rows_per_unit: int) -> BinTree | None:
+def bin_tree(column: str, domain: DeclaredDomain, rows_per_unit: int, *, joins: bool = False) -> BinTree | None:
     """Return the tree whose leaves lie inside the bins of a column.
 
     Args:
         column: the column.
         domain: its declared domain.
         rows_per_unit: rows of one privacy unit.
+        joins: whether neighbouring bins may be joined: then bins of one value each are counted too, from three on.
     Returns:
         BinTree | None: None where no bin holds two values of the lattice, where values are no numbers in bins, or
             where the lattice has more steps than can be counted on.
@@ -75,7 +78,7 @@ def bin_tree(column: str, domain: DeclaredDomain, rows_per_unit: int) -> BinTree
         return None
     lattice = ValueLattice(column, *bounds, step, domain.nulls.policy == "category")
     starts = [offset_of(lattice, Decimal(low)) for low, _ in domain.axis]
-    if lattice.width + 1 <= len(starts):
+    if len(starts) < FEWEST_JOINED if joins else lattice.width + 1 <= len(starts):
         return None
     return BinTree(lattice, _cuts(lattice, starts))
 

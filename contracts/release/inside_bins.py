@@ -16,7 +16,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from contracts.domains.domain_terms import Frozen
-from contracts.domains.value_bins import BinTree, bin_tree
+from contracts.domains.value_bins import FEWEST_JOINED, BinTree, bin_tree
 from contracts.reading.scalars import Amount, FieldPath, Label, Problem, as_tuple, nearest, refuse, show, word_list
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ MEASURED: Final = "measured"
 ALL: Final = "all"
 USUAL_SHARE: Final = Decimal("0.1")
 MOST_SHARE: Final = Decimal("0.9")
+MOST_JOINABLE: Final = 256
+"""Declared bins of a column that may be joined: marginals of three such columns are still counted in memory."""
+_BINNED: Final = "a column of numbers in bins"
 _FORMS: Final = f"{UNIFORM}, {MEASURED}, or {{share: {USUAL_SHARE}, columns: [...]}}"
 
 
@@ -82,32 +85,52 @@ class InsideSpec(Frozen):
         return {"anyOf": [{"enum": [UNIFORM, MEASURED]}, handler(core)]}
 
 
-def bin_trees(measured: InsideSpec, names: tuple[str, ...], contract: Contract) -> tuple[BinTree, ...]:
+def bin_trees(
+    measured: InsideSpec, names: tuple[str, ...], contract: Contract, *, joins: bool = False
+) -> tuple[BinTree, ...]:
     """Return the tree of counts of each column whose bins are looked into, in the contract's order.
 
     Args:
         measured: what the product asks for.
         names: the product's columns, in the contract's order.
         contract: gives their domains.
+        joins: whether bins may be joined (`contracts.domains.value_bins`).
     Privacy: reads the contract alone.
     """
     rows, wanted = contract.unit.max_rows_per_unit, measured.columns
     columns = (contract.column(name) for name in names if wanted == ALL or name in wanted)
-    found = (bin_tree(each.name, each.domain, rows) for each in columns if each.length == 1)
+    found = (bin_tree(each.name, each.domain, rows, joins=joins) for each in columns if each.length == 1)
     return tuple(tree for tree in found if tree is not None)
 
 
 def inside_problems(
-    measured: InsideSpec, names: tuple[str, ...], contract: Contract
+    measured: InsideSpec, names: tuple[str, ...], contract: Contract, *, joins: bool = False
 ) -> Iterator[tuple[FieldPath, Problem]]:
-    """Yield what does not fit the contract: columns that are not there, or whose bins hold one value each."""
-    trees = {tree.column for tree in bin_trees(measured, names, contract)}
+    """Yield what does not fit the contract: columns that are not there, or bins that cannot be measured or joined."""
+    trees = {tree.column for tree in bin_trees(measured, names, contract, joins=joins)}
+    wanted = f"{FEWEST_JOINED} bins of numbers or more" if joins else "bins of several numbers"
     for place, name in enumerate(() if measured.columns == ALL else measured.columns):
         if name not in names:
             yield ("columns", place), Problem(f"the column {name!r}", word_list(names), nearest(name, names))
         elif name not in trees:
-            found = f"the column {name!r}, which has no bins of several numbers"
-            yield ("columns", place), Problem(found, "a column of numbers in bins", "drop it")
+            yield ("columns", place), Problem(f"the column {name!r}, which has no {wanted}", _BINNED, "drop it")
+    many = [name for name in sorted(trees) if joins and len(contract.column(name).domain.axis) > MOST_JOINABLE]
+    for name in many:
+        found, allowed = f"{len(contract.column(name).domain.axis)} bins of {name!r}", f"at most {MOST_JOINABLE}"
+        remedy = "declare wider bins in the contract: where values lie inside a bin is counted too"
+        yield (), Problem(found, allowed, f"{remedy}; or list other columns in `inside_bins:`")
     if not trees and measured.columns == ALL:
-        found, allowed = "no column with bins of several numbers", "at least one such column"
-        yield (), Problem(found, allowed, f"write `inside_bins: {UNIFORM}`, or drop the key")
+        remedy = "drop the key" if joins else f"write `inside_bins: {UNIFORM}`, or drop the key"
+        yield (), Problem(f"no column with {wanted}", "at least one such column", remedy)
+
+
+def refuse_unjoinable(bins: str | None, inside: InsideSpec | None, *, accepts: bool) -> None:
+    """Refuse private bins of values that are drawn uniformly, or of candidates of which one is accepted."""
+    if bins is None:
+        return
+    if inside is not None and inside.method == UNIFORM:
+        allowed = f"`inside_bins: {MEASURED}` or a mapping: the same counts say which bins are joined"
+        refuse([Problem(f"inside_bins: {UNIFORM} beside bins: private", allowed, "drop one of the two", ("bins",))])
+    if accepts:
+        found, allowed = "bins: private beside accept", "one of the two: tests count the declared cells"
+        refuse([Problem(found, allowed, "name one generator, or drop `bins:`", ("bins",))])

@@ -74,8 +74,11 @@ def reason_problem(because: str) -> Problem | None:
     return Problem(found, f"why these rows are public, in {LEAST_LETTERS} to {MOST_LETTERS} characters")
 
 
-def prior_problems(prior: PriorSpec, names: tuple[str, ...]) -> Iterator[tuple[FieldPath, Problem]]:
-    """Yield the columns of a prior that are none of the product."""
+def prior_problems(prior: PriorSpec, names: tuple[str, ...], *, joins: bool) -> Iterator[tuple[FieldPath, Problem]]:
+    """Yield the columns of a prior that are none of the product, and that bins are joined, where they are."""
+    if joins:
+        remedy = "drop `bins: private`, or `prior:`"
+        yield (), Problem("a prior beside joined bins", "public rows counted in the declared bins", remedy)
     for place, name in enumerate(prior.columns or ()):
         if name not in names:
             yield ("columns", place), Problem(f"the column {name!r}", word_list(names), nearest(name, names))

@@ -33,7 +33,7 @@ from contracts.reading.scalars import (
 )
 from contracts.release.acceptance import FIRST_ACCEPTED, Acceptance, acceptance_problems
 from contracts.release.copies import CopyCount, copies_problems
-from contracts.release.inside_bins import MEASURED, InsideSpec, bin_trees, inside_problems
+from contracts.release.inside_bins import MEASURED, InsideSpec, bin_trees, inside_problems, refuse_unjoinable
 from contracts.release.linked_rows import LINKED_TABLES, linked_problems
 from contracts.release.product_spec import ProductSpec
 from contracts.release.public_prior import PriorSpec, prior_problems
@@ -106,8 +106,9 @@ class SyntheticProduct(ProductSpec):
     `columns` are all of the contract, or those that are listed; they stand in the contract's order. `options` are the
     generator's own. `rows` is the estimated number (the public one, where the contract declares it), or a number that
     is written here and says nothing about the data. `inside_bins` says how values lie inside the bins of numbers:
-    uniformly, or as a charged histogram says; without the key uniformly. `prior` are public rows that the model may
-    begin with. `copies` are further tables, each of a model of its own. `accept` stands for the generator
+    uniformly, or as a charged histogram says; without the key uniformly. With `bins: private` that histogram also
+    says which neighbouring bins are joined before the generator counts them. `prior` are public rows that the model
+    may begin with. `copies` are further tables, each of a model of its own. `accept` stands for the generator
     `first_accepted` with what is written below it as its options.
     """
 
@@ -124,6 +125,7 @@ class SyntheticProduct(ProductSpec):
     inside_bins: InsideSpec | None = Field(default=None, exclude_if=lambda written: written is None)
     copies: CopyCount | None = Field(default=None, exclude_if=lambda written: written is None)
     prior: PriorSpec | None = Field(default=None, exclude_if=lambda written: written is None)
+    bins: Literal["private"] | None = Field(default=None, exclude_if=lambda written: written is None)
 
     @model_validator(mode="before")
     @classmethod
@@ -140,6 +142,11 @@ class SyntheticProduct(ProductSpec):
             refuse([Problem(found, "one of the two", "drop `prior:`, or name one generator", ("prior",))])
         options = written["accept"]
         return {**written, "generator": FIRST_ACCEPTED, "options": options if isinstance(options, dict) else {}}
+
+    @model_validator(mode="after")
+    def _joinable(self) -> SyntheticProduct:
+        refuse_unjoinable(self.bins, self.inside_bins, accepts=self.generator == FIRST_ACCEPTED)
+        return self
 
     @field_validator("columns")
     @classmethod
@@ -183,13 +190,14 @@ class SyntheticProduct(ProductSpec):
     @property
     def measured_inside(self) -> InsideSpec | None:
         """What is measured inside bins; None where values are drawn uniformly."""
-        inside = self.inside_bins
+        inside = InsideSpec() if self.inside_bins is None and self.bins else self.inside_bins
         return inside if inside is not None and inside.method == MEASURED else None
 
     def trees(self, contract: Contract) -> tuple[BinTree, ...]:
         """Return the trees of counts inside bins, in the contract's order; none where values are drawn uniformly."""
         measured = self.measured_inside
-        return () if measured is None else bin_trees(measured, self.names(contract), contract)
+        joins = self.bins is not None
+        return () if measured is None else bin_trees(measured, self.names(contract), contract, joins=joins)
 
     def lattices(self, contract: Contract) -> tuple[ValueLattice, ...]:
         """Return the lattices of these trees."""
@@ -216,10 +224,11 @@ def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterato
             remedy = "write coarser edges, or rescale the column in `select:`"
             yield ("columns",), Problem(f"the column {name!r}, too fine for a double", allowed, remedy)
     if product.measured_inside is not None and not unknown:
-        for at, problem in inside_problems(product.measured_inside, names, contract):
-            yield ("inside_bins", *at), problem
+        where = "bins" if product.inside_bins is None else "inside_bins"
+        for at, problem in inside_problems(product.measured_inside, names, contract, joins=product.bins is not None):
+            yield (where, *at), problem
     if product.prior is not None and not unknown:
-        for at, problem in prior_problems(product.prior, names):
+        for at, problem in prior_problems(product.prior, names, joins=product.bins is not None):
             yield ("prior", *at), problem
     acceptance = product.acceptance
     tried = enumerate(() if acceptance is None else acceptance.candidates)

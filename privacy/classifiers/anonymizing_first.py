@@ -35,7 +35,6 @@ from privacy.generators.generator import (
 )
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
-from privacy.generators.rows import seed_for
 from privacy.grant.draws import Draws
 from privacy.learning.feed_forward import initial_vector, train_plainly
 from privacy.learning.layout import RowLayout
@@ -169,7 +168,7 @@ def _trained(
     """Sample rows, and train on them."""
     wanted = min(options.rows or max(model.rows, 1), MOST_ROWS)
     # Each purpose has a seed of its own, so that no two read the same random words.
-    codes = model.sample(wanted, seed=seed_for(seed, "rows").value)
+    codes = model.sample(wanted, seed=seed.derived("rows").value)
     rows, targets = _vectors(codes.astype(np.uint32), task.rows_layout, task.label)
     widths = task.widths(options.hidden)
     vector = train_plainly(
@@ -181,7 +180,7 @@ def _trained(
         batch=options.batch,
         learning_rate=options.learning_rate,
         regulariser=options.regulariser,
-        seed=seed_for(seed, "training").value,
+        seed=seed.derived("training").value,
     )
     # A classifier holds finite numbers only, also where a training has diverged.
     return layers_of(np.nan_to_num(vector.astype(np.float32)), widths)

@@ -90,6 +90,7 @@ class Auto:
     name: ClassVar[str] = "auto"
     reads_rows: ClassVar[bool] = False
     takes_copies: ClassVar[bool] = True
+    joins_bins: ClassVar[bool] = False  # what it chooses by is known before any bin is joined
     options = AutoOptions
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:

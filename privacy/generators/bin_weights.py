@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import sqrt
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,15 +30,12 @@ from privacy.generators.generator import InsideError
 from privacy.refine.hierarchy import make_consistent
 
 Bins = Sequence[tuple[ExactNumber, ExactNumber]]
+_LEAST_SHARE: Final = 1e-12
+_FARTHEST_TILT: Final = 2000.0
+_HALVINGS: Final = 60
 
 
-def bin_contents(
-    values: NDArray[np.int64],
-    tree: BinTree,
-    axis: Bins,
-    *,
-    variance: float,
-) -> BinContents:
+def bin_contents(values: NDArray[np.int64], tree: BinTree, axis: Bins, *, variance: float) -> BinContents:
     """Return how values lie inside the bins of a column.
 
     Args:
@@ -47,14 +45,75 @@ def bin_contents(
         variance: of the noise of each number [rows²].
     Privacy: post-processing.
     """
-    counts = leaf_estimates(values, tree, variance)
     ends = bin_ends(axis, tree)
-    before, blocks = np.append(0.0, np.cumsum(counts)), _Blocks(tree, variance)
-    shares, weights = np.empty(tree.leaves), np.empty(tree.leaves, dtype=np.int64)
+    return contents_by(leaf_shares(leaf_estimates(values, tree, variance), tree, ends, variance), tree, ends)
+
+
+def leaf_shares(counts: Floats, tree: BinTree, ends: Sequence[int], variance: float) -> Floats:
+    """Return the share that each leaf has of the run of leaves which it lies in.
+
+    Args:
+        counts: estimated counts of the leaves, shape (leaves,) [rows].
+        tree: its leaves.
+        ends: the first leaf of each run, and after them the number of leaves.
+        variance: of the noise of each number of the tree [rows²].
+    """
+    before, blocks, shares = np.append(0.0, np.cumsum(counts)), _Blocks(tree, variance), np.empty(tree.leaves)
     for first, end in pairwise(ends):
         blocks.spread(first, end, before, shares)
-        weights[first:end] = _whole(shares[first:end])
+    return shares
+
+
+def contents_by(shares: Floats, tree: BinTree, ends: Sequence[int]) -> BinContents:
+    """Return the contents of bins by the shares of their leaves; a bin whose leaves have none is filled uniformly.
+
+    Args:
+        shares: of each leaf, in any unit in each bin.
+        tree: its leaves.
+        ends: the first leaf of each bin, and after them the number of leaves.
+    """
+    starts = np.array([*tree.cuts, tree.lattice.width + 1], dtype=np.float64)
+    weights = np.empty(tree.leaves, dtype=np.int64)
+    for first, end in pairwise(ends):
+        own = shares[first:end]
+        weights[first:end] = whole_weights(own if own.sum() > 0 else np.diff(starts[first : end + 1]))
     return BinContents(np.array(tree.cuts, dtype=np.int64), weights)
+
+
+def with_mean(shares: Floats, rows: Floats, tree: BinTree, ends: Sequence[int], mean: float) -> Floats:
+    """Return shares of leaves that give a column a mean, as far as its runs of leaves allow.
+
+    Of all shares with that mean they are the nearest to those before, by relative entropy: each leaf's is times
+    exp(t x), with x the middle of the leaf, and one t for all runs. Each run keeps its rows.
+
+    Args:
+        shares: of the leaves in their runs.
+        rows: of each run, not negative [rows].
+        tree: its leaves.
+        ends: the first leaf of each run, and after them the number of leaves.
+        mean: of the column, as an offset of its lattice [steps].
+    Source: Csiszar 1975 (I-projections on a linear constraint are exponential tilts).
+    """
+    if rows.sum() <= 0:
+        return shares
+    runs = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+    starts = np.array([*tree.cuts, tree.lattice.width + 1], dtype=np.float64)
+    places = (starts[:-1] + starts[1:] - 1) / (2 * tree.lattice.width)
+    target = mean / tree.lattice.width * float(rows.sum())
+
+    def tilted(by: float) -> Floats:
+        # The largest exponent of a run is 0, so that none overflows.
+        exponents = by * places
+        powers = np.maximum(shares, _LEAST_SHARE) * np.exp(
+            exponents - np.maximum.reduceat(exponents, ends[:-1])[runs]
+        )
+        return np.asarray(powers / np.add.reduceat(powers, ends[:-1])[runs])
+
+    low, high = -_FARTHEST_TILT, _FARTHEST_TILT
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if tilted(middle) @ (rows[runs] * places) < target else (low, middle)
+    return tilted((low + high) / 2)
 
 
 def inside_error(tree: BinTree, axis: Bins, *, variance: float) -> InsideError:
@@ -73,7 +132,7 @@ def inside_error(tree: BinTree, axis: Bins, *, variance: float) -> InsideError:
     runs = [run for first, end in pairwise(ends) for run in blocks.halves(first, end)]
     noise = [blocks.noise(*run) for run in runs]
     squares = sum(each * blocks.gap(low, high) ** 2 for each, (low, _, high) in zip(noise, runs, strict=True))
-    return InsideError(step * sqrt(squares), sqrt(max(noise)))
+    return InsideError(step * sqrt(squares), sqrt(max(noise, default=0.0)))
 
 
 def leaf_estimates(values: NDArray[np.int64], tree: BinTree, variance: float) -> Floats:
@@ -173,8 +232,8 @@ def _of_level(low: int, high: int, sizes: Sequence[int]) -> Iterator[int]:
         low, high = inner
 
 
-def _whole(shares: Floats) -> NDArray[np.int64]:
-    """Return shares that add up to 1 as whole weights of at most `MOST_WEIGHT` together, at least 1."""
-    weights = np.floor(shares * (MOST_WEIGHT / max(1.0, float(shares.sum())))).astype(np.int64)
+def whole_weights(shares: Floats) -> NDArray[np.int64]:
+    """Return shares, some above 0, as whole weights of at most `MOST_WEIGHT` together, at least 1."""
+    weights = np.floor(shares * (MOST_WEIGHT / float(shares.sum()))).astype(np.int64)
     weights[np.argmax(shares)] += int(weights.sum() == 0)
     return weights

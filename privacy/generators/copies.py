@@ -44,7 +44,7 @@ from privacy.generators.inside_bins import with_inside
 from privacy.generators.models import PublishedModel
 from privacy.generators.options import Options
 from privacy.generators.planning import estimation_seconds
-from privacy.generators.rows import copy_seed, seed_for
+from privacy.generators.rows import copy_seed
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement
 from privacy.marginals.measured import Measured
@@ -125,7 +125,7 @@ def whole_fitter(generator: Fitter[Any, Any, Any], task: SynthesisTask) -> Fitte
 
 def _copy(task: SynthesisTask, options: Options, fitted: Fitted[Model], seed: PostProcessingSeed) -> Model:
     """Fit a model to the measurements drawn again around the model that was fitted to them."""
-    measured = redrawn(fitted.model, fitted.measurements, seed_for(seed, "noise"))
+    measured = redrawn(fitted.model, fitted.measurements, seed.derived("noise"))
     start = fitted.model.graphical if isinstance(fitted.model, PublishedModel) else None
     return fitted_model(task, options, measured, total_of(task, measured), start)
 

@@ -85,11 +85,13 @@ class InsideTask:
         trees: of counts, one a column.
         axes: the declared bins of each of these columns.
         share: of the charge, for all of them together, above 0 and below 1.
+        joins: whether bins are joined as the trees say, and a sum of each column is drawn beside its tree.
     """
 
     trees: tuple[BinTree, ...]
     axes: tuple[tuple[tuple[ExactNumber, ExactNumber], ...], ...]
     share: Fraction
+    joins: bool = False
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,7 @@ class LatentFactorGenerator:
 
     name: ClassVar[str] = "latent_factors"
     reads_rows: ClassVar[bool] = False
+    joins_bins: ClassVar[bool] = False
     options = Options
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:

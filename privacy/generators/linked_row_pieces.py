@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from contracts.contract.decoding import Decoded, DecodedForm, Decoder
 from contracts.release.linked_rows import TablePair, table_pair
 from privacy.generators.linked_model import LinkedModel
-from privacy.generators.rows import PIECE_ROWS, seed_for, shuffled
+from privacy.generators.rows import PIECE_ROWS, shuffled
 from privacy.marginals.seeds import PostProcessingSeed
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class LinkedRowPieces:
     @cached_property
     def parent_codes(self) -> NDArray[np.int32]:
         """Codes of the parents in the order in which they are published."""
-        codes = self.model.sample(self.parents, seed=seed_for(self.seed, "parents").value)
-        return codes[shuffled(self.parents, seed_for(self.seed, "order"))]
+        codes = self.model.sample(self.parents, seed=self.seed.derived("parents").value)
+        return codes[shuffled(self.parents, self.seed.derived("order"))]
 
     @cached_property
     def owner(self) -> NDArray[np.int64]:
@@ -61,7 +61,7 @@ class LinkedRowPieces:
     @cached_property
     def child_codes(self) -> NDArray[np.int32]:
         """Codes of the children, parent by parent."""
-        return self.model.children_of(self.parent_codes[self.owner], seed=seed_for(self.seed, "children"))
+        return self.model.children_of(self.parent_codes[self.owner], seed=self.seed.derived("children"))
 
     @property
     def children(self) -> int:
@@ -82,7 +82,7 @@ class LinkedRowPieces:
     def _decoded(
         self, key: str, keys: NDArray[np.int64], names: Sequence[str], codes: NDArray[np.int32], purpose: str
     ) -> Iterator[tuple[Decoded, ...]]:
-        decoder, values = Decoder(self.contract, names), seed_for(self.seed, purpose)
+        decoder, values = Decoder(self.contract, names), self.seed.derived(purpose)
         for piece, start in enumerate(range(0, max(len(codes), 1), PIECE_ROWS)):
             own = keys[start : start + PIECE_ROWS]
             column = Decoded(key_form(key), own, np.zeros(own.size, dtype=np.bool_))

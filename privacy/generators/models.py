@@ -97,6 +97,16 @@ class PublishedModel:
         """Return the expected counts of a clique, axes in its order [rows]."""
         return self.graphical.marginal(clique)
 
+    def weighed(self, column: str, weights: NDArray[np.float64]) -> PublishedModel:
+        """Return the model in which each cell of a column is as much likelier as its weight says.
+
+        Args:
+            column: the column.
+            weights: of its cells, not negative; a cell of weight 0 becomes impossible.
+        """
+        with np.errstate(divide="ignore"):
+            return PublishedModel.of(times(self.graphical, column, np.log(weights)), self.rows)
+
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]]]:
         """Return the model as JSON values and integer arrays, for publication."""
         domain = {"columns": list(self.domain.columns), "shape": list(self.domain.shape)}
@@ -151,6 +161,17 @@ _READERS: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, NDArray[np.i
     LinkedModel.kind: lambda values, arrays: read_linked(values, arrays, read_model),
     FilledModel.kind: lambda values, arrays: read_filled(values, arrays, read_model),
 }
+
+
+def times(graphical: GraphicalModel, column: str, factors: NDArray[np.float64]) -> GraphicalModel:
+    """Return a model with a factor for each cell of a column, given by its logarithm."""
+    cliques, potentials = graphical.cliques, list(graphical.potentials)
+    place = next((number for number, clique in enumerate(cliques) if column in clique), None)
+    if place is None:
+        return GraphicalModel(graphical.domain, (*cliques, (column,)), (*potentials, factors), graphical.total)
+    shape = [-1 if name == column else 1 for name in cliques[place]]
+    potentials[place] = potentials[place] + factors.reshape(shape)
+    return GraphicalModel(graphical.domain, cliques, tuple(potentials), graphical.total)
 
 
 def _rounded(potential: NDArray[np.float64]) -> NDArray[np.int64]:

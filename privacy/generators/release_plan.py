@@ -202,4 +202,4 @@ def _inside(product: SyntheticProduct | ClassifierProduct, contract: Contract) -
         return None
     trees = product.trees(contract)
     axes = tuple(contract.column(tree.column).domain.axis for tree in trees)
-    return InsideTask(trees, axes, Fraction(product.measured_inside.share))
+    return InsideTask(trees, axes, Fraction(product.measured_inside.share), product.bins is not None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -43,9 +42,9 @@ def synthetic_rows(
         NothingPossible: no row of the model meets the condition.
     Privacy: post-processing.
     """
-    codes = model.sample(rows, seed=seed_for(seed, "rows").value, where=where)
-    order = shuffled(rows, seed_for(seed, "order"))
-    decoder, values = Decoder(contract, model.domain.columns, contents_of(model)), seed_for(seed, "values")
+    codes = model.sample(rows, seed=seed.derived("rows").value, where=where)
+    order = shuffled(rows, seed.derived("order"))
+    decoder, values = Decoder(contract, model.domain.columns, contents_of(model)), seed.derived("values")
     for piece, start in enumerate(range(0, max(rows, 1), PIECE_ROWS)):
         some = codes[order[start : start + PIECE_ROWS]]
         yield decoder.decode(some, piece=piece, words=values.words)
@@ -62,18 +61,9 @@ def shuffled(rows: int, seed: PostProcessingSeed) -> NDArray[np.int64]:
 
 def seed_text(seed: PostProcessingSeed) -> str:
     """Write a seed as 32 hex digits."""
-    return f"{seed.value:032x}"
-
-
-def seed_for(seed: PostProcessingSeed, purpose: str) -> PostProcessingSeed:
-    """Derive the seed of one purpose, so that no two purposes read the same random words.
-
-    Formula: the first 16 bytes, big-endian, of SHA-256(hex digits of the seed, "/", purpose)
-    """
-    derived = hashlib.sha256(f"{seed_text(seed)}/{purpose}".encode()).digest()
-    return PostProcessingSeed(int.from_bytes(derived[:16], "big"))
+    return seed.text
 
 
 def copy_seed(seed: PostProcessingSeed, number: int) -> PostProcessingSeed:
     """Derive the seed of a copy of the rows from theirs, so that it cannot be chosen."""
-    return seed_for(seed, f"copy/{number}")
+    return seed.derived(f"copy/{number}")

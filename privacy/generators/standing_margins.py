@@ -30,9 +30,8 @@ from contracts.domains.value_bins import BinTree, bin_ends
 from privacy.arrays import Floats
 from privacy.generators.bin_weights import Bins, leaf_estimates, nodes_between
 from privacy.generators.generator import Model
-from privacy.generators.models import PublishedModel
+from privacy.generators.models import PublishedModel, times
 from privacy.grant.measurement import CellSumMeasurement, Measurement
-from privacy.marginals.graphical_model import GraphicalModel
 
 _DEVIATIONS: Final = 2.0
 _MOST_LOST: Final = 0.1
@@ -59,7 +58,7 @@ def standing_margins(
     for tree, axis, drawn in trees:
         stands = standing(*_estimated(tree, axis, drawn, alone.get((tree.column,))))
         if stands is not None and not stands.all():
-            graphical = _times(graphical, tree.column, _factors(graphical.marginal((tree.column,)), stands))
+            graphical = times(graphical, tree.column, _factors(graphical.marginal((tree.column,)), stands))
     return model if graphical is model.graphical else PublishedModel.of(graphical, model.rows)
 
 
@@ -98,12 +97,3 @@ def _factors(margin: NDArray[np.float64], stands: NDArray[np.bool_]) -> Floats:
     factors[: stands.size][low] = np.log(least / bins[low])
     factors[: stands.size][stands] = np.log1p(lost / kept)
     return factors
-
-
-def _times(graphical: GraphicalModel, column: str, factors: Floats) -> GraphicalModel:
-    """Return the model with a factor for each cell of a column."""
-    place = next(number for number, clique in enumerate(graphical.cliques) if column in clique)
-    clique, potentials = graphical.cliques[place], list(graphical.potentials)
-    shape = [-1 if name == column else 1 for name in clique]
-    potentials[place] = potentials[place] + factors.reshape(shape)
-    return GraphicalModel(graphical.domain, graphical.cliques, tuple(potentials), graphical.total)

@@ -22,6 +22,7 @@ from privacy.accounting.events import (
 from privacy.accounting.key_selection import KeySelection
 from privacy.learning.moments import Moments
 from privacy.learning.perturbed import Perturbation, VectorEvent
+from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.residual_basis import Residual
 from privacy.marginals.suppression import Threshold
 from privacy.refine.sparse import SparseTable
@@ -95,6 +96,7 @@ class Measurement:
         sha256: digest of the values.
         threshold: the minimum-frequency rule under which small noisy counts were suppressed; None without one.
         table: the parent table whose rows were counted; None for the base.
+        coarsening: the coarser resolution that was measured; None for the declared cells.
     """
 
     key: str
@@ -106,6 +108,7 @@ class Measurement:
     sha256: str
     threshold: Threshold | None = None
     table: str | None = None
+    coarsening: Coarsening | None = None
     kind: ClassVar[str] = "marginal"
 
 
@@ -177,8 +180,8 @@ class DrawRequest:
 
     def to_json(self) -> dict[str, Any]:
         """Write it as JSON values."""
-        told = {"key": self.key, "clique": list(self.clique), "event": self.event.to_json()}
-        return {**told, "about": dict(self.about)}
+        parts = {"clique": list(self.clique), "event": self.event.to_json(), "about": dict(self.about)}
+        return {"key": self.key, **parts}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> DrawRequest:

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 from contracts.release.tables.levels import Level
 
+Firsts = tuple[tuple[str, tuple[int, ...]], ...]
+"""Columns, each with the first bin of each joined one."""
+
 
 @dataclass(frozen=True, eq=False)
 class Coarsening:
@@ -25,6 +28,7 @@ class Coarsening:
         level: name of the resolution.
         shape: groups along each column.
         cell_of: row-major number of the coarser cell, int64, in the shape of the marginal.
+        firsts: of columns whose neighbouring bins were joined in this run, the first bin of each joined one.
     Raises:
         ValueError: a number that is none of a coarser cell.
     """
@@ -32,6 +36,7 @@ class Coarsening:
     level: str
     shape: tuple[int, ...]
     cell_of: NDArray[np.int64]
+    firsts: Firsts = ()
 
     def __post_init__(self) -> None:
         """Keep a copy that nobody can change, and refuse cells that belong nowhere."""
@@ -68,6 +73,14 @@ def sum_up(coarsening: Coarsening, counts: NDArray[np.int64]) -> NDArray[np.int6
     return sums.reshape(coarsening.shape)
 
 
-def coarsening(level: Level) -> Coarsening:
-    """Return the coarsening of a table to one of its levels."""
-    return Coarsening(level.name, level.shape(level.columns), level.cell_of)
+def coarser_counts(coarsening: Coarsening | None, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return expected counts at a coarser resolution; as they are without one [rows]."""
+    if coarsening is None:
+        return counts
+    sums = np.bincount(coarsening.cell_of.reshape(-1), counts.reshape(-1), prod(coarsening.shape))
+    return np.asarray(sums.reshape(coarsening.shape), dtype=np.float64)
+
+
+def coarsening(level: Level, firsts: Firsts = ()) -> Coarsening:
+    """Return the coarsening of a table to one of its levels; with `firsts`, of a marginal whose bins were joined."""
+    return Coarsening(level.name, level.shape(level.columns), level.cell_of, firsts)

@@ -8,6 +8,7 @@ Source: Salmon et al. 2011, Parallel random numbers: as easy as 1, 2, 3.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,19 @@ class PostProcessingSeed:
     def __post_init__(self) -> None:
         if not 0 <= self.value < 1 << 128:
             raise ValueError("a post-processing seed lies between 0 and 2**128 - 1")
+
+    @property
+    def text(self) -> str:
+        """The seed as 32 hex digits."""
+        return f"{self.value:032x}"
+
+    def derived(self, purpose: str) -> PostProcessingSeed:
+        """Derive the seed of one purpose, so that no two purposes read the same random words.
+
+        Formula: the first 16 bytes, big-endian, of SHA-256(hex digits of the seed, "/", purpose)
+        """
+        digest = hashlib.sha256(f"{self.text}/{purpose}".encode()).digest()
+        return PostProcessingSeed(int.from_bytes(digest[:16], "big"))
 
     def words(self, stream: int, count: int) -> NDArray[np.uint64]:
         """Return the first `count` 64-bit words of a numbered stream; streams do not overlap."""

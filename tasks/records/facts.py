@@ -18,6 +18,7 @@ from privacy.generators.release_plan import FittedPlan
 from privacy.grant.measurement import Measurement
 from privacy.ledger.entries import Entry
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
+from privacy.marginals.coarsening import coarser_counts
 from privacy.refine.total import NoisySum
 from privacy.statistics.plan import StatisticsPlan
 from privacy.table_plans.plan import TablesPlan
@@ -158,7 +159,8 @@ class RunFacts:
         if self.synthesis is not None:
             made = self.synthesis
             return {
-                each.key: distance(made.model.marginal(each.clique), each.values) for each in made.fitted.measurements
+                each.key: distance(coarser_counts(each.coarsening, made.model.marginal(each.clique)), each.values)
+                for each in made.fitted.measurements
             }
         return {
             table.measurement.key: distance(table.refined.values, table.measurement.values, table.kept)

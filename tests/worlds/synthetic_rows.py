@@ -288,6 +288,15 @@ def looked_into() -> SyntheticScenario:
     return replace(aim(), product=product, release="looked-into")
 
 
+def joined() -> SyntheticScenario:
+    """Bins that noisy counts join before a tree of pairs; a decimal column, missing values."""
+    product = "{kind: synthetic, generator: mst, bins: private, inside_bins: {share: 0.3}}"
+    properties = STAY.replace("[0, 12.5, 100, 900]", "[0, 1, 2, 3, 5, 8, 12.5, 20, 100, 200, 400, 600, 900]")
+    properties = properties.replace("{width: 25}", "{width: 2}")
+    privacy = aim().privacy.replace("ZEROS", ZEROS.replace("75 to 99", "98 to 99"))
+    return replace(aim(), privacy=privacy, product=product, properties=properties, release="joined")
+
+
 def stretched() -> SyntheticScenario:
     """A number most of whose values lie in a small part of its range, stretched as noisy counts of norms say."""
     product = (

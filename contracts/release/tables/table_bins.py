@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BeforeValidator, WithJsonSchema, model_validator
@@ -155,12 +156,23 @@ def _joined(starts: list[ExactNumber], column: Column, at: FieldPath) -> tuple[G
         near = nearest(str(cut[0]), [str(start) for start in fine])
         remedy = near or "let each bin begin where one of the contract begins, or make the contract's bins finer"
         return untouched(column), [Problem(found, "bins that are made of whole cells of the contract", remedy, at)]
-    codes = [bisect_right(starts, start) - 1 for start in fine]
-    ends = [(codes.index(group), len(codes) - 1 - codes[::-1].index(group)) for group in range(len(starts))]
-    labels = [str(column.domain.block_label(first, last)) for first, last in ends]
-    if column.size > len(fine):
-        return GroupingAxis((*labels, NULL_LABEL), (*codes, len(labels))), []
-    return GroupingAxis(tuple(labels), tuple(codes)), []
+    return joined_axis(column, [fine.index(start) for start in starts]), []
+
+
+def joined_axis(column: Column, firsts: Sequence[int]) -> GroupingAxis:
+    """Return a column of numbers or days whose neighbouring bins are joined.
+
+    Args:
+        column: of the contract; a cell for missing values stays by itself.
+        firsts: the first bin of each joined one, rising from 0.
+    """
+    bins = len(column.domain.axis)
+    codes = [bisect_right(firsts, code) - 1 for code in range(bins)]
+    ends = pairwise([*firsts, bins])
+    labels = [str(column.domain.block_label(first, end - 1)) for first, end in ends]
+    if column.size > bins:
+        return GroupingAxis((*labels, NULL_LABEL), (*codes, len(labels)))
+    return GroupingAxis(tuple(labels), tuple(codes))
 
 
 def _plain(node: YamlNode) -> Any:

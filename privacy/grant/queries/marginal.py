@@ -79,7 +79,8 @@ class MarginalQuery(ShareableQuery[Measurement]):
         (draw,) = drawn
         threshold, entered = self.threshold(event), (draw.number, draw.sha256)
         table = None if self.counts.parents is None else self.counts.parents.table
-        return Measurement(draw.key, draw.clique, draw.values, event, variance(event), *entered, threshold, table)
+        terms = event, variance(event), *entered, threshold, table, self.counts.coarsening
+        return Measurement(draw.key, draw.clique, draw.values, *terms)
 
     @property
     def shared_length(self) -> int:

@@ -12,10 +12,12 @@ from privacy.generators.copied_model import copies_of
 from privacy.generators.generator import Model, SynthesisTask
 from privacy.generators.registry import GENERATORS, generator
 from privacy.generators.release_plan import task_of
+from privacy.marginals.coarsening import coarser_counts
 from privacy.marginals.public_prior import PublicPrior
 from tasks.products.synthetic.link_checks import check_links
 from tasks.products.synthetic.reestimation import reestimate
 from tasks.products.synthetic.row_replay import check_published_rows, published_tables
+from tasks.records.draws.marginal import MarginalDraw
 from tasks.records.model.release_statement import Manifest
 from tasks.records.model.synthetic_statements import SyntheticRecord
 from tasks.records.strict_json import printable
@@ -123,9 +125,12 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
             files.skipped += [f"{printable(name)}: there is no model that it could come from" for name in names]
             return findings
         apart = {
-            draw.key: distance(model.marginal(tuple(draw.clique)), self._values[draw.key])
+            draw.key: distance(
+                coarser_counts(draw.resolution(meaning.contract), model.marginal(tuple(draw.clique))),
+                self._values[draw.key],
+            )
             for draw in replay.draws
-            if draw.key in self._values and draw.kind == "marginal"
+            if draw.key in self._values and isinstance(draw, MarginalDraw)
         }
         findings += check_distances(self._record, apart, where=self._where)
         for table, data in zip(published_tables(model, replay.rows, meaning), rows, strict=True):

@@ -10,15 +10,18 @@ from typing import Any, Final, Literal
 import numpy as np
 from pydantic import Field
 
+from contracts.contract.column import Cells
+from contracts.contract.contract import Contract
 from contracts.message import message
 from privacy.accounting.events import event_from_json
 from privacy.grant.measurement import Measurement
+from privacy.marginals.coarsening import Coarsening, coarsening
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.draws.count_form import CountForm
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import MEASUREMENTS, WrittenFile, write_measurement
-from tasks.records.model.statement import StatedText
+from tasks.records.model.statement import Count, StatedText, Tuple
 from tasks.records.model.version_statements import FittedDraw
 
 _LONGEST_NAME: Final = 80
@@ -26,10 +29,27 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class MarginalDraw(FittedDraw):
-    """A noisy marginal, in a file of its own; `table` is a parent table, where its rows were counted."""
+    """A noisy marginal, in a file of its own.
+
+    `table` is a parent table, where its rows were counted. `bins` has the first declared bin of each joined one, by
+    column.
+    """
 
     kind: Literal["marginal"]
     table: StatedText | None = Field(default=None, exclude_if=lambda table: table is None)
+    bins: dict[StatedText, Tuple[Count]] | None = None
+
+    def cells(self, contract: Contract) -> Cells:
+        """Return the cells that were measured: the contract's, or joined ones."""
+        return measured_cells(self.clique, self.bins, contract)
+
+    def resolution(self, contract: Contract) -> Coarsening | None:
+        """Return which declared cells each joined one is the sum of; None where none were joined."""
+        if not self.bins:
+            return None
+        from contracts.release.joined_cells import joined_cells  # most versions have none
+
+        return coarsening(joined_cells(self.clique, self.bins, contract), tuple(self.bins.items()))
 
 
 class MarginalForm(CountForm[Measurement, MarginalDraw]):
@@ -49,11 +69,16 @@ class MarginalForm(CountForm[Measurement, MarginalDraw]):
         """Write each marginal."""
         for each in drawn:
             name, width = measurement_name(each), half_width(each.event, CONFIDENCE)
-            yield write_measurement(each, name, width, facts.contract, folder, marks=marks)
+            cells = measured_cells(each.clique, _firsts(each), facts.contract)
+            yield write_measurement(each, name, width, cells, folder, marks=marks)
 
     def stated(self, released: Measurement, key: str) -> dict[str, Any]:
-        """Return its columns and shape, and whose rows were counted."""
-        return {"clique": list(released.clique), "shape": list(released.values.shape), **_of_table(released)}
+        """Return its columns and shape, whose rows were counted, and which bins were joined."""
+        stated = {"clique": list(released.clique), "shape": list(released.values.shape), **_of_table(released)}
+        if released.coarsening is None:
+            return stated
+        joined = {name: list(firsts) for name, firsts in released.coarsening.firsts}
+        return {**stated, "coarsening": released.coarsening.to_json(), "bins": joined}
 
     def described(self, released: Measurement, key: str) -> dict[str, Any]:
         """Describe the draw: its sensitivity, its noise."""
@@ -76,6 +101,20 @@ class MarginalForm(CountForm[Measurement, MarginalDraw]):
 def _of_table(released: Measurement) -> dict[str, str]:
     """Name the parent table whose rows were counted; nothing for the rows of the base."""
     return {} if released.table is None else {"table": released.table}
+
+
+def measured_cells(clique: Sequence[str], joins: Mapping[str, Sequence[int]] | None, contract: Contract) -> Cells:
+    """Return the cells of a marginal: the contract's, or with some bins joined."""
+    if not joins:
+        return contract
+    from contracts.release.joined_cells import joined_cells  # most versions have none
+
+    return joined_cells(clique, joins, contract)
+
+
+def _firsts(released: Measurement) -> dict[str, tuple[int, ...]]:
+    """Return the first declared bin of each joined one, by column."""
+    return {} if released.coarsening is None else dict(released.coarsening.firsts)
 
 
 def measurement_name(measurement: Measurement) -> str:

@@ -22,6 +22,7 @@ def check_count_draw(
     at: str,
     where: str,
     allowed: str,
+    coarsening: object = None,
 ) -> list[Finding]:
     """Check that every cell is drawn, into a file of its own, with the moves of the worst neighbour.
 
@@ -33,12 +34,13 @@ def check_count_draw(
         at: its place in the record.
         where: the record's file.
         allowed: what a draw of the kind is, in words.
+        coarsening: what it must state of a coarser resolution.
     """
     counted = contract or meaning.contract
     name, worst, in_own = draw.measurements or "", worst_moves(counted), is_own_file(draw.measurements)
     pairs: list[tuple[str, object, object]] = [
         *own,
-        (f"{at}.coarsening", draw.coarsening, None),
+        (f"{at}.coarsening", None if draw.coarsening is None else draw.coarsening.model_dump(), coarsening),
         (f"{at}.listed", draw.listed, None),
         (
             f"{at}.measurements",

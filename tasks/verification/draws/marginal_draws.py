@@ -14,7 +14,7 @@ from privacy.grant.queries.marginal import MarginalQuery
 from privacy.marginals.counts import ParentRows
 from privacy.marginals.suppression import threshold_for
 from tasks.records.draws.marginal import MarginalDraw
-from tasks.records.strict_json import printable
+from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.draws.count_draws import check_count_draw
 from tasks.verification.draws.draw_checks import (
@@ -28,6 +28,7 @@ from tasks.verification.draws.draw_checks import (
 from tasks.verification.files.measurement_files import check_measured
 from tasks.verification.files.suppressed_cells import SUPPRESSED, marks_of
 from tasks.verification.files.table_files import MEASURED, read_parquet
+from tasks.verification.record_identity import OTHER
 
 
 class MarginalChecks(SeparateDrawChecks[MarginalDraw, MarginalQuery]):
@@ -42,43 +43,52 @@ class MarginalChecks(SeparateDrawChecks[MarginalDraw, MarginalQuery]):
 
     def form(self, draw: MarginalDraw, meaning: FittedMeaning) -> FileForm:
         """Cells have the labels of their columns."""
-        return FileForm({name: meaning.contract.column(name).labels for name in draw.clique})
+        cells = draw.cells(meaning.contract)
+        return FileForm({name: cells.column(name).labels for name in draw.clique})
 
     def read(
         self, data: bytes, draw: MarginalDraw, event: CountNoise, meaning: FittedMeaning, rebuilt: Any
     ) -> tuple[NDArray[np.int64] | None, list[Finding]]:
         """Check a file of a marginal."""
-        name, contract = draw.measurements or "", meaning.contract
+        name, cells = draw.measurements or "", draw.cells(meaning.contract)
         rule = meaning.minimum_frequency_of(draw.key)
         threshold = None if rule is None else threshold_for(rule, event)
         types, marks = MEASURED, None
         if threshold is not None:
             types, marks = {**MEASURED, SUPPRESSED: "bool"}, marks_of(threshold.value - 1, event)
-        terms: dict[str, Any] = {"cells": contract, "clique": draw.clique, "values": types, "marks": marks}
+        terms: dict[str, Any] = {"cells": cells, "clique": draw.clique, "values": types, "marks": marks}
         columns, wrong = read_parquet(data, where=printable(name), **terms)
         if columns is None:
             return None, wrong
         hidden = None if threshold is None else threshold.suppressed(columns["noisy"])
-        wrong += check_measured(columns, name, draw, event, contract, hidden)
+        wrong += check_measured(columns, name, draw, event, cells, hidden)
         return columns["noisy"].reshape(draw.shape), wrong
 
     def matching(self, query: MarginalQuery, draw: MarginalDraw, values: PublishedValues) -> MarginalQuery:
-        """Compare the columns, and whose rows are counted."""
+        """Compare the columns, whose rows are counted, and which bins are joined."""
         parents = query.counts.parents
         if (draw.clique, draw.table) != (query.clique, None if parents is None else parents.table):
             raise OtherDraw(f"draw {draw.key!r}: {'×'.join(query.clique)} was asked for, not what is there")
+        asked = None if query.counts.coarsening is None else query.counts.coarsening.firsts
+        if (None if draw.bins is None else dict(draw.bins)) != (None if asked is None else dict(asked)):
+            raise OtherDraw(f"draw {draw.key!r}: other joined bins were asked for than those that are there")
         return query
 
 
 def _check_marginal(draw: MarginalDraw, meaning: FittedMeaning, at: str, where: str) -> list[Finding]:
-    """Check a marginal's shape, file and sensitivity."""
+    """Check a marginal's shape, joined bins, file and sensitivity."""
+    allowed, coarser = "the whole declared domain, in a file of its own", None
+    if draw.bins is not None:
+        coarser, findings = _joined(draw, meaning, at, where)
+        if coarser is None:
+            return findings
     own = [
         (f"{at}.clique", list(draw.clique), list(meaning.ordered(draw.clique))),
-        (f"{at}.shape", list(draw.shape), list(meaning.contract.shape(draw.clique))),
+        (f"{at}.shape", list(draw.shape), list(draw.cells(meaning.contract).shape(draw.clique))),
     ]
-    allowed = "the whole declared domain, in a file of its own"
     counted, wrong = _counted(draw, meaning, at, where)
-    return wrong or check_count_draw(draw, meaning, own, contract=counted, at=at, where=where, allowed=allowed)
+    terms: dict[str, Any] = {"contract": counted, "allowed": allowed, "coarsening": coarser}
+    return wrong or check_count_draw(draw, meaning, own, at=at, where=where, **terms)
 
 
 def _counted(
@@ -99,3 +109,20 @@ def _counted(
         found, allowed = f"the column {printable(min(unknown))}", f"columns of {printable(parent.table)}"
         return None, [Finding(where, f"{at}.clique", found, allowed, UNDERSTATED)]
     return parent, []
+
+
+def _joined(
+    draw: MarginalDraw, meaning: FittedMeaning, at: str, where: str
+) -> tuple[dict[str, str] | None, list[Finding]]:
+    """Return what a marginal over joined bins must state of its resolution; or what is wrong with the bins."""
+    from contracts.release.joined_cells import joins_fit  # most versions have none
+
+    joins = draw.bins or {}
+    if (
+        draw.table is not None
+        or not joins_fit(joins, draw.clique, meaning.contract)
+        or (coarser := draw.resolution(meaning.contract)) is None
+    ):
+        allowed = "of some of its columns of numbers, first bins that rise from 0"
+        return None, [Finding(where, f"{at}.bins", shown(joins), allowed, OTHER)]
+    return coarser.to_json(), []

@@ -44,7 +44,8 @@ def compare_models(published: Model, again: Model, drawn: Sequence[Clique]) -> l
     """
     findings = _compare_contents(published, again)
     if isinstance(published, FilledModel) and isinstance(again, FilledModel):
-        return findings + compare_models(published.cells, again.cells, drawn)
+        joined = _compare_joined(published, again)
+        return findings + (joined or compare_models(published.cells, again.cells, drawn))
     if isinstance(published, CopiedModel) and isinstance(again, CopiedModel):
         findings += compare_models(published.first, again.first, drawn)
         for number, pair in enumerate(zip(published.copies, again.copies, strict=True), 1):
@@ -80,6 +81,18 @@ def _compare_contents(published: Model, again: Model) -> list[Finding]:
         if not same or not close(mine[name].weights, theirs[name].weights, share=SHARE):
             found, allowed = "other weights of leaves", f"those estimated again, up to {SHARE:g} of the largest"
             findings.append(Finding(WHERE, f"inside {printable(name)}", found, allowed, OTHER_FIT))
+    return findings
+
+
+def _compare_joined(published: FilledModel, again: FilledModel) -> list[Finding]:
+    """Compare joined bins, column by column: the same ones, and nearly the same parts of the declared bins."""
+    findings = []
+    for name in {**published.joined, **again.joined}:
+        mine, theirs = published.joined.get(name), again.joined.get(name)
+        alike = mine is not None and theirs is not None and np.array_equal(mine.firsts, theirs.firsts)
+        if not alike or not close(mine.weights, theirs.weights, share=SHARE):  # type: ignore[union-attr]
+            found, allowed = "other joined bins, or parts of them", "those that follow from the published counts"
+            findings.append(Finding(WHERE, f"joined bins of {printable(name)}", found, allowed, OTHER_FIT))
     return findings
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privacy.generators.models import PublishedModel
-from privacy.generators.standing_margins import _factors, _times, standing, standing_margins
+from privacy.generators.models import PublishedModel, times
+from privacy.generators.standing_margins import _factors, standing, standing_margins
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.graphical_model import GraphicalModel
 
@@ -25,7 +25,7 @@ def test_a_bin_that_does_not_stand_is_left_and_all_else_stays_as_it_was() -> Non
     """It keeps a millionth; bins that stand take the rest, and missing values keep their share."""
     before = model().graphical
     margin = before.marginal(("pay",))
-    after = _times(before, "pay", _factors(margin, np.array([True, False, True])))
+    after = times(before, "pay", _factors(margin, np.array([True, False, True])))
     new = after.marginal(("pay",))
     assert new[1] / new.sum() < 2e-6
     kept = [0, 2]

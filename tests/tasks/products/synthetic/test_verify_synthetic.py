@@ -22,8 +22,10 @@ from privacy.evaluation.against_noisy import distance
 from privacy.generators.generator import Model
 from privacy.generators.models import read_model
 from privacy.generators.rows import synthetic_rows
+from privacy.marginals.coarsening import coarser_counts
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.products.synthetic.row_checks import MODEL, SEED
+from tasks.records.draws.marginal import MarginalDraw
 from tasks.records.files.array_file import write_arrays
 from tasks.records.files.row_arrays import arrow_array
 from tasks.verify import verify
@@ -165,10 +167,13 @@ def restate_distances(folder: Path, model: Model) -> None:
 
     def change(record: Json) -> None:
         draws = {draw["key"]: draw for draw in record["replay"]["draws"]}
+        contract = Contract.model_validate(record["replay"]["contract"])
         for key, stated in record["replay"]["distances"].items():
             draw = draws[key]
             noisy = pq.read_table(folder / draw["measurements"]).column("noisy").to_numpy()
-            stated.update(distance(model.marginal(tuple(draw["clique"])), noisy).to_json())
+            resolution = MarginalDraw.model_validate(draw).resolution(contract)
+            expected = coarser_counts(resolution, model.marginal(tuple(draw["clique"])))
+            stated.update(distance(expected, noisy).to_json())
 
     edit(folder / "record.json", change)
 

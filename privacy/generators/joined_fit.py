@@ -1,0 +1,122 @@
+"""What a fit over joined bins makes of the noisy trees and sums: which bins are joined, and where their rows lie.
+
+JOIN    (`joined_bins.join`) with the noise of an even part of what the generator has
+SHARE   each joined bin is shared out over its leaves as a bin is (`bin_weights`)
+MEAN    the shares are tilted until the column has the mean that its noisy sum says: far-reaching bins hold few
+        rows, of which counts say little and a sum says much
+SPREAD  the shares of leaves give those of the declared bins in a joined one, and of the leaves in a bin
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract.contract import Contract
+from contracts.domains.value_bins import BinTree, bin_ends
+from privacy.generators.bin_weights import (
+    Bins,
+    contents_by,
+    leaf_estimates,
+    leaf_shares,
+    whole_weights,
+    with_mean,
+)
+from privacy.generators.filled_model import FilledModel
+from privacy.generators.generator import CannotGenerate, Model, SynthesisTask
+from privacy.generators.joined_bins import STANDS, JoinedBins, Joins, apart_in, join
+from privacy.generators.spending import Spending
+from privacy.grant.measurement import CellSumMeasurement
+from privacy.marginals.uncertainty import variance
+
+
+@dataclass(frozen=True)
+class CountedColumn:
+    """What was measured of a column.
+
+    Args:
+        tree: its leaves.
+        axis: its declared bins.
+        counts: of the tree.
+        total: the sums of its steps above the lower and below the upper bound; None where bins are not joined.
+    """
+
+    tree: BinTree
+    axis: Bins
+    counts: CellSumMeasurement
+    total: CellSumMeasurement | None
+
+    @property
+    def estimates(self) -> NDArray[np.float64]:
+        """Estimated counts of the leaves [rows]."""
+        return leaf_estimates(self.counts.values, self.tree, self.counts.variance)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean offset that the sums say; None where they say nothing [steps]."""
+        if self.total is None:
+            return None
+        above, below = (max(0.0, float(each)) for each in self.total.values[:2])
+        return self.tree.lattice.width * above / (above + below) if above + below > 0 else None
+
+
+def contract_of(task: SynthesisTask) -> Contract:
+    """Return the contract, which joined bins need.
+
+    Raises:
+        CannotGenerate: the task has none.
+    """
+    if task.contract is None:
+        raise CannotGenerate("joined bins need the contract that declares them")
+    return task.contract
+
+
+def joins_of(counted: Sequence[CountedColumn], task: SynthesisTask, spending: Spending) -> Joins:
+    """Return which bins of each column are joined.
+
+    Args:
+        counted: what was measured of each column.
+        task: what the generator is asked for, over declared bins.
+        spending: its budget.
+    Privacy: post-processing.
+    """
+    (even, *_) = spending.split(spending.total, [1] * len(task.domain.columns))
+    floor, joins = STANDS * sqrt(variance(spending.event(even))), {}
+    for each in counted:
+        name, ends = each.tree.column, bin_ends(each.axis, each.tree)
+        apart = apart_in(task, name, len(each.axis))
+        terms = {"variance": each.counts.variance, "floor": floor}
+        joins[name] = join(each.estimates, each.tree, ends, apart=apart, **terms)
+    return joins
+
+
+def refilled(cells: Model, counted: Sequence[CountedColumn], joins: Joins) -> FilledModel:
+    """Return a model of joined bins with the declared bins in them, and the leaves in these.
+
+    Args:
+        cells: what the generator fitted.
+        counted: what was measured of each column.
+        joins: which bins were joined.
+    Privacy: post-processing.
+    """
+    contents, joined = {}, {}
+    for each in counted:
+        name, tree = each.tree.column, each.tree
+        ends, firsts = np.array(bin_ends(each.axis, tree)), np.array(joins[name], dtype=np.int64)
+        runs = [int(end) for end in (*ends[firsts], tree.leaves)]
+        shares = leaf_shares(each.estimates, tree, runs, each.counts.variance)
+        if each.mean is not None:
+            shares = with_mean(shares, cells.marginal((name,))[: firsts.size], tree, runs, each.mean)
+        contents[name] = contents_by(shares, tree, ends.tolist())
+        joined[name] = JoinedBins(firsts, _bin_weights(np.add.reduceat(shares, ends[:-1]), firsts))
+    return FilledModel(cells, contents, joined)
+
+
+def _bin_weights(shares: NDArray[np.float64], firsts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the shares of declared bins as whole weights of each joined one."""
+    parts = np.split(shares, firsts[1:])
+    return np.concatenate([whole_weights(part) for part in parts])

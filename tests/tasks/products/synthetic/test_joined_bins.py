@@ -1,0 +1,106 @@
+"""Versions whose bins were joined as noisy counts say: what is published, and what no forger can change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from privacy.marginals.seeds import PostProcessingSeed
+from tasks.sample import sample
+from tasks.verify import verify
+from tests.tasks.products.synthetic.test_verify_synthetic import model_of, resample, write_model
+from tests.tasks.verification.forgery import Json, forge, load
+from tests.worlds.synthetic_rows import joined
+from tests.worlds.versions import Version, Worlds, broken
+
+
+@pytest.fixture(scope="module")
+def published(worlds: Worlds) -> Version:
+    return worlds.published(joined())
+
+
+def marginals(record: Json) -> list[Json]:
+    return [draw for draw in record["replay"]["draws"] if draw["kind"] == "marginal"]
+
+
+def test_joined_bins_are_published_and_all_rules_hold(published: Version) -> None:
+    record = load(published.folder / "record.json")
+    sums = [draw for draw in record["replay"]["draws"] if draw["kind"] == "cell_sums"]
+    assert [draw["key"] for draw in sums] == ["inside-0001", "inside-0002", "sum-0001", "sum-0002"]
+    stated = [(name, tuple(firsts)) for draw in marginals(record) for name, firsts in (draw["bins"] or {}).items()]
+    bins = dict(stated)
+    assert set(bins) == {"age", "bill"}
+    assert len(set(stated)) == 2, "all draws of a column are over the same joined bins"
+    assert 1 < len(bins["age"]) < 50, "of 50 bins some are joined"
+    assert 49 in bins["age"], "the last one, which no child can be in, is kept apart"
+    report = verify(published.folder, public_key=published.key, deep=True)
+    assert report.ok, report.findings
+    rows = pl.read_parquet(published.folder / "data" / "joined.parquet")
+    assert not ((rows["age"] >= 98) & (rows["ward"] == "children")).any()
+
+
+def test_the_files_have_the_labels_of_joined_bins(published: Version) -> None:
+    draw = next(draw for draw in marginals(load(published.folder / "record.json")) if draw["clique"] == ["age"])
+    labels = pl.read_parquet(published.folder / draw["measurements"])["age"].cast(pl.String).to_list()
+    assert len(labels) == draw["shape"][0] == len(draw["bins"]["age"]) + 1
+    assert labels[0].startswith("0 to ")
+    assert labels[-1] == "(null)"
+
+
+def test_further_rows_may_be_asked_for_by_a_declared_bin(published: Version, tmp_path: Path) -> None:
+    to = tmp_path / "more.parquet"
+    sample(published.folder, rows=200, where={"age": ["50 to 51"]}, seed=PostProcessingSeed(5), to=to)
+    assert set(pl.read_parquet(to)["age"]) <= {50, 51}
+
+
+def bend(folder: Path) -> None:
+    """Give a joined bin's first declared bin all of it, and make the rows that follow."""
+    _, arrays = model_of(folder)
+    name = "inside-joined-0000-bins"
+    firsts, weights = arrays["inside-joined-0000-firsts"], arrays[name].copy()
+    wide = next(place for place in range(firsts.size - 1) if firsts[place + 1] - firsts[place] > 1)
+    start, end = firsts[wide], firsts[wide + 1]
+    weights[start] = weights[start:end].sum()
+    weights[start + 1 : end] = 0
+    write_model(folder, {**arrays, name: weights})
+    resample(folder)
+
+
+def test_parts_that_do_not_come_of_the_counts_are_found_by_deep(published: Version, tmp_path: Path) -> None:
+    """The rows of bent parts replay; that they are no estimate of what was published, `--deep` sees."""
+    version = published.copy(tmp_path / "v")
+    bend(version.folder)
+    forge(version)
+    report = verify(version.folder, public_key=version.key, deep=True)
+    assert broken(report) == {11}
+    assert any("joined bins of age" in finding.field for finding in report.findings)
+
+
+@pytest.mark.parametrize("firsts", [[1, 5], [0, 50], [0, 7, 7], []])
+def test_bins_that_are_none_are_found_at_once(published: Version, tmp_path: Path, firsts: list[int]) -> None:
+    version = published.copy(tmp_path / "v")
+
+    def change(record: Json) -> None:
+        next(draw for draw in marginals(record) if draw["clique"] == ["age"])["bins"]["age"] = firsts
+
+    forge(version, record=change)
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report)
+    assert any("bins" in finding.field for finding in report.findings)
+
+
+def test_other_joined_bins_than_those_that_were_measured_are_found(published: Version, tmp_path: Path) -> None:
+    """The resolution's digest no longer fits the stated bins: no `--deep` is needed."""
+    version = published.copy(tmp_path / "v")
+
+    def change(record: Json) -> None:
+        firsts = next(draw for draw in marginals(record) if draw["clique"] == ["age"])["bins"]["age"]
+        moved = next(place for place in range(1, len(firsts)) if firsts[place] - firsts[place - 1] > 1)
+        firsts[moved] -= 1
+
+    forge(version, record=change)
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report)
+    assert any(finding.field.endswith("coarsening") for finding in report.findings)
