@@ -19,9 +19,13 @@ from contracts.release.spec_checks import check_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian
+from privacy.grant.queries.strategies import noisy_strategies
+from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.residual_basis import squares_of
 from privacy.marginals.uncertainty import variance
+from privacy.noise.random_bytes import SecureBytes
 from privacy.table_plans.plan import plan_tables
+from privacy.table_plans.range_plan import RangePlan
 from tasks.verify import verify
 from tests.tasks.verification.forgeries import event
 from tests.tasks.verification.forgery import forge, load, set_cell
@@ -253,3 +257,37 @@ def test_the_stated_variance_of_a_small_total_is_that_of_its_noise(tmp_path: Pat
     total = next(each for each in plan_tables(spec, contract).derived if not each.clique)
     assert isinstance(total.event, DiscreteGaussian)
     assert total.variance == variance(total.event) < 1 / 12
+
+
+@pytest.mark.stat
+@pytest.mark.parametrize("base", [first, second], ids=["add_remove", "replace_one"])
+def test_intervals_of_ranges_hold_as_often_as_they_say(tmp_path: Path, base: Any) -> None:
+    """n = 2,000 releases: of the first, the middle and the last row of each table more than 91.5 % of intervals hold.
+
+    With 95 % or more, at most 91.5 % hold with probability exp(-2000 KL(0.915, 0.95)) < 5e-10 (Chernoff), for twelve
+    rows below 6e-9. Of half the length about 67 % hold, and are found out: 80 % or more have probability below 1e-30.
+    """
+    made = scenario(base=base)
+    (tmp_path / "contract.odcs.yaml").write_text(made.contract)
+    (tmp_path / "spec.yaml").write_text(made.spec)
+    contract = load_contract(tmp_path / "contract.odcs.yaml")
+    spec = load_spec(tmp_path / "spec.yaml")
+    plan = plan_tables(spec, contract).residuals
+    assert isinstance(plan, RangePlan)
+    noise, strategies = SampledNoise(SecureBytes()), plan.residuals
+    nobody = [np.zeros(each.shape, np.int64) for each in strategies]  # what noise adds does not depend on the counts
+    widths = {table.name: plan.row_noise(table).half_widths.reshape(-1) for table in plan.specs}
+    held: dict[tuple[str, int], list[float]] = {}
+    for _ in range(2000):
+        values = noisy_strategies(nobody, strategies, event=plan.event, noise=noise)
+        known = plan.tables(values)
+        for table in plan.specs:
+            found = plan.counts(known, f"table:{table.name}", table.columns).reshape(-1)
+            for row in (0, found.size // 2, found.size - 1):
+                held.setdefault((table.name, row), []).append(
+                    abs(int(found[row])) / max(1, int(widths[table.name][row]))
+                )
+    assert len(held) == 12
+    for row, shares in held.items():
+        assert np.mean(np.array(shares) <= 1) > 0.915, row
+        assert np.mean(np.array(shares) <= 0.5) < 0.8, row
