@@ -138,7 +138,7 @@ def test_a_generator_stays_below_its_charge_and_a_third_of_the_noise_does_not(na
     """100 fits of each table; the shipped one is above with a chance below 1e-9.
 
     A third of the noise makes a shift of 6.3, so that a guess is wrong with a chance below 0.001. The twin is missed
-    where 13 of 200 are, a chance below 1e-18.
+    where 12 of 200 are, a chance below 1e-17.
     """
     audit = AUDITS[name]
     game = likelihoods._game(audit, "a third of the noise", Fraction(1, 3))
