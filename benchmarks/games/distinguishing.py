@@ -22,7 +22,7 @@ from privacy.games.one_run import least_shift
 
 _CANDIDATES: Final = 400
 _RIDGE: Final = 1e-3
-_GUESSED: Final = 0.02
+_GUESSED: Final = 0.03
 """Share of a run's canaries that are guessed: the surest ones."""
 _USUAL: Final = 0.05
 """How unsure bounds of one run are in the literature; they are told beside the others."""

@@ -1,0 +1,93 @@
+"""What right guesses of one run prove of a whole curve: against a linear program, and mechanisms of known law."""
+
+from __future__ import annotations
+
+from math import exp, sqrt
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.stats import binom, norm
+
+from privacy.games.coin_guesses import chance_of
+from privacy.games.one_run import chance_under, gaussian_deltas, least_shift
+
+LOSSES = np.linspace(-4, 4, 33)
+
+
+def program(right: int, guesses: int, coins: int, losses: NDArray[np.float64], deltas: NDArray[np.float64]) -> float:
+    """The largest chance of `right` or more by linear programming: every inequality, every epsilon of the claim."""
+    number = np.arange(guesses + 1)
+    rows, most = [], []
+    for least in range(1, guesses + 1):
+        hits = np.where(number >= least, number, 0) / coins
+        misses = np.where(number >= least - 1, guesses - number, 0) / coins
+        rows += [hits - exp(loss) * misses for loss in losses]
+        most += list(deltas)
+    found = linprog(-(number >= right).astype(float), rows, most, np.ones((1, guesses + 1)), [1.0], bounds=(0, None))
+    return float(-found.fun)
+
+
+@pytest.mark.parametrize(("right", "guesses", "coins"), [(6, 6, 12), (8, 10, 10), (11, 12, 30), (7, 12, 20)])
+@pytest.mark.parametrize("shift", [0.3, 1.0])
+def test_the_bound_is_the_optimum_of_the_linear_program(right: int, guesses: int, coins: int, shift: float) -> None:
+    deltas = gaussian_deltas(shift, LOSSES)
+    bound = chance_under(right, guesses, coins=coins, losses=LOSSES, deltas=deltas)
+    assert bound == pytest.approx(program(right, guesses, coins, LOSSES, deltas), rel=1e-4)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_randomized_response_is_never_above_the_bound(epsilon: float) -> None:
+    """Its right guesses are binomial, and it is a case of the claim."""
+    losses = np.array([-epsilon, epsilon])
+    deltas = np.array([1 - exp(-epsilon), 0.0])
+    chance = 1 / (1 + exp(-epsilon))
+    for right in range(41):
+        bound = chance_under(right, 40, coins=40, losses=losses, deltas=deltas)
+        assert binom.sf(right - 1, 40, chance) <= bound + 1e-9
+
+
+def test_a_claim_that_holds_is_seldom_refuted_and_twice_the_claim_is_proven() -> None:
+    """400 runs of 300 coins under Gaussian noise of shift 1; from a fixed seed, within five deviations of a share."""
+    random, coins, each = np.random.default_rng(1), 300, 30
+    shifts = []
+    for _ in range(400):
+        signs = random.choice([-1, 1], coins)
+        order = np.argsort(signs / 2 + random.normal(size=coins))
+        right = int((signs[order[-each:]] > 0).sum() + (signs[order[:each]] < 0).sum())
+        shifts.append(least_shift(right, 2 * each, coins=coins, unsure=0.05))
+    assert np.mean(np.array(shifts) > 1) < 0.05 + 5 * sqrt(0.05 * 0.95 / 400)
+    assert np.median(shifts) > 0.3
+
+
+def test_a_mechanism_that_tells_all_coins_with_a_chance_is_below_the_bound() -> None:
+    """With chance delta all coins are told, else none: (0, delta)-private, and the worst that dependence can do."""
+    delta = 1e-3
+    losses = np.array([0.0])
+    bound = chance_under(20, 20, coins=20, losses=losses, deltas=np.array([delta]))
+    assert delta <= bound < 50 * delta
+
+
+def test_a_whole_curve_proves_more_than_one_epsilon_and_delta_of_it() -> None:
+    """950 of 1,000 guesses of 10,000 coins; the claim is a shift of 1, and its epsilon at delta 1e-5."""
+    deltas = gaussian_deltas(1.0, LOSSES)
+    epsilon = float(
+        np.interp(-np.log(1e-5), -np.log(gaussian_deltas(1.0, np.linspace(0, 6, 601))), np.linspace(0, 6, 601))
+    )
+    whole = chance_under(950, 1000, coins=10_000, losses=LOSSES, deltas=deltas)
+    assert whole < chance_of(950, 1000, coins=10_000, epsilon=epsilon, delta=1e-5)
+
+
+def test_the_deltas_are_those_of_two_normal_laws() -> None:
+    """Integrated on a grid, for losses of either sign."""
+    points = np.linspace(-12, 12, 200_001)
+    for loss in (-1.0, 0.0, 2.0):
+        over = np.maximum(norm.pdf(points, 0.8) - exp(loss) * norm.pdf(points), 0)
+        assert float(gaussian_deltas(0.8, np.array([loss]))[0]) == pytest.approx(
+            float(over.sum() * (points[1] - points[0])), abs=1e-7
+        )
+
+
+def test_nothing_is_proven_by_guesses_that_are_half_right() -> None:
+    assert least_shift(50, 100, coins=1000, unsure=0.001) == 0
