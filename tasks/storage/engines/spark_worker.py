@@ -45,8 +45,8 @@ SESSION = {name: value for name, value in SETTINGS.items() if name.startswith("s
 """What a session of its own may set on a server."""
 EXECUTOR_SECONDS, PROBE_SECONDS = 120, 30
 FULL = (
-    "a disk of Spark's is full (free some space where its workers spill, `spark.local.dir`, and where the run's folder "
-    "lies, then run again)"
+    "a disk of Spark's is full (free some space where its workers spill, `spark.local.dir`, and where the run's "
+    "folder lies, then run again)"
 )
 CAUSES = {
     "No space left on device": FULL,
