@@ -19,6 +19,7 @@ _SCHEMES: Final = {
     **dict.fromkeys(
         ("delta", *(f"delta+{store}" for store in _STORES)), "contracts.release.lake_address:DeltaAddress"
     ),
+    **dict.fromkeys(("iceberg+sqlite", "iceberg+postgresql"), "contracts.release.catalogue_address:CatalogueAddress"),
     **dict.fromkeys(
         ("iceberg", *(f"iceberg+{store}" for store in _STORES)), "contracts.release.lake_address:IcebergAddress"
     ),

@@ -51,7 +51,7 @@ class LakeAddress(Address):
         """Read the address of a table and, behind a `?`, which of its versions is meant."""
         place, _, options = rest.partition("?")
         store = S3Address.read(inner, place, written) if (inner := scheme.partition("+")[2]) else None
-        folder, metadata = cls._split(cls._local(place) if store is None else Path("/", store.bucket, store.key))
+        folder, metadata = cls.split(cls._local(place) if store is None else Path("/", store.bucket, store.key))
         if store is not None:
             store = replace(store, key="/".join(folder.parts[2:]))
             if not store.key:
@@ -61,7 +61,7 @@ class LakeAddress(Address):
             allowed = f"`?{cls.number_key}=` or `?at=`, or neither"
             refuse([Problem("more than one version", allowed, "drop one of them")])
         chosen = dict(asked)
-        number, at = cls._number(chosen.get(cls.number_key)), _instant(chosen.get("at"))
+        number, at = number_asked(cls.number_key, chosen.get(cls.number_key)), instant_asked(chosen.get("at"))
         return cls(folder, number, at, metadata, store)
 
     @classmethod
@@ -73,17 +73,9 @@ class LakeAddress(Address):
         return Path(place).resolve()
 
     @classmethod
-    def _split(cls, path: Path) -> tuple[Path, str | None]:
+    def split(cls, path: Path) -> tuple[Path, str | None]:
+        """Return the table's folder of a path and, below it, the metadata file that the path is, or None."""
         return path, None
-
-    @classmethod
-    def _number(cls, written: str | None) -> int | None:
-        if written is None:
-            return None
-        if not written.isdecimal() or not written.isascii() or len(written) > 19:
-            allowed = "a whole number from 0"
-            refuse([Problem(f"the {cls.number_key} {show(written)}", allowed, f"correct `?{cls.number_key}=`")])
-        return int(written)
 
     def __str__(self) -> str:
         """The address, with the version that is meant."""
@@ -145,7 +137,8 @@ class IcebergAddress(LakeAddress):
     )
 
     @classmethod
-    def _split(cls, path: Path) -> tuple[Path, str | None]:
+    def split(cls, path: Path) -> tuple[Path, str | None]:
+        """Return the table's folder of a path and, below it, the metadata file that the path is, or None."""
         if not path.name.endswith(METADATA):
             return path, None
         if path.parent.name != METADATA_FOLDER:
@@ -154,7 +147,18 @@ class IcebergAddress(LakeAddress):
         return path.parent.parent, f"{METADATA_FOLDER}/{path.name}"
 
 
-def _instant(written: str | None) -> datetime | None:
+def number_asked(key: str, written: str | None) -> int | None:
+    """Read the number of a version behind a `?`, under its key."""
+    if written is None:
+        return None
+    if not written.isdecimal() or not written.isascii() or len(written) > 19:
+        allowed = "a whole number from 0"
+        refuse([Problem(f"the {key} {show(written)}", allowed, f"correct `?{key}=`")])
+    return int(written)
+
+
+def instant_asked(written: str | None) -> datetime | None:
+    """Read the instant behind `?at=`."""
     if written is None:
         return None
     try:

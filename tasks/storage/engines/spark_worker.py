@@ -44,10 +44,14 @@ SETTINGS = {
 SESSION = {name: value for name, value in SETTINGS.items() if name.startswith("spark.sql.")}
 """What a session of its own may set on a server."""
 EXECUTOR_SECONDS, PROBE_SECONDS = 120, 30
+FULL = (
+    "a disk of Spark's is full (free some space where its workers spill, `spark.local.dir`, and where the run's "
+    "folder lies, then run again)"
+)
 CAUSES = {
-    "No space left on device": "a disk of Spark's is full",
-    "Quota exceeded": "a disk of Spark's is full",
-    "Disk quota exceeded": "a disk of Spark's is full",
+    "No space left on device": FULL,
+    "Quota exceeded": FULL,
+    "Disk quota exceeded": FULL,
     "Permission denied": "a process of Spark's may not read or write a folder",
 }
 """What is told of an error beside its class: fixed words, where Spark's own text has the phrase."""

@@ -66,7 +66,7 @@ class LakePlace(ABC):
             written: a path below the table's folder, or a URI, as the log has them.
             encoded: whether %20 is a space, as in Delta's log; in Iceberg's it is these three letters.
         """
-        scheme, host, path = _parted(written)
+        scheme, host, path = uri_parts(written)
         if encoded:
             written, path = unquote(written), unquote(path)
         place = Path(written)
@@ -196,7 +196,7 @@ class StoredLake(LakePlace):
         return Path(f"/{host}{path}") if scheme else place
 
 
-def _parted(written: str) -> tuple[str, str, str]:
+def uri_parts(written: str) -> tuple[str, str, str]:
     """Split a URI into scheme, host and path; of a path without a scheme the first two are empty."""
     found = _URI.fullmatch(written)
     return (found[1].lower(), found[2] or "", found[3] or "") if found else ("", "", written)

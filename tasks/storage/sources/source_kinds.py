@@ -20,6 +20,7 @@ _BUILT_IN: Final = {
     "postgresql": "tasks.storage.sources.postgres.connection:TABLES",
     "s3": "tasks.storage.sources.object_source:OBJECTS",
     "delta": "tasks.storage.sources.delta_source:DELTA",
+    "iceberg-catalogue": "tasks.storage.sources.iceberg_catalogue:CATALOGUE",
     "iceberg": "tasks.storage.sources.iceberg_source:ICEBERG",
 }
 

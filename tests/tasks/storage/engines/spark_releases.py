@@ -87,7 +87,7 @@ class Place:
         command = [sys.executable, "-c", "from console.main import main; main()", *words]
         done = subprocess.run(command, env=kept, capture_output=True, text=True, check=False)
         if done.returncode != code:
-            raise AssertionError(f"{words[0]} ended with {done.returncode}: {done.stderr}")
+            raise AssertionError(f"{words[0]} ended with {done.returncode}: {done.stderr}{done.stdout}")
         return done.stdout + (done.stderr if code else "")
 
 

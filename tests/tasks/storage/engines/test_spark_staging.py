@@ -26,7 +26,7 @@ from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from tasks.storage.engines.engine_process import EngineFailed
 from tasks.storage.engines.spark import SparkWorker
-from tasks.storage.engines.spark_worker import cause
+from tasks.storage.engines.spark_worker import FULL, cause
 from tasks.storage.engines.stage import ingest_in_engine
 from tasks.storage.engines.staged_table import StagedTable
 from tasks.storage.workspace.run_folder import RunBusy, hold, is_locked
@@ -299,9 +299,9 @@ def test_of_a_value_that_an_error_quotes_nothing_is_told() -> None:
         "Lost task 0.0 in stage 1.0: java.nio.file.FileSystemException: /x: Disk quota exceeded",
     )
     assert [cause(each) for each in lines] == [
-        ": a disk of Spark's is full",
+        f": {FULL}",
         ": a process of Spark's may not read or write a folder",
-        ": a disk of Spark's is full",
+        f": {FULL}",
     ]
     assert cause("[CAST_INVALID_INPUT] the value 'Permission denied, said Bob' cannot be cast") == ""
 

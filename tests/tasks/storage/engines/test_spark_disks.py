@@ -1,0 +1,67 @@
+"""A worker of a cluster whose disk is full: a small file system of its own, where Spark spills what it shuffles."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from benchmarks._spark_cluster import SECURE, standalone_cluster, start_worker
+from benchmarks._spark_place import quick_java
+from tasks.storage.workspace.spark_settings import SparkSettings
+from tests.tasks.storage.engines.engine_rows import write_people
+from tests.tasks.storage.engines.spark_releases import make_place
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+SECRET = "not-for-anyone-4711-0815"
+PYTHON = Path(os.environ.get("SUDARE_SPARK_PYTHON", ""))
+ROWS = 40_000
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[None]:
+    """Mount a file system of some size on a folder; whoever runs the tests of Spark may do that."""
+    folder.mkdir(mode=0o700)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(folder)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_disk_of_a_worker_costs_nothing_and_the_next_run_completes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message says what is full, what to do and how the charge stands, and quotes no row; with more room the same
+    command publishes, charged once."""
+    monkeypatch.setenv("SUDARE_CREDENTIALS_FAR", json.dumps({"secret": SECRET}))
+    (tmp_path / "spark").mkdir()
+    place = make_place(tmp_path, write_people(tmp_path / "people", rows=ROWS))
+    scratch = tmp_path / "spark" / "worker0-scratch"
+    with (
+        small_disk(scratch, "512k"),
+        standalone_cluster(tmp_path / "spark", PYTHON, secret=SECRET, workers=0) as cluster,
+    ):
+        start_worker(cluster, "worker0", {**SECURE, "spark.authenticate.secret": SECRET})
+        quick = quick_java(tmp_path / "spark" / "python", PYTHON)
+        place.engine(SparkSettings(quick, f"spark://127.0.0.1:{cluster.port}", "512m", "far"))
+        with pytest.raises(AssertionError, match="run ended with 1") as raised:
+            place.run("tables", name="full")
+        told = str(raised.value)
+        assert "a disk of Spark's is full (free some space where its workers spill, `spark.local.dir`" in told
+        assert "nothing was charged" in told
+        assert "ü" not in told
+        [account] = json.loads(place.sudare("budget", "show", "--json", "--workspace", str(place.root)))["accounts"]
+        assert account["charges"] == []
+        subprocess.run(["mount", "-o", "remount,size=64m", str(scratch)], check=True)
+        again = place.run("tables", name="full")
+        assert (again["version"], again["repeated"]) == (1, False)
+        place.verify(again["folder"])
+        [account] = json.loads(place.sudare("budget", "show", "--json", "--workspace", str(place.root)))["accounts"]
+        assert len(account["charges"]) == 1
+        assert not place.left_behind()
