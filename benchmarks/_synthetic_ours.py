@@ -37,6 +37,7 @@ from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, b
 from privacy.generators.generator import Fitted, SynthesisTask, no_seed
 from privacy.generators.registry import generator
 from privacy.grant.grant import Grant, open_grant
+from privacy.learning.layout import row_layout
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals.domain import CellDomain
@@ -175,6 +176,7 @@ def _fit(folder: Path, contract: Contract, table: PrivateTable, wanted: Wanted) 
         Fraction(wanted.epsilon),
         Fraction(wanted.delta),
         contract.total.value if contract.total is not None else None,
+        row_layout(contract),
     )
     plan = made.plan(asked, options)
     grant = _grant(folder, contract, table, plan.events, wanted)
