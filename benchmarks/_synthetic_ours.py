@@ -37,6 +37,7 @@ from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, b
 from privacy.generators.generator import Fitted, SynthesisTask, no_seed
 from privacy.generators.registry import generator
 from privacy.grant.grant import Grant, open_grant
+from privacy.learning.layout import row_layout
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals.domain import CellDomain
@@ -178,6 +179,7 @@ def _fit(
         Fraction(wanted.epsilon),
         Fraction(wanted.delta),
         contract.total.value if contract.total is not None else None,
+        row_layout(contract),
     )
     if public is not None:
         names = asked.domain.columns

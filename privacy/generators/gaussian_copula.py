@@ -59,7 +59,7 @@ from privacy.learning.outputs import UNIT_BITS, OutputColumn
 from privacy.learning.whole_network import LatentMixture, to_steps, whole_layers
 from privacy.marginals.gaussian_copula import ORDERS, CutNormal, correlations, factor_loadings, line_through
 from privacy.marginals.residual_basis import Residual, residual_event
-from privacy.marginals.residual_shares import Workload, optimal_residuals
+from privacy.marginals.residual_shares import column_residuals
 from privacy.marginals.residual_tables import ResidualTables
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.refine.simplex import project_simplex
@@ -164,11 +164,8 @@ def _sizes(task: SynthesisTask) -> dict[str, int]:
 
 
 def _residuals(task: SynthesisTask) -> tuple[Residual, ...]:
-    """Return what is measured of the columns, each of which counts alike."""
-    sizes = _sizes(task)
-    tables = tuple((name,) for name in sizes)
-    workload = Workload(tuple(sizes.items()), tables, (Fraction(1),) * len(tables))
-    return optimal_residuals(workload, adjacency=task.adjacency, total_is_public=task.public_total is not None)
+    known = task.public_total is not None
+    return column_residuals(tuple(_sizes(task).items()), adjacency=task.adjacency, total_is_public=known)
 
 
 def _noises(task: SynthesisTask) -> tuple[GaussianNoise, GaussianNoise]:

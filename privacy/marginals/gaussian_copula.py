@@ -94,7 +94,7 @@ def correlations(products: Floats, coefficients: Floats) -> Floats:
         for order in range(coefficients.shape[1] - 1, -1, -1):
             value = value * middle + np.outer(coefficients[:, order], coefficients[:, order])
         low, high = np.where(value < products, middle, low), np.where(value < products, high, middle)
-    return (low + high) / 2
+    return np.asarray((low + high) / 2)
 
 
 def factor_loadings(covariances: Floats, sizes: Floats, deviation: float) -> Floats:

@@ -210,6 +210,21 @@ def pair_residuals(
     return _multiplied(gains, sizes, adjacency=adjacency, total_is_public=total_is_public)
 
 
+def column_residuals(
+    cells: tuple[tuple[str, int], ...], *, adjacency: Adjacency, total_is_public: bool
+) -> tuple[Residual, ...]:
+    """Return what is measured of all columns alone, each of which counts alike.
+
+    Args:
+        cells: of each column, by name.
+        adjacency, total_is_public: as of `optimal_residuals`.
+    Privacy: reads public parameters only.
+    """
+    tables = tuple((name,) for name, _ in cells)
+    workload = Workload(cells, tables, (Fraction(1),) * len(tables))
+    return optimal_residuals(workload, adjacency=adjacency, total_is_public=total_is_public)
+
+
 def _sharpness(shape: Sequence[int], gain: Fraction, adjacency: Adjacency) -> Fraction:
     """Return g / f / D⁴: the fourth power of what a multiplier is proportional to."""
     return gain / cost_factor(shape, adjacency) / prod(shape) ** 4

@@ -1,4 +1,4 @@
-"""Noisy residuals of a fit: are they those of all columns and pairs, and is their sensitivity the contract's?"""
+"""Noisy residuals of a fit: are they of all columns, or of pairs too, and is their sensitivity the contract's?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from privacy.accounting.events import DiscreteGaussian
 from privacy.grant.queries.residuals import ResidualQuery
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.residual_basis import Residual, squares_of
-from privacy.marginals.residual_shares import pair_residuals
+from privacy.marginals.residual_shares import column_residuals, pair_residuals
 from tasks.records.draws.residuals import ResidualDraw
 from tasks.records.files.residual_file import RESIDUALS_FILE, residual_labels
 from tasks.verification.draws.draw_checks import (
@@ -33,7 +33,7 @@ class FittedResidualChecks(SeparateDrawChecks[ResidualDraw, ResidualQuery]):
 
     def check_draw(self, draw: ResidualDraw, meaning: FittedMeaning, *, at: str, where: str) -> list[Finding]:
         """Check which residuals are drawn, their file, and the worst neighbour's moves."""
-        residuals, contract = _residuals(meaning), meaning.contract
+        residuals, contract = _residuals(draw, meaning), meaning.contract
         pairs: list[tuple[str, object, object]] = [
             (f"{at}.clique", list(draw.clique), []),
             (f"{at}.shape", list(draw.shape), [sum(each.cells for each in residuals)]),
@@ -41,7 +41,9 @@ class FittedResidualChecks(SeparateDrawChecks[ResidualDraw, ResidualQuery]):
             (f"{at}.listed", draw.listed, None),
             (f"{at}.measurements", draw.measurements, RESIDUALS_FILE),
         ]
-        findings = list(differences(pairs, where=where, allowed="all residuals of the product's columns and pairs"))
+        findings = list(
+            differences(pairs, where=where, allowed="all residuals of the product's columns, or of columns and pairs")
+        )
         worst = list(squares_of(worst_norm(residuals, contract)))
         if draw.event.get("moves") != worst:
             terms = f"{contract.adjacency} with {contract.unit.max_rows_per_unit} rows a unit"
@@ -51,13 +53,13 @@ class FittedResidualChecks(SeparateDrawChecks[ResidualDraw, ResidualQuery]):
 
     def form(self, draw: ResidualDraw, meaning: FittedMeaning) -> FileForm:
         """Columns of a residual are labels."""
-        return FileForm({"columns": residual_labels(_residuals(meaning))})
+        return FileForm({"columns": residual_labels(_residuals(draw, meaning))})
 
     def read(
         self, data: bytes, draw: ResidualDraw, event: DiscreteGaussian, meaning: FittedMeaning, rebuilt: object
     ) -> tuple[NDArray[np.int64] | None, list[Finding]]:
         """Check the file of the noisy numbers."""
-        return read_residuals(data, draw, _residuals(meaning))
+        return read_residuals(data, draw, _residuals(draw, meaning))
 
     def matching(self, query: ResidualQuery, draw: ResidualDraw, values: PublishedValues) -> ResidualQuery:
         """Compare how many numbers were asked for; which they are, the event tells."""
@@ -66,8 +68,13 @@ class FittedResidualChecks(SeparateDrawChecks[ResidualDraw, ResidualQuery]):
         return query
 
 
-def _residuals(meaning: FittedMeaning) -> tuple[Residual, ...]:
+def _residuals(draw: ResidualDraw, meaning: FittedMeaning) -> tuple[Residual, ...]:
+    """Return the residuals of all columns, or of all pairs too: whichever has as many numbers as were drawn."""
     contract = meaning.contract
     domain = CellDomain.of(contract, meaning.names)
     cells = tuple(zip(domain.columns, domain.shape, strict=True))
-    return pair_residuals(cells, adjacency=contract.adjacency, total_is_public=contract.total is not None)
+    known = contract.total is not None
+    columns = column_residuals(cells, adjacency=contract.adjacency, total_is_public=known)
+    if list(draw.shape) == [sum(each.cells for each in columns)]:
+        return columns
+    return pair_residuals(cells, adjacency=contract.adjacency, total_is_public=known)

@@ -5,19 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, as_forged, forge
 from tests.worlds.synthetic_rows import SyntheticScenario, aim
 from tests.worlds.versions import Worlds
 
 
-def factors() -> SyntheticScenario:
-    return replace(aim(), product="{kind: synthetic, generator: latent_factors}", release="factors")
+def factors(generator: str = "latent_factors") -> SyntheticScenario:
+    return replace(aim(), product=f"{{kind: synthetic, generator: {generator}}}", release="factors")
 
 
-def test_a_version_of_residuals_holds_and_its_fit_made_again_comes_to_its_model(worlds: Worlds) -> None:
-    """All numbers in one file; nothing of generator or options is left as the publisher's word."""
-    version = worlds.published(factors(), here=True)
+@pytest.mark.parametrize("generator", ["latent_factors", "gaussian_copula"])
+def test_a_version_of_residuals_holds_and_its_fit_made_again_comes_to_its_model(
+    worlds: Worlds, generator: str
+) -> None:
+    """All numbers in one file; nothing of generator or options is left as the publisher's word. The copula has a sum
+    over rows besides.
+    """
+    version = worlds.published(factors(generator), here=True)
     report = verify(version.folder, public_key=version.key, deep=True)
     assert report.ok, report.findings
     assert not {"replay.product.generator", "replay.product.options"} & set(report.word)
