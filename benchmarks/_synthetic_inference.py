@@ -54,8 +54,8 @@ REGRESSIONS: Final = (
 )
 MISSING: Final = {"AGEP": 0.0, "PINCP": 0.0}
 """Income is not asked of children; each has an age."""
-RELEASES: Final = {"fixed": 20, "mst": 20}
-COPIES: Final = {"fixed": 10, "mst": 0}
+RELEASES: Final = {"fixed": 20, "mst": 20, "aim": 4}
+COPIES: Final = {"fixed": 10, "mst": 0, "aim": 0}
 LEAST: Final = 0.93
 LEVEL: Final = 0.95
 _NORMAL: Final = 1.959964
