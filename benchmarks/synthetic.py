@@ -24,6 +24,7 @@ from benchmarks import _synthetic_rows as sections
 from benchmarks import _synthetic_structure as structure
 from benchmarks._synthetic_bench import Bench
 from benchmarks._synthetic_data import Categorical, acs, adult, adult_of_15_columns, bank, ten_million, wide
+from benchmarks._synthetic_inference import RELEASES, intervals
 from benchmarks._synthetic_linked import linked_rows
 from benchmarks._synthetic_paper import ACCURACY
 from benchmarks._synthetic_peers import Runs, peers
@@ -43,8 +44,8 @@ def main() -> None:
         print("Bank is left out: no --data and no SUDARE_BENCHMARK_DATA")
     else:
         tables.append(bank(asked.data))
-    if asked.data is None and "values" in (asked.only or ()):
-        raise SystemExit("values needs --data DIR with nist_acs/")
+    if asked.data is None and {"values", "inference"} & set(asked.only or ()):
+        raise SystemExit("values and inference need --data DIR with nist_acs/")
     if asked.data is not None and "affordable" in (asked.only or SECTIONS):
         more = [*tables, acs(asked.data)]
     else:
@@ -129,6 +130,13 @@ def _linked(bench: Bench, tables: list[Categorical]) -> list[Row]:
     return linked_rows()
 
 
+def _inference(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    asked = _arguments()
+    if asked.data is None:
+        return []
+    return [row for name in RELEASES for row in intervals(asked.data, asked.kept, name)]
+
+
 SECTIONS: Final[dict[str, Section]] = {
     "scale": _scale,
     "aim": _aim,
@@ -145,6 +153,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "values": _values,
     "priors": _priors,
     "linked": _linked,
+    "inference": _inference,
 }
 
 

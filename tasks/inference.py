@@ -42,7 +42,7 @@ _MOST_CELLS: Final = 10**6
 
 
 @dataclass(frozen=True)
-class Estimate:
+class EstimateWithInterval:
     """A number with its interval.
 
     Args:
@@ -115,7 +115,7 @@ class NoisyVersion:
         level: float,
         missing: Mapping[str, float],
         use_model: bool,
-    ) -> tuple[Estimate, ...]:
+    ) -> tuple[EstimateWithInterval, ...]:
         """Regress by least squares, the intercept first; see `privacy.inference.least_squares`.
 
         Args:
@@ -143,7 +143,9 @@ class NoisyVersion:
             if not each.unmeasured:
                 ends = each.interval(level, population=target == POPULATION)  # type: ignore[assignment]
             made.append(
-                Estimate(each.name, each.estimate, None if each.unmeasured else error, *ends, each.unmeasured)
+                EstimateWithInterval(
+                    each.name, each.estimate, None if each.unmeasured else error, *ends, each.unmeasured
+                )
             )
         _refuse_unmeasured(made, use_model)
         return tuple(made)
@@ -175,13 +177,13 @@ class NoisyVersion:
             raise Refused([_of_columns(found, f"at most {_MOST_CELLS:,}", "leave out a column")])
         known = domain.canonical(columns)
         values, spread, unmeasured = self.components.table(known)
-        _refuse_unmeasured([Estimate(" × ".join(columns), 0.0, None, None, None, unmeasured)], use_model)
+        _refuse_unmeasured([EstimateWithInterval(" × ".join(columns), 0.0, None, None, None, unmeasured)], use_model)
         values = values.transpose([known.index(name) for name in columns])
         error = None if unmeasured else sqrt(spread)
         return values, error, float(ndtri(0.5 + level / 2)) * (error or 0.0)
 
 
-def _refuse_unmeasured(made: Sequence[Estimate], use_model: bool) -> None:
+def _refuse_unmeasured(made: Sequence[EstimateWithInterval], use_model: bool) -> None:
     """Refuse results that rest on columns which were not measured together, each by its name."""
     findings = []
     for each in made:

@@ -36,7 +36,7 @@ _NOTHING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Pooled:
+class PooledMarginal:
     """A marginal from all that tell of it.
 
     Args:
@@ -49,7 +49,7 @@ class Pooled:
 
 
 @dataclass(frozen=True)
-class NoisySum:
+class EstimatedSum:
     """A sum over cells.
 
     Args:
@@ -87,29 +87,29 @@ class Components:
             raise ValueError("no marginal was measured")
         self.domain, self._total, self._model = domain, total, model
         self._measured = [(domain.canonical(one.clique), _ordered(domain, one), one.variance) for one in measured]
-        self._pooled: dict[Clique, Pooled] = {}
+        self._pooled: dict[Clique, PooledMarginal] = {}
         self.rows = float(total) if total is not None else estimate_total(measured)
 
-    def pooled(self, columns: Clique) -> Pooled:
+    def pooled(self, columns: Clique) -> PooledMarginal:
         """Return the marginal of columns, in the domain's order."""
         if columns not in self._pooled:
             self._pooled[columns] = self._pool(columns)
         return self._pooled[columns]
 
-    def _pool(self, columns: Clique) -> Pooled:
+    def _pool(self, columns: Clique) -> PooledMarginal:
         if not columns and self._total is not None:
-            return Pooled(np.array(float(self._total)), 0.0)
+            return PooledMarginal(np.array(float(self._total)), 0.0)
         telling = [one for one in self._measured if set(columns) <= set(one[0])]
         if not telling:
-            return Pooled(np.asarray(self._model(columns), dtype=np.float64), inf)
+            return PooledMarginal(np.asarray(self._model(columns), dtype=np.float64), inf)
         weights, values = 0.0, np.zeros(self.domain.sizes(columns))
         for clique, counts, variance in telling:
             beside = tuple(place for place, name in enumerate(clique) if name not in columns)
             weight = 1.0 / (variance * prod(counts.shape[place] for place in beside))
             weights, values = weights + weight, values + weight * counts.sum(axis=beside)
-        return Pooled(values / weights, 1.0 / weights)
+        return PooledMarginal(values / weights, 1.0 / weights)
 
-    def estimate(self, parts: Parts) -> NoisySum:
+    def estimate(self, parts: Parts) -> EstimatedSum:
         """Return the sum of a function over all rows, with the variance of its noise."""
         whole = sum(float((part**2).sum()) for part in parts.of.values())
         value, variance, unmeasured = 0.0, 0.0, []
@@ -122,7 +122,7 @@ class Components:
                 unmeasured.append(columns)
             else:
                 variance += pooled.variance * size
-        return NoisySum(value, variance, tuple(unmeasured))
+        return EstimatedSum(value, variance, tuple(unmeasured))
 
     def table(self, columns: Clique) -> tuple[Floats, float, tuple[Clique, ...]]:
         """Return the estimated counts of columns, the variance of each, and what of it comes of the model."""

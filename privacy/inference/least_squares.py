@@ -26,7 +26,7 @@ from scipy.special import ndtri
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import SudareError
 from privacy.arrays import Floats
-from privacy.inference.components import Components, NoisySum, Parts
+from privacy.inference.components import Components, EstimatedSum, Parts
 
 _LEAST_CERTAINTY: Final = 3.0
 """The least eigenvalue of S_xx in standard errors: below it second-order terms of the noise are no longer small."""
@@ -83,7 +83,7 @@ class Coefficient:
         return self.estimate - width, self.estimate + width
 
 
-class _Terms:
+class _DesignTerms:
     """Linear combinations of the terms, and the sums over rows of products of two of them."""
 
     def __init__(self, components: Components, terms: Sequence[Term]) -> None:
@@ -91,7 +91,7 @@ class _Terms:
         self._columns = tuple(dict.fromkeys(term.column for term in terms))
         self.count = 1 + len(terms)
 
-    def product(self, first: Floats, second: Floats) -> NoisySum:
+    def product(self, first: Floats, second: Floats) -> EstimatedSum:
         """Return the sum over rows of (aᵀz)(bᵀz), z with 1 at its first place."""
         one, other = self._by_column(first), self._by_column(second)
         parts = Parts(self._components.domain)
@@ -132,7 +132,7 @@ def least_squares(components: Components, outcome: Term, terms: Sequence[Term]) 
         NoiseTooLarge: the terms cannot be told apart through the noise, or never could.
     Privacy: post-processing.
     """
-    known = _Terms(components, [*terms, outcome])
+    known = _DesignTerms(components, [*terms, outcome])
     moments, count = known.moments(), 1 + len(terms)
     inverse = _inverse(known, moments[:count, :count])
     slopes = inverse @ moments[:count, count]
@@ -147,7 +147,7 @@ def least_squares(components: Components, outcome: Term, terms: Sequence[Term]) 
     return tuple(found)
 
 
-def _inverse(known: _Terms, design: Floats) -> Floats:
+def _inverse(known: _DesignTerms, design: Floats) -> Floats:
     """Invert S_xx; refuse one whose least eigenvalue, in units of its diagonal, the noise might have made."""
     diagonal = np.diag(design)
     if (diagonal > 0).all():

@@ -6,6 +6,7 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from jsonschema import Draft202012Validator
@@ -13,6 +14,7 @@ from rich.console import Console
 
 from console.products.synthetic import SyntheticProductView
 from contracts.errors import SpecRefused
+from privacy.generators.models import FORBIDDEN, STEPS
 from privacy.generators.rows import copy_seed, seed_text
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.model.schemas import version_schemas
@@ -83,11 +85,13 @@ def swap(folder: Path) -> None:
 
 
 def bend(folder: Path) -> None:
-    """Move the model of the second copy; its rows stay those of the model before."""
+    """Move most rows of the second copy's model into one cell; its rows stay those of the model before."""
     _, arrays = model_of(folder)
     name = next(name for name in arrays if name.startswith("copy-0002-"))
     changed = arrays[name].copy()
-    changed.flat[0] = 0 if changed.flat[0] < 0 else -(2**20)
+    possible = np.flatnonzero(changed != FORBIDDEN)
+    changed.flat[possible] = -4 * STEPS
+    changed.flat[possible[-1]] = 0
     write_model(folder, {**arrays, name: changed})
 
 
