@@ -14,8 +14,8 @@ weight. It costs nothing, since y is released.
 
 The pairs give a model whose dependence another model may begin with (`privacy.generators.prior_choice`).
 
-Source: Baranchik 1970, A family of minimax estimators of the mean of a multivariate normal distribution. A prior never
-weighs more than ten times what was measured (docs/derivations.md, "A choice among models").
+Source: Baranchik 1970, A family of minimax estimators of the mean of a multivariate normal distribution. A prior
+never weighs more than ten times what was measured (docs/derivations.md, "A choice among models").
 """
 
 from __future__ import annotations
