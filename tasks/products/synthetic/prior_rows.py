@@ -39,7 +39,7 @@ _MEMORY: Final = "1GB"
 _AT: Final = ("product", "prior")
 
 
-class _Refused(Exception):
+class _UnfitPrior(Exception):
     """Something is wrong with the prior, at a key of it."""
 
     def __init__(self, key: str, found: str, allowed: str, remedy: str) -> None:
@@ -58,7 +58,7 @@ def read_prior(spec: ReleaseSpec, contract: Contract) -> tuple[ReleaseSpec, Publ
     path = spec.path.parent / product.prior.path
     try:
         sha256, prior = _read(path, product.prior, product.names(contract), contract)
-    except _Refused as error:
+    except _UnfitPrior as error:
         raise SpecRefused([spec.finding((*_AT, error.key), error.problem)]) from None
     digests = {"sha256": sha256, "counts_sha256": digest(prior.to_json())}
     pinned = product.prior.model_copy(update=digests)
@@ -73,7 +73,7 @@ def _digest(path: Path) -> str:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         remedy = "put the file beside the spec, or mend the path"
-        raise _Refused("path", f"{path.name}: {reason}", "a file that can be read", remedy) from None
+        raise _UnfitPrior("path", f"{path.name}: {reason}", "a file that can be read", remedy) from None
 
 
 def _read(path: Path, asked: PriorSpec, names: tuple[str, ...], contract: Contract) -> tuple[str, PublicPrior]:
@@ -81,11 +81,11 @@ def _read(path: Path, asked: PriorSpec, names: tuple[str, ...], contract: Contra
     sha256 = _digest(path)
     if asked.sha256 not in (None, sha256):
         remedy = "take the file that was pinned, or write its new digest"
-        raise _Refused("sha256", f"{path.name} with the digest {sha256}", str(asked.sha256), remedy)
+        raise _UnfitPrior("sha256", f"{path.name} with the digest {sha256}", str(asked.sha256), remedy)
     wanted = tuple(name for name in names if asked.columns is None or name in asked.columns)
     codes = _codes(path, wanted, contract)
     if _digest(path) != sha256:
-        raise _Refused("path", f"{path.name}, which changed while it was read", "a file that stays", "plan again")
+        raise _UnfitPrior("path", f"{path.name}, which changed while it was read", "a file that stays", "plan again")
     return sha256, prior_of(path.name, CellDomain.of(contract, names), wanted, codes)
 
 
@@ -110,13 +110,13 @@ def _codes(path: Path, wanted: tuple[str, ...], contract: Contract) -> NDArray[n
             ]
             if rows == 0:
                 remedy = "name a file with rows, or drop `prior:`"
-                raise _Refused("path", f"{path.name}, which has no rows", "at least one row", remedy)
+                raise _UnfitPrior("path", f"{path.name}, which has no rows", "at least one row", remedy)
             _check_values(path, wanted, contract, relation, connection)
             coded = encode_select(contract, columns_present=present, relation=relation, names=wanted)
             found = attempt(lambda: connection.execute(coded).fetchnumpy(), unreadable)
         except SudareError as error:
             allowed = f"a {path.suffix} file that DuckDB reads"
-            raise _Refused("path", f"{path.name}: {error}", allowed, "write the file again") from None
+            raise _UnfitPrior("path", f"{path.name}: {error}", allowed, "write the file again") from None
     return np.stack([np.asarray(found[name], dtype=np.int64) for name in wanted], axis=1)
 
 
@@ -125,7 +125,7 @@ def _check_columns(path: Path, wanted: Sequence[str], present: Sequence[str]) ->
         if name not in present:
             have = ", ".join(each for each in wanted if each in present)
             remedy = nearest(name, present) or f"say which it has: `columns: [{have}]`, or add it"
-            raise _Refused("path", f"{path.name}, without the column {name!r}", word_list(wanted), remedy)
+            raise _UnfitPrior("path", f"{path.name}, without the column {name!r}", word_list(wanted), remedy)
 
 
 def _check_values(
@@ -149,4 +149,4 @@ def _check_values(
         if number:
             what = f"{path.name}: {number:,} values of {check.column!r} that are none of the contract's"
             remedy = "recode the file by the contract, or leave the column out: `columns: [...]`"
-            raise _Refused("path", what, "values of the contract", remedy)
+            raise _UnfitPrior("path", what, "values of the contract", remedy)
