@@ -53,8 +53,8 @@ def begin(place: Place, name: str, question: SynthesisTask, **more: Any) -> Run:
 
 
 def test_the_suite_covers_every_built_in_generator() -> None:
-    """Tests of their own have those that learn from rows, and so may make pictures, the one that tries others, that of
-    one draw, and that of two tables.
+    """Tests of their own have those that learn from rows, and so may make pictures, and those that try others, draw
+    once, or make two tables.
     """
     of_marginals = {name for name in names() if not getattr(generator(name), "takes_pictures", False)}
     assert set(OPTIONS) == of_marginals - {"first_accepted", "latent_factors", "linked_tables"}
