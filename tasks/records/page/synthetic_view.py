@@ -120,7 +120,7 @@ def synthetic_view(record: dict[str, Any], values: Values, contract: Contract, r
 def _measured_row(entry: Mapping[str, Any], draw: Mapping[str, Any], largest: float) -> MeasuredRow:
     deviation = float(entry["deviation"])
     return MeasuredRow(
-        entry["columns"],
+        f"{entry['columns']} ({entry['table']})" if "table" in entry else entry["columns"],
         f"{entry['cells']:,}",
         f"{deviation:.3g}",
         f"{draw['half_width_95']:,}",
