@@ -16,7 +16,7 @@ from contracts.reading.scalars import FieldPath, Problem, parse_whole, refuse, s
 LEAST_COPIES: Final = 2
 """One copy has nothing that it could differ from."""
 MOST_COPIES: Final = 100
-"""The interval of 100 copies is 1 % wider than that of any number of them."""
+"""The interval of 100 copies is 2 % wider than that of any number of them."""
 _ALLOWED: Final = f"a whole number from {LEAST_COPIES} to {MOST_COPIES}"
 
 
@@ -84,7 +84,11 @@ def copies_problems(
     known = rows or (contract.total and contract.total.value)
     if known and known * copies > most_rows:
         found, allowed = f"{copies} copies of {known:,} rows", f"at most {most_rows:,} rows of all copies together"
-        yield ("copies",), Problem(found, allowed, f"write at most {most_rows // known} copies, or fewer rows")
+        fewer = f"write at most {most_rows // known} copies, or fewer rows"
+        yield (
+            ("copies",),
+            Problem(found, allowed, fewer if most_rows // known >= LEAST_COPIES else "write fewer rows"),
+        )
 
 
 def rows_of_copy(rows: int, copies: int, most_rows: int) -> int:
