@@ -47,6 +47,10 @@ def sample(
         raise SpecRefused([Finding("the command", "--rows", str(rows), f"a whole number from 1 to {MOST_ROWS}")])
     published = open_version(folder)
     (record, _), (model, meaning) = published_record(published), published_model(published)
+    if meaning.product.counts_parents:
+        found = "a version of two linked tables, whose rows belong together by keys"
+        remedy = "select from the published rows: keep the children whose key is among the parents that you keep"
+        raise SpecRefused([Finding(str(folder), "--rows", found, "a version of one table", remedy)])
     pictures = meaning.contract.pictures(meaning.names)
     if pictures and to.suffix == ".csv":
         found = f"a CSV file for {pictures[0]!r}, a column of pictures"

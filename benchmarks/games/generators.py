@@ -290,6 +290,6 @@ GAMES: Final[Mapping[str, Callable[[], Game]]] = {
         _trained("dp_gm", clusters=2, rounds=1, latent=1, encoder_hidden=()), FITS, _EXACT, look=exact_rows
     ),
     "class_gaussian": lambda: _gaussian(_rows("class_gaussian"), 2_500),
-    "fixed": lambda: _gaussian(marginals_of("fixed", cliques=PAIRS), 1_000),
+    "fixed": lambda: _gaussian(marginals_of("fixed", cliques=PAIRS), 2_000),
     "independent": lambda: _gaussian(marginals_of("independent"), 1_000),
 }

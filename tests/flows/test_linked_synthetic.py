@@ -22,11 +22,13 @@ from flows.request import read_request
 from privacy.accounting.amounts import PICO
 from privacy.generators.generator import CannotGenerate
 from privacy.marginals.counts import PrivateCounts
+from privacy.marginals.seeds import PostProcessingSeed
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_source import SnapshotSource
 from tasks.ingest import ingest
 from tasks.products.synthetic.link_checks import check_links
 from tasks.products.version_records import published_record
+from tasks.sample import sample
 from tasks.verify import verify
 from tests.flows.test_linked_runs import CAP, Town
 from tests.tasks.intake import KEY
@@ -97,6 +99,14 @@ def test_descriptions_state_the_link(made: tuple[Town, Path]) -> None:
     page = (folder / "record.html").read_text()
     assert "household_id of person is household_id of household" in page
     assert "is not modelled" in page
+
+
+def test_further_rows_of_one_table_alone_are_refused(made: tuple[Town, Path], tmp_path: Path) -> None:
+    """Their keys would lead nowhere."""
+    _, folder = made
+    with pytest.raises(SpecRefused, match="a version of two linked tables"):
+        sample(folder, rows=10, where={}, seed=PostProcessingSeed(1), to=tmp_path / "more.parquet")
+    assert not list(tmp_path.iterdir())
 
 
 def test_evaluation_tells_both_tables_and_what_is_across(made: tuple[Town, Path]) -> None:
