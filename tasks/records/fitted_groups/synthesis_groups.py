@@ -48,6 +48,9 @@ EQUALLY_LIKELY: Final = message("Inside a bin all values are equally likely")
 CONDITIONAL: Final = message(
     "Further rows, under a condition too, come from the published model by sudare sample, at no cost: post-processing"
 )
+TOGETHER: Final = message(
+    "Rows of both tables belong together by their keys: no further rows come from the model by sudare sample"
+)
 USES_OF_SUMS: Final = (
     message(
         "Train and test models on the rows, explore, and develop programs; then ask the publisher for a release made "
@@ -151,6 +154,11 @@ def _of_two_tables(run: Run, parents: int) -> dict[str, Any]:
     }
 
 
+def further_rows(run: Run) -> str:
+    """Say whether further rows come from the model."""
+    return CONDITIONAL if run.facts.synthetic[1].parents is None else TOGETHER
+
+
 def decoding(run: Run) -> dict[str, str]:
     """Say how each column's values are made from its cells."""
     from contracts.contract.decoding import Decoder
@@ -247,7 +255,7 @@ SYNTHESIS = FieldGroup(
         public("decoding", "How values come out of cells.", decoding),
         public("constraints", "What holds in every row.", constraints),
         public("known_bias", "What the rows are known to get wrong.", stated_bias),
-        public("conditional_sampling", "Further rows.", lambda run: CONDITIONAL),
+        public("conditional_sampling", "Further rows.", further_rows),
         public("uses", "What the rows are good for, and what not.", uses),
         public(
             "utility", "How close the rows are to the data: it is private, and not published.", lambda run: UTILITY
