@@ -15,8 +15,6 @@ from math import sqrt
 from pathlib import Path
 from typing import Final, NoReturn
 
-from scipy.special import ndtri
-
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding, Refused, SpecRefused
@@ -25,12 +23,13 @@ from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_f
 from privacy.arrays import Floats
 from privacy.inference.combining import POPULATION, TABLE, check_terms
 from privacy.inference.components import Components
-from privacy.inference.least_squares import NoiseTooLarge, least_squares
+from privacy.inference.least_squares import NoiseTooLarge, least_squares, reach
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.measured import Measured
 from privacy.marginals.uncertainty import variance
 from tasks.products.synthetic.formula import parse_formula
 from tasks.products.version_records import RECORD, published_record
+from tasks.records.draws.marginal import MarginalDraw
 from tasks.records.model.draw_kinds import draw_checks
 from tasks.records.strict_json import printable
 from tasks.verification.files.version_folder import ManifestFiles, open_version
@@ -77,13 +76,18 @@ class NoisyVersion:
         files.open(RECORD).close()
         record, meaning = published_record(path)
         replay, name = record.replay, printable(meaning.product.generator)
-        draws = [draw for draw in replay.draws if draw.kind == _MARGINAL]
+        draws = [draw for draw in replay.draws if isinstance(draw, MarginalDraw)]
         if meaning.product.acceptance is not None:
             found = "a version that was accepted by a private test, which its noise has a part in"
             self._refuse(path, found, "a version of one generator, without `accept:`")
+        if any(draw.table is not None for draw in draws):
+            self._refuse(path, "a version of two linked tables", "a version of one table")
+        if any(draw.bins for draw in draws):
+            found = "a version whose bins were joined: its marginals do not have the declared cells"
+            self._refuse(path, found, "a version without `bins: private`")
         if not draws:
             self._refuse(path, f"no noisy marginals: {name} measures other things", "a version with noisy marginals")
-        measured = []
+        measured, heavy = [], False
         for draw in draws:
             event = event_from_json(draw.event)
             if not isinstance(event, DiscreteLaplace | DiscreteGaussian):
@@ -93,6 +97,7 @@ class NoisyVersion:
             if noisy is None or findings:
                 raise SpecRefused(findings)
             measured.append(Measured(draw.clique, noisy, variance(event)))
+            heavy = heavy or isinstance(event, DiscreteLaplace)
         with files.open(replay.model.values) as values, files.open(replay.model.arrays) as arrays:
             model, findings = read_published_model(replay.model, meaning, values.read(), arrays.read())
         if model is None:
@@ -100,6 +105,7 @@ class NoisyVersion:
         total = None if meaning.contract.total is None else meaning.contract.total.value
         self.contract: Contract = meaning.contract
         self.names = meaning.names
+        self.heavy_tailed = heavy
         domain = CellDomain.of(meaning.contract, meaning.names)
         self.components = Components(domain, measured, total=total, model=model.marginal)
 
@@ -141,7 +147,7 @@ class NoisyVersion:
         for each in found:
             error, ends = each.standard_error(population=target == POPULATION), (None, None)
             if not each.unmeasured:
-                ends = each.interval(level, population=target == POPULATION)  # type: ignore[assignment]
+                ends = each.interval(self._reach(level), population=target == POPULATION)  # type: ignore[assignment]
             made.append(
                 EstimateWithInterval(
                     each.name, each.estimate, None if each.unmeasured else error, *ends, each.unmeasured
@@ -180,7 +186,11 @@ class NoisyVersion:
         _refuse_unmeasured([EstimateWithInterval(" × ".join(columns), 0.0, None, None, None, unmeasured)], use_model)
         values = values.transpose([known.index(name) for name in columns])
         error = None if unmeasured else sqrt(spread)
-        return values, error, float(ndtri(0.5 + level / 2)) * (error or 0.0)
+        return values, error, self._reach(level) * (error or 0.0)
+
+    def _reach(self, level: float) -> float:
+        """Return how many standard errors an interval reaches to either side."""
+        return reach(level, heavy_tailed=self.heavy_tailed)
 
 
 def _refuse_unmeasured(made: Sequence[EstimateWithInterval], use_model: bool) -> None:

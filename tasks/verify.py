@@ -26,7 +26,6 @@ from tasks.records.strict_json import read_json
 from tasks.storage.progress import Bar, step
 from tasks.storage.version_folders import MANIFEST, PROOF, may_have_changes
 from tasks.verification.draws.charged_noise import MOST_MOVES
-from tasks.verification.files.label_checks import check_labels
 from tasks.verification.files.version_folder import (
     VersionFolder,
     check_contents,
@@ -288,7 +287,10 @@ class _Verification:
             findings += check_predicate(self._manifest, value, where=RECORD)
             files = without_exchange(self._manifest, record).files
             findings += check_formulas(record.replay, product.contract, files, where=RECORD)
-        findings += [] if findings else check_labels(record, product.contract, where=RECORD)
+        if not findings:
+            from tasks.verification.files.label_checks import check_labels
+
+            findings += check_labels(record, product.contract, where=RECORD)
         if self._run is None:
             skipped.append("the record against the charge: no readable run")
         else:

@@ -68,7 +68,9 @@ def evaluate_on_holdout(
     names = (RECORD, record.replay.rows.data)
     entry, digests = published_files(path, versions, number=record.version, names=names)
     limit, columns = workspace.memory_limit, meaning.names
-    with private_snapshot(Real(source), meaning.contract, workspace) as table:
+    # With the lattices of the version's own snapshot: the same rows must have the same mark.
+    lattices = meaning.product.lattices(meaning.contract)
+    with private_snapshot(Real(source), meaning.contract, workspace, lattices) as table:
         replay = record.replay
         refuse_own_rows(table, mark=mark_of_snapshot(path), spec_digest=replay.spec_digest, due=replay.due)
         private = evaluate(
@@ -85,4 +87,9 @@ def _synthetic(path: Path) -> tuple[SyntheticRecord, SyntheticMeaning]:
         found, allowed = "a version of tables", "a version of synthetic rows: a table counts its own people alone"
         remedy = "--against compares tables, privately"
         raise SpecRefused([Finding("the command", "--holdout", found, allowed, remedy)])
-    return published_record(path)
+    record, meaning = published_record(path)
+    if meaning.product.counts_parents:
+        found, allowed = "a version of two linked tables", "a version of one table: public rows are one file"
+        remedy = "sudare evaluate compares both tables with the confidential ones, privately"
+        raise SpecRefused([Finding("the command", "--holdout", found, allowed, remedy)])
+    return record, meaning

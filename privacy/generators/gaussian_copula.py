@@ -51,7 +51,7 @@ from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
 from privacy.grant.queries.residuals import ResidualQuery
 from privacy.grant.queries.sums import SumQuery
-from privacy.learning.embedding import embedding
+from privacy.learning.embedding import embedding, least_bound
 from privacy.learning.groups import Everyone
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.moments import ABOVE, ON, Moments, sum_event
@@ -252,15 +252,19 @@ class _Scores:
 
 
 def _products(layout: RowLayout, scores: Sequence[_Scores]) -> Moments:
-    """Return the second moments of all scores, of rows brought within a ball of twice their mean squared norm."""
+    """Return the second moments of all scores, of rows brought within a ball of twice their mean squared norm.
+
+    Where the shares put nearly all rows into one cell the ball would be too small for whole numbers: it is then the
+    least that is not. Both follow from what was released.
+    """
     centre, axes = np.zeros(layout.width), np.zeros((layout.width, len(scores)))
     start = 0
     for place, each in enumerate(scores):
         axes[start : start + each.axis.size, place] = each.axis
         centre[start] = each.zero
         start += each.axis.size
-    bound = math.sqrt(_ROOM * max(sum(each.square for each in scores), _SMALL))
-    within = Fraction(bound).limit_denominator(10**6)
+    wanted = math.sqrt(_ROOM * sum(each.square for each in scores))
+    within = max(Fraction(wanted).limit_denominator(10**6), least_bound(axes, bits=BITS))
     return Moments(embedding(layout, bound=within, bits=BITS, centre=centre, axes=axes), Everyone(), ("full",))
 
 

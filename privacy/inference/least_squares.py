@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import log1p, sqrt
 from typing import Final
 
 import numpy as np
@@ -77,10 +77,23 @@ class Coefficient:
         """Return the standard error against the table's own coefficient, or the population's."""
         return sqrt(self.noise_variance + (self.sampling_variance if population else 0.0))
 
-    def interval(self, level: float, *, population: bool) -> tuple[float, float]:
-        """Return the normal interval of a level in (0, 1)."""
-        width = float(ndtri(0.5 + level / 2)) * self.standard_error(population=population)
+    def interval(self, reach: float, *, population: bool) -> tuple[float, float]:
+        """Return the interval that reaches so many standard errors to either side."""
+        width = reach * self.standard_error(population=population)
         return self.estimate - width, self.estimate + width
+
+
+def reach(level: float, *, heavy_tailed: bool) -> float:
+    """Return how many standard errors an interval reaches to either side.
+
+    Formula: Phi^-1((1 + level) / 2); with Laplace noise at least -ln(1 - level) / sqrt 2, that of one Laplace draw
+
+    Args:
+        level: in (0, 1).
+        heavy_tailed: whether some noise is Laplace: a sum of few draws then has longer tails than a normal number.
+    """
+    normal = float(ndtri(0.5 + level / 2))
+    return max(normal, -log1p(-level) / sqrt(2)) if heavy_tailed else normal
 
 
 class _DesignTerms:

@@ -9,6 +9,7 @@ So bound / 2^bits * z is the clipped vector, up to half a unit an entry, and |z|
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
@@ -140,6 +141,20 @@ class Embedding:
         # `into_ball` aims sqrt(w)/2 inside of the sphere, which must be less than its radius: w < 4^(bits + 1).
         if self.dimension >= 4 ** (self.bits + 1):
             raise ValueError(f"bits must be more for {self.dimension} entries: rounding would leave nothing")
+
+
+def least_bound(axes: Floats, *, bits: int) -> Fraction:
+    """Return a bound at which the squared norms of all rows behind some axes are exact in float64.
+
+    Args:
+        axes: the projection, shape (width, dimension).
+        bits: the lattice has 2^bits units in the bound.
+    """
+    width, dimension = axes.shape
+    # Axes are rounded to 2^-20: half of that an entry.
+    reach = np.abs(axes).sum(axis=0) + width * 2.0 ** -(AXIS_BITS + 1)
+    least = 2.0**bits * float(np.linalg.norm(reach)) / (math.sqrt(EXACT / 2) - math.sqrt(dimension))
+    return max(_BOUNDS[0], Fraction(math.ceil(1.001 * least * 10**6), 10**6))
 
 
 def embedding(

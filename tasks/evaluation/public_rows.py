@@ -214,10 +214,18 @@ def _is_within(holdout: str, source: str) -> bool:
 
 
 def _same_bytes(holdout: Path, source: str) -> bool:
-    """Say whether a file is a copy of a file that a source names; nothing of either is kept."""
-    paths = (Path(name) for name in _paths_of(source))
-    return holdout.is_file() and any(
-        path.is_file() and os.access(path, os.R_OK) and filecmp.cmp(path, holdout, shallow=False) for path in paths
+    """Say whether a file is a copy of a file that a source names, or has below it; nothing of either is kept."""
+    if not holdout.is_file():
+        return False
+    size = holdout.stat().st_size
+    named = (Path(name) for name in _paths_of(source))
+    below = (each for path in named for each in (path.rglob("*") if path.is_dir() else (path,)))
+    return any(
+        each.is_file()
+        and os.access(each, os.R_OK)
+        and each.stat().st_size == size
+        and filecmp.cmp(each, holdout, shallow=False)
+        for each in below
     )
 
 

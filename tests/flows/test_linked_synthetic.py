@@ -25,6 +25,7 @@ from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_source import SnapshotSource
+from tasks.inference import NoisyVersion
 from tasks.ingest import ingest
 from tasks.products.synthetic.link_checks import check_links
 from tasks.products.version_records import published_record
@@ -107,6 +108,11 @@ def test_further_rows_of_one_table_alone_are_refused(made: tuple[Town, Path], tm
     with pytest.raises(SpecRefused, match="a version of two linked tables"):
         sample(folder, rows=10, where={}, seed=PostProcessingSeed(1), to=tmp_path / "more.parquet")
     assert not list(tmp_path.iterdir())
+
+
+def test_no_interval_is_of_households_and_people_together(made: tuple[Town, Path]) -> None:
+    with pytest.raises(SpecRefused, match="a version of two linked tables"):
+        NoisyVersion(made[1])
 
 
 def test_evaluation_tells_both_tables_and_what_is_across(made: tuple[Town, Path]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from privacy.generators.gaussian_copula import GaussianCopula
+from privacy.generators.gaussian_copula import GaussianCopula, _products, _Scores
 from privacy.generators.generator import CannotGenerate, OutOfTime, SynthesisTask
 from privacy.generators.models import read_model
 from privacy.generators.spending import Spending
@@ -192,3 +192,21 @@ def test_what_must_fail_is_refused_by_the_plan(sqlite_place: Place) -> None:
     with pytest.raises(OutOfTime, match="run the same spec again"):
         run.fit(Source(table(10)))  # type: ignore[arg-type]
     assert run.drawn() == []
+
+
+@pytest.mark.parametrize("share", [0.9, 0.9999, 1 - 1e-9, 1.0])
+def test_columns_of_nearly_one_cell_have_products_all_the_same(share: float) -> None:
+    """The ball is then the least in which whole numbers are exact, and no run ends after its first draw."""
+    layout = RowLayout(
+        (ColumnLayout("grade", "category", np.eye(4)), ColumnLayout("number", "number", POINTS[:, None]))
+    )
+    scores = []
+    for column in layout.columns:
+        cells = column.table.shape[0]
+        shares = np.full(cells, (1 - share) / (cells - 1))
+        shares[0] = share
+        scores.append(_Scores.of(CutNormal(shares), column))
+    statistic = _products(layout, scores)
+    every = np.stack(np.meshgrid(np.arange(4), np.arange(12), indexing="ij"), axis=-1).reshape(-1, 2).astype(np.uint8)
+    vectors = statistic.embedding.vectors(every, layout)
+    assert (np.square(vectors).sum(axis=1) <= 2.0 ** (2 * statistic.embedding.bits)).all()

@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -52,9 +53,9 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[tuple[str, ...]
     made: list[list[tuple[str, ...]]] = []
     real = shared_scan.count_marginals
 
-    def watched(path: Path, shapes: dict[tuple[str, ...], tuple[int, ...]], *, threads: int):  # type: ignore[no-untyped-def]
+    def watched(path: Path, shapes: dict[tuple[str, ...], tuple[int, ...]], **terms: Any):  # type: ignore[no-untyped-def]
         made.append(list(shapes))
-        return real(path, shapes, threads=threads)
+        return real(path, shapes, **terms)
 
     monkeypatch.setattr(counts_module, "count_marginals", watched)
     return made

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +60,20 @@ def test_a_copy_of_a_bound_file_is_not_public_under_another_name(place: Periodic
     copy.write_bytes((place.folder / "visits.csv").read_bytes() + b"\n")
     _ask(place, "copy.csv")
     copy.unlink()
+
+
+@pytest.mark.parametrize("made", [shutil.copyfile, os.link])
+def test_a_copy_of_a_file_in_a_bound_folder_is_not_public(
+    place: Periodic, made: Callable[[Path, Path], object]
+) -> None:
+    copy, bound = place.folder / "copy-of-one.csv", place.folder / "whole" / "a.csv"
+    bound.parent.mkdir(exist_ok=True)
+    bound.write_text("of,people\n1,2\n")
+    made(bound, copy)
+    with pytest.raises(Refused, match="a copy, byte for byte, of a source"):
+        _ask(place, "copy-of-one.csv")
+    copy.unlink()
+    shutil.rmtree(bound.parent)
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])

@@ -77,7 +77,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "product.minimum_frequency",
         "`minimum_frequency` beside `adapt`",
     ),
-    "Laplace": (product(more=", mechanism: laplace"), "product.mechanism", "'laplace'"),
+    "other noise": (product(more=", mechanism: uniform"), "product.mechanism", "'uniform'"),
     "a declared total": ({"privacy": TOTAL}, "product.tables", "a declared total, under replace_one"),
     "no delta": ({"delta": "0"}, "charge.delta", "delta 0"),
     "a tiny epsilon": ({"epsilon": "0.0000001"}, "charge.epsilon", "1e-7 for 2 draws"),

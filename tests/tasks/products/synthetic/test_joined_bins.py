@@ -7,7 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from contracts.errors import SpecRefused
 from privacy.marginals.seeds import PostProcessingSeed
+from tasks.inference import NoisyVersion
 from tasks.sample import sample
 from tasks.verify import verify
 from tests.tasks.products.synthetic.test_verify_synthetic import model_of, resample, write_model
@@ -53,6 +55,11 @@ def test_further_rows_may_be_asked_for_by_a_declared_bin(published: Version, tmp
     to = tmp_path / "more.parquet"
     sample(published.folder, rows=200, where={"age": ["50 to 51"]}, seed=PostProcessingSeed(5), to=to)
     assert set(pl.read_parquet(to)["age"]) <= {50, 51}
+
+
+def test_no_interval_comes_of_marginals_over_joined_bins(published: Version) -> None:
+    with pytest.raises(SpecRefused, match="a version whose bins were joined"):
+        NoisyVersion(published.folder)
 
 
 def bend(folder: Path) -> None:
