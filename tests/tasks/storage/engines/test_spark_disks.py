@@ -25,9 +25,11 @@ ROWS = 40_000
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[None]:
-    """Mount a file system of some size on a folder; whoever runs the tests of Spark may do that."""
+    """Mount a file system of some size on a folder, which takes the right to mount."""
     folder.mkdir(mode=0o700)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(folder)], check=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(folder)]
+    if subprocess.run(command, check=False).returncode:
+        pytest.skip("no right to mount a small file system here")
     try:
         yield
     finally:
