@@ -46,10 +46,10 @@ from privacy.generators.generator import (
 from privacy.generators.options import Options
 from privacy.generators.planning import check, check_time, noise_in_words, refuse_above_cap
 from privacy.generators.projection import BITS, checked_layout
+from privacy.generators.residual_fit import event_of, measure, residuals_of, rows_of
 from privacy.generators.spending import Spending, too_small
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
-from privacy.grant.queries.residuals import ResidualQuery
 from privacy.grant.queries.sums import SumQuery
 from privacy.learning.embedding import embedding, least_bound
 from privacy.learning.groups import Everyone
@@ -58,7 +58,7 @@ from privacy.learning.moments import ABOVE, ON, Moments, sum_event
 from privacy.learning.outputs import UNIT_BITS, OutputColumn
 from privacy.learning.whole_network import LatentMixture, to_steps, whole_layers
 from privacy.marginals.gaussian_copula import ORDERS, CutNormal, correlations, factor_loadings, line_through
-from privacy.marginals.residual_basis import Residual, residual_event
+from privacy.marginals.residual_basis import Residual
 from privacy.marginals.residual_shares import column_residuals
 from privacy.marginals.residual_tables import ResidualTables
 from privacy.marginals.sensitivity import GaussianNoise
@@ -133,10 +133,7 @@ class GaussianCopula:
         # MEASURE the columns
         progress(0.0, "measuring")
         residuals = _residuals(task)
-        handles = counts.marginals([each.columns for each in residuals])
-        multipliers = tuple(each.multiplier for each in residuals)
-        drawn = grant.draw(ResidualQuery(handles, multipliers, for_columns), key="residuals")
-        tables = ResidualTables(residuals, drawn.values, total=task.public_total)
+        drawn, tables = measure(task, residuals, for_columns, counts, grant)
         normals = [_cut(tables, name, cells) for name, cells in _sizes(task).items()]
         # MEASURE the products
         progress(0.3, "measuring sums over rows")
@@ -146,9 +143,8 @@ class GaussianCopula:
         # ESTIMATE
         progress(0.8, "estimating")
         loadings = _loadings(statistic, measured, scores, max(tables.total, 1.0))
-        rows = task.public_total if task.public_total is not None else max(0, round(tables.total))
         progress(1.0, "done")
-        return Fitted(_model(task, normals, loadings, rows), (drawn, measured))
+        return Fitted(_model(task, normals, loadings, rows_of(task, tables)), (drawn, measured))
 
 
 def _layout(task: SynthesisTask, options: Options) -> RowLayout:
@@ -164,8 +160,7 @@ def _sizes(task: SynthesisTask) -> dict[str, int]:
 
 
 def _residuals(task: SynthesisTask) -> tuple[Residual, ...]:
-    known = task.public_total is not None
-    return column_residuals(tuple(_sizes(task).items()), adjacency=task.adjacency, total_is_public=known)
+    return residuals_of(task, column_residuals, name="gaussian_copula")
 
 
 def _noises(task: SynthesisTask) -> tuple[GaussianNoise, GaussianNoise]:
@@ -176,11 +171,6 @@ def _noises(task: SynthesisTask) -> tuple[GaussianNoise, GaussianNoise]:
 
 def _events(task: SynthesisTask, layout: RowLayout) -> tuple[DiscreteGaussian, DiscreteGaussian]:
     residuals = _residuals(task)
-    if not residuals:
-        raise CannotGenerate(
-            "gaussian_copula: the number of rows is public and every column has one cell, so there is nothing to "
-            "measure; do: add a column of several cells"
-        )
     of_columns, of_products = _noises(task)
     # How far a row moves the sum does not depend on scores or bound, which nobody knows yet.
     stand_in = Moments(
@@ -189,12 +179,10 @@ def _events(task: SynthesisTask, layout: RowLayout) -> tuple[DiscreteGaussian, D
         ("full",),
     )
     try:
-        return (
-            residual_event(residuals, of_columns, adjacency=task.adjacency, rows_per_unit=task.rows_per_unit),
-            sum_event(stand_in, of_products, adjacency=task.adjacency, rows_per_unit=task.rows_per_unit),
-        )
+        products = sum_event(stand_in, of_products, adjacency=task.adjacency, rows_per_unit=task.rows_per_unit)
     except AmountRefused as refused:
         raise too_small(refused) from refused
+    return event_of(task, residuals, of_columns), products
 
 
 def _cut(tables: ResidualTables, name: str, cells: int) -> CutNormal:

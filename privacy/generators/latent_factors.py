@@ -16,8 +16,6 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from privacy.accounting.amounts import AmountRefused
-from privacy.accounting.events import DiscreteGaussian
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.fitting import Fitting, Stopwatch
 from privacy.generators.generator import (
@@ -33,20 +31,19 @@ from privacy.generators.generator import (
 )
 from privacy.generators.options import Options
 from privacy.generators.planning import check, check_time, noise_in_words, refuse_above_cap
-from privacy.generators.spending import Spending, too_small
+from privacy.generators.residual_fit import event_of, measure, residuals_of, rows_of
+from privacy.generators.spending import Spending
 from privacy.grant.draws import Draws
-from privacy.grant.queries.residuals import ResidualQuery
 from privacy.learning.outputs import OutputColumn
 from privacy.learning.whole_network import LatentMixture, to_steps, whole_layers
 from privacy.marginals.latent_factors import POINTS, LatentFactors, NoisyPairs, fit_latent_factors
-from privacy.marginals.residual_basis import Residual, residual_event
+from privacy.marginals.residual_basis import Residual
 from privacy.marginals.residual_shares import pair_residuals
-from privacy.marginals.residual_tables import ResidualTables, residual_variances
+from privacy.marginals.residual_tables import residual_variances
 from privacy.marginals.sensitivity import GaussianNoise
 
 _MOST_COLUMNS: Final = 510
 """More have more residuals of pairs than a plan may have."""
-_KEY: Final = "residuals"
 _MEGABYTE: Final = 2**20
 _OPERATIONS_PER_SECOND: Final = 2e10
 _LEAST_SECONDS: Final = 1.0
@@ -91,7 +88,7 @@ class LatentFactorGenerator:
         refuse_above_cap(megabytes, options, f"all pairs of {cells} cells")
         check_time(options, _LEAST_SECONDS)
         residuals = _residuals(task)
-        event = _event(task, residuals)
+        event = event_of(task, residuals, _noise(task))
         step = PlannedStep("residuals of all columns and all pairs", 1, 1.0, noise_in_words([event]))
         operations = 6.0 * _ESTIMATES * POINTS * cells * cells
         seconds = _LEAST_SECONDS + _SECONDS_PER_RESIDUAL * len(residuals) + operations / _OPERATIONS_PER_SECOND
@@ -117,41 +114,23 @@ class LatentFactorGenerator:
         progress(0.0, "measuring")
         # MEASURE
         residuals = _residuals(task)
-        handles = counts.marginals([each.columns for each in residuals])
-        multipliers = tuple(each.multiplier for each in residuals)
-        drawn = grant.draw(ResidualQuery(handles, multipliers, _noise(task)), key=_KEY)
+        drawn, tables = measure(task, residuals, _noise(task), counts, grant)
         # ESTIMATE
-        tables = ResidualTables(residuals, drawn.values, total=task.public_total)
         variances = residual_variances(residuals, drawn.event.sigma_squared)
         parts = {each.columns: tables.part(each.columns) for each in residuals if each.columns}
         of_parts = {columns: float(each) for columns, each in variances.items()}
         noisy = NoisyPairs.of(task.domain, parts, of_parts, max(tables.total, 1.0))
         found = fit_latent_factors(noisy, lambda done: progress(0.2 + 0.75 * done, "estimating"))
-        rows = task.public_total if task.public_total is not None else max(0, round(tables.total))
         progress(1.0, "done")
-        return Fitted(_model(task, found, rows), (drawn,))
+        return Fitted(_model(task, found, rows_of(task, tables)), (drawn,))
 
 
 def _residuals(task: SynthesisTask) -> tuple[Residual, ...]:
-    cells = tuple(zip(task.domain.columns, task.domain.shape, strict=True))
-    found = pair_residuals(cells, adjacency=task.adjacency, total_is_public=task.public_total is not None)
-    if not found:
-        raise CannotGenerate(
-            "latent_factors: the number of rows is public and every column has one cell, so there is nothing to "
-            "measure; do: add a column of several cells"
-        )
-    return found
+    return residuals_of(task, pair_residuals, name="latent_factors")
 
 
 def _noise(task: SynthesisTask) -> GaussianNoise:
     return GaussianNoise(Spending(task, "gaussian").total)
-
-
-def _event(task: SynthesisTask, residuals: tuple[Residual, ...]) -> DiscreteGaussian:
-    try:
-        return residual_event(residuals, _noise(task), adjacency=task.adjacency, rows_per_unit=task.rows_per_unit)
-    except AmountRefused as refused:
-        raise too_small(refused) from refused
 
 
 def _model(task: SynthesisTask, found: LatentFactors, rows: int) -> DecoderModel:

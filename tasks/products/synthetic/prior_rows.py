@@ -104,6 +104,8 @@ def _codes(path: Path, wanted: tuple[str, ...], contract: Contract) -> NDArray[n
                 row[0]
                 for row in attempt(lambda: connection.execute(f"DESCRIBE FROM {relation}"), unreadable).fetchall()
             ]
+            if path.suffix == ".csv":
+                _check_heads(path, wanted, connection)
             _check_columns(path, wanted, present)
             (rows,) = attempt(lambda: connection.execute(f"SELECT count(*) FROM {relation}"), unreadable).fetchall()[
                 0
@@ -120,11 +122,25 @@ def _codes(path: Path, wanted: tuple[str, ...], contract: Contract) -> NDArray[n
     return np.stack([np.asarray(found[name], dtype=np.int64) for name in wanted], axis=1)
 
 
+def _check_heads(path: Path, wanted: Sequence[str], connection: duckdb.DuckDBPyConnection) -> None:
+    """Refuse a column that stands twice in a CSV file's first line: DuckDB gives the second another name."""
+    first = f"SELECT * FROM read_csv({one_file(path)}, header = false, all_varchar = true) LIMIT 1"
+    heads = [
+        str(each).casefold()
+        for each in attempt(lambda: connection.execute(first), lambda error: None).fetchone() or ()
+    ]
+    for name in wanted:
+        if heads.count(name.casefold()) > 1:
+            remedy = "drop one of them, or rename it"
+            raise _UnfitPrior("path", f"{path.name}, with the column {name!r} twice", "each column once", remedy)
+
+
 def _check_columns(path: Path, wanted: Sequence[str], present: Sequence[str]) -> None:
+    have = ", ".join(each for each in wanted if each in present)
     for name in wanted:
         if name not in present:
-            have = ", ".join(each for each in wanted if each in present)
-            remedy = nearest(name, present) or f"say which it has: `columns: [{have}]`, or add it"
+            said = f"say which it has: `columns: [{have}]`, or add it" if have else "add it, or name another file"
+            remedy = nearest(name, present) or said
             raise _UnfitPrior("path", f"{path.name}, without the column {name!r}", word_list(wanted), remedy)
 
 

@@ -14,7 +14,7 @@ from contracts.errors import SpecRefused
 from privacy.generators.first_accepted import NothingAccepted
 from tasks.verification.refinement_replay import values_sha256
 from tasks.verify import verify
-from tests.tasks.verification.forgery import Json, as_forged, forge, load
+from tests.tasks.verification.forgery import Json, assert_found_out, forge, load
 from tests.worlds.synthetic_rows import accepted, pure
 from tests.worlds.versions import Version, Worlds
 
@@ -163,12 +163,7 @@ def test_a_forged_acceptance_is_found(
     made: Version, tmp_path: Path, forgery: Callable[[Version], None], says: str
 ) -> None:
     """The publisher owns the key, and makes every digest, chain and signature consistent again."""
-    version = as_forged(made.copy(tmp_path / "version"))
-    assert verify(version.folder, public_key=version.key).ok
-    forgery(version)
-    report = verify(version.folder, public_key=version.key)
-    assert not report.ok
-    assert any(says in str(finding) for finding in report.findings), report.findings
+    assert_found_out(made.copy(tmp_path / "version"), forgery, says)
 
 
 def test_no_candidate_no_version(tmp_path: Path) -> None:

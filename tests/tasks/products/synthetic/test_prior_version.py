@@ -20,7 +20,7 @@ from flows.request import read_request
 from tasks.storage.workspace.settings import Workspace
 from tasks.verification.refinement_replay import values_sha256
 from tasks.verify import verify
-from tests.tasks.verification.forgery import Json, as_forged, forge, load
+from tests.tasks.verification.forgery import Json, as_forged, assert_found_out, forge, load
 from tests.worlds.public_priors import OLD, PriorScenario, old_rows, with_prior, with_prior_pure
 from tests.worlds.versions import Version, Worlds
 
@@ -102,12 +102,7 @@ def test_a_forged_prior_is_found(
     made: Version, tmp_path: Path, forgery: Callable[[Version], None], says: str
 ) -> None:
     """The publisher owns the key, and makes every digest, chain and signature consistent again."""
-    version = as_forged(made.copy(tmp_path / "version"))
-    assert verify(version.folder, public_key=version.key).ok
-    forgery(version)
-    report = verify(version.folder, public_key=version.key)
-    assert not report.ok
-    assert any(says in str(finding) for finding in report.findings), report.findings
+    assert_found_out(made.copy(tmp_path / "version"), forgery, says)
 
 
 def choose_otherwise(version: Version) -> None:
@@ -220,6 +215,25 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecRefused) as refused:
         read_request(tmp_path / "spec.yaml")
     assert "that DuckDB reads" in str(refused.value.findings[0])
+
+
+@pytest.mark.parametrize(
+    ("head", "says"),
+    [
+        ("ward,ward,floor,age,bill", "with the column 'ward' twice"),
+        ("ward;WARD;floor;age;bill", "with the column 'ward' twice"),
+        ("a,b,c,d,e", "add it, or name another file"),
+    ],
+)
+def test_columns_of_a_csv_file_that_are_twice_or_absent_are_refused(tmp_path: Path, head: str, says: str) -> None:
+    folder = tmp_path / "place"
+    with_prior().prepared(folder)[3].close()
+    (folder / "spec.yaml").write_text((folder / "spec.yaml").read_text().replace(OLD, "old.csv"))
+    row = "surgery,surgery,1,3,3.0".replace(",", ";" if ";" in head else ",")
+    (folder / "old.csv").write_text(f"{head}\n{row}\n")
+    with pytest.raises(SpecRefused) as refused:
+        read_request(folder / "spec.yaml")
+    assert says in str(refused.value.findings[0])
 
 
 def test_a_changed_prior_is_another_release_and_a_pinned_one_is_refused(tmp_path: Path) -> None:
