@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,18 @@ class Finding:
         return f"{self.where}: {self.field}\n    found: {self.found}\n    allowed: {self.allowed}{remedy}"
 
 
+def _rebuilt(kind: type[SudareError], args: tuple[Any, ...]) -> SudareError:
+    return kind.__new__(kind, *args)
+
+
 class SudareError(Exception):
     """Root of every error that Sudare raises on purpose; `exit_code` is what the console returns."""
 
     exit_code = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Keep words and findings when an error comes back from another process: no constructor takes its words."""
+        return _rebuilt, (type(self), self.args), self.__dict__
 
 
 class Refused(SudareError):
