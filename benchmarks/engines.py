@@ -1,6 +1,6 @@
 """The same tables counted by DuckDB, Spark here, a cluster and a Connect server: equal counts, seconds, and a model.
 
-    SUDARE_SPARK_PYTHON=.venv-spark/bin/python python -m benchmarks.engines [--rows N ...] [--folder FOLDER]
+    SUDARE_SPARK_PYTHON=PYTHON python -m benchmarks.engines [--rows N ...] [--here N ...] [--folder FOLDER]
 
 The cluster is a master and workers of one core, authenticated and encrypted, as processes of their own on loopback.
 The Connect server stands behind TLS. Rows are made up (`_platform_data`). Measured are staging (read, encode, mark,
@@ -34,7 +34,7 @@ from benchmarks._platform_data import TABLES, write_contract, write_rows
 from benchmarks._spark_cluster import SparkProcesses, connect_server, standalone_cluster, tls_front
 from benchmarks._spark_traces import Planted, found_in, in_utf8, pages, send_on_loopback, written
 from benchmarks._time_model import Point, fitted
-from benchmarks.results import Row, Setting, machine, write
+from benchmarks.results import FOLDER, Row, Setting, machine, write
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.release.source import Source
@@ -118,7 +118,8 @@ class Measured:
 def main() -> None:
     """Measure and write results/engines.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
+    parser.add_argument("--rows", type=int, nargs="*", default=[1_000_000, 10_000_000], help="sizes of all places")
+    parser.add_argument("--here", type=int, nargs="*", default=[], help="sizes of DuckDB and Spark here alone")
     parser.add_argument("--folder", type=Path, default=None)
     given = parser.parse_args()
     os.environ["SUDARE_CREDENTIALS_BENCHMARK"] = json.dumps({"secret": SECRET})
@@ -127,16 +128,26 @@ def main() -> None:
         folder, search = given.folder or Path(temporary), Search()
         settings = machine("duckdb", "ibis-framework") | {"columns": 15, "tables": len(TABLES), "runs": 1}
         found = [each for rows in given.rows for each in _at_size(folder / str(rows), rows, search)]
+        found += [each for rows in given.here for each in _at_size(folder / str(rows), rows, None)]
     settings |= {"load_average_after": machine()["load_average"]}
-    write("engines", [*_rows(found, settings), *_found(search, settings), *_model(found, settings)])
+    rows = [*_rows(found, settings), *(_found(search, settings) if given.rows else ()), *_model(found, settings)]
+    write("engines", [*_measured_before(rows), *rows])
 
 
-def _at_size(folder: Path, rows: int, search: Search) -> Iterator[Measured]:
-    """Measure all places at one size."""
+def _measured_before(rows: list[Row]) -> list[Row]:
+    """Return the stored rows of what was not measured this time."""
+    path, now = FOLDER / "engines.json", {row.what for row in rows}
+    stored = [Row(**each) for each in json.loads(path.read_text())] if path.exists() else []
+    return [row for row in stored if row.what not in now]
+
+
+def _at_size(folder: Path, rows: int, search: Search | None) -> Iterator[Measured]:
+    """Measure all places at one size, or those on this machine alone where nothing is searched."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "people").is_dir():
         write_rows(folder / "people", rows=rows)
-    search.planted.write(folder / "people")
+    if search is not None:
+        search.planted.write(folder / "people")
     write_contract(folder / "people.odcs.yaml")
     contract = load_contract(folder / "people.odcs.yaml")
     source = Source(path=folder / "people", files="parquet")
@@ -147,6 +158,8 @@ def _at_size(folder: Path, rows: int, search: Search) -> Iterator[Measured]:
     yield _told(Measured("DuckDB", 2, rows, staging, perf_counter() - begun, None, True))
     python = Path(os.environ["SUDARE_SPARK_PYTHON"])
     yield _in_spark("Spark local", 2, rows, SparkSettings(python), source, contract, counts, folder / "local")
+    if search is None:
+        return
     for workers in (1, 2):
         (folder / f"cluster{workers}").mkdir()
         with standalone_cluster(folder / f"cluster{workers}", python, secret=SECRET, workers=workers) as cluster:
