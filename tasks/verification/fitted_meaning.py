@@ -17,7 +17,8 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding, SudareError
 from contracts.release.copies import copy_path, rows_of_copy
 from contracts.release.linked_rows import table_pair
-from contracts.release.synthetic import ESTIMATED, MOST_ROWS, SyntheticProduct, synthetic_problems
+from contracts.release.product_spec import MOST_ROWS
+from contracts.release.synthetic import ESTIMATED, SyntheticProduct, synthetic_problems
 from privacy.accounting.events import PrivacyEvent, event_from_json
 from privacy.generators.rows import copy_seed, seed_text
 from privacy.marginals.seeds import PostProcessingSeed
@@ -119,7 +120,7 @@ def _copies(rows: SyntheticRowsStatement, copies: int) -> list[dict[str, object]
     seed = PostProcessingSeed(int(rows.seed, 16))
     return [
         {
-            "number": rows_of_copy(rows.number, copies, MOST_ROWS),
+            "number": rows_of_copy(rows.number, copies),
             "from": rows.from_,
             "seed": seed_text(copy_seed(seed, number)),
             "data": copy_path(rows.data, number),

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from contracts.errors import Finding, SudareError
-from contracts.release.acceptance import Acceptance, CellCriterion
+from contracts.release.acceptance import Acceptance, CellCriterion, acceptance_of
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.marginals.noise_tail import tail
 from tasks.records.draws.acceptance import AcceptanceDraw
@@ -32,7 +32,7 @@ def check_accepted(replay: SyntheticReplay, meaning: SyntheticMeaning, *, where:
         meaning: contract and product.
         where: the record's file name.
     """
-    acceptance = meaning.product.acceptance
+    acceptance = acceptance_of(meaning.product)
     if acceptance is None:
         return []
     tests = [draw for draw in replay.draws if isinstance(draw, AcceptanceDraw)]

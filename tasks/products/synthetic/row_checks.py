@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from contracts.errors import Finding
+from contracts.release.acceptance import acceptance_of
 from privacy.evaluation.against_noisy import distance
 from privacy.generators.copied_model import copies_of
 from privacy.generators.generator import Model, SynthesisTask
@@ -85,7 +86,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         product, draws = self.meaning.product, self._record.replay.draws
         findings = check_rows_and_model(self._record, self.meaning, where=self._where)
         findings += check_options(draws, generator(product.generator).options, product.options, where=self._where)
-        if product.acceptance is not None:
+        if acceptance_of(product) is not None:
             from tasks.products.synthetic.acceptance_checks import check_accepted  # most versions have none
 
             findings += check_accepted(self._record.replay, self.meaning, where=self._where)

@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from contracts.contract.contract import Contract
+from contracts.release.product_spec import MOST_ROWS
 from contracts.release.spec import SyntheticProduct
-from contracts.release.synthetic import ESTIMATED, MOST_ROWS
+from contracts.release.synthetic import ESTIMATED
 from privacy.generators.copies import whole_fitter
 from privacy.generators.generator import Model, SynthesisTask
 from privacy.generators.linked_model import LinkedModel

@@ -20,7 +20,6 @@ from contracts.canonical import readable_json
 from contracts.contract.decoding import Decoded
 from contracts.contract.spreadsheet import Formulas
 from contracts.release.copies import copy_path, rows_of_copy
-from contracts.release.synthetic import MOST_ROWS
 from privacy.generators.copied_model import copies_of
 from privacy.generators.generator import Model
 from privacy.generators.linked_model import LinkedModel
@@ -63,7 +62,7 @@ class RowsCopy:
 def published_copies(synthesis: Synthesis, data: str) -> tuple[RowsCopy, ...]:
     """Return the copies of the rows of a file, in order; none where there are none."""
     models = copies_of(synthesis.model)
-    rows = rows_of_copy(synthesis.rows, max(1, len(models)), MOST_ROWS)
+    rows = rows_of_copy(synthesis.rows, max(1, len(models)))
     return tuple(
         RowsCopy(model, copy_seed(synthesis.seed, number), rows, copy_path(data, number))
         for number, model in enumerate(models, 1)
