@@ -230,8 +230,8 @@ class Acceptance(Frozen):
 
 
 def acceptance_of(product: Any) -> Acceptance | None:
-    """Return what a product asks of candidates; None where there are none, or where it cannot be read."""
-    if product.generator != FIRST_ACCEPTED:
+    """Return what a product of any kind asks of candidates; None where there are none, or they cannot be read."""
+    if getattr(product, "generator", None) != FIRST_ACCEPTED:
         return None
     try:
         return Acceptance.model_validate(product.options)

@@ -19,6 +19,8 @@ from contracts.release.product_spec import SyntheticOption
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract
 
+PRIOR_FILE: Final = "model/prior.json"
+"""The marginals of the public rows, as a version publishes them."""
 LEAST_LETTERS: Final = 10
 MOST_LETTERS: Final = 500
 _FORMATS: Final = (".parquet", ".csv")

@@ -6,9 +6,9 @@ others where a product asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from contracts.errors import Finding
@@ -19,7 +19,7 @@ from contracts.release.product_spec import SyntheticOption
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract
 
-OptionPart = Literal["fit", "record", "checks", "view"]
+OptionPart = Literal["input", "fit", "record", "checks", "evaluation", "view"]
 Use = Literal["sample", "interval", "holdout"]
 
 
@@ -29,27 +29,72 @@ class OptionParts:
 
     Args:
         spec: what a product asks for, a `SyntheticOption` (`contracts.release.product_spec`).
+        input: what is read for it before a release is planned, an `OptionInput`
+            (`tasks.products.synthetic.planning`).
         fit: what it asks of the fit, a `FitOption` (`privacy.generators.fit_option`).
         record: what the record, its page and its files have of it, a `RecordOption`
-            (`tasks.records.fitted_groups.record_option`).
+            (`tasks.records.options.record_option`).
         checks: what a verification asks of it, `OptionChecks` (`tasks.verification.fitted.option_checks`).
+        evaluation: how its rows are compared with real ones, where that is another way, an `OptionEvaluation`
+            (`flows.evaluation.product_evaluations`).
         view: what the console shows of it, an `OptionView` (`console.products.option_views`).
+        model: the kind of model that it makes of the generator's, and the function that reads such a model back.
+        replay: the keys that lead to what the replay block of a record states of it; none where it states nothing.
     """
 
     spec: str
+    input: str | None = None
     fit: str | None = None
     record: str | None = None
     checks: str | None = None
+    evaluation: str | None = None
     view: str | None = None
+    model: tuple[str, str] | None = None
+    replay: tuple[str, ...] = ()
 
 
 OPTIONS: Final = {
-    "inside_bins": OptionParts(spec="contracts.release.inside_bins:InsideOption"),
-    "bins": OptionParts(spec="contracts.release.inside_bins:JoinedBinsOption"),
-    "prior": OptionParts(spec="contracts.release.public_prior:PriorOption"),
-    "linked_tables": OptionParts(spec="contracts.release.linked_rows:LinkedTablesOption"),
-    "accept": OptionParts(spec="contracts.release.acceptance:AcceptOption"),
-    "copies": OptionParts(spec="contracts.release.copies:CopiesOption"),
+    "inside_bins": OptionParts(
+        spec="contracts.release.inside_bins:InsideOption",
+        fit="privacy.generators.inside_bins:InsideFit",
+        record="tasks.records.options.inside_record:InsideRecord",
+        checks="tasks.products.synthetic.inside_checks:InsideChecks",
+        view="console.products.option_views:InsideView",
+        model=("filled", "privacy.generators.filled_model:read_filled"),
+    ),
+    "bins": OptionParts(
+        spec="contracts.release.inside_bins:JoinedBinsOption",
+    ),
+    "prior": OptionParts(
+        spec="contracts.release.public_prior:PriorOption",
+        input="tasks.products.synthetic.prior_rows:PriorInput",
+        fit="privacy.generators.prior_choice:PriorFit",
+        record="tasks.records.options.prior_record:PriorRecord",
+        checks="tasks.products.synthetic.prior_checks:PriorChecks",
+    ),
+    "linked_tables": OptionParts(
+        spec="contracts.release.linked_rows:LinkedTablesOption",
+        record="tasks.records.options.linked_record:LinkedRecord",
+        checks="tasks.products.synthetic.link_checks:LinkChecks",
+        evaluation="flows.evaluation.linked_evaluation:LinkedEvaluation",
+        view="console.products.option_views:LinkedTablesView",
+        model=("linked", "privacy.generators.linked_model:read_linked"),
+        replay=("rows", "parents"),
+    ),
+    "accept": OptionParts(
+        spec="contracts.release.acceptance:AcceptOption",
+        checks="tasks.products.synthetic.acceptance_checks:AcceptedChecks",
+        view="console.products.option_views:AcceptView",
+    ),
+    "copies": OptionParts(
+        spec="contracts.release.copies:CopiesOption",
+        fit="privacy.generators.copies:CopiesFit",
+        record="tasks.records.options.copies_record:CopiesRecord",
+        checks="tasks.products.synthetic.copies_checks:CopiesChecks",
+        view="console.products.option_views:CopiesView",
+        model=("copied", "privacy.generators.copied_model:read_copied"),
+        replay=("copies",),
+    ),
 }
 """By the key of the product, or the generator, that asks for it. Findings and lines come in this order."""
 
@@ -185,12 +230,28 @@ def asked_options(product: Any) -> tuple[str, ...]:
     return tuple(name for name, option in spec_options().items() if option.asked(product))
 
 
-def option_parts(product: Any, part: OptionPart) -> Iterator[Any]:
-    """Yield a part of each option that a product asks for and that has it; only its own modules are loaded."""
-    for name in asked_options(product):
-        place = getattr(OPTIONS[name], part)
+def option_parts(product: Any, part: OptionPart) -> Iterator[tuple[str, Any]]:
+    """Yield the name and a part of each option that a product asks for; as `named_parts`."""
+    return named_parts(asked_options(product), part)
+
+
+def named_parts(names: Collection[str], part: OptionPart) -> Iterator[tuple[str, Any]]:
+    """Yield the name and a part of each option of these names that has it; only its own modules are loaded."""
+    for name, places in OPTIONS.items():
+        place = getattr(places, part) if name in names else None
         if place is not None:
-            yield load_place(place)()
+            yield name, load_place(place)()
+
+
+def stated_options(replay: object) -> frozenset[str]:
+    """Return the options of which the replay block of a record states something."""
+    found = {name: reduce(getattr, parts.replay, replay) for name, parts in OPTIONS.items() if parts.replay}
+    return frozenset(name for name, stated in found.items() if stated)
+
+
+def options_of_model(kind: str) -> frozenset[str]:
+    """Return the option that makes models of that kind, if one does."""
+    return frozenset(name for name, parts in OPTIONS.items() if parts.model is not None and parts.model[0] == kind)
 
 
 def contradiction_of(product: Any) -> Problem | None:

@@ -121,11 +121,6 @@ class FilledModel:
         return {"cells": cells, "inside": list(self.contents), **told}, arrays
 
 
-def contents_of(model: Model) -> Mapping[str, BinContents]:
-    """Return how values lie inside the bins of a model's columns; none where that was not measured."""
-    return model.contents if isinstance(model, FilledModel) else {}
-
-
 def read_filled(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int64]], read: Reader) -> FilledModel:
     """Read a published model back; what a stranger wrote is checked.
 
