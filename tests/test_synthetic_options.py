@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from pydantic import ValidationError
 
+from console.products.option_views import OptionView, with_lines
 from contracts.plug_ins import load_place
-from contracts.release.synthetic_options import EXCLUSIONS, OPTIONS, UNUSABLE, OptionParts
+from contracts.reading.scalars import Problem
+from contracts.release.product_spec import SyntheticOption
+from contracts.release.synthetic import SyntheticProduct
+from contracts.release.synthetic_options import (
+    EXCLUSIONS,
+    OPTIONS,
+    UNUSABLE,
+    Exclusion,
+    OptionParts,
+    asked_options,
+    option_parts,
+    option_problems,
+    spec_options,
+)
+from privacy.generators.fit_option import FitOption, whole_fitter
+from privacy.generators.generator import SynthesisTask
+from privacy.marginals.domain import CellDomain
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 FOLDERS: Final = ("contracts", "privacy", "tasks", "flows", "console", "sudare")
@@ -179,3 +199,63 @@ def test_exclusions_and_uses_are_of_options_and_each_stands_once() -> None:
     uses = [(each.option, each.use) for each in UNUSABLE]
     assert len(set(uses)) == len(uses)
     assert {option for option, _ in uses} <= set(OPTIONS)
+
+
+class NotedOption(SyntheticOption):
+    """An option from outside of the tree: its generator says so in a note."""
+
+    def asked(self, product: Any) -> bool:
+        return bool(product.options.get("noted"))
+
+    def contradiction(self, product: Any) -> Problem | None:
+        return Problem("noted beside 7 rows", "other rows") if product.rows == 7 else None
+
+
+class NotedFit(FitOption):
+    def stage(self, generator: Any, task: SynthesisTask) -> Any:
+        return ("noted", generator)
+
+
+class PlainFit(FitOption):
+    draws = False
+
+    def stage(self, generator: Any, task: SynthesisTask) -> Any:
+        return ("plain", generator)
+
+
+class NotedView(OptionView):
+    def version_lines(self, replay: dict[str, Any]) -> list[tuple[str, str]]:
+        return [("noted", "yes")]
+
+
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[SyntheticProduct]:
+    """A product that asks for two options beside those of the tree."""
+    here = f"{__name__}:"
+    view = f"{here}NotedView"
+    monkeypatch.setitem(OPTIONS, "noted", OptionParts(f"{here}NotedOption", fit=f"{here}NotedFit", view=view))
+    monkeypatch.setitem(OPTIONS, "plain", OptionParts(f"{here}NotedOption", fit=f"{here}PlainFit"))
+    spec_options.cache_clear()
+    yield SyntheticProduct(kind="synthetic", generator="mst", options={"noted": True})
+    spec_options.cache_clear()
+
+
+def test_an_option_is_asked_for_by_its_row_alone(noted: SyntheticProduct, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other file knows of it: it is read, refused, excluded, put around the generator, and shown."""
+    assert asked_options(noted) == ("noted", "plain")
+    with pytest.raises(ValidationError, match="noted beside 7 rows"):
+        SyntheticProduct(kind="synthetic", generator="mst", options={"noted": True}, rows=7)
+    task = SynthesisTask(
+        CellDomain(("a",), (2,)), {}, "add_remove", 1, Fraction(1), Fraction(0), None, options=asked_options(noted)
+    )
+    generator: Any = "mst"
+    assert whole_fitter(generator, task) == ("plain", ("noted", "mst"))
+    assert whole_fitter(generator, task, drawn=True) == ("noted", "mst")
+    views = [view for _, view in option_parts(noted, "view")]
+    lines = with_lines([("rows", "10"), ("model", "m")], [(view, view.version_lines({})) for view in views])
+    assert lines == [("rows", "10"), ("noted", "yes"), ("model", "m")]
+    further = Exclusion("noted", "copies", "{product.copies} copies beside noted", "one", "drop it", at=("copies",))
+    monkeypatch.setattr("contracts.release.synthetic_options.EXCLUSIONS", (further,))
+    both = noted.model_copy(update={"copies": 3})
+    assert [problem.found for _, problem in option_problems(both, (), contract=None)] == ["3 copies beside noted"]  # type: ignore[arg-type]
+    assert list(option_problems(noted, (), contract=None)) == []  # type: ignore[arg-type]
