@@ -81,7 +81,6 @@ WORDS: Final = {
 """Names and texts of code that mean an option, beside the names of its modules."""
 OUTSIDE: Final = {
     "inside_bins": {
-        "privacy.generators.linked_model",  # a type of reader
         "tasks.records.draws.marginal",  # marginals over joined bins
         "tasks.verification.draws.marginal_draws",
     },
@@ -105,7 +104,6 @@ OUTSIDE: Final = {
     },
     "accept": {
         "contracts.release.linked_rows",  # no candidate makes two tables
-        "privacy.generators.inside_bins",  # what was tested stays as it is
         "privacy.generators.registry",
         "privacy.grant.queries.kinds",
         "tasks.records.hazards.checklist",

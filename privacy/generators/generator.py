@@ -253,6 +253,10 @@ class Model(Protocol):
         ...
 
 
+ModelReader = Callable[[str, Mapping[str, Any], Mapping[str, NDArray[np.int64]]], Model]
+"""Reads a published model of a kind back from its JSON values and arrays."""
+
+
 class ReleasedDraw(Protocol):
     """What a grant has drawn for a fit, with the kind of the query that asked for it."""
 

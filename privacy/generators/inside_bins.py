@@ -142,7 +142,7 @@ class InsideBins(Fitter[Any, SynthesisTask, Any]):
             for each in counted
         }
         # A model that was tested is published as it was tested.
-        tested = bool(fitted.of_kind("acceptance"))
+        tested = getattr(self._generator, "tests_models", False)
         margins = [(each.tree, each.axis, each.counts) for each in counted]
         cells = fitted.model if tested else standing_margins(fitted.model, margins, fitted.measurements)
         return replace(fitted, model=FilledModel(cells, contents), draws=(*drawn, *fitted.draws))
