@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from contracts.errors import SudareError
@@ -68,6 +69,12 @@ def find(group: str, built_in: Mapping[str, str], name: str) -> RegisteredName |
     if name in built_in:
         return RegisteredName(EntryPoint(name, built_in[name], group))
     return next((RegisteredName(point) for point in registered(group) if point.name == name), None)
+
+
+def load_place(place: str) -> Any:
+    """Return what stands at a place of the tree, `module:name`; only its own modules are loaded."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
 
 
 def others(group: str, built_in: Mapping[str, str]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.reading.scalars import nearest, word_list
+from contracts.release.synthetic_options import unusable
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.arrays import Floats
 from privacy.inference.combining import POPULATION, TABLE, check_terms
@@ -77,11 +78,9 @@ class NoisyVersion:
         record, meaning = published_record(path)
         replay, name = record.replay, printable(meaning.product.generator)
         draws = [draw for draw in replay.draws if isinstance(draw, MarginalDraw)]
-        if meaning.product.acceptance is not None:
-            found = "a version that was accepted by a private test, which its noise has a part in"
-            self._refuse(path, found, "a version of one generator, without `accept:`")
-        if any(draw.table is not None for draw in draws):
-            self._refuse(path, "a version of two linked tables", "a version of one table")
+        barred = unusable(meaning.product, "interval", where=printable(str(path)), field="version")
+        if barred:
+            raise SpecRefused(barred)
         if any(draw.bins for draw in draws):
             found = "a version whose bins were joined: its marginals do not have the declared cells"
             self._refuse(path, found, "a version without `bins: private`")

@@ -9,7 +9,8 @@ from typing import Final
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.reading.scalars import nearest, word_list
-from contracts.release.synthetic import MOST_ROWS
+from contracts.release.product_spec import MOST_ROWS
+from contracts.release.synthetic_options import unusable
 from privacy.generators.generator import Model
 from privacy.generators.rows import seed_text, synthetic_rows
 from privacy.marginals.errors import NothingPossible
@@ -47,10 +48,9 @@ def sample(
         raise SpecRefused([Finding("the command", "--rows", str(rows), f"a whole number from 1 to {MOST_ROWS}")])
     published = open_version(folder)
     (record, _), (model, meaning) = published_record(published), published_model(published)
-    if meaning.product.counts_parents:
-        found = "a version of two linked tables, whose rows belong together by keys"
-        remedy = "select from the published rows: keep the children whose key is among the parents that you keep"
-        raise SpecRefused([Finding(str(folder), "--rows", found, "a version of one table", remedy)])
+    barred = unusable(meaning.product, "sample", where=str(folder), field="--rows")
+    if barred:
+        raise SpecRefused(barred)
     pictures = meaning.contract.pictures(meaning.names)
     if pictures and to.suffix == ".csv":
         found = f"a CSV file for {pictures[0]!r}, a column of pictures"

@@ -25,7 +25,6 @@ from tasks.records.model.version_statements import Proof
 from tasks.records.strict_json import read_json
 from tasks.storage.progress import Bar, step
 from tasks.storage.version_folders import MANIFEST, PROOF, may_have_changes
-from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.files.version_folder import (
     VersionFolder,
     check_contents,
@@ -35,8 +34,6 @@ from tasks.verification.files.version_folder import (
     read_auditor_record,
     read_text_file,
 )
-from tasks.verification.guarantee.account_checks import check_accounts
-from tasks.verification.guarantee.claim_checks import check_amounts, check_claim
 from tasks.verification.inclusion import (
     JournalledRun,
     check_inclusion,
@@ -59,11 +56,6 @@ from tasks.verification.product_checks import ProductChecks
 from tasks.verification.public_keys import check_pinned, read_public_key
 from tasks.verification.recompute.effort import MOST_TERMS
 from tasks.verification.record_identity import (
-    check_charge,
-    check_form,
-    check_formulas,
-    check_identity,
-    check_predicate,
     without_exchange,
 )
 from tasks.verification.succession import Surroundings, check_before, check_names, look_around
@@ -270,32 +262,10 @@ class _Verification:
         self._record = None if self._product is None else value
         if self._product is None:
             return self._close(findings + wrong, ("what the record says: it cannot be read",))
-        product, record, skipped = self._product, self._product.record, []
-        findings += check_form(record, value, where=RECORD)
-        findings += product.read()
-        if self._manifest is None:
-            skipped.append("the record against the manifest: no readable manifest")
-        else:
-            listed = without_exchange(self._manifest, record)
-            findings += check_identity(record, listed, where=RECORD)
-            findings += product.check_files(listed)
-        if product.contract is None:
-            skipped.append("the record against contract and charge: no valid contract or product")
-            return self._close(findings, skipped)
-        findings += product.check_product()
-        if self._manifest is not None:
-            findings += check_predicate(self._manifest, value, where=RECORD)
-            files = without_exchange(self._manifest, record).files
-            findings += check_formulas(record.replay, product.contract, files, where=RECORD)
-        if not findings:
-            from tasks.verification.files.label_checks import check_labels
+        from tasks.verification.record_rule import check_record
 
-            findings += check_labels(record, product.contract, where=RECORD)
-        if self._run is None:
-            skipped.append("the record against the charge: no readable run")
-        else:
-            findings += check_charge(record, product.contract, self._run, where=RECORD)
-        return self._close(findings, skipped)
+        found, skipped = check_record(self._product, value, self._manifest, self._run, where=RECORD)
+        return self._close(findings + found, skipped)
 
     def _check_draws(self) -> None:
         if self._product is None:
@@ -306,43 +276,19 @@ class _Verification:
         priced = None if self._product is None else self._product.priced
         if self._product is None or priced is None:
             return self._close((), ("the loss: no readable events",))
-        replay, skipped = self._product.record.replay, []
-        findings: list[Finding] = []
-        if self._run is None:
-            skipped.append("the amounts against the journal: no readable run")
-        else:
-            findings += check_amounts(replay, self._run, where=RECORD)
-            complete = self._product.draws_complete
-            findings += check_accounts(self._run, where=PROOF, complete=complete) if priced else []
-        if not priced:
-            skipped.append(f"the loss: an event moves more than {MOST_MOVES} cells")
-        else:
-            findings += check_claim(replay, self._run, where=RECORD)
-        return self._close(findings, skipped)
+        from tasks.verification.guarantee.loss_rule import check_loss
+
+        return self._close(*check_loss(self._product, self._run, priced=priced, record=RECORD, proof=PROOF))
 
     def _check_outcome(self) -> None:
         """Check rules 8 and 9."""
-        from tasks.verification.data_files.file_shapes import check_shapes
-        from tasks.verification.data_files.parquet_footer import check_footers
-        from tasks.verification.data_files.part_checks import check_parts
-        from tasks.verification.data_files.rewriting import check_written
+        from tasks.verification.data_files.outcome_rules import check_outcome
 
-        made = None
-        if self._manifest is None or not self._signed:
-            why = ("the tables: without a signed manifest they are not opened",)
-        else:
-            why = ("the tables: no readable and consistent record of how they were made",)
-            if self._product is not None:
-                made = self._product.replay(self._folder, self._manifest, self._sound)
-        if made is not None and self._manifest is not None and not made[0][0] and not made[1][0]:
-            made = made[0], check_parts(self._folder, self._manifest, self._sound, made[1])
-            exact = {name for name, form in self._product.forms().items() if form.exact} if self._product else set()
-            made[1][0].extend(check_footers(self._folder, self._manifest, self._sound - exact))
-            if self._product is not None and not made[1][0] and all(done.passed for done in self._checks[4:]):
-                made[1][0].extend(check_written(self._folder, self._manifest, self._sound, self._product))
-                record = self._product.record
-                made[1][0].extend(check_shapes(self._folder, self._manifest, self._sound, record, where=RECORD))
-        measured, again = made if made is not None else (((), why), ((), why))
+        manifest = self._manifest if self._signed else None
+        passed = all(done.passed for done in self._checks[4:])
+        measured, again = check_outcome(
+            self._product, self._folder, manifest, self._sound, passed=passed, where=RECORD
+        )
         self._close(*measured)
         return self._close(*again)
 
@@ -375,16 +321,8 @@ class _Verification:
             from tasks.verification.words import check_words
 
             record, manifest = self._product.record, self._manifest
-            self._words = check_words(
-                self._folder,
-                record,
-                self._record,
-                self._proof,
-                manifest,
-                self._sound,
-                catalogue=catalogue,
-                complete=whole,
-            )
+            read = self._folder, record, self._record, self._proof, manifest, self._sound
+            self._words = check_words(*read, catalogue=catalogue, complete=whole)
 
     def _check_catalogue(self) -> None:
         from tasks.verification.catalogue_digests import check_catalogue

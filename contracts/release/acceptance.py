@@ -14,7 +14,7 @@ from itertools import combinations
 from math import comb, floor, prod
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import Frozen
@@ -34,6 +34,7 @@ from contracts.reading.scalars import (
     spelled,
     word_list,
 )
+from contracts.release.product_spec import SyntheticOption
 
 if TYPE_CHECKING:
     from contracts.contract.impossible_cells import Clique
@@ -226,6 +227,54 @@ class Acceptance(Frozen):
     def false_accept_each(self) -> Fraction:
         """The most likely that one candidate passes which misses a criterion."""
         return Fraction(self.false_accept) / len(self.candidates)
+
+
+def acceptance_of(product: Any) -> Acceptance | None:
+    """Return what a product of any kind asks of candidates; None where there are none, or they cannot be read."""
+    if getattr(product, "generator", None) != FIRST_ACCEPTED:
+        return None
+    try:
+        return Acceptance.model_validate(product.options)
+    except ValidationError:  # told by whoever reads the options of the generator
+        return None
+
+
+def generator_or_accept(schema: dict[str, Any]) -> None:
+    """Say in the JSON Schema that a product names a generator, or candidates in its place."""
+    schema["required"] = [name for name in schema["required"] if name != "generator"]
+    schema["oneOf"] = [{"required": ["generator"]}, {"required": ["accept"]}]
+
+
+class AcceptOption(SyntheticOption):
+    """Candidates of which the first that meets all criteria is published."""
+
+    def asked(self, product: Any) -> bool:
+        """Say whether candidates are tried."""
+        return bool(product.generator == FIRST_ACCEPTED)
+
+    def as_read(self, written: dict[str, Any]) -> dict[str, Any]:
+        """Read `accept` as a generator with options."""
+        if written.get("accept") is None:
+            return written
+        beside = [name for name in ("generator", "options") if name in written]
+        if beside:
+            remedy = "move it into `candidates:`, which has a generator and options each"
+            refuse([Problem(f"{beside[0]} beside accept", "one of the two", remedy, (beside[0],))])
+        options = written["accept"]
+        return {**written, "generator": FIRST_ACCEPTED, "options": options if isinstance(options, dict) else {}}
+
+    def options_at(self, product: Any) -> FieldPath | None:
+        """Return `accept`, where that was written."""
+        return None if product.accept is None else ("accept",)
+
+    def problems(
+        self, product: Any, names: tuple[str, ...], contract: Contract
+    ) -> Iterator[tuple[FieldPath, Problem]]:
+        """Yield what in criteria does not fit columns and contract."""
+        acceptance = acceptance_of(product)
+        if acceptance is not None and names:
+            for at, problem in acceptance_problems(acceptance, names, contract):
+                yield (*product.options_at, *at), problem
 
 
 def acceptance_problems(

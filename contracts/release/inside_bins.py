@@ -18,9 +18,11 @@ from pydantic_core import CoreSchema
 from contracts.domains.domain_terms import Frozen
 from contracts.domains.value_bins import FEWEST_JOINED, BinTree, bin_tree
 from contracts.reading.scalars import Amount, FieldPath, Label, Problem, as_tuple, nearest, refuse, show, word_list
+from contracts.release.product_spec import SyntheticOption
 
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract
+    from contracts.domains.value_lattices import ValueLattice
 
 UNIFORM: Final = "uniform"
 MEASURED: Final = "measured"
@@ -124,13 +126,38 @@ def inside_problems(
         yield (), Problem(f"no column with {wanted}", "at least one such column", remedy)
 
 
-def refuse_unjoinable(bins: str | None, inside: InsideSpec | None, *, accepts: bool) -> None:
-    """Refuse private bins of values that are drawn uniformly, or of candidates of which one is accepted."""
-    if bins is None:
-        return
-    if inside is not None and inside.method == UNIFORM:
+class InsideOption(SyntheticOption):
+    """Counts inside bins; `bins: private` takes them too."""
+
+    def asked(self, product: Any) -> bool:
+        """Say whether anything is measured inside bins."""
+        return product.measured_inside is not None
+
+    def problems(
+        self, product: Any, names: tuple[str, ...], contract: Contract
+    ) -> Iterator[tuple[FieldPath, Problem]]:
+        """Yield columns that are not there, and bins that cannot be measured or joined."""
+        if product.measured_inside is None or not names:
+            return
+        where = "bins" if product.inside_bins is None else "inside_bins"
+        for at, problem in inside_problems(product.measured_inside, names, contract, joins=product.bins is not None):
+            yield (where, *at), problem
+
+    def lattices(self, product: Any, contract: Contract) -> tuple[ValueLattice, ...]:
+        """Return the lattices of the trees of counts."""
+        return tuple(tree.lattice for tree in product.trees(contract))
+
+
+class JoinedBinsOption(SyntheticOption):
+    """Neighbouring bins that are joined before the generator counts them."""
+
+    def asked(self, product: Any) -> bool:
+        """Say whether bins are joined."""
+        return product.bins is not None
+
+    def contradiction(self, product: Any) -> Problem | None:
+        """Refuse joined bins of values that are drawn uniformly."""
+        if product.inside_bins is None or product.inside_bins.method != UNIFORM:
+            return None
         allowed = f"`inside_bins: {MEASURED}` or a mapping: the same counts say which bins are joined"
-        refuse([Problem(f"inside_bins: {UNIFORM} beside bins: private", allowed, "drop one of the two", ("bins",))])
-    if accepts:
-        found, allowed = "bins: private beside accept", "one of the two: tests count the declared cells"
-        refuse([Problem(found, allowed, "name one generator, or drop `bins:`", ("bins",))])
+        return Problem(f"inside_bins: {UNIFORM} beside bins: private", allowed, "drop one of the two", ("bins",))

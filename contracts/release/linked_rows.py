@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from contracts.contract.flattening import flat_name, named_columns, reached
 from contracts.contract.linked_tables import Link, LinkedTables
 from contracts.reading.scalars import FieldPath, Problem, word_list
+from contracts.release.acceptance import acceptance_of
+from contracts.release.product_spec import SyntheticOption
 
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract
@@ -98,32 +100,27 @@ def pair_problems(names: Sequence[str], contract: Contract) -> Iterator[tuple[Fi
             yield ("columns",), Problem(found, "an order between columns of one table", remedy)
 
 
-def linked_problems(
-    generator: str,
-    names: Sequence[str],
-    contract: Contract,
-    *,
-    measured_inside: bool,
-    candidates: Sequence[tuple[FieldPath, str]],
-) -> Iterator[tuple[FieldPath, Problem]]:
-    """Yield what is wrong with a product of two tables, and where no such product can be.
+class LinkedTablesOption(SyntheticOption):
+    """Rows of two linked tables, by the generator of that name."""
 
-    Args:
-        generator: of the product.
-        names: its columns; none where some of them are unknown.
-        contract: over the base that the spec names.
-        measured_inside: whether the product measures inside bins.
-        candidates: the generators of its candidates, each with its place in the product.
-    """
-    if generator == LINKED_TABLES:
-        if measured_inside:
-            remedy = "drop the key; values of a bin are equally likely then"
-            yield ("inside_bins",), Problem(f"inside_bins beside {LINKED_TABLES}", "one of the two", remedy)
-        yield from pair_problems(names, contract)
-    for at, candidate in candidates:
-        if candidate == LINKED_TABLES:
-            remedy = "test candidates on one table, or release both tables without `accept:`"
-            yield at, Problem(f"the candidate {LINKED_TABLES}", "generators of one table", remedy)
+    counts_parents = True
+
+    def asked(self, product: Any) -> bool:
+        """Say whether rows of two tables are made."""
+        return bool(product.generator == LINKED_TABLES)
+
+    def problems(
+        self, product: Any, names: tuple[str, ...], contract: Contract
+    ) -> Iterator[tuple[FieldPath, Problem]]:
+        """Yield what is wrong with a product of two tables, and candidates that no such product can be."""
+        if self.asked(product):
+            yield from pair_problems(names, contract)
+        acceptance = acceptance_of(product)
+        for place, candidate in enumerate(() if acceptance is None else acceptance.candidates):
+            if candidate.generator == LINKED_TABLES:
+                remedy = "test candidates on one table, or release both tables without `accept:`"
+                at = (*product.options_at, "candidates", place, "generator")
+                yield at, Problem(f"the candidate {LINKED_TABLES}", "generators of one table", remedy)
 
 
 def _shape_problem(linked: LinkedTables, base: str) -> Problem | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from typing import Any, Final, Literal
 
-from contracts.plug_ins import registered
+from contracts.plug_ins import load_place, registered
 
 GROUP: Final = "sudare.products"
 Part = Literal["spec", "check", "planning", "making", "record", "checks", "view", "evaluation", "shadow"]
@@ -44,8 +43,7 @@ class ProductParts:
 
     def load(self, part: Part) -> Any:
         """Return a part; only its own modules are loaded."""
-        module, _, name = str(getattr(self, part)).partition(":")
-        return getattr(import_module(module), name)
+        return load_place(str(getattr(self, part)))
 
 
 BUILT_IN: Final = {

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final, NamedTuple
 
 from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import Frozen
 from contracts.domains.text import KeyColumn
 from contracts.domains.value_lattices import ValueLattice
-from contracts.reading.scalars import FieldPath
+from contracts.reading.scalars import FieldPath, Problem
 from contracts.release.lambda_reference import LambdaReference
+
+MOST_ROWS: Final = 2**27
+"""Synthetic rows of a version, at most."""
 
 
 class LabelledTable(NamedTuple):
@@ -76,4 +80,50 @@ class ProductSpec(Frozen):
 
     def labelled(self, contract: Contract) -> tuple[LabelledTable, ...]:
         """Return the tables whose rows begin with labels; none where rows are no cells."""
+        return ()
+
+
+class SyntheticOption:
+    """An option of synthetic rows, as a spec asks for it; the table is in `contracts.release.synthetic_options`.
+
+    `product` is a `SyntheticProduct`, whose module imports those of its options.
+    """
+
+    counts_parents: ClassVar[bool] = False
+    """Whether the rows of the base's parent table are counted, of linked tables."""
+
+    def asked(self, product: Any) -> bool:
+        """Say whether a product asks for it."""
+        raise NotImplementedError
+
+    def as_read(self, written: dict[str, Any]) -> dict[str, Any]:
+        """Return the keys of a product as they are read, where the option stands for others."""
+        return written
+
+    def contradiction(self, product: Any) -> Problem | None:
+        """Say what in a product contradicts the option by itself; refused while the spec is read."""
+        return None
+
+    def problems(
+        self, product: Any, names: tuple[str, ...], contract: Contract
+    ) -> Iterator[tuple[FieldPath, Problem]]:
+        """Yield what does not fit the contract, with its place in the product.
+
+        Args:
+            product: the product, whether it asks for the option or not.
+            names: its columns; none where some of them are unknown.
+            contract: its contract.
+        """
+        return iter(())
+
+    def options_at(self, product: Any) -> FieldPath | None:
+        """Return where the generator's options are written, if the option moves them."""
+        return None
+
+    def public_files(self, product: Any) -> tuple[tuple[FieldPath, str], ...]:
+        """Return the files whose rows are declared public, each with its place in the product."""
+        return ()
+
+    def lattices(self, product: Any, contract: Contract) -> tuple[ValueLattice, ...]:
+        """Return the lattices on which columns are added up."""
         return ()

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, field_validator
 
 from contracts.domains.domain_terms import Frozen
 from contracts.reading.scalars import FieldPath, Label, Problem, as_tuple, nearest, refuse, show, word_list
+from contracts.release.product_spec import SyntheticOption
 
+if TYPE_CHECKING:
+    from contracts.contract.contract import Contract
+
+PRIOR_FILE: Final = "model/prior.json"
+"""The marginals of the public rows, as a version publishes them."""
 LEAST_LETTERS: Final = 10
 MOST_LETTERS: Final = 500
 _FORMATS: Final = (".parquet", ".csv")
@@ -74,11 +80,23 @@ def reason_problem(because: str) -> Problem | None:
     return Problem(found, f"why these rows are public, in {LEAST_LETTERS} to {MOST_LETTERS} characters")
 
 
-def prior_problems(prior: PriorSpec, names: tuple[str, ...], *, joins: bool) -> Iterator[tuple[FieldPath, Problem]]:
-    """Yield the columns of a prior that are none of the product, and that bins are joined, where they are."""
-    if joins:
-        remedy = "drop `bins: private`, or `prior:`"
-        yield (), Problem("a prior beside joined bins", "public rows counted in the declared bins", remedy)
-    for place, name in enumerate(prior.columns or ()):
-        if name not in names:
-            yield ("columns", place), Problem(f"the column {name!r}", word_list(names), nearest(name, names))
+class PriorOption(SyntheticOption):
+    """Public rows that the model may begin with."""
+
+    def asked(self, product: Any) -> bool:
+        """Say whether there is a prior."""
+        return product.prior is not None
+
+    def problems(
+        self, product: Any, names: tuple[str, ...], contract: Contract
+    ) -> Iterator[tuple[FieldPath, Problem]]:
+        """Yield the columns of a prior that are none of the product."""
+        listed = () if product.prior is None or not names else product.prior.columns or ()
+        for place, name in enumerate(listed):
+            if name not in names:
+                found, remedy = f"the column {name!r}", nearest(name, names)
+                yield ("prior", "columns", place), Problem(found, word_list(names), remedy)
+
+    def public_files(self, product: Any) -> tuple[tuple[FieldPath, str], ...]:
+        """Return the file of the prior."""
+        return ((("prior", "path"), product.prior.path),)

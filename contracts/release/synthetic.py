@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import (
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    WithJsonSchema,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from contracts.contract.contract import Contract
@@ -31,16 +23,14 @@ from contracts.reading.scalars import (
     show,
     word_list,
 )
-from contracts.release.acceptance import FIRST_ACCEPTED, Acceptance, acceptance_problems
-from contracts.release.copies import CopyCount, copies_problems
-from contracts.release.inside_bins import MEASURED, InsideSpec, bin_trees, inside_problems, refuse_unjoinable
-from contracts.release.linked_rows import LINKED_TABLES, linked_problems
-from contracts.release.product_spec import ProductSpec
-from contracts.release.public_prior import PriorSpec, prior_problems
+from contracts.release.acceptance import Acceptance, generator_or_accept
+from contracts.release.copies import CopyCount
+from contracts.release.inside_bins import MEASURED, InsideSpec, bin_trees
+from contracts.release.product_spec import MOST_ROWS, ProductSpec, SyntheticOption
+from contracts.release.public_prior import PriorSpec
 
 ALL: Final = "all"
 ESTIMATED: Final = "estimated"
-MOST_ROWS: Final = 2**27
 MOST_CELLS: Final = 2**24
 MEASURED_COLUMNS: Final = frozenset({"noisy", "variance", "lower", "upper", "structural_zero"})
 _ROWS = f"{ESTIMATED}, or a whole number from 1 to {MOST_ROWS}"
@@ -94,12 +84,6 @@ def chosen(columns: str | tuple[str, ...], contract: Contract) -> tuple[str, ...
     return tuple(column.name for column in contract.columns if columns == ALL or column.name in columns)
 
 
-def _generator_or_accept(schema: dict[str, Any]) -> None:
-    """Say in the JSON Schema that a product names a generator, or candidates in its place."""
-    schema["required"] = [name for name in schema["required"] if name != "generator"]
-    schema["oneOf"] = [{"required": ["generator"]}, {"required": ["accept"]}]
-
-
 class SyntheticProduct(ProductSpec):
     """Synthetic rows, sampled from a model that is fitted to noisy marginals.
 
@@ -112,7 +96,7 @@ class SyntheticProduct(ProductSpec):
     `first_accepted` with what is written below it as its options.
     """
 
-    model_config = ConfigDict(json_schema_extra=_generator_or_accept)
+    model_config = ConfigDict(json_schema_extra=generator_or_accept)
 
     reads_rows: ClassVar[bool] = False
 
@@ -129,23 +113,21 @@ class SyntheticProduct(ProductSpec):
 
     @model_validator(mode="before")
     @classmethod
-    def _accepted(cls, written: Any) -> Any:
-        """Read `accept` as a generator with options."""
-        if not isinstance(written, dict) or written.get("accept") is None:
-            return written
-        beside = [name for name in ("generator", "options") if name in written]
-        if beside:
-            remedy = "move it into `candidates:`, which has a generator and options each"
-            refuse([Problem(f"{beside[0]} beside accept", "one of the two", remedy, (beside[0],))])
-        if written.get("prior") is not None:
-            found = "prior beside accept"
-            refuse([Problem(found, "one of the two", "drop `prior:`, or name one generator", ("prior",))])
-        options = written["accept"]
-        return {**written, "generator": FIRST_ACCEPTED, "options": options if isinstance(options, dict) else {}}
+    def _as_read(cls, written: Any) -> Any:
+        """Read keys that stand for others."""
+        from contracts.release.synthetic_options import spec_options  # of the other products none asks
+
+        for option in spec_options().values() if isinstance(written, dict) else ():
+            written = option.as_read(written)
+        return written
 
     @model_validator(mode="after")
-    def _joinable(self) -> SyntheticProduct:
-        refuse_unjoinable(self.bins, self.inside_bins, accepts=self.generator == FIRST_ACCEPTED)
+    def _without_contradiction(self) -> SyntheticProduct:
+        from contracts.release.synthetic_options import contradiction_of
+
+        problem = contradiction_of(self)
+        if problem is not None:
+            refuse([problem])
         return self
 
     @field_validator("columns")
@@ -153,10 +135,16 @@ class SyntheticProduct(ProductSpec):
     def _each_once(cls, columns: str | tuple[str, ...]) -> str | tuple[str, ...]:
         return distinct_columns(columns, least="at least one column")
 
+    def _asked(self) -> tuple[SyntheticOption, ...]:
+        """Return the options that it asks for."""
+        from contracts.release.synthetic_options import asked_options, spec_options
+
+        return tuple(spec_options()[name] for name in asked_options(self))
+
     @property
     def public_files(self) -> tuple[tuple[FieldPath, str], ...]:
-        """The file of the prior, if there is one."""
-        return () if self.prior is None else ((("prior", "path"), self.prior.path),)
+        """The files of its options whose rows are declared public."""
+        return tuple(file for option in self._asked() for file in option.public_files(self))
 
     @property
     def rows_about(self) -> object:
@@ -166,22 +154,13 @@ class SyntheticProduct(ProductSpec):
     @property
     def options_at(self) -> FieldPath:
         """Where its options are written, below the product."""
-        return ("options",) if self.accept is None else ("accept",)
-
-    @property
-    def acceptance(self) -> Acceptance | None:
-        """What is asked of candidates; None where there are none, or where it cannot be read."""
-        if self.generator != FIRST_ACCEPTED:
-            return None
-        try:
-            return Acceptance.model_validate(self.options)
-        except ValidationError:  # told by whoever reads the options of the generator
-            return None
+        moved = (option.options_at(self) for option in self._asked())
+        return next((at for at in moved if at is not None), ("options",))
 
     @property
     def counts_parents(self) -> bool:
-        """Whether rows of two linked tables are made."""
-        return self.generator == LINKED_TABLES
+        """Whether an option counts the rows of the base's parent table."""
+        return any(option.counts_parents for option in self._asked())
 
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are synthesized, in the contract's order."""
@@ -200,12 +179,14 @@ class SyntheticProduct(ProductSpec):
         return () if measured is None else bin_trees(measured, self.names(contract), contract, joins=joins)
 
     def lattices(self, contract: Contract) -> tuple[ValueLattice, ...]:
-        """Return the lattices of these trees."""
-        return tuple(tree.lattice for tree in self.trees(contract))
+        """Return the lattices of what its options count."""
+        return tuple(lattice for option in self._asked() for lattice in option.lattices(self, contract))
 
 
 def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterator[tuple[FieldPath, Problem]]:
     """Yield what in a synthetic product does not fit its contract, with its place in the product."""
+    from contracts.release.synthetic_options import option_problems
+
     known = [column.name for column in contract.columns]
     unknown = [] if product.columns == ALL else [c for c in enumerate(product.columns) if c[1] not in known]
     for place, name in unknown:
@@ -223,33 +204,7 @@ def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterato
             allowed = "bounds and edges whose digits, decimals included, are at most 15"
             remedy = "write coarser edges, or rescale the column in `select:`"
             yield ("columns",), Problem(f"the column {name!r}, too fine for a double", allowed, remedy)
-    if product.measured_inside is not None and not unknown:
-        where = "bins" if product.inside_bins is None else "inside_bins"
-        for at, problem in inside_problems(product.measured_inside, names, contract, joins=product.bins is not None):
-            yield (where, *at), problem
-    if product.prior is not None and not unknown:
-        for at, problem in prior_problems(product.prior, names, joins=product.bins is not None):
-            yield ("prior", *at), problem
-    acceptance = product.acceptance
-    tried = enumerate(() if acceptance is None else acceptance.candidates)
-    yield from linked_problems(
-        product.generator,
-        () if unknown else names,
-        contract,
-        measured_inside=product.measured_inside is not None,
-        candidates=[
-            ((*product.options_at, "candidates", place, "generator"), each.generator) for place, each in tried
-        ],
-    )
-    if acceptance is not None and not unknown:
-        for at, problem in acceptance_problems(acceptance, names, contract):
-            yield (*product.options_at, *at), problem
-    if product.copies is not None and not unknown:
-        rows = product.rows if isinstance(product.rows, int) else None
-        tested, looked_into = acceptance is not None, product.measured_inside is not None
-        terms: dict[str, Any] = {"tested": tested, "looked_into": looked_into, "most_rows": MOST_ROWS}
-        terms["begins_public"] = product.prior is not None
-        yield from copies_problems(product.copies, rows, names, contract, **terms)
+    yield from option_problems(product, () if unknown else names, contract)
     if names and not unknown:
         yield from _impossible(names, contract)
 

@@ -27,6 +27,7 @@ from tasks.products.version_records import (
     published_record,
     published_tables_record,
 )
+from tasks.records.model.version_statements import RecordTerms
 from tasks.storage.workspace.settings import Workspace
 from tasks.verification.files.version_folder import open_version
 
@@ -65,21 +66,34 @@ def attacked_release(what: Path, source: Source, workspace: Workspace, period: s
     with closing(workspace.open_ledger()) as ledger:
         versions = ledger.versions(record.release)
     published_files(path, versions, number=record.version, names=(RECORD,))
+    return Attacked(spec_of_version(path, record, meaning.product, source), meaning.contract, path, record.version)
+
+
+def spec_of_version(path: Path, record: RecordTerms, product: Any, source: Source) -> ReleaseSpec:
+    """Return the spec that a version's record tells, with other rows.
+
+    It stands where the record does, and has no file beside it: options read what the version publishes.
+
+    Args:
+        path: the version's folder.
+        record: its record.
+        product: the product in it.
+        source: of the rows.
+    """
     charge = record.replay.charge
     terms = ChargeTerms(
         account=charge.account, epsilon=Decimal(charge.epsilon), delta=Decimal(charge.delta), large_delta="accepted"
     )
-    spec = ReleaseSpec(
+    return ReleaseSpec(
         release=record.release,
         contract=path / RECORD,
         source=source,
         charge=terms,
-        product=meaning.product,
+        product=product,
         publish=Publish(to="releases/"),
         path=path / RECORD,
         written_paths=(RECORD, source.name, "releases/"),
     )
-    return Attacked(spec, meaning.contract, path, record.version)
 
 
 def columns_of(attacked: Attacked) -> tuple[str, ...]:

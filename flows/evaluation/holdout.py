@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from contracts.errors import Finding, SpecRefused
+from contracts.release.synthetic_options import unusable
 from flows.evaluation.product_evaluations import rows_of
 from flows.evaluation.version_evaluation import Real, file_source, private_snapshot
 from tasks.evaluate import check_target, evaluate
@@ -88,8 +89,7 @@ def _synthetic(path: Path) -> tuple[SyntheticRecord, SyntheticMeaning]:
         remedy = "--against compares tables, privately"
         raise SpecRefused([Finding("the command", "--holdout", found, allowed, remedy)])
     record, meaning = published_record(path)
-    if meaning.product.counts_parents:
-        found, allowed = "a version of two linked tables", "a version of one table: public rows are one file"
-        remedy = "sudare evaluate compares both tables with the confidential ones, privately"
-        raise SpecRefused([Finding("the command", "--holdout", found, allowed, remedy)])
+    barred = unusable(meaning.product, "holdout", where="the command", field="--holdout")
+    if barred:
+        raise SpecRefused(barred)
     return record, meaning

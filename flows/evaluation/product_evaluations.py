@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from contracts.errors import Finding, SpecRefused
+from contracts.release.synthetic_options import option_parts
 from flows.evaluation.version_evaluation import Evaluation, Real, private_snapshot, refuse_option
 from privacy.evaluation.scores import PrivateScores
 from privacy.private_table import PrivateTable
@@ -21,9 +22,34 @@ from tasks.products.version_records import (
     published_statistics_record,
     published_tables_record,
 )
-from tasks.records.files.synthetic_files import parent_name
+from tasks.records.model.synthetic_statements import SyntheticRecord
 from tasks.storage.workspace.settings import Workspace
 from tasks.verification.fitted_meaning import SyntheticMeaning
+
+
+class OptionEvaluation(Protocol):
+    """How rows under an option are compared with real ones."""
+
+    def scores(
+        self,
+        path: Path,
+        record: SyntheticRecord,
+        meaning: SyntheticMeaning,
+        table: PrivateTable,
+        made: Path,
+        terms: dict[str, Any],
+    ) -> PrivateScores:
+        """Compare.
+
+        Args:
+            path: the version's folder.
+            record, meaning: of the version.
+            table: the real rows.
+            made: the file of the version's rows.
+            terms: `columns`, `target` and `memory_limit` of `tasks.evaluate.evaluate`.
+        """
+        ...
+
 
 _NOT_OF_A_MODEL = "rows that were not trained on", "none: this version is not of a model"
 
@@ -35,29 +61,16 @@ def evaluate_rows(
     refuse_option("--others", others, *_NOT_OF_A_MODEL)
     record, meaning = published_record(path)
     check_target(meaning.names, target)
-    made = rows_of(path, record.replay.rows.data, record.release)
-    limit, both = workspace.memory_limit, record.replay.rows.parents
-    with private_snapshot(real, meaning.contract, workspace, parents=both is not None) as table:
-        terms: dict[str, Any] = {"columns": meaning.names, "target": target, "memory_limit": limit}
-        if both is None:
-            scores = evaluate(table, made, meaning.contract, **terms)
+    made, limit = rows_of(path, record.replay.rows.data, record.release), workspace.memory_limit
+    terms: dict[str, Any] = {"columns": meaning.names, "target": target, "memory_limit": limit}
+    own: list[OptionEvaluation] = [way for _, way in option_parts(meaning.product, "evaluation")]
+    with private_snapshot(real, meaning.contract, workspace, parents=meaning.product.counts_parents) as table:
+        if own:
+            scores = own[0].scores(path, record, meaning, table, made, terms)
         else:
-            above = rows_of(path, both.data, parent_name(record.release))
-            scores = _both_tables(table, made, above, meaning, terms)
+            scores = evaluate(table, made, meaning.contract, **terms)
     files = write_scores(scores, workspace, release=record.release, version=record.version, at=at)
     return Evaluation(record.release, record.version, meaning.names, scores, files)
-
-
-def _both_tables(
-    table: PrivateTable, children: Path, parents: Path, meaning: SyntheticMeaning, terms: dict[str, Any]
-) -> PrivateScores:
-    """Compare the rows of two linked tables: the child's with their parents' columns, and what more there is."""
-    from tasks.evaluation.linked_scores import joined_rows, with_linked_errors  # few versions have two tables
-
-    contract, names, limit = meaning.contract, meaning.names, terms["memory_limit"]
-    with joined_rows(children, parents, contract, names, folder=table.path.parent, memory_limit=limit) as joined:
-        scores = evaluate(table, joined.rows, contract, **terms)
-        return with_linked_errors(scores, table, joined, parents, contract, names, memory_limit=limit)
 
 
 def evaluate_table_version(

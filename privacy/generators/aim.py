@@ -30,7 +30,6 @@ Deviations from the paper:
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 from typing import ClassVar, Final
 
@@ -38,7 +37,7 @@ from pydantic import Field, model_validator
 
 from contracts.contract.impossible_cells import Clique
 from privacy.generators.aim_rounds import LAST_SHARE, AimRounds
-from privacy.generators.fitting import Fitting, Stopwatch
+from privacy.generators.fitting import Fitting, MarginalGenerator
 from privacy.generators.generator import (
     CannotGenerate,
     CountsSource,
@@ -99,21 +98,12 @@ class AimOptions(Options):
         return self
 
 
-class Aim:
-    """The adaptive and iterative mechanism.
-
-    Args:
-        clock: seconds since any moment; for the time limit.
-    """
+class Aim(MarginalGenerator):
+    """The adaptive and iterative mechanism."""
 
     name: ClassVar[str] = "aim"
-    reads_rows: ClassVar[bool] = False
-    takes_copies: ClassVar[bool] = True
     takes_prior: ClassVar[bool] = True
     options = AimOptions
-
-    def __init__(self, clock: Stopwatch = time.monotonic) -> None:
-        self._clock = clock
 
     def plan(self, task: SynthesisTask, options: AimOptions) -> GeneratorPlan:
         """Plan one budget, from which all draws take their share.

@@ -27,7 +27,6 @@ The least error is chosen. A choice does not depend on the rows, so that whoever
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import combinations
@@ -40,7 +39,7 @@ from pydantic import Field
 from contracts.message import message
 from privacy.arrays import Floats
 from privacy.generators.aim import Aim, AimOptions, planned_rounds
-from privacy.generators.fitting import Stopwatch
+from privacy.generators.fitting import MarginalGenerator
 from privacy.generators.generator import (
     CannotGenerate,
     CountsSource,
@@ -80,21 +79,12 @@ class AutoOptions(Options):
     rows_about: int | None = Field(default=None, ge=1, le=10**12)
 
 
-class Auto:
-    """Hands over to the generator of the least expected error.
-
-    Args:
-        clock: seconds since any moment; for the time limit.
-    """
+class Auto(MarginalGenerator):
+    """Hands over to the generator of the least expected error."""
 
     name: ClassVar[str] = "auto"
-    reads_rows: ClassVar[bool] = False
-    takes_copies: ClassVar[bool] = True
     joins_bins: ClassVar[bool] = False  # what it chooses by is known before any bin is joined
     options = AutoOptions
-
-    def __init__(self, clock: Stopwatch = time.monotonic) -> None:
-        self._clock = clock
 
     def plan(self, task: SynthesisTask, options: AutoOptions) -> GeneratorPlan:
         """Choose a generator, and let it plan.

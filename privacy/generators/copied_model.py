@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from contracts.release.copies import LEAST_COPIES, MOST_COPIES
-from privacy.generators.generator import Model
+from privacy.generators.generator import Model, ModelReader
 from privacy.marginals.domain import CellDomain
 
 _COPY: Final = "copy-{:04d}-"
@@ -76,7 +76,7 @@ def copies_of(model: Model) -> tuple[Model, ...]:
 def read_copied(
     values: Mapping[str, Any],
     arrays: Mapping[str, NDArray[np.int64]],
-    read: Callable[[str, Mapping[str, Any], Mapping[str, NDArray[np.int64]]], Model],
+    read: ModelReader,
 ) -> CopiedModel:
     """Read published models back; what a stranger wrote is checked.
 

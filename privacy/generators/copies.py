@@ -23,10 +23,12 @@ import numpy as np
 from pydantic import BaseModel
 from scipy.special import ndtri
 
+from contracts.contract.contract import Contract
 from contracts.message import message
 from privacy.accounting.events import DiscreteLaplace
 from privacy.arrays import Floats
 from privacy.generators.copied_model import CopiedModel
+from privacy.generators.fit_option import FitOption
 from privacy.generators.fitting import fitted_model, total_of
 from privacy.generators.generator import (
     CannotGenerate,
@@ -40,7 +42,6 @@ from privacy.generators.generator import (
     PlannedStep,
     SynthesisTask,
 )
-from privacy.generators.inside_bins import with_inside
 from privacy.generators.models import PublishedModel
 from privacy.generators.options import Options
 from privacy.generators.planning import estimation_seconds
@@ -117,10 +118,18 @@ class Copies(Fitter[Any, SynthesisTask, Any]):
         return replace(fitted, model=CopiedModel(fitted.model, tuple(copies)))
 
 
-def whole_fitter(generator: Fitter[Any, Any, Any], task: SynthesisTask) -> Fitter[Any, Any, Any]:
-    """Return the generator with what a product asks for beside it: counts inside bins, or copies."""
-    whole = with_inside(generator, task)
-    return Copies(whole, task.copies) if task.copies else whole
+class CopiesFit(FitOption):
+    """Further models, fitted after the first."""
+
+    draws = False
+
+    def terms(self, product: Any, contract: Contract, read: Any) -> dict[str, Any]:
+        """Return how many there are."""
+        return {"copies": product.copies}
+
+    def stage(self, generator: Fitter[Any, Any, Any], task: SynthesisTask) -> Fitter[Any, Any, Any]:
+        """Return a generator that fits them too."""
+        return Copies(generator, task.copies)
 
 
 def _copy(task: SynthesisTask, options: Options, fitted: Fitted[Model], seed: PostProcessingSeed) -> Model:

@@ -7,7 +7,7 @@ each leaf, all in whole numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 from contracts.contract.bin_contents import BinContents
 from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats
-from privacy.generators.generator import Model
+from privacy.generators.generator import Model, ModelReader
 from privacy.generators.joined_bins import JoinedBins
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.seeds import PostProcessingSeed
 
-Reader = Callable[[str, Mapping[str, Any], Mapping[str, NDArray[np.int64]]], Model]
-"""Reads a model of a kind from its JSON values and arrays."""
 _CUTS, _WEIGHTS = "inside-{:04d}-cuts", "inside-{:04d}-weights"
 _FIRSTS, _BINS = "inside-joined-{:04d}-firsts", "inside-joined-{:04d}-bins"
 _OURS: Final = "inside-"
@@ -121,12 +119,7 @@ class FilledModel:
         return {"cells": cells, "inside": list(self.contents), **told}, arrays
 
 
-def contents_of(model: Model) -> Mapping[str, BinContents]:
-    """Return how values lie inside the bins of a model's columns; none where that was not measured."""
-    return model.contents if isinstance(model, FilledModel) else {}
-
-
-def read_filled(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int64]], read: Reader) -> FilledModel:
+def read_filled(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int64]], read: ModelReader) -> FilledModel:
     """Read a published model back; what a stranger wrote is checked.
 
     Args:

@@ -60,6 +60,7 @@ class FirstAccepted:
 
     name: ClassVar[str] = "first_accepted"
     reads_rows: ClassVar[bool] = False
+    tests_models: ClassVar[bool] = True  # what was tested is published as it was tested
     options = Acceptance
 
     def plan(self, task: SynthesisTask, options: Acceptance) -> GeneratorPlan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import PrivacyEvent
@@ -56,6 +56,20 @@ class _Drawn(ReleasedDraw, Protocol):
 
 
 DrawnT = TypeVar("DrawnT", bound=_Drawn)
+
+
+class MarginalGenerator:
+    """What generators of marginals have alike: they ask for marginals alone, of which their model is `fitted_model`.
+
+    Args:
+        clock: seconds since any moment; for the time limit.
+    """
+
+    reads_rows: ClassVar[bool] = False
+    takes_copies: ClassVar[bool] = True
+
+    def __init__(self, clock: Stopwatch = time.monotonic) -> None:
+        self._clock = clock
 
 
 class Fitting:

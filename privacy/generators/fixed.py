@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import ClassVar
@@ -10,7 +9,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from contracts.contract.impossible_cells import Clique
-from privacy.generators.fitting import Fitting, Stopwatch
+from privacy.generators.fitting import Fitting, MarginalGenerator
 from privacy.generators.generator import (
     CountsSource,
     DrawSeed,
@@ -47,20 +46,11 @@ class FixedOptions(Options):
     cliques: tuple[WeightedClique, ...] = Field(min_length=1)
 
 
-class Fixed:
-    """Measures a given list of cliques.
-
-    Args:
-        clock: seconds since any moment; for the time limit.
-    """
+class Fixed(MarginalGenerator):
+    """Measures a given list of cliques."""
 
     name: ClassVar[str] = "fixed"
-    reads_rows: ClassVar[bool] = False
-    takes_copies: ClassVar[bool] = True
     options = FixedOptions
-
-    def __init__(self, clock: Stopwatch = time.monotonic) -> None:
-        self._clock = clock
 
     def plan(self, task: SynthesisTask, options: FixedOptions) -> GeneratorPlan:
         """Plan one measurement a clique.

@@ -115,6 +115,7 @@ class SynthesisTask:
         copies: how many further models are fitted, each to the measurements drawn again around the first.
         prior: public rows that a model may begin with; None where there are none.
         given: columns that rows will be drawn for, and whose own distribution is known; nothing is spent on it.
+        options: of synthetic rows, those that ask something of the fit (`privacy.generators.fit_option`).
     """
 
     domain: CellDomain
@@ -131,6 +132,7 @@ class SynthesisTask:
     copies: int = 0
     prior: PublicPrior | None = None
     given: Clique = ()
+    options: tuple[str, ...] = ()
 
     @property
     def modelled(self) -> Clique:
@@ -249,6 +251,10 @@ class Model(Protocol):
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]]]:
         """Return the model as JSON values and integer arrays, for publication."""
         ...
+
+
+ModelReader = Callable[[str, Mapping[str, Any], Mapping[str, NDArray[np.int64]]], Model]
+"""Reads a published model of a kind back from its JSON values and arrays."""
 
 
 class ReleasedDraw(Protocol):

@@ -5,10 +5,9 @@ The baseline that every other generator must beat on data whose columns depend o
 
 from __future__ import annotations
 
-import time
 from typing import ClassVar
 
-from privacy.generators.fitting import Fitting, Stopwatch
+from privacy.generators.fitting import Fitting, MarginalGenerator
 from privacy.generators.fixed import fit_list, plan_list
 from privacy.generators.generator import (
     CountsSource,
@@ -24,20 +23,11 @@ from privacy.generators.workload import all_of_order
 from privacy.grant.draws import Draws
 
 
-class Independent:
-    """Measures each column by itself.
-
-    Args:
-        clock: seconds since any moment; for the time limit.
-    """
+class Independent(MarginalGenerator):
+    """Measures each column by itself."""
 
     name: ClassVar[str] = "independent"
-    reads_rows: ClassVar[bool] = False
-    takes_copies: ClassVar[bool] = True
     options = Options
-
-    def __init__(self, clock: Stopwatch = time.monotonic) -> None:
-        self._clock = clock
 
     def plan(self, task: SynthesisTask, options: Options) -> GeneratorPlan:
         """Plan one measurement a column.

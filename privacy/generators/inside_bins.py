@@ -17,16 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel
 
+from contracts.contract.contract import Contract
 from contracts.domains.value_bins import BinTree
 from contracts.domains.value_lattices import ValueLattice
 from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.events import CountNoise
 from privacy.generators.bin_weights import bin_contents, inside_error
 from privacy.generators.filled_model import FilledModel
+from privacy.generators.fit_option import FitOption
 from privacy.generators.generator import (
     CannotGenerate,
     CountsSource,
@@ -139,7 +142,7 @@ class InsideBins(Fitter[Any, SynthesisTask, Any]):
             for each in counted
         }
         # A model that was tested is published as it was tested.
-        tested = bool(fitted.of_kind("acceptance"))
+        tested = getattr(self._generator, "tests_models", False)
         margins = [(each.tree, each.axis, each.counts) for each in counted]
         cells = fitted.model if tested else standing_margins(fitted.model, margins, fitted.measurements)
         return replace(fitted, model=FilledModel(cells, contents), draws=(*drawn, *fitted.draws))
@@ -206,6 +209,20 @@ def _refuse_unweighed(generator: Fitter[Any, Any, Any]) -> None:
             f"product.bins: private, which {generator.name!r} cannot take; allowed: a generator of marginals (aim, "
             "mst, privbayes, independent, fixed); do: choose one of these, or drop `bins:`"
         )
+
+
+class InsideFit(FitOption):
+    """What is measured inside bins before the generator fits; with joined bins, over which the generator counts."""
+
+    def terms(self, product: Any, contract: Contract, read: Any) -> dict[str, Any]:
+        """Return the trees, the declared bins, and the share."""
+        trees = product.trees(contract)
+        axes = tuple(contract.column(tree.column).domain.axis for tree in trees)
+        return {"inside": InsideTask(trees, axes, Fraction(product.measured_inside.share), product.bins is not None)}
+
+    def stage(self, generator: Fitter[Any, Any, Any], task: SynthesisTask) -> Fitter[Any, Any, Any]:
+        """Return a generator that has it measured first."""
+        return with_inside(generator, task)
 
 
 def with_inside(generator: Fitter[Any, Any, Any], task: SynthesisTask) -> Fitter[Any, Any, Any]:

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
-from privacy.generators.filled_model import Reader
-from privacy.generators.generator import Model
+from privacy.generators.generator import Model, ModelReader
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.given_columns import ConditionalColumns, conditional_columns, draw_given
 from privacy.marginals.graphical_model import GraphicalModel
@@ -115,7 +114,7 @@ class LinkedModel:
         return values, arrays
 
 
-def read_linked(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int64]], read: Reader) -> LinkedModel:
+def read_linked(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int64]], read: ModelReader) -> LinkedModel:
     """Read a published model back; what a stranger wrote is checked.
 
     Args:

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
-from privacy.generators.copied_model import CopiedModel, read_copied
+from contracts.plug_ins import load_place
+from contracts.release.synthetic_options import OPTIONS
 from privacy.generators.decoder_model import DecoderModel, read_decoder
-from privacy.generators.filled_model import FilledModel, read_filled
 from privacy.generators.generator import Model
-from privacy.generators.linked_model import LinkedModel, read_linked
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import ModelTooLarge, NothingPossible
 from privacy.marginals.graphical_model import GraphicalModel
@@ -124,10 +123,15 @@ def read_model(kind: str, values: Mapping[str, Any], arrays: Mapping[str, NDArra
     Raises:
         ValueError: not a model of that kind.
     """
-    if kind not in _READERS:
-        raise ValueError(f"model kind {kind[:60]!r}; allowed: {', '.join(sorted(_READERS))}")
+    of_options = dict(parts.model for parts in OPTIONS.values() if parts.model is not None)
+    if kind not in _READERS and kind not in of_options:
+        allowed = ", ".join(sorted({*_READERS, *of_options}))
+        raise ValueError(f"model kind {kind[:60]!r}; allowed: {allowed}")
     try:
-        return _READERS[kind](values, arrays)
+        if kind in _READERS:
+            return _READERS[kind](values, arrays)
+        made: Model = load_place(of_options[kind])(values, arrays, read_model)
+        return made
     # Whatever a stranger's values break while they are read is a refusal.
     except (KeyError, TypeError, ModelTooLarge, NothingPossible) as error:
         raise ValueError(f"not a model of kind {kind}: {type(error).__name__}") from error
@@ -157,9 +161,6 @@ def _read_graphical(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.i
 _READERS: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, NDArray[np.int64]]], Model]]] = {
     PublishedModel.kind: _read_graphical,
     DecoderModel.kind: read_decoder,
-    CopiedModel.kind: lambda values, arrays: read_copied(values, arrays, read_model),
-    LinkedModel.kind: lambda values, arrays: read_linked(values, arrays, read_model),
-    FilledModel.kind: lambda values, arrays: read_filled(values, arrays, read_model),
 }
 
 

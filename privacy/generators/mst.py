@@ -14,7 +14,6 @@ counts. Pairs that would take the model above its cap are left out, and what the
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import ClassVar, Final
@@ -23,7 +22,7 @@ import numpy as np
 
 from contracts.contract.impossible_cells import Clique
 from contracts.message import message
-from privacy.generators.fitting import Fitting, Stopwatch
+from privacy.generators.fitting import Fitting, MarginalGenerator
 from privacy.generators.generator import (
     CountsSource,
     DrawSeed,
@@ -45,20 +44,11 @@ _WEIGHTS: Final = (4, 1, 4)
 _NO_BIAS: Final = Fraction(0)
 
 
-class MaximumSpanningTree:
-    """Measures the columns and a tree of pairs.
-
-    Args:
-        clock: seconds since any moment; for the time limit.
-    """
+class MaximumSpanningTree(MarginalGenerator):
+    """Measures the columns and a tree of pairs."""
 
     name: ClassVar[str] = "mst"
-    reads_rows: ClassVar[bool] = False
-    takes_copies: ClassVar[bool] = True
     options = Options
-
-    def __init__(self, clock: Stopwatch = time.monotonic) -> None:
-        self._clock = clock
 
     def plan(self, task: SynthesisTask, options: Options) -> GeneratorPlan:
         """Plan d measurements, d - 1 choices and d - 1 measurements.

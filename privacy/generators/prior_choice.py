@@ -19,14 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.message import message
+from privacy.generators.fit_option import FitOption
 from privacy.generators.fitting import Fitting
-from privacy.generators.generator import PlannedStep, SynthesisTask
+from privacy.generators.generator import CannotGenerate, Fitter, PlannedStep, SynthesisTask
+from privacy.generators.registry import names_that_say
 from privacy.generators.spending import Spending
 from privacy.grant.queries.model_choice import ModelChoiceQuery
 from privacy.marginals.public_prior import dependence_of
@@ -92,3 +95,20 @@ def _scores(fitting: Fitting, compared: Sequence[Clique]) -> tuple[DistanceScore
         DistanceScore(np.rint(counts).astype(np.int64), Fraction(1), Fraction(0))
         for counts in fitting.rough().marginals(compared)
     )
+
+
+class PriorFit(FitOption):
+    """Public rows that a generator may begin with."""
+
+    def check_generator(self, generator: Fitter[Any, Any, Any], product: Any) -> None:
+        """Refuse a generator that cannot begin with a prior."""
+        if not getattr(generator, "takes_prior", False):
+            taking = ", ".join(names_that_say("takes_prior"))
+            raise CannotGenerate(
+                f"product.generator: {product.generator!r}, which cannot begin with a prior; allowed: {taking}; "
+                "do: drop `prior:`, or choose such a generator"
+            )
+
+    def terms(self, product: Any, contract: Contract, read: Any) -> dict[str, Any]:
+        """Return the marginals of the public rows; none where only the record is read."""
+        return {"prior": read}

@@ -20,7 +20,6 @@ Deviations:
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
@@ -32,7 +31,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from contracts.contract.impossible_cells import Clique
-from privacy.generators.fitting import Fitting, Stopwatch
+from privacy.generators.fitting import Fitting, MarginalGenerator
 from privacy.generators.generator import (
     CountsSource,
     DrawSeed,
@@ -70,20 +69,11 @@ class PrivBayesOptions(Options):
     usefulness: float = Field(default=4, gt=0, allow_inf_nan=False)
 
 
-class PrivBayes:
-    """A Bayesian network of noisy families.
-
-    Args:
-        clock: seconds since any moment; for the time limit.
-    """
+class PrivBayes(MarginalGenerator):
+    """A Bayesian network of noisy families."""
 
     name: ClassVar[str] = "privbayes"
-    reads_rows: ClassVar[bool] = False
-    takes_copies: ClassVar[bool] = True
     options = PrivBayesOptions
-
-    def __init__(self, clock: Stopwatch = time.monotonic) -> None:
-        self._clock = clock
 
     def plan(self, task: SynthesisTask, options: PrivBayesOptions) -> GeneratorPlan:
         """Plan d measurements of columns, and d - 1 choices and measurements of families.

@@ -97,6 +97,18 @@ def names() -> tuple[str, ...]:
     return GENERATORS.names
 
 
+def names_that_say(what: str) -> tuple[str, ...]:
+    """Return the names of the generators that say so of themselves; one that cannot be loaded does not."""
+
+    def says(name: str) -> bool:
+        try:
+            return bool(getattr(generator(name), what, False))
+        except CannotGenerate:
+            return False
+
+    return tuple(name for name in names() if says(name))
+
+
 def generator(name: str) -> Generator[Any]:
     """Return the generator of that name; as `FitterRegistry.load`."""
     made: Generator[Any] = GENERATORS.load(name)

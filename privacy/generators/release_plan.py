@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -13,23 +13,16 @@ from pydantic import BaseModel
 from contracts.contract.contract import Contract
 from contracts.release.classifier import ClassifierProduct
 from contracts.release.synthetic import SyntheticProduct
+from contracts.release.synthetic_options import option_parts
 from privacy.accounting.amounts import PICO, delta_down, pico_to_text
 from privacy.accounting.claim import ClaimedBy, release_claim
 from privacy.accounting.events import PrivacyEvent
 from privacy.generators.calibration import Calibrated, MultiplierRange, calibrated
-from privacy.generators.copies import whole_fitter
-from privacy.generators.generator import (
-    CannotGenerate,
-    Fitter,
-    Generator,
-    GeneratorPlan,
-    InsideTask,
-    SynthesisTask,
-)
-from privacy.generators.registry import generator, names
+from privacy.generators.fit_option import check_generator, option_terms, whole_fitter
+from privacy.generators.generator import CannotGenerate, Fitter, Generator, GeneratorPlan, SynthesisTask
+from privacy.generators.registry import generator, names_that_say
 from privacy.learning.layout import row_layout
 from privacy.marginals.domain import CellDomain
-from privacy.marginals.public_prior import PublicPrior
 
 TaskT = TypeVar("TaskT", bound=SynthesisTask)
 
@@ -125,7 +118,7 @@ def plan_synthetic(
     *,
     epsilon: Decimal,
     delta: Decimal,
-    prior: PublicPrior | None = None,
+    read: Mapping[str, Any] | None = None,
     **noise: Any,
 ) -> FittedPlan[SynthesisTask]:
     """Let the generator of a synthetic product plan; `noise` as of `plan_fit`.
@@ -133,16 +126,16 @@ def plan_synthetic(
     Args:
         product, contract, options: of the release.
         epsilon, delta: the charge.
-        prior: what was read of the product's prior.
+        read: what was read for the product's options, by their name.
 
     Raises:
-        CannotGenerate: no such generator, or one that cannot make these columns or begin with a prior; or as of
-            `plan_fit`.
+        CannotGenerate: no such generator, one that cannot make these columns, or that an option does not go with; or
+            as of `plan_fit`.
     """
     made_by: Generator[Any] = generator(product.generator)
     _refuse_pictures(made_by, product, contract)
-    _refuse_prior(made_by, product)
-    asked = replace(task_of(product, contract, epsilon=epsilon, delta=delta), prior=prior)
+    check_generator(made_by, product)
+    asked = task_of(product, contract, epsilon=epsilon, delta=delta, read=read)
     return plan_fit(product.generator, made_by, asked, options, **noise)
 
 
@@ -150,7 +143,7 @@ def _refuse_pictures(made_by: Generator[Any], product: SyntheticProduct, contrac
     """Refuse columns of pictures for a generator that measures marginals: a picture has no cells to count."""
     pictures = contract.pictures(product.names(contract))
     if pictures and not getattr(made_by, "takes_pictures", False):
-        taking = ", ".join(name for name in names() if _says(name, "takes_pictures"))
+        taking = ", ".join(names_that_say("takes_pictures"))
         raise CannotGenerate(
             f"product.columns: {pictures[0]!r} holds pictures, which {product.generator!r} cannot make; allowed: "
             f"columns of single values, or a generator that learns from rows ({taking}); do: leave it out of "
@@ -158,28 +151,15 @@ def _refuse_pictures(made_by: Generator[Any], product: SyntheticProduct, contrac
         )
 
 
-def _refuse_prior(made_by: Generator[Any], product: SyntheticProduct) -> None:
-    """Refuse a prior for a generator that cannot begin with one."""
-    if product.prior is not None and not getattr(made_by, "takes_prior", False):
-        taking = ", ".join(name for name in names() if _says(name, "takes_prior"))
-        raise CannotGenerate(
-            f"product.generator: {product.generator!r}, which cannot begin with a prior; allowed: {taking}; "
-            "do: drop `prior:`, or choose such a generator"
-        )
-
-
-def _says(name: str, what: str) -> bool:
-    """Whether a generator says so of itself; one that cannot be loaded does not."""
-    try:
-        return bool(getattr(generator(name), what, False))
-    except CannotGenerate:
-        return False
-
-
 def task_of(
-    product: SyntheticProduct | ClassifierProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal
+    product: SyntheticProduct | ClassifierProduct,
+    contract: Contract,
+    *,
+    epsilon: Decimal,
+    delta: Decimal,
+    read: Mapping[str, Any] | None = None,
 ) -> SynthesisTask:
-    """Return what a generator is asked for, from what is public alone."""
+    """Return what a generator is asked for, from what is public alone; `read` as of `plan_synthetic`."""
     names = product.names(contract)
     return SynthesisTask(
         domain=CellDomain.of(contract, names),
@@ -190,16 +170,7 @@ def task_of(
         delta=Fraction(delta),
         public_total=None if contract.total is None else contract.total.value,
         layout=row_layout(contract, names),
-        inside=_inside(product, contract),
         contract=contract,
-        copies=getattr(product, "copies", None) or 0,
+        options=tuple(name for name, _ in option_parts(product, "fit")),
+        **option_terms(product, contract, read or {}),
     )
-
-
-def _inside(product: SyntheticProduct | ClassifierProduct, contract: Contract) -> InsideTask | None:
-    """Return what is measured inside bins; None where values are drawn uniformly."""
-    if not isinstance(product, SyntheticProduct) or product.measured_inside is None:
-        return None
-    trees = product.trees(contract)
-    axes = tuple(contract.column(tree.column).domain.axis for tree in trees)
-    return InsideTask(trees, axes, Fraction(product.measured_inside.share), product.bins is not None)

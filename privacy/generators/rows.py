@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.decoding import Decoded, Decoder
-from privacy.generators.filled_model import contents_of
 from privacy.marginals.seeds import PostProcessingSeed
 
 if TYPE_CHECKING:
+    from contracts.contract.bin_contents import BinContents
     from contracts.contract.contract import Contract
     from privacy.generators.generator import Model
 
@@ -48,6 +48,12 @@ def synthetic_rows(
     for piece, start in enumerate(range(0, max(rows, 1), PIECE_ROWS)):
         some = codes[order[start : start + PIECE_ROWS]]
         yield decoder.decode(some, piece=piece, words=values.words)
+
+
+def contents_of(model: Model) -> Mapping[str, BinContents]:
+    """Return how values lie inside the bins of columns, as far as the model says it."""
+    found: Mapping[str, BinContents] = getattr(model, "contents", {})
+    return found
 
 
 def shuffled(rows: int, seed: PostProcessingSeed) -> NDArray[np.int64]:

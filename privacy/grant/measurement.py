@@ -21,7 +21,6 @@ from privacy.accounting.events import (
 )
 from privacy.accounting.key_selection import KeySelection
 from privacy.learning.moments import Moments
-from privacy.learning.perturbed import Perturbation, VectorEvent
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.residual_basis import Residual
 from privacy.marginals.suppression import Threshold
@@ -328,27 +327,3 @@ class SumMeasurement:
     number: int
     sha256: str
     kind: ClassVar[str] = "sums"
-
-
-@dataclass(frozen=True)
-class ParameterMeasurement:
-    """Noisy parameters of a network, or a checkpoint of a training on noisy changes; released, no longer private.
-
-    Args:
-        key: name of the draw inside its run.
-        perturbation: what was trained, and where the noise came in.
-        interval: which draw of its training it is, from 0.
-        values: of `ParameterRelease` steps of its range, int64; of `DeltaTraining` float64 parameters as int64 words.
-        event: the event.
-        number: order of the draw inside its run.
-        sha256: digest of the values.
-    """
-
-    key: str
-    perturbation: Perturbation
-    interval: int
-    values: NDArray[np.int64]
-    event: VectorEvent
-    number: int
-    sha256: str
-    kind: ClassVar[str] = "parameters"

@@ -12,8 +12,8 @@ from contracts.release.spec import ReleaseSpec
 from contracts.release.tables.product import TableSpec
 from privacy.classifiers.trainer import ClassificationTask, trainer
 from privacy.evaluation.seen_releases import SeenModel, SeenRows, SeenTable, SeenTables
+from privacy.generators.fit_option import whole_fitter
 from privacy.generators.generator import FitProgress, SynthesisTask
-from privacy.generators.inside_bins import with_inside
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import FittedPlan
 from privacy.grant.grant import Grant
@@ -64,7 +64,7 @@ def seen_rows(
 ) -> SeenRows:
     """Fit, and sample some rows."""
     counts, seed = SnapshotSource(part, contract), _seed()
-    made_by = with_inside(generator(plan.generator), plan.task)
+    made_by = whole_fitter(generator(plan.generator), plan.task, drawn=True)
     model = made_by.fit(plan.task, plan.options, plan.plan, counts, grant, advance, lambda: seed).model
     rows, _ = rows_of(spec.synthetic_product, contract, model)
     return SeenRows(model.sample(max(1, min(rows, MOST_SAMPLED)), seed=seed.value))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
 from tasks.records.files.part_names import parts_among
-from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, PRIOR
+from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.model.record_kinds import ShownFile, kind_of, record_part
 from tasks.records.model.statement import FileStatement
@@ -19,7 +19,6 @@ _FIXED: dict[str, str] = {
     CARD: "card",
     MODEL_VALUES: "model",
     MODEL_ARRAYS: "model",
-    PRIOR: "prior",
 }
 
 

@@ -21,6 +21,7 @@ from tasks.records.draws.drawn import published_draws
 from tasks.records.model.classifier_statements import ClassifierRecord
 from tasks.records.model.synthetic_statements import FittedRecord, FittedReplay, SyntheticRecord
 from tasks.records.model.version_statements import RecordTerms
+from tasks.records.options.record_option import record_options
 from tasks.records.unpublished import Published
 
 
@@ -46,8 +47,8 @@ def _synthetic(record: SyntheticRecord, contract: Contract, product: SyntheticPr
         seed=PostProcessingSeed(int(replay.rows.seed, 16)),
         rows=replay.rows.number,
         rows_from=replay.rows.from_,
-        parents=None if replay.rows.parents is None else replay.rows.parents.number,
         fitted=_fitted(replay),
+        **{name: told for option in record_options(product) for name, told in option.published(replay).items()},
     )
     return {"synthetic": (plan, made), "fit": (plan, made), "synthesis": made, "classifier": None, "tables": ()}
 
@@ -67,7 +68,7 @@ def _trained(record: ClassifierRecord, contract: Contract, product: ClassifierPr
     return {"trained": (plan, made), "fit": (plan, made), "classifier": made, "synthesis": None, "tables": ()}
 
 
-def _amounts(record: FittedRecord) -> dict[str, Decimal]:
+def _amounts(record: FittedRecord) -> dict[str, Any]:
     charge = record.replay.charge
     return {"epsilon": Decimal(charge.epsilon), "delta": Decimal(charge.delta)}
 

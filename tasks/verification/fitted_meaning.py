@@ -15,20 +15,12 @@ from typing import Any, Final
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SudareError
-from contracts.release.copies import copy_path, rows_of_copy
-from contracts.release.linked_rows import table_pair
-from contracts.release.synthetic import ESTIMATED, MOST_ROWS, SyntheticProduct, synthetic_problems
+from contracts.release.product_spec import MOST_ROWS
+from contracts.release.synthetic import ESTIMATED, SyntheticProduct, synthetic_problems
+from contracts.release.synthetic_options import asked_options, named_parts, stated_options
 from privacy.accounting.events import PrivacyEvent, event_from_json
-from privacy.generators.rows import copy_seed, seed_text
-from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.model.draw_kinds import draw_checks
-from tasks.records.model.synthetic_statements import (
-    DrawsReplay,
-    FittedRecord,
-    SyntheticRecord,
-    SyntheticReplay,
-    SyntheticRowsStatement,
-)
+from tasks.records.model.synthetic_statements import DrawsReplay, FittedRecord, SyntheticRecord, SyntheticReplay
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.draw_checks import UNDERSTATED, DrawChecks, FittedMeaning
 from tasks.verification.record_identity import (
@@ -41,7 +33,7 @@ from tasks.verification.record_identity import (
 )
 
 MODEL_FILES: Final = ("model/model.json", "model/arrays.parquet")
-PRIOR_FILE: Final = "model/prior.json"
+AS_SAID: Final = "as product, contract and model say"
 
 
 @dataclass(frozen=True)
@@ -80,69 +72,52 @@ def read_synthetic(replay: SyntheticReplay, *, where: str) -> tuple[SyntheticMea
     return (None if findings else SyntheticMeaning(contract, product, product.names(contract))), findings
 
 
+def option_checks(product: SyntheticProduct, replay: SyntheticReplay) -> tuple[Any, ...]:
+    """Return the checks of the options that a product asks for, or that its record states, in their order."""
+    return tuple(checks for _, checks in named_parts({*asked_options(product), *stated_options(replay)}, "checks"))
+
+
+def stated_number(record: SyntheticRecord, meaning: SyntheticMeaning) -> tuple[int, str]:
+    """Return how many rows product and model say, and why so many."""
+    if meaning.product.rows != ESTIMATED:
+        return meaning.product.rows, "declared"
+    origin = "estimated" if meaning.contract.total is None else "public"
+    return min(record.replay.model.rows, MOST_ROWS), origin
+
+
 def check_rows_and_model(record: SyntheticRecord, meaning: SyntheticMeaning, *, where: str) -> list[Finding]:
     """Check that rows and model are those of the product, under the names that every version has."""
-    replay, product, total = record.replay, meaning.product, meaning.contract.total
-    rows, model, parents = replay.rows, replay.model, replay.rows.parents
-    if product.counts_parents != (parents is not None):
-        found, allowed = ("no rows of parents", "some") if parents is None else ("rows of parents", "none")
-        return [Finding(where, "replay.rows.parents", found, f"{allowed}, as the product says", OTHER)]
-    if product.rows != ESTIMATED:
-        number, origin = product.rows, "declared"
-    else:
-        number, origin = min(model.rows, MOST_ROWS), "estimated" if total is None else "public"
+    replay, total = record.replay, meaning.contract.total
+    rows, model, (number, origin) = replay.rows, replay.model, stated_number(record, meaning)
     pairs: list[tuple[str, object, object]] = [
         ("replay.rows.from", rows.from_, origin),
         ("replay.rows.data", rows.data, f"data/{record.release}.parquet"),
         ("replay.model.values", model.values, MODEL_FILES[0]),
         ("replay.model.arrays", model.arrays, MODEL_FILES[1]),
     ]
-    pairs.append(("replay.copies", _as_written(replay.copies), _copies(replay.rows, product.copies or 0)))
     if origin == "public" and total is not None:
         pairs.append(("replay.model.rows", model.rows, total.value))
-    if parents is None:
+    if not any(checks.decides_rows for checks in option_checks(meaning.product, replay)):
         pairs.append(("replay.rows.number", rows.number, number))
-    else:  # how many rows their sizes ask for is seen when these are made again
-        pair = table_pair(meaning.names, meaning.contract)
-        pairs += [
-            ("replay.rows.parents.number", parents.number, number),
-            ("replay.rows.parents.table", parents.table, pair.parent),
-            ("replay.rows.parents.data", parents.data, f"data/{record.release}-parents.parquet"),
-            ("replay.rows.parents.key", parents.key, pair.parent_key),
-            ("replay.rows.parents.child_key", parents.child_key, pair.child_key),
-        ]
-    return list(differences(pairs, where=where, allowed="as product, contract and model say"))
-
-
-def _copies(rows: SyntheticRowsStatement, copies: int) -> list[dict[str, object]]:
-    """Return what must be stated of the copies of rows: their seeds are derived, so that none can be chosen."""
-    seed = PostProcessingSeed(int(rows.seed, 16))
-    return [
-        {
-            "number": rows_of_copy(rows.number, copies, MOST_ROWS),
-            "from": rows.from_,
-            "seed": seed_text(copy_seed(seed, number)),
-            "data": copy_path(rows.data, number),
-        }
-        for number in range(1, copies + 1)
-    ]
-
-
-def _as_written(stated: Iterable[SyntheticRowsStatement]) -> list[dict[str, object]]:
-    return [each.model_dump(mode="json", by_alias=True) for each in stated]
+    return list(differences(pairs, where=where, allowed=AS_SAID))
 
 
 def required_files(replay: SyntheticReplay) -> frozenset[str]:
     """Return the files that a synthetic version must have."""
-    own = {*row_files(replay), replay.model.values, replay.model.arrays, *(copy.data for copy in replay.copies)}
-    own |= set() if replay.product.get("prior") is None else {PRIOR_FILE}
+    own = {replay.rows.data, replay.model.values, replay.model.arrays}
+    own = own.union(*(checks.files(replay) for checks in _checks_of_record(replay)))
     return frozenset({*own, *FIXED_FILES} | drawn_files(replay))
 
 
 def row_files(replay: SyntheticReplay) -> tuple[str, ...]:
-    """Return the Parquet files of rows: that of the rows, and of two linked tables that of the parent's."""
-    rows = replay.rows
-    return (rows.data,) if rows.parents is None else (rows.data, rows.parents.data)
+    """Return the Parquet files of rows that may have a CSV copy: that of the rows, and those that options add."""
+    return (replay.rows.data, *(name for checks in _checks_of_record(replay) for name in checks.row_files(replay)))
+
+
+def _checks_of_record(replay: SyntheticReplay) -> tuple[Any, ...]:
+    """Return the checks of the options that a record names, before its product is read."""
+    named = {name for name, written in replay.product.items() if written is not None}
+    return tuple(checks for _, checks in named_parts({*named, *stated_options(replay)}, "checks"))
 
 
 def drawn_files(replay: DrawsReplay) -> set[str]:

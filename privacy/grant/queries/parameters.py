@@ -16,13 +16,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.arrays import Floats, Unsigned
-from privacy.grant.measurement import DurableDraw, ParameterMeasurement
+from privacy.grant.measurement import DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation, interval_names
 from privacy.learning.feed_forward import as_layers, batch_deltas, delta_ranges, initial_vector, train_plainly
 from privacy.learning.layout import RowLayout
-from privacy.learning.perturbed import STEPS, DeltaTraining, ParameterRelease, VectorEvent, perturbation_digest
+from privacy.learning.perturbed import (
+    STEPS,
+    DeltaTraining,
+    ParameterRelease,
+    Perturbation,
+    VectorEvent,
+    perturbation_digest,
+)
 from privacy.learning.rows import PrivateRows
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
+
+
+@dataclass(frozen=True)
+class ParameterMeasurement:
+    """Noisy parameters of a network, or a checkpoint of a training on noisy changes; released, no longer private.
+
+    Args:
+        key: name of the draw inside its run.
+        perturbation: what was trained, and where the noise came in.
+        interval: which draw of its training it is, from 0.
+        values: of `ParameterRelease` steps of its range, int64; of `DeltaTraining` float64 parameters as int64 words.
+        event: the event.
+        number: order of the draw inside its run.
+        sha256: digest of the values.
+    """
+
+    key: str
+    perturbation: Perturbation
+    interval: int
+    values: NDArray[np.int64]
+    event: VectorEvent
+    number: int
+    sha256: str
+    kind: ClassVar[str] = "parameters"
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from privacy.generators.models import FORBIDDEN, read_model
 from privacy.generators.rows import PIECE_ROWS, seed_text
 from tasks.products.across.federation import Federation
 from tasks.products.across.results import COUNTS, FederatedOutput, classifier_files, rows_of, rows_paths, seed_of
-from tasks.products.synthetic.row_replay import check_published_rows, published_tables
+from tasks.products.synthetic.row_replay import check_published_rows, row_table
 from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
 from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES
 from tasks.records.files.tidy_tables import DATA
@@ -130,7 +130,7 @@ def _check_rows(
         )
         meaning = SyntheticMeaning(federation.contract, product, product.names(federation.contract))
         copy = None if csv is None else (csv_name, csv)
-        (table,) = published_tables(published, stated, meaning)
+        table = row_table(published, stated, meaning)
         yield from check_published_rows(table, federation.contract, rows, copy, record.replay.formulas)
 
 

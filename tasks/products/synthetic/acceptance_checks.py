@@ -12,16 +12,25 @@ from __future__ import annotations
 from typing import Final
 
 from contracts.errors import Finding, SudareError
-from contracts.release.acceptance import Acceptance, CellCriterion
+from contracts.release.acceptance import Acceptance, CellCriterion, acceptance_of
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.marginals.noise_tail import tail
 from tasks.records.draws.acceptance import AcceptanceDraw
-from tasks.records.model.synthetic_statements import SyntheticReplay
+from tasks.records.model.synthetic_statements import SyntheticRecord, SyntheticReplay
+from tasks.verification.fitted.option_checks import OptionChecks
 from tasks.verification.fitted_meaning import SyntheticMeaning
 
 _NOT_ACCEPTED: Final = "the rows were not accepted by the criteria that they are published under: do not use them"
 _ROUNDED: Final = 1 + 1e-6
 """By what share a chance that is computed in floats may be off."""
+
+
+class AcceptedChecks(OptionChecks):
+    """The checks of candidates of which one was accepted."""
+
+    def check_record(self, record: SyntheticRecord, meaning: SyntheticMeaning, *, where: str) -> list[Finding]:
+        """Check that the version was accepted."""
+        return check_accepted(record.replay, meaning, where=where)
 
 
 def check_accepted(replay: SyntheticReplay, meaning: SyntheticMeaning, *, where: str) -> list[Finding]:
@@ -32,7 +41,7 @@ def check_accepted(replay: SyntheticReplay, meaning: SyntheticMeaning, *, where:
         meaning: contract and product.
         where: the record's file name.
     """
-    acceptance = meaning.product.acceptance
+    acceptance = acceptance_of(meaning.product)
     if acceptance is None:
         return []
     tests = [draw for draw in replay.draws if isinstance(draw, AcceptanceDraw)]

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -14,13 +15,107 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding
 from contracts.release.linked_rows import table_pair
-from tasks.records.model.synthetic_statements import SyntheticRowsStatement
+from privacy.generators.generator import Model
+from privacy.generators.linked_model import LinkedModel
+from privacy.generators.linked_row_pieces import LinkedRowPieces, linked_forms
+from privacy.marginals.seeds import PostProcessingSeed
+from tasks.records.model.synthetic_statements import (
+    ModelStatement,
+    SyntheticRecord,
+    SyntheticReplay,
+    SyntheticRowsStatement,
+)
 from tasks.records.strict_json import printable
-from tasks.verification.fitted_meaning import SyntheticMeaning
+from tasks.verification.draws.draw_checks import FileForm
+from tasks.verification.fitted.file_forms import form_of_rows
+from tasks.verification.fitted.model_reader import OTHER_MODEL
+from tasks.verification.fitted.option_checks import CompareModels, OptionChecks, RowTable
+from tasks.verification.fitted_meaning import AS_SAID, SyntheticMeaning, stated_number
+from tasks.verification.record_identity import OTHER, differences
 
 _BROKEN: Final = "the rows of the two tables do not belong together: do not use them"
+
+
+class LinkChecks(OptionChecks):
+    """The checks of two linked tables."""
+
+    decides_rows = True
+    """How many rows the sizes of parents ask for is seen when these are made again."""
+
+    def row_files(self, replay: SyntheticReplay) -> tuple[str, ...]:
+        """Return the file of the parent's rows."""
+        return () if replay.rows.parents is None else (replay.rows.parents.data,)
+
+    def files(self, replay: SyntheticReplay) -> set[str]:
+        """Return the file of the parent's rows."""
+        return set(self.row_files(replay))
+
+    def forms(self, replay: SyntheticReplay, meaning: SyntheticMeaning, rows: FileForm) -> dict[str, FileForm]:
+        """Return the forms of both tables."""
+        above, below = linked_forms(meaning.contract, meaning.names)
+        pairs = zip((replay.rows.data, *self.row_files(replay)), (below, above), strict=False)
+        return {name: form_of_rows(own) for name, own in pairs}
+
+    def check_record(self, record: SyntheticRecord, meaning: SyntheticMeaning, *, where: str) -> list[Finding]:
+        """Check that the parent's rows are stated where the product asks for them, and as it says."""
+        parents, number = record.replay.rows.parents, stated_number(record, meaning)[0]
+        if parents is None or not meaning.product.counts_parents:
+            found, allowed = ("no rows of parents", "some") if parents is None else ("rows of parents", "none")
+            return [Finding(where, "replay.rows.parents", found, f"{allowed}, as the product says", OTHER)]
+        pair = table_pair(meaning.names, meaning.contract)
+        pairs: list[tuple[str, object, object]] = [
+            ("replay.rows.parents.number", parents.number, number),
+            ("replay.rows.parents.table", parents.table, pair.parent),
+            ("replay.rows.parents.data", parents.data, f"data/{record.release}-parents.parquet"),
+            ("replay.rows.parents.key", parents.key, pair.parent_key),
+            ("replay.rows.parents.child_key", parents.child_key, pair.child_key),
+        ]
+        return list(differences(pairs, where=where, allowed=AS_SAID))
+
+    def check_model(self, model: Model, stated: ModelStatement, meaning: SyntheticMeaning) -> list[Finding]:
+        """Check that a model of two tables is there where the product asks for one, and has the parent's columns."""
+        asked = meaning.product.counts_parents
+        wanted = table_pair(meaning.names, meaning.contract).parent_columns if asked else ()
+        found = model.parents.domain.columns if isinstance(model, LinkedModel) else ()
+        if found == wanted:
+            return []
+        names, allowed = (printable(", ".join(each)) or "no parents" for each in (found, wanted))
+        return [Finding(stated.values, "parents", names, f"{allowed}, as product and contract say", OTHER_MODEL)]
+
+    def compare(
+        self, published: LinkedModel, again: LinkedModel, drawn: Sequence[Clique], compare: CompareModels
+    ) -> list[Finding]:
+        """Compare the models of parents, then those of children."""
+        own = set(again.parents.domain.columns)
+        above = [each for each in drawn if own.issuperset(each)]
+        findings = compare(published.parents, again.parents, above)
+        return findings + compare(published.children, again.children, drawn)
+
+    def tables(
+        self, tables: tuple[RowTable, ...], model: Model, replay: SyntheticReplay, meaning: SyntheticMeaning
+    ) -> tuple[RowTable, ...]:
+        """Return the child's table, then the parent's."""
+        rows, parents = replay.rows, replay.rows.parents
+        if parents is None or not isinstance(model, LinkedModel):
+            return tables
+        above, below = linked_forms(meaning.contract, meaning.names)
+        seed = PostProcessingSeed(int(rows.seed, 16))
+        both = LinkedRowPieces(model, meaning.contract, seed, parents.number)
+        return (
+            RowTable(rows.data, rows.number, below, both.child_rows, frozenset({parents.child_key})),
+            RowTable(parents.data, parents.number, above, both.parent_rows, frozenset({parents.key})),
+        )
+
+    def check_tables(
+        self, parquet: Mapping[str, bytes], replay: SyntheticReplay, meaning: SyntheticMeaning
+    ) -> list[Finding]:
+        """Check keys and sizes."""
+        if replay.rows.parents is None:
+            return []
+        return check_links(parquet[replay.rows.data], parquet[replay.rows.parents.data], replay.rows, meaning)
 
 
 def check_links(

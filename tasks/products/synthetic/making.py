@@ -10,8 +10,9 @@ from tasks.products.product_kind import Making, MakingStep
 from tasks.products.synthetic.synthesis import synthesize
 from tasks.records.draws.drawn import write_drawn
 from tasks.records.facts import Outputs, RunFacts
-from tasks.records.files.synthetic_files import write_model, write_prior, write_rows
+from tasks.records.files.synthetic_files import RowsFile, rows_file, write_model, write_rows
 from tasks.records.files.tidy_tables import WrittenFile
+from tasks.records.options.record_option import record_options
 
 
 def _synthesized(making: Making, _before: None) -> Outputs:
@@ -27,8 +28,12 @@ class SyntheticMaking:
 
     def write_files(self, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:
         """Write rows, model, and what was drawn."""
-        plan, made = facts.synthetic
-        rows = write_rows(made, facts, folder, marks=marks)
+        _, made = facts.synthetic
+        files: tuple[RowsFile, ...] = (rows_file(made, facts),)
+        options = record_options(facts.spec.product)
+        for option in options:
+            files = option.row_files(files, facts)
+        rows = write_rows(files, facts, folder, marks=marks)
         drawn = write_drawn(made.fitted, facts, folder, marks=marks)
         model = write_model(made.model, folder, marks=marks)
-        return (*rows, *drawn, *model, *write_prior(plan.task.prior, folder))
+        return (*rows, *drawn, *model, *(file for option in options for file in option.write(facts, folder)))

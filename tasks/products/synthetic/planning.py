@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pydantic import BaseModel
 
 from contracts.contract.contract import Contract
 from contracts.release.spec import ReleaseSpec
+from contracts.release.synthetic_options import option_parts
 from privacy.generators.generator import Generator, SynthesisTask
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import FittedPlan, plan_synthetic
 from tasks.products.fitted_planning import FittedPlanning
 
-if TYPE_CHECKING:
-    from privacy.marginals.public_prior import PublicPrior
+
+class OptionInput(Protocol):
+    """What an option reads before a release is planned; all of it is public."""
+
+    def read(self, spec: ReleaseSpec, contract: Contract) -> tuple[ReleaseSpec, Any]:
+        """Return the spec with digests of what was read, and what was read.
+
+        Raises:
+            SpecRefused: it cannot be used; nothing is charged.
+        """
+        ...
 
 
 class SyntheticPlanning(FittedPlanning):
     """Synthetic rows.
 
-    A plan with the least noise that the accounts allow plans twice; the prior is read once.
+    A plan with the least noise that the accounts allow plans twice; what options read is read once.
     """
 
-    _read: tuple[ReleaseSpec, PublicPrior | None] | None = None
+    _read: tuple[ReleaseSpec, dict[str, Any]] | None = None
 
     def fitter(self, spec: ReleaseSpec) -> Generator[Any]:
         """Return the generator."""
@@ -32,15 +42,14 @@ class SyntheticPlanning(FittedPlanning):
     def _planned(
         self, spec: ReleaseSpec, contract: Contract, **noise: Any
     ) -> tuple[ReleaseSpec, FittedPlan[SynthesisTask]]:
-        """Read the prior, if there is one, pin its digests in the spec, and plan."""
-        if spec.synthetic_product.prior is None:
-            return super()._planned(spec, contract, **noise)
+        """Read what options read, pin its digests in the spec, and plan."""
         if self._read is None:
-            from tasks.products.synthetic.prior_rows import read_prior  # most products have none
-
-            self._read = read_prior(spec, contract)
-        pinned, prior = self._read
-        return super()._planned(pinned, contract, prior=prior, **noise)
+            pinned, read = spec, dict[str, Any]()
+            for name, option in option_parts(spec.synthetic_product, "input"):
+                pinned, read[name] = option.read(pinned, contract)
+            self._read = pinned, read
+        pinned, read = self._read
+        return super()._planned(pinned if read else spec, contract, read=read, **noise)
 
     def fit_plan(
         self, spec: ReleaseSpec, contract: Contract, options: BaseModel, **terms: Any

@@ -27,7 +27,7 @@ from contracts.domains.statements import Check
 from contracts.domains.value_sql import identifier
 from contracts.errors import SpecRefused, SudareError
 from contracts.reading.scalars import Problem, nearest, word_list
-from contracts.release.public_prior import PriorSpec
+from contracts.release.public_prior import PRIOR_FILE, PriorSpec
 from contracts.release.spec import ReleaseSpec
 from contracts.sql.encoding import encode_select
 from contracts.sql.violations import violation_sql
@@ -44,6 +44,34 @@ class _UnfitPrior(Exception):
 
     def __init__(self, key: str, found: str, allowed: str, remedy: str) -> None:
         self.key, self.problem = key, Problem(found, allowed, remedy)
+
+
+class PriorInput:
+    """The public rows of a prior."""
+
+    def read(self, spec: ReleaseSpec, contract: Contract) -> tuple[ReleaseSpec, PublicPrior | None]:
+        """Read the prior of a product that has one; return the spec with its digests.
+
+        A spec that a version's record tells has the marginals that the version publishes: the file need not be there.
+
+        Raises:
+            SpecRefused: the prior cannot be used, with what to do; nothing is charged.
+        """
+        return _of_version(spec, contract) if spec.path == spec.contract else read_prior(spec, contract)
+
+
+def _of_version(spec: ReleaseSpec, contract: Contract) -> tuple[ReleaseSpec, PublicPrior]:
+    """Return the marginals of the prior that a version publishes, of the digest in its record."""
+    from tasks.products.synthetic.prior_checks import prior_of_file  # only what is attacked is read from a version
+    from tasks.verification.files.version_folder import read_text_file
+
+    product = spec.synthetic_product
+    data, findings = read_text_file(spec.path.parent, PRIOR_FILE)
+    if data is not None and product.prior is not None:
+        prior, findings = prior_of_file(data, product.prior, product.names(contract), contract)
+        if prior is not None:
+            return spec, prior
+    raise SpecRefused(findings)
 
 
 def read_prior(spec: ReleaseSpec, contract: Contract) -> tuple[ReleaseSpec, PublicPrior | None]:

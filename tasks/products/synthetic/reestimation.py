@@ -5,15 +5,15 @@ Estimation is floating point: models are compared up to a tolerance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from contracts.errors import Finding
 from privacy.accounting.events import PrivacyEvent
 from privacy.generators.generator import Model
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import plan_synthetic
-from privacy.marginals.public_prior import PublicPrior
 from tasks.records.model.synthetic_statements import SyntheticReplay
 from tasks.storage.progress import Bar
 from tasks.verification.draws.draw_checks import PublishedValues
@@ -29,7 +29,7 @@ def reestimate(
     meaning: SyntheticMeaning,
     published: Model,
     bar: Bar,
-    prior: PublicPrior | None = None,
+    read: Mapping[str, Any],
 ) -> tuple[list[Finding], list[str]]:
     """Fit again, and compare the models.
 
@@ -40,14 +40,14 @@ def reestimate(
         meaning: contract and product.
         published: the published model.
         bar: told how far it is.
-        prior: the published marginals of the product's prior, if it has one.
+        read: what its options read, as it is published, by their name.
     Returns:
         tuple: what is wrong, and what could not be checked.
     """
     product = meaning.product
     again = Refit(
         partial(generator, product.generator),
-        partial(plan_synthetic, product, meaning.contract, prior=prior),
+        partial(plan_synthetic, product, meaning.contract, read=read),
         product.options,
         process="fit",
         noun="generator",

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from contracts.errors import Finding
+from contracts.release.synthetic_options import asked_options, named_parts
 from privacy.evaluation.against_noisy import distance
-from privacy.generators.copied_model import copies_of
 from privacy.generators.generator import Model, SynthesisTask
 from privacy.generators.registry import GENERATORS, generator
 from privacy.generators.release_plan import task_of
 from privacy.marginals.coarsening import coarser_counts
-from privacy.marginals.public_prior import PublicPrior
-from tasks.products.synthetic.link_checks import check_links
 from tasks.products.synthetic.reestimation import reestimate
-from tasks.products.synthetic.row_replay import check_published_rows, published_tables
+from tasks.products.synthetic.row_replay import check_published_rows, row_table
 from tasks.records.draws.marginal import MarginalDraw
 from tasks.records.model.release_statement import Manifest
 from tasks.records.model.synthetic_statements import SyntheticRecord
@@ -28,11 +26,13 @@ from tasks.verification.fitted.file_forms import synthetic_forms
 from tasks.verification.fitted.fit_options import check_options
 from tasks.verification.fitted.fitted_checks import FittedChecks
 from tasks.verification.fitted.model_reader import read_published_model
+from tasks.verification.fitted.option_checks import RowTable
 from tasks.verification.fitted_meaning import (
     SyntheticMeaning,
     check_own_fields,
     check_rows_and_model,
     csv_copy,
+    option_checks,
     read_synthetic,
     required_files,
     row_files,
@@ -52,7 +52,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
 
     statement: ClassVar = SyntheticRecord
     registry = GENERATORS
-    _prior: PublicPrior | None = None
+    _read: Mapping[str, Any] = {}
 
     @property
     def untold(self) -> tuple[str, ...]:
@@ -85,10 +85,8 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         product, draws = self.meaning.product, self._record.replay.draws
         findings = check_rows_and_model(self._record, self.meaning, where=self._where)
         findings += check_options(draws, generator(product.generator).options, product.options, where=self._where)
-        if product.acceptance is not None:
-            from tasks.products.synthetic.acceptance_checks import check_accepted  # most versions have none
-
-            findings += check_accepted(self._record.replay, self.meaning, where=self._where)
+        for checks in option_checks(product, self._record.replay):
+            findings += checks.check_record(self._record, self.meaning, where=self._where)
         self._sound = self._sound and not findings
         return findings + check_own_fields(self._record, self.meaning.product.options, where=self._where)
 
@@ -99,7 +97,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         return replace(asked, epsilon=charge.planned_for)
 
     def _fit_again(self, values: PublishedValues, meaning: SyntheticMeaning, model: Model, bar: Bar) -> RuleFindings:
-        return reestimate(self._record.replay, self.events, values, meaning, model, bar, self._prior)
+        return reestimate(self._record.replay, self.events, values, meaning, model, bar, self._read)
 
     def forms(self) -> Mapping[str, FileForm]:
         """Of what was drawn, and of model and rows."""
@@ -108,14 +106,12 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
     def _check_outcome(self, files: OpenFiles, meaning: SyntheticMeaning) -> list[Finding]:
         """Read the model, and make the rows again."""
         findings: list[Finding] = []
-        replay = self._record.replay
-        if meaning.product.prior is not None:
-            from tasks.products.synthetic.prior_checks import read_published_prior  # most versions have none
-
-            self._prior = read_published_prior(files, meaning, meaning.product.prior, findings)
+        replay, options = self._record.replay, option_checks(meaning.product, self._record.replay)
+        inputs = named_parts(asked_options(meaning.product), "checks")
+        self._read = {name: checks.read(files, meaning, findings) for name, checks in inputs}
         names = row_files(replay)
         values, arrays = (files.read(name, findings) for name in (replay.model.values, replay.model.arrays))
-        rows = [files.read(name, findings) for name in names]
+        rows = {name: data for name in names if (data := files.read(name, findings)) is not None}
         if values is None or arrays is None:
             return findings
         model, wrong = read_published_model(replay.model, meaning, values, arrays)
@@ -133,17 +129,16 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
             if draw.key in self._values and isinstance(draw, MarginalDraw)
         }
         findings += check_distances(self._record, apart, where=self._where)
-        for table, data in zip(published_tables(model, replay.rows, meaning), rows, strict=True):
+        tables: tuple[RowTable, ...] = (row_table(model, replay.rows, meaning),)
+        for checks in options:
+            tables = checks.tables(tables, model, replay, meaning)
+        for table in tables:
             name = csv_copy(table.data)
-            csv = files.read(name, findings) if name in files.manifest.files else None
+            csv = files.read(name, findings) if table.copied and name in files.manifest.files else None
+            data = rows.get(table.data) if table.copied else files.read(table.data, findings)
             if data is not None:
                 copy = None if csv is None else (name, csv)
                 findings += check_published_rows(table, meaning.contract, data, copy, replay.formulas)
-        if replay.rows.parents is not None and not findings and None not in rows:
-            findings += check_links(rows[0] or b"", rows[1] or b"", replay.rows, meaning)
-        for each, stated in zip(copies_of(model), replay.copies, strict=True):
-            (table,) = published_tables(each, stated, meaning)
-            data = files.read(stated.data, findings)
-            if data is not None:
-                findings += check_published_rows(table, meaning.contract, data, None, replay.formulas)
+        if not findings and len(rows) == len(names):
+            findings += [finding for checks in options for finding in checks.check_tables(rows, replay, meaning)]
         return findings

@@ -5,8 +5,7 @@ Rows are compared piece by piece, so that memory does not grow with their number
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -16,12 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from contracts.contract.contract import Contract
-from contracts.contract.decoding import Decoded, DecodedForm
+from contracts.contract.decoding import Decoded, DecodedForm, Decoder
 from contracts.contract.spreadsheet import Formulas
 from contracts.errors import Finding
 from privacy.generators.generator import Model
-from privacy.generators.linked_model import LinkedModel
-from privacy.generators.linked_row_pieces import LinkedRowPieces
 from privacy.generators.rows import PIECE_ROWS, synthetic_rows
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.products.synthetic.row_constraints import PublishedColumn, check_rows
@@ -30,8 +27,8 @@ from tasks.records.files.row_arrays import arrow_array, arrow_type
 from tasks.records.model.synthetic_statements import SyntheticRowsStatement
 from tasks.records.strict_json import printable, shown
 from tasks.verification.files.parquet_pages import unpacked_size
-from tasks.verification.fitted.file_forms import row_forms
 from tasks.verification.fitted.model_reader import UNREADABLE
+from tasks.verification.fitted.option_checks import RowTable
 from tasks.verification.fitted_meaning import SyntheticMeaning
 
 OTHER_ROWS: Final = "the rows are not what the published model and seed give: do not use them"
@@ -41,43 +38,20 @@ _SPARE_BYTES: Final = 2**22
 _MOST_FINDINGS: Final = 20
 
 
-@dataclass(frozen=True)
-class RowTable:
-    """A table of published rows, and how they are made again.
-
-    Args:
-        data: name of its Parquet file.
-        number: its rows.
-        forms: its columns.
-        pieces: makes the rows, piece by piece.
-        keys: columns that the contract gives no domain.
-    """
-
-    data: str
-    number: int
-    forms: tuple[DecodedForm, ...]
-    pieces: Callable[[], Iterator[tuple[Decoded, ...]]]
-    keys: frozenset[str] = frozenset()
-
-
-def published_tables(model: Model, stated: SyntheticRowsStatement, meaning: SyntheticMeaning) -> tuple[RowTable, ...]:
-    """Return what of the model is published: the rows, and of two linked tables the child's, then the parent's.
+def row_table(
+    model: Model, stated: SyntheticRowsStatement, meaning: SyntheticMeaning, *, copied: bool = True
+) -> RowTable:
+    """Return the table of the rows of a model.
 
     Args:
         model: the published model.
         stated: what the record says of the rows.
         meaning: contract and product.
+        copied: whether they may have a CSV copy.
     """
-    contract, seed, parents = meaning.contract, PostProcessingSeed(int(stated.seed, 16)), stated.parents
-    if parents is None or not isinstance(model, LinkedModel):
-        made = partial(synthetic_rows, model, contract, seed, stated.number)
-        return (RowTable(stated.data, stated.number, row_forms(meaning)[0], made),)
-    below, above = row_forms(meaning)
-    both = LinkedRowPieces(model, contract, seed, parents.number)
-    return (
-        RowTable(stated.data, stated.number, below, both.child_rows, frozenset({parents.child_key})),
-        RowTable(parents.data, parents.number, above, both.parent_rows, frozenset({parents.key})),
-    )
+    contract, seed = meaning.contract, PostProcessingSeed(int(stated.seed, 16))
+    made = partial(synthetic_rows, model, contract, seed, stated.number)
+    return RowTable(stated.data, stated.number, Decoder(contract, meaning.names).forms, made, copied=copied)
 
 
 def check_published_rows(

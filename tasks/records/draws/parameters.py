@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from contracts.message import message
 from privacy.accounting.events import DiscreteGaussian
-from privacy.grant.measurement import ParameterMeasurement
+from privacy.grant.queries.parameters import ParameterMeasurement
 from privacy.learning.perturbed import STEPS, DeltaTraining
 from tasks.records.draws.draw_form import DrawForm
 from tasks.records.facts import RunFacts

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,14 +19,8 @@ import pyarrow.parquet as pq
 from contracts.canonical import readable_json
 from contracts.contract.decoding import Decoded
 from contracts.contract.spreadsheet import Formulas
-from contracts.release.copies import copy_path, rows_of_copy
-from contracts.release.synthetic import MOST_ROWS
-from privacy.generators.copied_model import copies_of
 from privacy.generators.generator import Model
-from privacy.generators.linked_model import LinkedModel
-from privacy.generators.linked_row_pieces import LinkedRowPieces
-from privacy.generators.rows import PIECE_ROWS, copy_seed, synthetic_rows
-from privacy.marginals.public_prior import PublicPrior
+from privacy.generators.rows import PIECE_ROWS, seed_text, synthetic_rows
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.facts import RunFacts
 from tasks.records.files.array_file import ARRAY_COLUMNS, write_arrays
@@ -34,59 +28,50 @@ from tasks.records.files.csv_rows import write_csv
 from tasks.records.files.row_arrays import arrow_array, row_schema
 from tasks.records.files.row_group_parts import write_parts
 from tasks.records.files.tidy_tables import DATA, WrittenFile, written
-from tasks.records.outputs import Synthesis
+from tasks.records.outputs import RowsFrom, Synthesis
 
 MODEL: Final = "model"
 MODEL_VALUES: Final = f"{MODEL}/model.json"
 MODEL_ARRAYS: Final = f"{MODEL}/arrays.parquet"
-PRIOR: Final = f"{MODEL}/prior.json"
-"""The marginals of public rows that the model may have begun with."""
 
 
 @dataclass(frozen=True)
-class RowsCopy:
-    """A copy of the rows, as it is published.
+class RowsFile:
+    """A table of synthetic rows, as it is written.
 
     Args:
-        model: its model.
-        seed: derived from that of the rows.
-        rows: how many it has.
-        path: of its file.
+        name: of its file, without folder and suffix.
+        pieces: the decoded rows, piece by piece.
+        rows: how many there are.
+        seed: that they come from.
+        copied: whether it is written in all forms that were asked for, and not as Parquet alone.
     """
 
-    model: Model
-    seed: PostProcessingSeed
+    name: str
+    pieces: Iterator[tuple[Decoded, ...]]
     rows: int
-    path: str
+    seed: PostProcessingSeed
+    copied: bool = True
 
 
-def published_copies(synthesis: Synthesis, data: str) -> tuple[RowsCopy, ...]:
-    """Return the copies of the rows of a file, in order; none where there are none."""
-    models = copies_of(synthesis.model)
-    rows = rows_of_copy(synthesis.rows, max(1, len(models)), MOST_ROWS)
-    return tuple(
-        RowsCopy(model, copy_seed(synthesis.seed, number), rows, copy_path(data, number))
-        for number, model in enumerate(models, 1)
-    )
+def rows_file(synthesis: Synthesis, facts: RunFacts) -> RowsFile:
+    """Return the rows of one table."""
+    pieces = synthetic_rows(synthesis.model, facts.contract, synthesis.seed, synthesis.rows)
+    return RowsFile(facts.spec.release, pieces, synthesis.rows, synthesis.seed)
+
+
+def stated_rows(file: RowsFile, rows_from: RowsFrom) -> dict[str, Any]:
+    """Return what the replay block states of a table of rows, and why there are so many."""
+    seed = seed_text(file.seed)
+    return {"number": file.rows, "from": rows_from, "seed": seed, "data": f"{DATA}/{file.name}.parquet"}
 
 
 def write_rows(
-    synthesis: Synthesis, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]
+    files: Sequence[RowsFile], facts: RunFacts, folder: Path, *, marks: Mapping[str, str]
 ) -> tuple[WrittenFile, ...]:
-    """Write the synthetic rows to `data/`, as Parquet, and as CSV and in parts where that was asked for.
-
-    Copies of them are Parquet files alone.
-    Of two linked tables the child's come first, then the parent's in a file of their own.
-    """
+    """Write tables of rows to `data/`, as Parquet, and as CSV and in parts where that was asked for."""
     (folder / DATA).mkdir(parents=True, exist_ok=True)
-    release, model = facts.spec.release, synthesis.model
-    if synthesis.parents is None or not isinstance(model, LinkedModel):
-        pieces = synthetic_rows(model, facts.contract, synthesis.seed, synthesis.rows)
-        files = _write_table(release, pieces, synthesis.rows, facts, folder, marks)
-        return files + _write_copies(synthesis, files[0], facts, folder, marks)
-    both = LinkedRowPieces(model, facts.contract, synthesis.seed, synthesis.parents)
-    below = _write_table(release, both.child_rows(), synthesis.rows, facts, folder, marks)
-    return below + _write_table(parent_name(release), both.parent_rows(), synthesis.parents, facts, folder, marks)
+    return tuple(made for file in files for made in _write_table(file, facts, folder, marks))
 
 
 def parent_name(release: str) -> str:
@@ -94,33 +79,14 @@ def parent_name(release: str) -> str:
     return f"{release}-parents"
 
 
-def _write_table(
-    name: str,
-    pieces: Iterator[tuple[Decoded, ...]],
-    rows: int,
-    facts: RunFacts,
-    folder: Path,
-    marks: Mapping[str, str],
-) -> tuple[WrittenFile, ...]:
-    """Write the rows of one table in the forms that were asked for."""
-    formats, formulas = facts.spec.publish.formats, facts.spec.publish.formulas
-    paths = [f"{DATA}/{name}.parquet"] + ([f"{DATA}/{name}.csv"] if "csv" in formats else [])
-    schema = write_pieces(pieces, [folder / path for path in paths], marks=marks, formulas=formulas)
+def _write_table(file: RowsFile, facts: RunFacts, folder: Path, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:
+    """Write the rows of one table."""
+    formats, formulas = facts.spec.publish.formats if file.copied else (), facts.spec.publish.formulas
+    paths = [f"{DATA}/{file.name}.parquet"] + ([f"{DATA}/{file.name}.csv"] if "csv" in formats else [])
+    schema = write_pieces(file.pieces, [folder / path for path in paths], marks=marks, formulas=formulas)
     columns = tuple((field.name, type_name(field.type)) for field in schema)
-    files = tuple(written(folder, path, "", "data", rows, columns) for path in paths)
+    files = tuple(written(folder, path, "", "data", file.rows, columns) for path in paths)
     return files + (write_parts(folder, files[0]) if "parts" in formats else ())
-
-
-def _write_copies(
-    synthesis: Synthesis, rows: WrittenFile, facts: RunFacts, folder: Path, marks: Mapping[str, str]
-) -> tuple[WrittenFile, ...]:
-    """Write the copies of the rows."""
-    files: tuple[WrittenFile, ...] = ()
-    for copy in published_copies(synthesis, rows.path):
-        pieces = synthetic_rows(copy.model, facts.contract, copy.seed, copy.rows)
-        write_pieces(pieces, [folder / copy.path], marks=marks, formulas=facts.spec.publish.formulas)
-        files += (written(folder, copy.path, "", "data", copy.rows, rows.columns),)
-    return files
 
 
 def write_pieces(
@@ -155,15 +121,6 @@ def type_name(kind: pa.DataType) -> str:
     if pa.types.is_fixed_size_list(kind):
         return f"{kind.value_type}[{kind.list_size}]"
     return "string" if pa.types.is_dictionary(kind) else "date" if pa.types.is_date(kind) else str(kind)
-
-
-def write_prior(prior: PublicPrior | None, folder: Path) -> tuple[WrittenFile, ...]:
-    """Write the marginals of a prior, which are public; no file without one."""
-    if prior is None:
-        return ()
-    (folder / MODEL).mkdir(parents=True, exist_ok=True)
-    (folder / PRIOR).write_bytes(readable_json(prior.to_json()))
-    return (written(folder, PRIOR, "", "prior", 1, ()),)
 
 
 def write_model(model: Model, folder: Path, *, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:

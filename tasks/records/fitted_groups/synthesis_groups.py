@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from contracts.message import SENTENCES, joined, message
-from contracts.release.linked_rows import table_pair
 from privacy.generators.rows import seed_text
 from tasks.records.draws.choice import choice_entry
 from tasks.records.draws.drawn import measured as measured_draws
 from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES
 from tasks.records.groups.field import NONE, FieldGroup, Run, public
+from tasks.records.options.record_option import record_options
 
 if TYPE_CHECKING:
     from contracts.contract.decoding import DecodedForm
@@ -31,10 +31,6 @@ DECODING: Final = {
     "date": message("a day drawn uniformly from its period"),
     "picture": message("the levels of its places, row by row of the picture"),
 }
-COUNTED: Final = {
-    "integer": message("a whole number from its bin, drawn by released noisy counts inside the bin"),
-    "number": message("a number from its bin, drawn by released noisy counts inside the bin"),
-}
 KNOWN_BIAS: Final = message(
     "the model keeps what was measured and is as independent as possible otherwise: dependencies between columns "
     "that no measured marginal shows are lost, rare combinations are smoothed, and combinations without people may "
@@ -47,9 +43,6 @@ BIAS_OF_SUMS: Final = message(
 EQUALLY_LIKELY: Final = message("Inside a bin all values are equally likely")
 CONDITIONAL: Final = message(
     "Further rows, under a condition too, come from the published model by sudare sample, at no cost: post-processing"
-)
-TOGETHER: Final = message(
-    "Rows of both tables belong together by their keys: no further rows come from the model by sudare sample"
 )
 USES_OF_SUMS: Final = (
     message(
@@ -79,11 +72,6 @@ USES: Final = (
     message(
         "Do not count rare combinations in the rows: use the noisy counts in measurements/, which have intervals."
     ),
-)
-
-USES_OF_COPIES: Final = message(
-    "For an interval do the same analysis with the rows and with each copy, and combine the results by the rule of "
-    "the manual: how they differ shows what the noise does."
 )
 
 UTILITY: Final = message("private, for auditors only; what is public of it is in the section utility")
@@ -116,63 +104,30 @@ def choices(run: Run) -> list[dict[str, Any]] | str:
 
 def rows(run: Run) -> dict[str, Any]:
     """Say how many rows there are, and why so many."""
-    plan, made = run.facts.synthetic
-    copies = plan.task.copies
+    made = run.facts.synthetic[1]
     told = {"number": made.rows, "from": made.rows_from, "means": ROWS_FROM[made.rows_from]}
-    if made.parents is not None:
-        return {**told, **_of_two_tables(run, made.parents)}
-    return {**told, "copies": _copied(copies)} if copies else told
-
-
-def _copied(copies: int) -> str:
-    return message(
-        "{number} copies of the rows, each of a model of its own: fitted as the first was, to the measurements drawn "
-        "again around it with the same noise. They cost nothing, and their seeds follow from that of the rows.",
-        number=copies,
-    )
-
-
-def _of_two_tables(run: Run, parents: int) -> dict[str, Any]:
-    """Say how many rows of the parent table there are, and how those of the child belong to them."""
-    pair = table_pair(run.facts.synthetic[0].task.domain.columns, run.facts.contract)
-    terms = {"child": pair.child, "parent": pair.parent}
-    return {
-        "parents": parents,
-        "means": message(
-            "{number} rows of {parent}: {origin}; as many rows of {child} as {size} says",
-            number=parents,
-            origin=ROWS_FROM[run.facts.synthetic[1].rows_from],
-            size=pair.size,
-            **terms,
-        ),
-        "keys": message(
-            "{key} of {child} is {parent_key} of {parent}: fresh numbers in random order, and every key has its row",
-            key=pair.child_key,
-            parent_key=pair.parent_key,
-            **terms,
-        ),
-    }
+    for option in record_options(run.facts.spec.product):
+        told = option.rows(run, told)
+    return told
 
 
 def further_rows(run: Run) -> str:
     """Say whether further rows come from the model."""
-    return CONDITIONAL if run.facts.synthetic[1].parents is None else TOGETHER
+    told: str = CONDITIONAL
+    for option in record_options(run.facts.spec.product):
+        told = option.further_rows(run, told)
+    return told
 
 
 def decoding(run: Run) -> dict[str, str]:
     """Say how each column's values are made from its cells."""
     from contracts.contract.decoding import Decoder
 
-    plan, _ = run.facts.synthetic
-    forms = Decoder(run.facts.contract, plan.task.domain.columns).forms
-    looked_into = _looked_into(run)
-    return {form.name: COUNTED[form.kind] if form.name in looked_into else _decoded(form) for form in forms}
-
-
-def _looked_into(run: Run) -> tuple[str, ...]:
-    """Return the columns inside whose bins rows were counted."""
-    inside = run.facts.synthetic[0].task.inside
-    return () if inside is None else tuple(tree.column for tree in inside.trees)
+    forms = Decoder(run.facts.contract, run.facts.synthetic[0].task.domain.columns).forms
+    told = {form.name: _decoded(form) for form in forms}
+    for option in record_options(run.facts.spec.product):
+        told = option.decoding(run, told)
+    return told
 
 
 def _decoded(form: DecodedForm) -> str:
@@ -189,21 +144,16 @@ def learns_from_rows(run: Run) -> bool:
 
 def stated_bias(run: Run) -> str:
     """Say what rows of such a model are known to get wrong."""
-    columns = _looked_into(run)
-    inside = EQUALLY_LIKELY
-    if columns:
-        inside = message(
-            "Inside the bins of {columns} values lie as noisy counts say, whatever the row's other values are; "
-            "inside other bins all values are equally likely",
-            columns=", ".join(columns),
-        )
+    inside: str = EQUALLY_LIKELY
+    for option in record_options(run.facts.spec.product):
+        inside = option.bias_inside(run, inside)
     return joined([BIAS_OF_SUMS if learns_from_rows(run) else KNOWN_BIAS, inside], SENTENCES)
 
 
 def uses(run: Run) -> list[str]:
     """Say what rows of such a model are good for."""
-    copied = [USES_OF_COPIES] if run.facts.synthetic[0].task.copies else []
-    return [*(USES_OF_SUMS if learns_from_rows(run) else USES), *copied]
+    further = (use for option in record_options(run.facts.spec.product) for use in option.uses(run))
+    return [*(USES_OF_SUMS if learns_from_rows(run) else USES), *further]
 
 
 def constraints(run: Run) -> list[str] | str:

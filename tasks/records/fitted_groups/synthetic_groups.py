@@ -67,10 +67,9 @@ def exact_total(run: Run) -> dict[str, Any] | str:
 
 def row_count_origin(run: Run) -> str:
     """Say where the number of rows comes from."""
-    _, made = run.facts.synthetic
-    if made.parents is not None:
-        return str(rows(run)["means"])
-    return message("{number} rows: {origin}", number=made.rows, origin=ROWS_FROM[made.rows_from])
+    made, means = run.facts.synthetic[1], rows(run)["means"]
+    origin = ROWS_FROM[made.rows_from]
+    return str(means) if means != origin else message("{number} rows: {origin}", number=made.rows, origin=origin)
 
 
 def partitioning(run: Run) -> str:

@@ -7,19 +7,15 @@ from typing import Any, ClassVar
 
 from contracts.contract.contract import Contract
 from contracts.message import message, messages_to_json
-from contracts.release.linked_rows import table_pair
 from privacy.generators.generator import Model
-from privacy.generators.rows import seed_text
 from privacy.ledger.draw_files import values_digest
-from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.draws.drawn import drawn_files, stated_draws
-from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, parent_name, published_copies
-from tasks.records.files.tidy_tables import DATA
+from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, rows_file, stated_rows
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
 from tasks.records.groups.field import FieldGroup, Run
 from tasks.records.model.record_kinds import DataColumn, ProductWords, ShownFile
 from tasks.records.model.synthetic_statements import SyntheticRecord
-from tasks.records.outputs import Synthesis
+from tasks.records.options.record_option import options_of_replay, record_options
 from tasks.records.published_fit import fit_of
 from tasks.records.values import Values
 
@@ -58,9 +54,9 @@ class SyntheticRecordPart:
 
     def files(self, record: SyntheticRecord) -> Iterator[tuple[str, ShownFile]]:
         """Yield the files of what was drawn."""
-        rows = record.replay.rows
-        for made in (rows, *(() if rows.parents is None else (rows.parents,)), *record.replay.copies):
-            yield made.data, ("", "data", "dense")
+        yield record.replay.rows.data, ("", "data", "dense")
+        for option in options_of_replay(record.replay):
+            yield from option.files(record.replay)
         yield from drawn_files(record.replay.draws)
 
     def data_columns(self, values: Values, path: str) -> Mapping[str, DataColumn]:
@@ -71,9 +67,7 @@ class SyntheticRecordPart:
 def synthetic_part(run: Run) -> dict[str, Any]:
     """Return what the rows are computed from, beside the files."""
     facts, (_, made) = run.facts, run.facts.synthetic
-    data = f"{DATA}/{facts.spec.release}.parquet"
-    copies = published_copies(made, data)
-    return {
+    part: dict[str, Any] = {
         "draws": stated_draws(facts),
         "model": {
             "kind": made.model.kind,
@@ -82,31 +76,13 @@ def synthetic_part(run: Run) -> dict[str, Any]:
             "rows": made.model.rows,
             "sha256": arrays_digests(made.model),
         },
-        "rows": _rows(made, made.rows, made.seed, data) | _parents(run),
-        **({"copies": [_rows(made, copy.rows, copy.seed, copy.path) for copy in copies]} if copies else {}),
+        "rows": stated_rows(rows_file(made, facts), made.rows_from),
         "notes": messages_to_json(made.fitted.notes),
     }
-
-
-def _rows(made: Synthesis, number: int, seed: PostProcessingSeed, data: str) -> dict[str, Any]:
-    return {"number": number, "from": made.rows_from, "seed": seed_text(seed), "data": data}
-
-
-def _parents(run: Run) -> dict[str, Any]:
-    """Return what is stated of the parent table's rows; nothing where there is one table."""
-    facts, (plan, made) = run.facts, run.facts.synthetic
-    if made.parents is None:
-        return {}
-    pair = table_pair(plan.task.domain.columns, facts.contract)
-    return {
-        "parents": {
-            "table": pair.parent,
-            "number": made.parents,
-            "data": f"{DATA}/{parent_name(facts.spec.release)}.parquet",
-            "key": pair.parent_key,
-            "child_key": pair.child_key,
-        }
-    }
+    for option in record_options(facts.spec.product):
+        for name, stated in option.replay(run).items():
+            part[name] = {**part[name], **stated} if name in part else stated
+    return part
 
 
 def arrays_digests(model: Model) -> dict[str, str]:

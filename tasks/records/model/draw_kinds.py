@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from typing import Any, Final
 
 from pydantic_core import CoreSchema, core_schema
 
-from contracts.plug_ins import registered
+from contracts.plug_ins import load_place, registered
 
 GROUP: Final = "sudare.draws"
 
@@ -106,18 +105,13 @@ def draw_form(kind: str) -> Any:
     Raises:
         LookupError: the kind has no published form.
     """
-    return _part(draw_kinds()[kind].form)
+    return load_place(draw_kinds()[kind].form)()
 
 
 @cache
 def draw_checks(kind: str) -> Any:
     """Return what a verification asks of a kind; as `draw_form`."""
-    return _part(draw_kinds()[kind].checks)
-
-
-def _part(where: str) -> Any:
-    module, _, name = where.partition(":")
-    return getattr(import_module(module), name)()
+    return load_place(draw_kinds()[kind].checks)()
 
 
 class OfItsKind:

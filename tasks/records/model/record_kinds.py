@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from typing import Any, ClassVar, Final, Protocol
 
 from contracts.contract.contract import Contract
+from contracts.plug_ins import load_place
 from contracts.release.product_kinds import BUILT_IN
 from contracts.release.tables.product import TableForm
 from tasks.records.model.across_statements import AcrossRecord
@@ -106,8 +106,7 @@ class RecordPart(Protocol):
 @cache
 def record_part(kind: str) -> RecordPart:
     """Return the part of a kind; only its own modules are loaded. One that is unknown has that of tables."""
-    module, _, name = str(_PARTS.get(kind, _PARTS["tables"])).partition(":")
-    part: RecordPart = getattr(import_module(module), name)()
+    part: RecordPart = load_place(str(_PARTS.get(kind, _PARTS["tables"])))()
     return part
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
-from contracts.release.acceptance import Acceptance, CellCriterion
+from contracts.release.acceptance import Acceptance, CellCriterion, acceptance_of
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.grant.queries.acceptance import AcceptanceQuery
 from tasks.records.draws.acceptance import AcceptanceDraw
@@ -43,7 +43,7 @@ class AcceptanceChecks(DrawChecks[AcceptanceDraw, AcceptanceQuery]):
         where: str,
     ) -> list[Finding]:
         """Check each test against product, contract and what was entered."""
-        acceptance: Acceptance | None = getattr(meaning.product, "acceptance", None)
+        acceptance = acceptance_of(meaning.product)
         if acceptance is None:
             found, allowed = f"{len(placed)} acceptance tests", "none, of a product without criteria"
             return [Finding(where, "replay.draws", found, allowed, OTHER)]

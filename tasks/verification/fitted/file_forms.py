@@ -15,7 +15,7 @@ from privacy.generators.rows import PIECE_ROWS
 from tasks.records.model.synthetic_statements import DrawsReplay, SyntheticReplay
 from tasks.records.model.version_statements import Replay
 from tasks.verification.draws.draw_checks import FileForm, FittedMeaning
-from tasks.verification.fitted_meaning import SyntheticMeaning, by_kind, row_files
+from tasks.verification.fitted_meaning import SyntheticMeaning, by_kind, option_checks
 from tasks.verification.table_meaning import TOTAL_MEASUREMENTS, Meaning, total_files
 
 
@@ -51,24 +51,15 @@ def drawn_forms(replay: DrawsReplay, meaning: FittedMeaning) -> dict[str, FileFo
 
 def synthetic_forms(replay: SyntheticReplay, meaning: SyntheticMeaning) -> dict[str, FileForm]:
     """Return the forms of a synthetic version: what was drawn, its model, its rows."""
-    forms = row_forms(meaning)
+    rows = form_of_rows(Decoder(meaning.contract, meaning.names).forms)
     arrays = FileForm({"array": frozenset(replay.model.sha256)}, piece=None)
-    rows = {name: _of_rows(own) for name, own in zip(row_files(replay), forms, strict=True)}
-    copies = dict.fromkeys((made.data for made in replay.copies), _of_rows(forms[0]))
-    return {**drawn_forms(replay, meaning), replay.model.arrays: arrays, **rows, **copies}
+    forms = {**drawn_forms(replay, meaning), replay.model.arrays: arrays, replay.rows.data: rows}
+    for checks in option_checks(meaning.product, replay):
+        forms |= checks.forms(replay, meaning, rows)
+    return forms
 
 
-def row_forms(meaning: SyntheticMeaning) -> tuple[tuple[DecodedForm, ...], ...]:
-    """Return the columns of each file of rows; of two linked tables the child's, then the parent's."""
-    if not meaning.product.counts_parents:
-        return (Decoder(meaning.contract, meaning.names).forms,)
-    from privacy.generators.linked_row_pieces import linked_forms  # few versions have two tables
-
-    above, below = linked_forms(meaning.contract, meaning.names)
-    return below, above
-
-
-def _of_rows(forms: tuple[DecodedForm, ...]) -> FileForm:
+def form_of_rows(forms: tuple[DecodedForm, ...]) -> FileForm:
     """Say how a file of rows is written."""
     labels = {
         form.name: [value for value in form.values if value is not None] for form in forms if form.kind == "label"

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ValidationError
 
 from contracts.errors import Finding, SudareError
 from privacy.accounting.events import event_from_json
+from privacy.generators.fit_option import whole_fitter
 from privacy.generators.generator import CannotGenerate, Fitter, SynthesisTask
-from privacy.generators.inside_bins import with_inside
 from privacy.generators.registry import FitterRegistry
 from tasks.records.strict_json import printable, shown
 from tasks.verification.fitted.stand_in_grant import without_limit
@@ -110,7 +110,7 @@ class NamedFitter:
 
 def _events(fitter: Fitter[Any, Any, Any], task: SynthesisTask, written: Mapping[str, Any]) -> list[dict[str, Any]]:
     options: BaseModel = without_limit(fitter.options.model_validate(written))
-    return [event.to_json() for event in with_inside(fitter, task).plan(task, options).events]
+    return [event.to_json() for event in whole_fitter(fitter, task, drawn=True).plan(task, options).events]
 
 
 def _alike(one: Any, other: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import combinations, islice
 from typing import Any, Final
 
@@ -12,11 +11,9 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding
-from privacy.generators.copied_model import CopiedModel
+from contracts.release.synthetic_options import named_parts, options_of_model
 from privacy.generators.decoder_model import DecoderModel
-from privacy.generators.filled_model import FilledModel, contents_of
 from privacy.generators.generator import Model
-from privacy.generators.linked_model import LinkedModel
 from privacy.learning.written_statistics import close
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.draw_checks import SHARE
@@ -42,21 +39,11 @@ def compare_models(published: Model, again: Model, drawn: Sequence[Clique]) -> l
         again: the model that was estimated again.
         drawn: the columns of each draw.
     """
-    findings = _compare_contents(published, again)
-    if isinstance(published, FilledModel) and isinstance(again, FilledModel):
-        joined = _compare_joined(published, again)
-        return findings + (joined or compare_models(published.cells, again.cells, drawn))
-    if isinstance(published, CopiedModel) and isinstance(again, CopiedModel):
-        findings += compare_models(published.first, again.first, drawn)
-        for number, pair in enumerate(zip(published.copies, again.copies, strict=True), 1):
-            wrong = compare_models(*pair, drawn)
-            findings += [replace(each, field=f"copy {number}, {each.field}") for each in wrong]
-        return findings
-    if isinstance(published, LinkedModel) and isinstance(again, LinkedModel):
-        own = set(again.parents.domain.columns)
-        above = [each for each in drawn if own.issuperset(each)]
-        findings += compare_models(published.parents, again.parents, above)
-        return findings + compare_models(published.children, again.children, drawn)
+    options = options_of_model(published.kind) if published.kind == again.kind else ()
+    for _, checks in named_parts(options, "checks"):
+        compared: list[Finding] = checks.compare(published, again, drawn, compare_models)
+        return compared
+    findings = []
     stated, found_again = (_form(model) for model in (published, again))
     if stated != found_again:
         differing = sorted(name for name in stated.keys() | found_again if stated.get(name) != found_again.get(name))
@@ -67,33 +54,6 @@ def compare_models(published: Model, again: Model, drawn: Sequence[Clique]) -> l
     if isinstance(published, DecoderModel):
         return findings + _compare_numbers(published, again)
     return findings + _compare_marginals(published, again, drawn)
-
-
-def _compare_contents(published: Model, again: Model) -> list[Finding]:
-    """Compare how values lie inside bins, column by column: the same leaves, and nearly the same shares."""
-    mine, theirs = contents_of(published), contents_of(again)
-    if list(mine) != list(theirs):
-        found, allowed = shown(list(mine)), f"{shown(list(theirs))}, estimated again"
-        return [Finding(WHERE, "inside", found, allowed, OTHER_FIT)]
-    findings = []
-    for name in mine:
-        same = np.array_equal(mine[name].cuts, theirs[name].cuts)
-        if not same or not close(mine[name].weights, theirs[name].weights, share=SHARE):
-            found, allowed = "other weights of leaves", f"those estimated again, up to {SHARE:g} of the largest"
-            findings.append(Finding(WHERE, f"inside {printable(name)}", found, allowed, OTHER_FIT))
-    return findings
-
-
-def _compare_joined(published: FilledModel, again: FilledModel) -> list[Finding]:
-    """Compare joined bins, column by column: the same ones, and nearly the same parts of the declared bins."""
-    findings = []
-    for name in {**published.joined, **again.joined}:
-        mine, theirs = published.joined.get(name), again.joined.get(name)
-        alike = mine is not None and theirs is not None and np.array_equal(mine.firsts, theirs.firsts)
-        if not alike or not close(mine.weights, theirs.weights, share=SHARE):  # type: ignore[union-attr]
-            found, allowed = "other joined bins, or parts of them", "those that follow from the published counts"
-            findings.append(Finding(WHERE, f"joined bins of {printable(name)}", found, allowed, OTHER_FIT))
-    return findings
 
 
 def _compare_numbers(published: Model, again: Model) -> list[Finding]:

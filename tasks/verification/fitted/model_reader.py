@@ -10,11 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from contracts.errors import Finding, SudareError
-from contracts.release.linked_rows import table_pair
-from privacy.generators.copied_model import copies_of
-from privacy.generators.filled_model import contents_of
+from contracts.release.synthetic_options import asked_options, named_parts, options_of_model
 from privacy.generators.generator import Model
-from privacy.generators.linked_model import LinkedModel
 from privacy.generators.models import read_model
 from privacy.marginals.domain import CellDomain
 from tasks.records.model.synthetic_statements import ModelStatement
@@ -53,34 +50,10 @@ def read_published_model(
     except (*UNREADABLE, RecursionError) as error:
         return None, [Finding(stated.arrays, "the model", printable(str(error)), "a published model", OTHER_MODEL)]
     findings = _check(model, numbers, stated, meaning)
-    findings = findings or _check_inside(model, stated, meaning) or _check_parents(model, stated, meaning)
-    found, copies = len(copies_of(model)), meaning.product.copies or 0
-    if not findings and found != copies:
-        findings = [Finding(stated.values, "copies", str(found), f"{copies}, as the product says", OTHER_MODEL)]
+    names = {*asked_options(meaning.product), *options_of_model(model.kind)}
+    for _, checks in named_parts(names, "checks"):
+        findings = findings or checks.check_model(model, stated, meaning)
     return (None if findings else model), findings
-
-
-def _check_inside(model: Model, stated: ModelStatement, meaning: SyntheticMeaning) -> list[Finding]:
-    """Check that the model says how values lie inside the bins that the product looks into, and inside no others."""
-    wanted = {tree.column: list(tree.cuts) for tree in meaning.product.trees(meaning.contract)}
-    found = {name: inside.cuts.tolist() for name, inside in contents_of(model).items()}
-    if found == wanted:
-        return []
-    wrong = next((name for name in {**wanted, **found} if found.get(name) != wanted.get(name)), "")
-    allowed = f"leaves inside the bins of {printable(', '.join(wanted)) or 'no column'}, as product and contract say"
-    return [Finding(stated.values, f"inside {printable(wrong)}", "other leaves, or none", allowed, OTHER_MODEL)]
-
-
-def _check_parents(model: Model, stated: ModelStatement, meaning: SyntheticMeaning) -> list[Finding]:
-    """Check that a model of two tables is there where the product asks for one, and has the parent's columns."""
-    if not meaning.product.counts_parents and not isinstance(model, LinkedModel):
-        return []
-    wanted = table_pair(meaning.names, meaning.contract).parent_columns if meaning.product.counts_parents else ()
-    found = model.parents.domain.columns if isinstance(model, LinkedModel) else ()
-    if found == wanted:
-        return []
-    names, allowed = (printable(", ".join(each)) or "no parents" for each in (found, wanted))
-    return [Finding(stated.values, "parents", names, f"{allowed}, as product and contract say", OTHER_MODEL)]
 
 
 def _check(

@@ -16,12 +16,13 @@ from privacy.accounting.adaptive import share
 from privacy.accounting.convert import rho_for
 from privacy.accounting.events import Pure, ZeroConcentrated
 from privacy.generators.bin_weights import bin_contents, inside_error, leaf_estimates
-from privacy.generators.filled_model import FilledModel, contents_of
+from privacy.generators.filled_model import FilledModel
 from privacy.generators.first_accepted import FirstAccepted
 from privacy.generators.generator import CannotGenerate, InsideTask, SynthesisTask
 from privacy.generators.inside_bins import InsideBins, with_inside
 from privacy.generators.models import PublishedModel, read_model
 from privacy.generators.registry import generator
+from privacy.generators.rows import contents_of
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.domain import CellDomain
 from tests.privacy.generators.small_table import DELTA, CountedTable, asked, start

@@ -16,11 +16,14 @@ import pytest
 from contracts.canonical import digest, readable_json
 from contracts.errors import SpecRefused
 from contracts.periods.time_blocks import time_block
-from flows.request import read_request
+from contracts.release.source import Source
+from flows.evaluation.attack_target import spec_of_version
+from flows.request import planned_request, read_request
+from tasks.products.version_records import published_record
 from tasks.storage.workspace.settings import Workspace
 from tasks.verification.refinement_replay import values_sha256
 from tasks.verify import verify
-from tests.tasks.verification.forgery import Json, as_forged, assert_found_out, forge, load
+from tests.tasks.verification.forgery import Json, as_forged, assert_found_out, edit, forge, load
 from tests.worlds.public_priors import OLD, PriorScenario, old_rows, with_prior, with_prior_pure
 from tests.worlds.versions import Version, Worlds
 
@@ -277,3 +280,20 @@ def test_a_source_of_people_is_no_prior(tmp_path: Path) -> None:
     with pytest.raises(SpecRefused) as refused:
         read_request(spec.path, workspace)
     assert refused.value.findings[0].field == "product.prior.path"
+
+
+def test_an_attack_on_a_version_begins_with_the_marginals_that_it_publishes(made: Version, tmp_path: Path) -> None:
+    """The file of the prior is not there, and need not be; marginals of another digest are refused."""
+    folder = made.copy(tmp_path / "v").folder
+    record, meaning = published_record(folder)
+    spec = spec_of_version(folder, record, meaning.product, Source(path=tmp_path / "public.parquet"))
+    plan: Any = planned_request(spec, meaning.contract).plan
+    assert plan.task.prior.to_json() == load(folder / FILE)
+    edit(folder / FILE, lambda counts: counts["counts"][0]["counts"].reverse())
+    with pytest.raises(SpecRefused) as refused:
+        planned_request(spec, meaning.contract)
+    (finding,) = refused.value.findings
+    assert (finding.where, finding.field) == (FILE, "SHA-256 of the marginals")
+    (folder / FILE).unlink()
+    with pytest.raises(SpecRefused, match="get the whole version again from its publisher"):
+        planned_request(spec, meaning.contract)

@@ -1,0 +1,297 @@
+"""The table of options of synthetic rows: where the parts of each stand, and what excludes what.
+
+An option is what a product may ask for beside its generator. Only its `spec` part is loaded for every product; the
+others where a product asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cache, reduce
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from contracts.errors import Finding
+from contracts.plug_ins import load_place
+from contracts.reading.scalars import FieldPath, Problem
+from contracts.release.product_spec import SyntheticOption
+
+if TYPE_CHECKING:
+    from contracts.contract.contract import Contract
+
+OptionPart = Literal["input", "fit", "record", "checks", "evaluation", "view"]
+Use = Literal["sample", "interval", "holdout"]
+
+
+@dataclass(frozen=True)
+class OptionParts:
+    """Where the parts of an option stand, each as `module:name`; None where it has none.
+
+    Args:
+        spec: what a product asks for, a `SyntheticOption` (`contracts.release.product_spec`).
+        input: what is read for it before a release is planned, an `OptionInput`
+            (`tasks.products.synthetic.planning`).
+        fit: what it asks of the fit, a `FitOption` (`privacy.generators.fit_option`).
+        record: what the record, its page and its files have of it, a `RecordOption`
+            (`tasks.records.options.record_option`).
+        checks: what a verification asks of it, `OptionChecks` (`tasks.verification.fitted.option_checks`).
+        evaluation: how its rows are compared with real ones, where that is another way, an `OptionEvaluation`
+            (`flows.evaluation.product_evaluations`).
+        view: what the console shows of it, an `OptionView` (`console.products.option_views`).
+        model: the kind of model that it makes of the generator's, and the function that reads such a model back.
+        replay: the keys that lead to what the replay block of a record states of it; none where it states nothing.
+    """
+
+    spec: str
+    input: str | None = None
+    fit: str | None = None
+    record: str | None = None
+    checks: str | None = None
+    evaluation: str | None = None
+    view: str | None = None
+    model: tuple[str, str] | None = None
+    replay: tuple[str, ...] = ()
+
+
+OPTIONS: Final = {
+    "inside_bins": OptionParts(
+        spec="contracts.release.inside_bins:InsideOption",
+        fit="privacy.generators.inside_bins:InsideFit",
+        record="tasks.records.options.inside_record:InsideRecord",
+        checks="tasks.products.synthetic.inside_checks:InsideChecks",
+        view="console.products.option_views:InsideView",
+        model=("filled", "privacy.generators.filled_model:read_filled"),
+    ),
+    "bins": OptionParts(
+        spec="contracts.release.inside_bins:JoinedBinsOption",
+    ),
+    "prior": OptionParts(
+        spec="contracts.release.public_prior:PriorOption",
+        input="tasks.products.synthetic.prior_rows:PriorInput",
+        fit="privacy.generators.prior_choice:PriorFit",
+        record="tasks.records.options.prior_record:PriorRecord",
+        checks="tasks.products.synthetic.prior_checks:PriorChecks",
+    ),
+    "linked_tables": OptionParts(
+        spec="contracts.release.linked_rows:LinkedTablesOption",
+        record="tasks.records.options.linked_record:LinkedRecord",
+        checks="tasks.products.synthetic.link_checks:LinkChecks",
+        evaluation="flows.evaluation.linked_evaluation:LinkedEvaluation",
+        view="console.products.option_views:LinkedTablesView",
+        model=("linked", "privacy.generators.linked_model:read_linked"),
+        replay=("rows", "parents"),
+    ),
+    "accept": OptionParts(
+        spec="contracts.release.acceptance:AcceptOption",
+        checks="tasks.products.synthetic.acceptance_checks:AcceptedChecks",
+        view="console.products.option_views:AcceptView",
+    ),
+    "copies": OptionParts(
+        spec="contracts.release.copies:CopiesOption",
+        fit="privacy.generators.copies:CopiesFit",
+        record="tasks.records.options.copies_record:CopiesRecord",
+        checks="tasks.products.synthetic.copies_checks:CopiesChecks",
+        view="console.products.option_views:CopiesView",
+        model=("copied", "privacy.generators.copied_model:read_copied"),
+        replay=("copies",),
+    ),
+}
+"""By the key of the product, or the generator, that asks for it. Findings and lines come in this order."""
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Two options that no product may ask for together.
+
+    Args:
+        option: one of them, whose key the finding names.
+        beside: the other.
+        found: what is found; `{product.copies}` stands for what the product has there.
+        allowed: what is allowed.
+        remedy: what to do.
+        at: the place of the finding in the product.
+        while_read: whether the spec cannot even be read; else it is a finding beside others.
+    """
+
+    option: str
+    beside: str
+    found: str
+    allowed: str
+    remedy: str
+    at: FieldPath
+    while_read: bool = False
+
+    def problem(self, product: Any) -> Problem:
+        """Return what is wrong with a product that asks for both."""
+        return Problem(self.found.format(product=product), self.allowed, self.remedy)
+
+
+EXCLUSIONS: Final = (
+    Exclusion(
+        *("prior", "accept", "prior beside accept", "one of the two", "drop `prior:`, or name one generator"),
+        at=("prior",),
+        while_read=True,
+    ),
+    Exclusion(
+        *("bins", "accept", "bins: private beside accept", "one of the two: tests count the declared cells"),
+        "name one generator, or drop `bins:`",
+        at=("bins",),
+        while_read=True,
+    ),
+    Exclusion(
+        *("prior", "bins", "a prior beside joined bins", "public rows counted in the declared bins"),
+        "drop `bins: private`, or `prior:`",
+        at=("prior",),
+    ),
+    Exclusion(
+        *("linked_tables", "inside_bins", "inside_bins beside linked_tables", "one of the two"),
+        "drop the key; values of a bin are equally likely then",
+        at=("inside_bins",),
+    ),
+    Exclusion(
+        *("copies", "accept"),
+        "copies: {product.copies} beside accept: a model that was tested is published alone, as it was tested",
+        "copies beside a generator",
+        "drop `copies:`, or name a generator in place of `accept:`",
+        at=("copies",),
+    ),
+    Exclusion(
+        *("copies", "inside_bins"),
+        "copies: {product.copies} beside counts inside bins, which copies would all have alike",
+        "copies whose bins are filled uniformly",
+        "drop `copies:`, or `inside_bins:`",
+        at=("copies",),
+    ),
+    Exclusion(
+        *("copies", "prior"),
+        "copies: {product.copies} beside a prior: what copies differ by would not show how far the prior is off",
+        "copies of a model of the released marginals alone",
+        "drop `copies:`, or `prior:`",
+        at=("copies",),
+    ),
+)
+"""What excludes what. Beside these a generator may be one that an option cannot go with: that its `fit` part says."""
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """What a version with an option cannot be used for.
+
+    Args:
+        option: the option.
+        use: `sample`, further rows; `interval`, estimates with intervals; `holdout`, a comparison with public rows.
+        found, allowed, remedy: of the finding.
+    """
+
+    option: str
+    use: Use
+    found: str
+    allowed: str
+    remedy: str
+
+
+UNUSABLE: Final = (
+    Unusable(
+        *("linked_tables", "sample", "a version of two linked tables, whose rows belong together by keys"),
+        "a version of one table",
+        "select from the published rows: keep the children whose key is among the parents that you keep",
+    ),
+    Unusable(
+        *("accept", "interval", "a version that was accepted by a private test, which its noise has a part in"),
+        "a version of one generator, without `accept:`",
+        "name another version",
+    ),
+    Unusable(
+        *("linked_tables", "interval", "a version of two linked tables", "a version of one table"),
+        "name another version",
+    ),
+    Unusable(
+        *("linked_tables", "holdout", "a version of two linked tables"),
+        "a version of one table: public rows are one file",
+        "sudare evaluate compares both tables with the confidential ones, privately",
+    ),
+)
+
+
+@cache
+def spec_options() -> dict[str, SyntheticOption]:
+    """Return the spec part of each option by its name, in the order of the table."""
+    return {name: load_place(parts.spec)() for name, parts in OPTIONS.items()}
+
+
+def asked_options(product: Any) -> tuple[str, ...]:
+    """Return the options that a product of synthetic rows asks for, in the order of the table.
+
+    Args:
+        product: a `SyntheticProduct`; of any other kind none is asked for.
+    """
+    if getattr(product, "kind", None) != "synthetic":
+        return ()
+    return tuple(name for name, option in spec_options().items() if option.asked(product))
+
+
+def option_parts(product: Any, part: OptionPart) -> Iterator[tuple[str, Any]]:
+    """Yield the name and a part of each option that a product asks for; as `named_parts`."""
+    return named_parts(asked_options(product), part)
+
+
+def named_parts(names: Collection[str], part: OptionPart) -> Iterator[tuple[str, Any]]:
+    """Yield the name and a part of each option of these names that has it; only its own modules are loaded."""
+    for name, places in OPTIONS.items():
+        place = getattr(places, part) if name in names else None
+        if place is not None:
+            yield name, load_place(place)()
+
+
+def stated_options(replay: object) -> frozenset[str]:
+    """Return the options of which the replay block of a record states something."""
+    found = {name: reduce(getattr, parts.replay, replay) for name, parts in OPTIONS.items() if parts.replay}
+    return frozenset(name for name, stated in found.items() if stated)
+
+
+def options_of_model(kind: str) -> frozenset[str]:
+    """Return the option that makes models of that kind, if one does."""
+    return frozenset(name for name, parts in OPTIONS.items() if parts.model is not None and parts.model[0] == kind)
+
+
+def contradiction_of(product: Any) -> Problem | None:
+    """Say why a product cannot be read: two options that exclude each other, or one that contradicts itself."""
+    asked = asked_options(product)
+    for each in EXCLUSIONS:
+        if each.while_read and each.option in asked and each.beside in asked:
+            problem = each.problem(product)
+            return Problem(problem.found, problem.allowed, problem.remedy, each.at)
+    found = (option.contradiction(product) for name, option in spec_options().items() if name in asked)
+    return next((problem for problem in found if problem is not None), None)
+
+
+def option_problems(product: Any, names: tuple[str, ...], contract: Contract) -> Iterator[tuple[FieldPath, Problem]]:
+    """Yield what of the options excludes each other or does not fit the contract, with its place in the product.
+
+    Args:
+        product: the product.
+        names: its columns; none where some of them are unknown.
+        contract: its contract.
+    """
+    asked = asked_options(product)
+    for name, option in spec_options().items():
+        for each in EXCLUSIONS:
+            if each.option == name and not each.while_read and {name, each.beside} <= set(asked):
+                yield each.at, each.problem(product)
+        yield from option.problems(product, names, contract)
+
+
+def unusable(product: Any, use: Use, *, where: str, field: str) -> list[Finding]:
+    """Say why a version of a product cannot be used for something; nothing where it can.
+
+    Args:
+        product: the product.
+        use: for what.
+        where, field: of the findings.
+    """
+    asked = asked_options(product)
+    return [
+        Finding(where, field, each.found, each.allowed, each.remedy)
+        for each in UNUSABLE
+        if each.use == use and each.option in asked
+    ]

@@ -1,0 +1,76 @@
+"""What a version and its record have of an option of synthetic rows (`contracts.release.synthetic_options`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from contracts.contract.contract import Contract
+from contracts.release.synthetic_options import named_parts, option_parts, stated_options
+from tasks.records.facts import RunFacts
+from tasks.records.files.synthetic_files import RowsFile
+from tasks.records.files.tidy_tables import WrittenFile
+from tasks.records.groups.field import Run
+from tasks.records.model.record_kinds import ShownFile
+from tasks.records.model.synthetic_statements import SyntheticReplay
+from tasks.records.outputs import Synthesis
+
+
+class RecordOption:
+    """What is made, written, stated and told of a version whose product asks for an option."""
+
+    def made(self, made: Synthesis, contract: Contract) -> Synthesis:
+        """Return what was made, with what follows from it under the option."""
+        return made
+
+    def row_files(self, files: tuple[RowsFile, ...], facts: RunFacts) -> tuple[RowsFile, ...]:
+        """Return the files of rows, given those without the option."""
+        return files
+
+    def write(self, facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
+        """Write what the version has beside rows, model and measurements."""
+        return ()
+
+    def replay(self, run: Run) -> dict[str, Any]:
+        """Return what the replay block states beside draws, model and rows; a mapping adds to the one there."""
+        return {}
+
+    def published(self, replay: SyntheticReplay) -> dict[str, Any]:
+        """Return what the record states of what was made, as a `Synthesis` has it."""
+        return {}
+
+    def files(self, replay: SyntheticReplay) -> Iterator[tuple[str, ShownFile]]:
+        """Yield the files that it adds, with what each shows."""
+        return iter(())
+
+    def rows(self, run: Run, told: dict[str, Any]) -> dict[str, Any]:
+        """Return what is told of the number of rows, given what is told without the option."""
+        return told
+
+    def decoding(self, run: Run, told: dict[str, str]) -> dict[str, str]:
+        """Return how values come out of cells, by column; as `rows`."""
+        return told
+
+    def bias_inside(self, run: Run, told: str) -> str:
+        """Return what values inside bins are known to get wrong; as `rows`."""
+        return told
+
+    def further_rows(self, run: Run, told: str) -> str:
+        """Return whether further rows come from the model; as `rows`."""
+        return told
+
+    def uses(self, run: Run) -> list[str]:
+        """Return what more the rows are good for."""
+        return []
+
+
+def record_options(product: Any) -> list[RecordOption]:
+    """Return the record parts of the options that a product asks for, in the order of the table."""
+    return [option for _, option in option_parts(product, "record")]
+
+
+def options_of_replay(replay: SyntheticReplay) -> list[RecordOption]:
+    """Return the record parts of the options that a record names."""
+    named = {name for name, written in replay.product.items() if written is not None}
+    return [option for _, option in named_parts({*named, *stated_options(replay)}, "record")]

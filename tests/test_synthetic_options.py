@@ -1,0 +1,259 @@
+"""Options of synthetic rows are rooms: the core asks their table, and names none of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from pydantic import ValidationError
+
+from console.products.option_views import OptionView, with_lines
+from contracts.plug_ins import load_place
+from contracts.reading.scalars import Problem
+from contracts.release.product_spec import SyntheticOption
+from contracts.release.synthetic import SyntheticProduct
+from contracts.release.synthetic_options import (
+    EXCLUSIONS,
+    OPTIONS,
+    UNUSABLE,
+    Exclusion,
+    OptionParts,
+    asked_options,
+    option_parts,
+    option_problems,
+    spec_options,
+)
+from privacy.generators.fit_option import FitOption, whole_fitter
+from privacy.generators.generator import SynthesisTask
+from privacy.marginals.domain import CellDomain
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+FOLDERS: Final = ("contracts", "privacy", "tasks", "flows", "console", "sudare")
+SEAM: Final = frozenset(
+    {
+        "contracts.release.synthetic_options",  # the table
+        "contracts.release.synthetic",  # the keys of a product
+        "privacy.generators.generator",  # the fields of a task
+        "tasks.records.model.synthetic_statements",  # the keys of the replay block
+        "console.products.option_views",
+    }
+)
+"""The files that a new option is added to."""
+ROOMS: Final = {
+    "inside_bins": {
+        *("contracts.release.joined_cells", "privacy.generators.filled_model", "privacy.generators.bin_weights"),
+        *("privacy.generators.standing_margins", "privacy.generators.joined_bins", "privacy.generators.joined_fit"),
+    },
+    "prior": {
+        *("privacy.marginals.public_prior", "privacy.grant.queries.model_choice"),
+        *("tasks.records.draws.model_choice", "tasks.verification.draws.model_choice_draws"),
+    },
+    "linked_tables": {
+        *("privacy.generators.linked_tables", "privacy.generators.linked_model", "privacy.snapshots.parent_counts"),
+        *("privacy.generators.linked_row_pieces", "privacy.evaluation.linked_errors"),
+        *("tasks.evaluation.linked_scores", "tasks.records.descriptions.key_columns"),
+    },
+    "accept": {
+        *("privacy.generators.first_accepted", "privacy.generators.candidate_trials"),
+        *("privacy.grant.queries.acceptance", "tasks.records.draws.acceptance"),
+        "tasks.verification.draws.acceptance_draws",
+    },
+    "copies": {"privacy.generators.copied_model", "privacy.inference.combining"},
+}
+"""The modules of an option beside those that the table names."""
+WORDS: Final = {
+    "inside_bins": {
+        "inside_bins",
+        "measured_inside",
+        "inside_error",
+        "privacy.generators.generator.InsideTask",
+        "joins_bins",
+    },
+    "prior": {"takes_prior"},
+    "linked_tables": {"linked_tables", "counts_parents", "parent_marginals"},
+    "accept": {"acceptance", "first_accepted"},
+    "copies": {"takes_copies", "copies"},
+}
+"""Names and texts of code that mean an option, beside the names of its modules."""
+OUTSIDE: Final = {
+    "inside_bins": {
+        "tasks.records.draws.marginal",  # marginals over joined bins
+        "tasks.verification.draws.marginal_draws",
+    },
+    "prior": {
+        "privacy.generators.aim",  # begins with it
+        "privacy.generators.fitting",
+        "privacy.grant.queries.kinds",  # the table of draws
+        "tasks.evaluation.public_rows",  # why rows are public
+    },
+    "linked_tables": {
+        "privacy.evaluation.scores",
+        "privacy.generators.registry",  # the table of generators
+        "privacy.grant.grant",  # rows of parents have their own bound
+        "privacy.snapshots.snapshot_source",
+        "tasks.records.descriptions.croissant",  # keys of tables
+        "tasks.records.exchange.csvw",
+        "tasks.storage.snapshot.parent_codes",
+        "tasks.storage.snapshot.snapshot",
+        "flows.evaluation.product_evaluations",
+        "flows.prepare",
+    },
+    "accept": {
+        "contracts.release.linked_rows",  # no candidate makes two tables
+        "privacy.generators.registry",
+        "privacy.grant.queries.kinds",
+        "tasks.records.hazards.checklist",
+        "tasks.records.model.draw_kinds",  # the table of draws
+    },
+    "copies": {
+        "sudare.inference",  # the interface in Python
+        "sudare.release",
+        "tasks.inference",
+    },
+}
+"""Who names an option all the same. A file may leave this list, and none may come."""
+
+
+def modules() -> dict[str, ast.Module]:
+    found = {}
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            found[module] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def said(tree: ast.Module) -> set[str]:
+    """The modules that a file imports, and the attributes, arguments and texts in it."""
+    words: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            words |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+        elif isinstance(node, ast.Attribute):
+            words.add(node.attr)
+        elif isinstance(node, ast.keyword) and node.arg:
+            words.add(node.arg)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words.add(node.value)
+    return words
+
+
+def room(option: str) -> set[str]:
+    """The modules of an option; joined bins live with counts inside bins."""
+    parts = OPTIONS[option]
+    own = {getattr(parts, name) for name in ("spec", "input", "fit", "record", "checks", "evaluation")}
+    return {place.partition(":")[0] for place in own if place is not None} | ROOMS[option]
+
+
+def outside(option: str, found: dict[str, ast.Module]) -> set[str]:
+    own = room(option)
+    generators = {name for name in found if name.startswith("privacy.generators.")}
+    meant = WORDS[option] | own
+    naming = {name for name, tree in found.items() if name not in SEAM | own and meant & said(tree)}
+    # A generator says of itself by a word which options it takes.
+    return {
+        name
+        for name in naming
+        if name not in generators or (meant - {f"takes_{option}", "joins_bins"}) & said(found[name])
+    }
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, ast.Module]:
+    return modules()
+
+
+@pytest.mark.parametrize("option", ROOMS)
+def test_no_further_file_names_an_option(option: str, found: dict[str, ast.Module]) -> None:
+    """What a new option touches is counted by who names those of today; the list can only become shorter."""
+    assert outside(option, found) == OUTSIDE[option]
+
+
+def test_a_file_that_names_an_option_is_found(found: dict[str, ast.Module]) -> None:
+    """The wrong case: an import, an attribute, a key."""
+    for text in ("from contracts.release.copies import copy_path", "x = product.copies", "y = replay['copies']"):
+        assert "tasks.added" in outside("copies", {**found, "tasks.added": ast.parse(text)})
+
+
+@pytest.mark.parametrize("parts", OPTIONS.values(), ids=OPTIONS)
+def test_every_part_stands_where_the_table_says(parts: OptionParts) -> None:
+    places = [parts.spec, parts.input, parts.fit, parts.record, parts.checks, parts.evaluation, parts.view]
+    for place in places:
+        assert place is None or isinstance(load_place(place), type)
+    if parts.model is not None:
+        kind, reader = parts.model
+        assert callable(load_place(reader))
+        assert kind
+
+
+def test_exclusions_and_uses_are_of_options_and_each_stands_once() -> None:
+    pairs = [frozenset({each.option, each.beside}) for each in EXCLUSIONS]
+    assert len(set(pairs)) == len(pairs)
+    assert set().union(*pairs) <= set(OPTIONS)
+    uses = [(each.option, each.use) for each in UNUSABLE]
+    assert len(set(uses)) == len(uses)
+    assert {option for option, _ in uses} <= set(OPTIONS)
+
+
+class NotedOption(SyntheticOption):
+    """An option from outside of the tree: its generator says so in a note."""
+
+    def asked(self, product: Any) -> bool:
+        return bool(product.options.get("noted"))
+
+    def contradiction(self, product: Any) -> Problem | None:
+        return Problem("noted beside 7 rows", "other rows") if product.rows == 7 else None
+
+
+class NotedFit(FitOption):
+    def stage(self, generator: Any, task: SynthesisTask) -> Any:
+        return ("noted", generator)
+
+
+class PlainFit(FitOption):
+    draws = False
+
+    def stage(self, generator: Any, task: SynthesisTask) -> Any:
+        return ("plain", generator)
+
+
+class NotedView(OptionView):
+    def version_lines(self, replay: dict[str, Any]) -> list[tuple[str, str]]:
+        return [("noted", "yes")]
+
+
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[SyntheticProduct]:
+    """A product that asks for two options beside those of the tree."""
+    here = f"{__name__}:"
+    view = f"{here}NotedView"
+    monkeypatch.setitem(OPTIONS, "noted", OptionParts(f"{here}NotedOption", fit=f"{here}NotedFit", view=view))
+    monkeypatch.setitem(OPTIONS, "plain", OptionParts(f"{here}NotedOption", fit=f"{here}PlainFit"))
+    spec_options.cache_clear()
+    yield SyntheticProduct(kind="synthetic", generator="mst", options={"noted": True})
+    spec_options.cache_clear()
+
+
+def test_an_option_is_asked_for_by_its_row_alone(noted: SyntheticProduct, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other file knows of it: it is read, refused, excluded, put around the generator, and shown."""
+    assert asked_options(noted) == ("noted", "plain")
+    with pytest.raises(ValidationError, match="noted beside 7 rows"):
+        SyntheticProduct(kind="synthetic", generator="mst", options={"noted": True}, rows=7)
+    task = SynthesisTask(
+        CellDomain(("a",), (2,)), {}, "add_remove", 1, Fraction(1), Fraction(0), None, options=asked_options(noted)
+    )
+    generator: Any = "mst"
+    assert whole_fitter(generator, task) == ("plain", ("noted", "mst"))
+    assert whole_fitter(generator, task, drawn=True) == ("noted", "mst")
+    views = [view for _, view in option_parts(noted, "view")]
+    lines = with_lines([("rows", "10"), ("model", "m")], [(view, view.version_lines({})) for view in views])
+    assert lines == [("rows", "10"), ("noted", "yes"), ("model", "m")]
+    further = Exclusion("noted", "copies", "{product.copies} copies beside noted", "one", "drop it", at=("copies",))
+    monkeypatch.setattr("contracts.release.synthetic_options.EXCLUSIONS", (further,))
+    both = noted.model_copy(update={"copies": 3})
+    assert [problem.found for _, problem in option_problems(both, (), contract=None)] == ["3 copies beside noted"]  # type: ignore[arg-type]
+    assert list(option_problems(noted, (), contract=None)) == []  # type: ignore[arg-type]
