@@ -196,4 +196,7 @@ def _error_words(payload: dict[str, Any]) -> str:
     """Say what error is expected over all cells, and of which noise it would be more."""
     chosen, errors = payload["mechanism"], payload["expected_rmse"]
     words = f"±{errors[chosen]:.3g} over all cells, before refinement"
-    return words + "".join(f"; {noise} noise: ±{error:.3g}" for noise, error in errors.items() if noise != chosen)
+    other = " with `split: optimal`" if payload["measured_together"] else ""
+    return words + "".join(
+        f"; {noise} noise{other}: ±{error:.3g}" for noise, error in errors.items() if noise != chosen
+    )

@@ -187,11 +187,11 @@ TableEntry = Annotated[
 class TablesProduct(ProductSpec):
     """Published tables: each is the marginal of its columns over the full declared domain.
 
-    `mechanism: auto` takes the noise with the least expected error. `split` says how the tables share the charge: by
-    their weights; so that the sum of all cells' squared errors, each times its table's weight, is least; or not at
-    all: `residuals` measures once what tables share, which makes that sum least of all, or with `objective: max` the
-    largest weighted squared error of a cell. A table of many cells may be sparse: it lists those whose noisy count
-    reached a threshold. `minimum_frequency` suppresses small noisy counts.
+    `mechanism: auto` takes the noise with the least expected error; of residuals it is Gaussian. `split` says how the
+    tables share the charge: by their weights; so that the sum of all cells' squared errors, each times its table's
+    weight, is least; or not at all: `residuals` measures once what tables share, which makes that sum least of all,
+    or with `objective: max` the largest weighted squared error of a cell. A table of many cells may be sparse: it
+    lists those whose noisy count reached a threshold. `minimum_frequency` suppresses small noisy counts.
     """
 
     kind: Literal["tables"]
@@ -278,6 +278,11 @@ class TablesProduct(ProductSpec):
             remedy = "write method: hierarchy, or publish the table without its hierarchy"
             refuse([Problem(found, "method hierarchy", remedy, ("refine", "method"))])
         return self
+
+    @property
+    def noise_is_gaussian(self) -> bool:
+        """Whether no other noise may be used: the spec names it, or residuals are measured."""
+        return self.mechanism == "gaussian" or self.split == RESIDUALS
 
     @property
     def keeps_total(self) -> bool:
