@@ -94,8 +94,8 @@ def contradictions(
             cell = int(np.flatnonzero(masks[place] & ~masks.all(axis=0))[0])
             left = f"leave the place {_name(tree, deepest, place)} without{_cell(columns, cell, contract)}"
             found = f"counts by {', '.join(finer)}, and structural zeros that {left}"
-            own = f"by {', '.join(smallest.columns)}" if smallest.columns else "totals alone"
-            allowed = f"the columns that are public at level {tree.levels[deepest]} too ({own})"
+            named = f"by {', '.join(smallest.columns)}" if smallest.columns else "totals alone"
+            allowed = f"the columns that are public at level {tree.levels[deepest]} too ({named})"
             remedy = f"publish level {tree.levels[deepest]} by the same columns, or drop columns or these zeros"
             yield ("invariants", above), Problem(found, allowed, remedy)
             return
