@@ -105,7 +105,7 @@ def _optimum_words(over: float, payload: dict[str, Any]) -> str:
         return f"{over:.3g} times the least that the largest squared error of these tables can be"
     if payload["mechanism"] == "laplace":
         return f"at most {over:.3g} times the least squared error of these tables with Laplace noise"
-    remedy = "" if over < WORTH_SAYING else "; `split: residuals` comes to 1.00"
+    remedy = "" if over < WORTH_SAYING or payload["measured_together"] else "; `split: residuals` comes to 1.00"
     return f"{over:.3g} times the least squared error of these tables{remedy}"
 
 
