@@ -106,6 +106,7 @@ class TablesPlan:
         derived: the noise of each table that follows from residuals, by the key that a draw of it would have, and of
             the total; none of them is drawn or charged.
         optimum_ratio: of tables that are measured one by one, `over_optimum`.
+        over_bound: `over_optimum` is over a bound below the least, which is not known.
     """
 
     draws: tuple[PlannedDraw, ...]
@@ -118,6 +119,7 @@ class TablesPlan:
     residuals: ResidualPlan | RangePlan | None = None
     derived: tuple[PlannedDraw, ...] = ()
     optimum_ratio: float | None = None
+    over_bound: bool = False
 
     @property
     def events(self) -> tuple[CountNoise, ...]:
@@ -141,10 +143,7 @@ class TablesPlan:
 
     @property
     def over_optimum(self) -> float | None:
-        """Expected squared error over the least of any linear measurement with that noise; None where unknown.
-
-        With Laplace noise the least is not known, and this is over a bound below it.
-        """
+        """Expected squared error over the least of any linear measurement with that noise; None where unknown."""
         return self.optimum_ratio if self.residuals is None else self.residuals.over_optimum
 
     def draw(self, key: str) -> PlannedDraw:
@@ -203,7 +202,8 @@ def plan_product(
     if product.split == RESIDUALS and product.mechanism == AUTO and not any(table.queries for table in tables):
         apart = product.model_copy(update={"split": "optimal"})
         errors |= _plan(apart, tables, contract, "laplace", epsilon, delta, with_total).expected_rmse
-    return replace(plans[best], expected_rmse=errors)
+    bound = best == "laplace" or contract.adjacency == "replace_one"
+    return replace(plans[best], expected_rmse=errors, over_bound=bound)
 
 
 def _allowed(
