@@ -34,7 +34,7 @@ from contracts.reading.scalars import (
     refuse,
     show,
 )
-from contracts.release.file_names import TableName
+from contracts.release.file_names import TableName, repeated_names
 from contracts.release.lambda_reference import LAMBDAS, Lambda, LambdaReference
 from contracts.release.product_spec import LabelledTable, ProductSpec
 from contracts.release.tables.all_marginals import (
@@ -224,7 +224,7 @@ class TablesProduct(ProductSpec):
     def _tables_differ(cls, tables: tuple[TableEntry, ...]) -> tuple[TableEntry, ...]:
         problems = [] if tables else [Problem("no tables", "at least one table")]
         cliques: dict[tuple[frozenset[str], TableBins, TableQueries], int] = {}
-        names: dict[str, int] = {}
+        names = []
         for place, table in enumerate(tables):
             if isinstance(table, AllMarginals):
                 continue
@@ -232,9 +232,9 @@ class TablesProduct(ProductSpec):
             if first != place:
                 found, remedy = f"the columns of table {first} again", "drop it: it would be paid for twice"
                 problems.append(Problem(found, "each set of columns once", remedy, (place,)))
-            elif names.setdefault(table.name.casefold(), place) != place:
-                found = f"the name {table.name!r} again"
-                problems.append(Problem(found, "each name once", "rename one", (place, "name")))
+            else:
+                names.append((place, table.name))
+        problems += repeated_names(names)
         if problems:
             refuse(problems)
         return tables
