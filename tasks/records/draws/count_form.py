@@ -19,7 +19,7 @@ from tasks.records.groups.account import noise_words
 from tasks.records.model.version_statements import FittedDraw
 
 NOISY: Final = "noisy"
-Numbers = tuple[str, NDArray[np.int64], CountNoise, float, int, str]
+DrawnFields = tuple[str, NDArray[np.int64], CountNoise, float, int, str]
 """The fields of `DrawnNumbers`."""
 
 
@@ -87,7 +87,7 @@ class BareCountForm(CountForm[CountsT, StatedT]):
         """Return what else than its columns tells a draw from others."""
 
     @abstractmethod
-    def measurement(self, draw: StatedT, numbers: Numbers) -> CountsT:
+    def measurement(self, draw: StatedT, numbers: DrawnFields) -> CountsT:
         """Return what was drawn, of its statement and of what all draws of numbers have (`DrawnNumbers`)."""
 
     def path(self, key: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from contracts.message import message
 from privacy.grant.queries.level_counts import LevelMeasurement
-from tasks.records.draws.count_form import NOISY, BareCountForm, Numbers
+from tasks.records.draws.count_form import NOISY, BareCountForm, DrawnFields
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import Tidy, WrittenFile
 from tasks.records.model.statement import Count, Hash
@@ -58,6 +58,6 @@ class LevelCountForm(BareCountForm[LevelMeasurement, LevelCountDraw]):
         told = {"grouped_by": released.grouped_by, "levels": released.levels, "chosen": released.chosen}
         return {"clique": list(released.clique), "shape": list(released.values.shape), **told}
 
-    def measurement(self, draw: LevelCountDraw, numbers: Numbers) -> LevelMeasurement:
+    def measurement(self, draw: LevelCountDraw, numbers: DrawnFields) -> LevelMeasurement:
         """Return what was drawn."""
         return LevelMeasurement(*numbers, draw.clique, draw.grouped_by, draw.levels, draw.chosen)

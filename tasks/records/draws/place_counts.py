@@ -10,7 +10,7 @@ from contracts.message import message
 from contracts.release.spine.place_cells import place_cells
 from privacy.grant.measurement import PlaceMeasurement
 from privacy.table_plans.spine_plan import place_file
-from tasks.records.draws.count_form import NOISY, BareCountForm, Numbers
+from tasks.records.draws.count_form import NOISY, BareCountForm, DrawnFields
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import Tidy, WrittenFile
 from tasks.records.model.statement import Hash, StatedText
@@ -58,6 +58,6 @@ class PlaceCountForm(BareCountForm[PlaceMeasurement, PlaceCountDraw]):
         shape = list(released.values.shape)
         return {"clique": list(released.clique), "shape": shape, "level": released.level, "groups": released.groups}
 
-    def measurement(self, draw: PlaceCountDraw, numbers: Numbers) -> PlaceMeasurement:
+    def measurement(self, draw: PlaceCountDraw, numbers: DrawnFields) -> PlaceMeasurement:
         """Return what was drawn."""
         return PlaceMeasurement(*numbers, draw.clique, draw.level, draw.groups)
