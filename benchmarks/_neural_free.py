@@ -53,7 +53,7 @@ class NoNoise:
         match query:
             case SumQuery(rows=rows, statistic=statistic):
                 values = statistic.total(rows._read(), rows.layout)
-                return SumMeasurement(key, statistic, values, DiscreteGaussian(Fraction(1), (1,)), 0.0, 0, "")
+                return SumMeasurement(key, values, DiscreteGaussian(Fraction(1), (1,)), 0.0, 0, "", statistic)
             case TrainingQuery():
                 return self._trained(query, key, progress)
         raise TypeError(f"{query.kind}: nothing is known of it without noise")

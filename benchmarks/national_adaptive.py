@@ -48,7 +48,7 @@ from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.group_levels import level_starts, level_sums
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.noise.random_bytes import SecureBytes
-from privacy.refine.place_counts import project_families
+from privacy.refine.place_families import project_families
 from privacy.snapshots.shared_scan import count_marginals
 from privacy.table_plans.adaptive_counts import detail_counts
 from privacy.table_plans.adaptive_plan import AdaptiveTablePlan, plan_adaptive

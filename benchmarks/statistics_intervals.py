@@ -28,7 +28,7 @@ from contracts.domains.addends import Addends
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, moments_of
 from contracts.domains.value_trees import ValueTree
-from contracts.release.statistics import StatisticsTable
+from contracts.release.statistics_table import StatisticsTable
 from privacy.accounting.events import CountNoise
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event

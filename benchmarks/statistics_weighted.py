@@ -30,7 +30,7 @@ from benchmarks.results import Row, Setting, machine, write
 from benchmarks.statistics import REPEATS, SEED, _arguments, _comparison, _error
 from contracts.domains.addends import WeightedCount
 from contracts.domains.value_lattices import ValueLattice
-from contracts.release.statistics import StatisticsTable
+from contracts.release.statistics_table import StatisticsTable
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import LaplaceNoise

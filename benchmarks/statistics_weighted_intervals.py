@@ -40,7 +40,7 @@ from benchmarks.statistics_intervals import (
 from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import ValueTree
-from contracts.release.statistics import StatisticsTable
+from contracts.release.statistics_table import StatisticsTable
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.noise.random_bytes import SecureBytes

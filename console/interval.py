@@ -61,11 +61,11 @@ def _of_places(folder: Path, where: str) -> tuple[SumInterval, str]:
     from tasks.products.spine.spine_intervals import published_spine
 
     found = published_spine(folder).interval(where)
-    return found, f"{found.places:,} places, {found.cells:,} cells of each"
+    return found, f"places: {found.places:,}; cells of each: {found.cells:,}"
 
 
 def _of_groups(folder: Path, where: str) -> tuple[GroupSum, str]:
     from tasks.products.adaptive.adaptive_intervals import group_sum
 
     found = group_sum(folder, where)
-    return found, f"table {found.table}: {found.groups:,} groups, {found.numbers:,} noisy counts"
+    return found, f"table {found.table}; groups: {found.groups:,}; noisy counts: {found.numbers:,}"

@@ -32,7 +32,8 @@ from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistic_forms import DISTINCT, EFFECTIVE_SIZE, SPREADS
-from contracts.release.statistics import StatisticsProduct, StatisticsTable, statistics_product
+from contracts.release.statistics import StatisticsProduct, statistics_product
+from contracts.release.statistics_table import StatisticsTable
 from privacy.statistics.expected_errors import ExpectedError, expected_errors, rows_error
 from privacy.statistics.found_clips import narrower_plans
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan

@@ -92,6 +92,7 @@ def _tables_object(plan: TablesPlan) -> dict[str, Any]:
             for draw in plan.measured
         ],
         "over_optimum": plan.over_optimum,
+        "over_bound": plan.over_bound,
         "measured_together": plan.residuals is not None,
         "objective": "sum" if plan.residuals is None else plan.residuals.objective,
         "cells": plan.cells,
@@ -101,12 +102,14 @@ def _tables_object(plan: TablesPlan) -> dict[str, Any]:
 
 def _optimum_words(over: float, payload: dict[str, Any]) -> str:
     """Say how the expected squared error compares with the least that any linear measurement of the tables has."""
+    times = f"{'at most ' if payload['over_bound'] else ''}{over:.3g} times the least"
     if payload["objective"] == "max":
-        return f"{over:.3g} times the least that the largest squared error of these tables can be"
+        return f"{times} that the largest squared error of these tables can be"
     if payload["mechanism"] == "laplace":
-        return f"at most {over:.3g} times the least squared error of these tables with Laplace noise"
-    remedy = "" if over < WORTH_SAYING else "; `split: residuals` comes to 1.00"
-    return f"{over:.3g} times the least squared error of these tables{remedy}"
+        return f"{times} squared error of these tables with Laplace noise"
+    planned = over < WORTH_SAYING or payload["measured_together"] or payload["over_bound"]
+    remedy = "" if planned else "; `split: residuals` comes to 1.00"
+    return f"{times} squared error of these tables{remedy}"
 
 
 def _sparse_object(sparse: SparsePlan | None) -> dict[str, int] | None:
@@ -196,4 +199,7 @@ def _error_words(payload: dict[str, Any]) -> str:
     """Say what error is expected over all cells, and of which noise it would be more."""
     chosen, errors = payload["mechanism"], payload["expected_rmse"]
     words = f"±{errors[chosen]:.3g} over all cells, before refinement"
-    return words + "".join(f"; {noise} noise: ±{error:.3g}" for noise, error in errors.items() if noise != chosen)
+    other = " with `split: optimal`" if payload["measured_together"] else ""
+    return words + "".join(
+        f"; {noise} noise{other}: ±{error:.3g}" for noise, error in errors.items() if noise != chosen
+    )

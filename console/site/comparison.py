@@ -11,7 +11,7 @@ from console.site.folders import Folder, Folders
 from console.site.joint_loss import joint_losses
 from console.site.releases import version_object
 from console.site.version import facts_of, folder_of
-from contracts.release.statistics import NEAR_ZERO
+from contracts.release.statistics_table import NEAR_ZERO
 from tasks.records.charts import charts
 
 if TYPE_CHECKING:

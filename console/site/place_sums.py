@@ -56,7 +56,8 @@ def sums_page(site: Site, viewer: Viewer, release: str, number: int, picked: Seq
     if (replay.get("product") or {}).get("kind") != KIND or not folder.is_readable:
         raise NotThere
     asked = conditions_of(picked, where)
-    told: dict[str, Any] = {"where": asked, "picked": list(picked), "command": None, "sum": None, "refused": None}
+    told: dict[str, Any] = {"where": asked, "picked": list(picked), "typed": where.strip()}
+    told |= {"command": None, "sum": None, "refused": None}
     largest = max((_cells(draw) for draw in replay["draws"]), default=0)
     if largest > MOST_CELLS:
         told |= {"command": f'sudare interval {folder.path.parent.name}/{folder.path.name} --where "{asked}"'}

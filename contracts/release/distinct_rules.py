@@ -11,7 +11,7 @@ from contracts.reading.scalars import FieldPath, Problem, nearest, word_list
 from contracts.release.statistic_forms import DISTINCT, DISTINCTS, UNITS
 
 if TYPE_CHECKING:
-    from contracts.release.statistics import StatisticsTable
+    from contracts.release.statistics_table import StatisticsTable
 
 
 def distinct_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:

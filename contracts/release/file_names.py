@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator
@@ -57,3 +58,17 @@ def _names_a_file(name: str) -> str:
 
 TableName = Annotated[Label, AfterValidator(_names_a_file)]
 """The name of a table, and of its files."""
+
+
+def repeated_names(names: Iterable[tuple[int, str]]) -> list[Problem]:
+    """List the names of tables that stand twice, in any case of letters: some file systems tell none apart.
+
+    Args:
+        names: each with its table's place.
+    """
+    found, known = [], set[str]()
+    for place, name in names:
+        if name.casefold() in known:
+            found.append(Problem(f"the name {name!r} again", "each name once", "rename one", (place, "name")))
+        known.add(name.casefold())
+    return found

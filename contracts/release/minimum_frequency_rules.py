@@ -11,7 +11,7 @@ from contracts.reading.scalars import Problem
 from contracts.release.private_clips import PrivateClip
 from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import DISTINCTS, QUANTILES
-from contracts.release.statistics import StatisticsTable
+from contracts.release.statistics_table import StatisticsTable
 from contracts.release.tables.minimum_frequency import SUPPRESSED
 
 _RENAMED: Final = "rename the column in the contract, and in the source by a select"

@@ -18,7 +18,8 @@ from contracts.release.private_keys import key_problems
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import DISTINCT, EFFECTIVE_SIZE, QUANTILES, RATIO, SPREADS
-from contracts.release.statistics import REFINED, StatisticsProduct, StatisticsTable, statistics_product
+from contracts.release.statistics import StatisticsProduct, statistics_product
+from contracts.release.statistics_table import REFINED, StatisticsTable
 from contracts.release.survey_weight import survey_weight_problems
 from contracts.release.synthetic import MEASURED_COLUMNS
 from contracts.release.unit_quotas import beside_problems, quota_problems

@@ -9,6 +9,7 @@ from contracts.errors import Finding
 from contracts.reading.scalars import FieldPath, Problem, nearest, show, word_list
 from contracts.release.file_names import unfit_name
 from contracts.release.spec import ReleaseSpec
+from contracts.release.tables.all_marginals import RESIDUALS
 from contracts.release.tables.expansion import expand
 from contracts.release.tables.levels import level_name, level_problems, levels_of
 from contracts.release.tables.product import TableSpec
@@ -21,9 +22,12 @@ RESERVED_COLUMNS: Final = frozenset({"count", "noisy", "variance", "lower", "upp
 def tables_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     """List what in a release of tables does not fit its contract: its tables, its mechanism and its total."""
     findings, product = table_findings(spec, contract), spec.tables_product
-    if product.mechanism == "gaussian" and not spec.charge.delta:
-        remedy = "give delta a small positive value, or choose mechanism: laplace"
-        problem = Problem("delta 0 with mechanism gaussian", "a delta above 0", remedy)
+    if product.noise_is_gaussian and not spec.charge.delta:
+        apart = product.split != RESIDUALS
+        noise = "mechanism gaussian" if apart else "split residuals, which has Gaussian noise"
+        other = "mechanism: laplace" if apart else "another split with mechanism: laplace"
+        remedy = f"give delta a small positive value, or choose {other}"
+        problem = Problem(f"delta 0 with {noise}", "a delta above 0", remedy)
         findings.append(spec.finding(("charge", "delta"), problem))
     if product.total == "invariant" and contract.total is None:
         remedy = "write total: noisy, or declare the public total in the contract's invariants"

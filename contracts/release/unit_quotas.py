@@ -21,7 +21,7 @@ from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import QUANTILES
 
 if TYPE_CHECKING:
-    from contracts.release.statistics import StatisticsTable
+    from contracts.release.statistics_table import StatisticsTable
 
 
 def beside_problems(table: StatisticsTable) -> Iterator[Problem]:

@@ -166,7 +166,7 @@ class _RoundProgress:
         self._number += 1
         values, variance = self._plan.received(number, summed.steps), self._plan.variance(number, summed.present)
         event = self._plan.person_event(number)
-        return SumMeasurement(f"{number:05d}", statistic, values, event, variance, number, summed.sha256)
+        return SumMeasurement(f"{number:05d}", values, event, variance, number, summed.sha256, statistic)
 
 
 def _planned(task: SynthesisTask, options: PhasedOptions, form: ModelForm, across: Across) -> PhasedPlan:

@@ -112,30 +112,39 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class PlaceMeasurement:
-    """Noisy counts of the places of a level with what they cost; released, no longer private.
+class DrawnNumbers:
+    """Noisy whole numbers of one draw, with what they cost; released, no longer private.
 
     Args:
         key: name of the draw inside its run.
-        clique: the column of places, then the columns that are counted by.
-        level: which level of the tree.
-        groups: SHA-256 (hex) of which place each smallest place lies in.
-        values: noisy counts, int64, shape (places, cells of the columns ...) [rows].
+        values: noisy numbers, int64.
         event: the event, with the scale of the noise and the sensitivity.
-        variance: variance of each cell's noise [rows²].
+        variance: variance of each number's noise.
         number: order of the draw inside its run.
         sha256: digest of the values.
     """
 
     key: str
-    clique: Clique
-    level: str
-    groups: str
     values: NDArray[np.int64]
     event: CountNoise
     variance: float
     number: int
     sha256: str
+
+
+@dataclass(frozen=True)
+class PlaceMeasurement(DrawnNumbers):
+    """Noisy counts of the places of a level, shape (places, cells of the columns ...) [rows].
+
+    Args:
+        clique: the column of places, then the columns that are counted by.
+        level: which level of the tree.
+        groups: SHA-256 (hex) of which place each smallest place lies in.
+    """
+
+    clique: Clique
+    level: str
+    groups: str
     kind: ClassVar[str] = "place_counts"
 
 
@@ -213,26 +222,15 @@ class SparseMeasurement:
 
 
 @dataclass(frozen=True)
-class ResidualMeasurement:
-    """Noisy residuals of marginals, with what they cost together; released, no longer private.
+class ResidualMeasurement(DrawnNumbers):
+    """Noisy residuals of marginals: one after the other, each row-major and times its multiplier.
 
     Args:
-        key: name of the draw inside its run.
         residuals: what was measured, in the order of the values.
-        values: noisy numbers, int64, residual by residual, each row-major and times its multiplier.
-        event: the event, with the scale of the noise and the sensitivity.
-        variance: variance of each number's noise.
-        number: order of the draw inside its run.
-        sha256: digest of the values.
     """
 
-    key: str
-    residuals: tuple[Residual, ...]
-    values: NDArray[np.int64]
     event: DiscreteGaussian
-    variance: float
-    number: int
-    sha256: str
+    residuals: tuple[Residual, ...]
     kind: ClassVar[str] = "residuals"
 
 
@@ -306,24 +304,13 @@ class KeyCountMeasurement(KeyMeasurement):
 
 
 @dataclass(frozen=True)
-class SumMeasurement:
-    """Noisy sums over rows, with what they cost; released, no longer private.
+class SumMeasurement(DrawnNumbers):
+    """Noisy sums over rows, shape (statistic.length,) [lattice units].
 
     Args:
-        key: name of the draw inside its run.
         statistic: what was added up; its `blocks` or `means` give the values in natural units.
-        values: noisy sums, int64, shape (statistic.length,) [lattice units].
-        event: the event, with the scale of the noise and the bound of a change.
-        variance: variance of each number's noise [lattice units²].
-        number: order of the draw inside its run.
-        sha256: digest of the values.
     """
 
-    key: str
-    statistic: Moments
-    values: NDArray[np.int64]
     event: DiscreteGaussian
-    variance: float
-    number: int
-    sha256: str
+    statistic: Moments
     kind: ClassVar[str] = "sums"

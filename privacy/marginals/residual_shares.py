@@ -46,6 +46,8 @@ LEAST_BITS: Final = 6
 """The least multiplier is at least two to this power."""
 MOST_RESIDUALS: Final = 1 << 17
 """So many residuals are planned at most; a table of c columns has two to the power of c."""
+PAIRS: Final = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
+"""Parts of pairs of rows, the others being a row and none, by which plans are bounded under replace_one."""
 ROUNDING_VARIANCE: Final = Fraction(1, 12)
 """What rounding a count to a whole number adds to its variance [rows squared]."""
 
@@ -259,20 +261,36 @@ def expected_error(workload: Workload, variances: Mapping[Clique, Fraction]) -> 
 def least_error(
     workload: Workload, rho: Fraction, *, adjacency: Adjacency, rows_per_unit: int, total_is_public: bool
 ) -> float:
-    """Return the least weighted sum of variances that any linear query plan with Gaussian noise has [rows²].
+    """Return a number below the weighted sum of variances of every linear query plan with Gaussian noise [rows²].
 
-    Under add_remove that is a theorem of ResidualPlanner's; under replace_one it is the least where each residual is
-    paid for by its own largest move.
+    Under add_remove that is the least, a theorem of ResidualPlanner's. Under replace_one it is a bound: plans pay for
+    the worst pair of rows, and the average pair is no worse.
 
-    Formula:  (Σ √(p f c))² k² / (2 ρ)
+    Formula:  (Σ √(p f c))² k² / (2 ρ)  with the f of `least_factors`, where it is largest
     """
-    roots = fsum(
-        float(_spread(_shape(workload.sizes, columns)))
-        * sqrt(cost_factor(_shape(workload.sizes, columns), adjacency) * gain)
+    parts = [
+        (columns, float(_spread(_shape(workload.sizes, columns))) * sqrt(gain))
         for columns, gain in workload.gains().items()
-        if columns or not total_is_public
-    )
+    ]
+    choices = (least_factors(adjacency, each, total_is_public=total_is_public) for each in PAIRS)
+    roots = max(fsum(root * sqrt(moved if columns else came) for columns, root in parts) for moved, came in choices)
     return rows_per_unit**2 * roots**2 / (2 * float(rho))
+
+
+def least_factors(adjacency: Adjacency, pairs: float, *, total_is_public: bool) -> tuple[float, float]:
+    """Return what the average neighbour makes of p, of residuals with columns and of the one without.
+
+    Two rows in cells drawn evenly differ by 2 p of each residual with columns; a row differs from none by p of all.
+    The worst neighbour moves no less than any mix of the two. The number of rows is measured unless it is public.
+
+    Args:
+        adjacency: under add_remove one row comes or goes, and nothing else.
+        pairs: under replace_one, the part of the first kind in the mix.
+        total_is_public: rows do not come or go.
+    """
+    if adjacency == "add_remove":
+        return (1.0, 0.0) if total_is_public else (1.0, 1.0)
+    return (2.0, 0.0) if total_is_public else (1.0 + pairs, 1.0 - pairs)
 
 
 def least_squares_of_one(workload: Workload, *, adjacency: Adjacency) -> float:

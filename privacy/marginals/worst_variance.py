@@ -13,6 +13,8 @@ the first since λ adds up to one, the second by Cauchy–Schwarz as for a sum. 
 of V(B) = Σ_A a √(p f / Σ λ a): B's weighted variance in the best plan for λ, in units of h k² / (2 ρ). So the
 plan for λ is within  max V / h  of the least, and that is 1 at the best λ. The search multiplies each λ by (V / h)²
 and stops where the ratio is below 1.0005. Any λ gives a bound that holds, so the search decides nothing else.
+Under replace_one f is what a plan pays for its worst neighbour, part by part. The bound has the f of an average
+neighbour in its place (`residual_shares.least_factors`).
 
 The numbers of the search are sums, products, quotients and roots of 64-bit floats in a fixed order, each rounded
 alike on every machine, so that a checker finds the same plan.
@@ -22,6 +24,7 @@ Titterington, Torsney 1978), squared here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from math import prod
@@ -30,8 +33,9 @@ from typing import Final
 import numpy as np
 
 from contracts.contract.contract import Adjacency
+from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats
-from privacy.marginals.residual_shares import Workload, cost_factor, subsets
+from privacy.marginals.residual_shares import PAIRS, Workload, cost_factor, least_factors, subsets
 
 GAP: Final = 1.0005
 """The search ends where the largest variance is within this factor of the bound."""
@@ -52,27 +56,35 @@ def worst_case_workload(workload: Workload, *, adjacency: Adjacency, total_is_pu
         tuple: the same tables with other weights; and the bound h² of the module, for weights as they are returned.
     Privacy: reads public parameters only.
     """
-    system = _TableSystem(workload, adjacency, total_is_public)
-    mixture = system.search()
+    paid = {
+        columns: float(cost_factor([workload.sizes[name] for name in columns], adjacency))
+        for columns in workload.gains()
+    }
+    if total_is_public:
+        paid[()] = 0.0
+    mixture = _TableSystem(workload, paid).search()
     grid = np.maximum(np.rint(mixture * _GRID), 1.0)
     cells = [prod(workload.sizes[name] for name in table) for table in workload.tables]
     parts = zip(grid, workload.weights, cells, strict=True)
     weights = tuple(Fraction(int(share)) * weight / n for share, weight, n in parts)
-    return replace(workload, weights=weights), system.bound(grid / grid.sum()) ** 2
+    choices = (least_factors(adjacency, each, total_is_public=total_is_public) for each in PAIRS)
+    bounds = [
+        _TableSystem(workload, {columns: moved if columns else came for columns in paid}).bound(grid / grid.sum())
+        for moved, came in choices
+    ]
+    return replace(workload, weights=weights), max(bounds) ** 2
 
 
 class _TableSystem:
-    """The coefficients a, one for each table and each of its measured residuals."""
+    """The coefficients a, one for each table and each of its residuals; f is given by residual."""
 
-    def __init__(self, workload: Workload, adjacency: Adjacency, total_is_public: bool) -> None:
+    def __init__(self, workload: Workload, factors: Mapping[Clique, float]) -> None:
         place = {columns: number for number, columns in enumerate(workload.gains())}
         sizes = {name: float(cells) for name, cells in workload.cells}
         spreads = [prod(((sizes[name] - 1) / sizes[name] for name in columns), start=1.0) for columns in place]
-        cost = []
-        for columns, spread in zip(place, spreads, strict=True):
-            factor = cost_factor([workload.sizes[name] for name in columns], adjacency)
-            cost.append(spread * float(factor) if columns or not total_is_public else 0.0)
-        self._cost: Floats = np.array(cost)
+        self._cost: Floats = np.array(
+            [spread * factors[columns] for columns, spread in zip(place, spreads, strict=True)]
+        )
         tables, parts, adds = [], [], []
         for number, (table, weight) in enumerate(zip(workload.tables, workload.weights, strict=True)):
             wide = tuple(name for name in sizes if name in table and sizes[name] > 1)

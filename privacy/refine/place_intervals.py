@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privacy.arrays import Floats
 from privacy.refine.margin_spaces import cell_shares
-from privacy.refine.place_counts import GRID
+from privacy.refine.place_families import GRID
 
 REACH: Final = 2.0
 """Deviations of a normal variable: 95.4 % of it lies within two."""

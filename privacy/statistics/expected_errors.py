@@ -16,7 +16,7 @@ from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE, SPREADS
-from contracts.release.statistics import StatisticsTable
+from contracts.release.statistics_table import StatisticsTable
 from privacy.marginals.sensitivity import moved_noise
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.statistics.effective_sizes import usual_margin

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_magnitudes import ValueMagnitudes
-from contracts.release.statistics import StatisticsTable
+from contracts.release.statistics_table import StatisticsTable
 from privacy.marginals.sensitivity import LaplaceNoise, marginal_moves, moved_noise
 from privacy.marginals.uncertainty import variance
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan

@@ -28,7 +28,7 @@ from contracts.domains.quantile_choices import QuantileChoices
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import QUANTILES, USUAL_INTERVAL_SHARE
-from contracts.release.statistics import StatisticsTable
+from contracts.release.statistics_table import StatisticsTable
 from privacy.statistics.quantiles import worst_squares
 
 Mechanism = Literal["laplace", "gaussian"]

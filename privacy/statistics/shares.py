@@ -39,7 +39,8 @@ from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE, QUANTILES, RATIO
-from contracts.release.statistics import StatisticsProduct, StatisticsTable
+from contracts.release.statistics import StatisticsProduct
+from contracts.release.statistics_table import StatisticsTable
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import LaplaceNoise, marginal_moves
 from privacy.statistics.noise_quantiles import six_digits_up

@@ -38,7 +38,8 @@ from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE, QUANTILES, SPREADS
-from contracts.release.statistics import NEAR_ZERO, REFINED, StatisticsProduct, StatisticsTable
+from contracts.release.statistics import StatisticsProduct
+from contracts.release.statistics_table import NEAR_ZERO, REFINED, StatisticsTable
 from contracts.release.tables.minimum_frequency import SUPPRESSED, MinimumFrequency
 from privacy.accounting.events import CountNoise
 from privacy.marginals.uncertainty import half_width, variance

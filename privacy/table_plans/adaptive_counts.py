@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privacy.arrays import Floats
 from privacy.marginals.group_levels import level_starts
-from privacy.refine.place_counts import on_grid, whole_families
+from privacy.refine.place_families import on_grid, whole_families
 from privacy.refine.place_intervals import REACH, interval_ends
 from privacy.table_plans.adaptive_plan import AdaptiveTablePlan, level_variances
 from privacy.table_plans.choice_reach import LEAST, LevelError, uniform_reach

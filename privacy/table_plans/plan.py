@@ -10,18 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from math import floor, prod
+from math import prod
 from typing import TYPE_CHECKING
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
+from contracts.release.lambda_reference import AUTO
 from contracts.release.spec import ReleaseSpec, TableSpec, TablesProduct
 from contracts.release.tables.all_marginals import RESIDUALS
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import Level, levels_of, table_cells
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from contracts.release.tables.table_form import form_of_table
-from privacy.accounting.amounts import ATTO, PICO, AmountRefused, delta_down, loss_up
+from privacy.accounting.amounts import ATTO, AmountRefused, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.accounting.events import CountNoise
@@ -37,6 +38,7 @@ from privacy.table_plans.split import (
     optimal_shares,
     shares_by_weight,
     weighted_rmse,
+    whole_parts,
 )
 
 if TYPE_CHECKING:
@@ -104,6 +106,7 @@ class TablesPlan:
         derived: the noise of each table that follows from residuals, by the key that a draw of it would have, and of
             the total; none of them is drawn or charged.
         optimum_ratio: of tables that are measured one by one, `over_optimum`.
+        over_bound: `over_optimum` is over a bound below the least, which is not known.
     """
 
     draws: tuple[PlannedDraw, ...]
@@ -116,6 +119,7 @@ class TablesPlan:
     residuals: ResidualPlan | RangePlan | None = None
     derived: tuple[PlannedDraw, ...] = ()
     optimum_ratio: float | None = None
+    over_bound: bool = False
 
     @property
     def events(self) -> tuple[CountNoise, ...]:
@@ -139,10 +143,7 @@ class TablesPlan:
 
     @property
     def over_optimum(self) -> float | None:
-        """Expected squared error over the least of any linear measurement with that noise; None where unknown.
-
-        With Laplace noise the least is not known, and this is over a bound below it.
-        """
+        """Expected squared error over the least of any linear measurement with that noise; None where unknown."""
         return self.optimum_ratio if self.residuals is None else self.residuals.over_optimum
 
     def draw(self, key: str) -> PlannedDraw:
@@ -191,14 +192,18 @@ def plan_product(
 
     `mechanism: auto` takes the noise whose expected weighted error is less (`split.weighted_rmse`); Laplace where
     both are alike, where delta is 0, where an account is pure, where a table is sparse, or where no rho fits under
-    epsilon.
+    epsilon. Residuals have Gaussian noise: the error of Laplace noise, for comparison, is that of `split: optimal`.
     """
     tables = tables_of(product, contract)
     allowed = _allowed(product, tables, contract, epsilon, delta, pure_account)
     plans = {noise: _plan(product, tables, contract, noise, epsilon, delta, with_total) for noise in allowed}
     errors = {noise: plan.expected_rmse[noise] for noise, plan in plans.items()}
     best = min(plans, key=lambda noise: (errors[noise], noise != "laplace"))
-    return replace(plans[best], expected_rmse=errors)
+    if product.split == RESIDUALS and product.mechanism == AUTO and not any(table.queries for table in tables):
+        apart = product.model_copy(update={"split": "optimal"})
+        errors |= _plan(apart, tables, contract, "laplace", epsilon, delta, with_total).expected_rmse
+    bound = best == "laplace" or contract.adjacency == "replace_one"
+    return replace(plans[best], expected_rmse=errors, over_bound=bound)
 
 
 def _allowed(
@@ -210,7 +215,9 @@ def _allowed(
     pure_account: bool,
 ) -> tuple[NoiseKind, ...]:
     """Return the kinds of noise that may be used."""
-    if product.mechanism != "auto":
+    if product.noise_is_gaussian:
+        return ("gaussian",)
+    if product.mechanism != AUTO:
         return (product.mechanism,)
     if delta == 0 or pure_account or any(form_of_table(t, product, contract) == "sparse" for t in tables):
         return ("laplace",)
@@ -242,7 +249,7 @@ def _plan(
     wanted = [_PlannedDraw(TOTAL_KEY, (), TOTAL_SHARE)] if with_total else []
     for table, share in zip(tables, shares, strict=True):
         wanted += _resolutions(product, contract, mechanism, table, keep * share)
-    amounts = _split(_budget(mechanism, epsilon, delta), [each.share for each in wanted])
+    amounts = whole_parts(_budget(mechanism, epsilon, delta), [each.share for each in wanted])
     draws = tuple(_planned(contract, mechanism, each, amount) for each, amount in zip(wanted, amounts, strict=True))
     events = [draw.event for draw in draws]
     specified = {f"table:{table.name}": table for table in tables}
@@ -305,13 +312,6 @@ def _budget(mechanism: NoiseKind, epsilon: Decimal, delta: Decimal) -> Fraction:
     if mechanism == "laplace":
         return Fraction(epsilon)
     return rho_for(Fraction(epsilon), Fraction(delta))
-
-
-def _split(budget: Fraction, shares: Sequence[Fraction]) -> list[Fraction]:
-    """Split a budget into whole units of 10⁻¹², rounded down; the last part takes what the rounding left."""
-    units = [floor(budget * share * PICO) for share in shares[:-1]]
-    units.append(floor(budget * PICO) - sum(units))
-    return [Fraction(part, PICO) for part in units]
 
 
 def table_key(table: str, level: str | None = None) -> str:

@@ -37,6 +37,13 @@ def shares_by_weight(weights: Sequence[Fraction]) -> tuple[Fraction, ...]:
     return tuple(weight / total for weight in weights)
 
 
+def whole_parts(budget: Fraction, shares: Sequence[Fraction]) -> list[Fraction]:
+    """Split a budget into whole units of 10⁻¹², rounded down; the last part takes what the rounding left."""
+    units = [floor(budget * share * PICO) for share in shares[:-1]]
+    units.append(floor(budget * PICO) - sum(units))
+    return [Fraction(part, PICO) for part in units]
+
+
 def optimal_shares(weights: Sequence[Fraction], cells: Sequence[int], noise: NoiseKind) -> tuple[Fraction, ...]:
     """Return the shares under which the expected weighted squared error is least.
 

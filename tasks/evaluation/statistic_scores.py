@@ -23,7 +23,8 @@ from contracts.domains.value_sums import LoneSum
 from contracts.domains.value_trees import tree_key
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE
-from contracts.release.statistics import REFINED, StatisticsProduct, StatisticsTable
+from contracts.release.statistics import StatisticsProduct
+from contracts.release.statistics_table import REFINED, StatisticsTable
 from privacy.arrays import Floats
 from privacy.evaluation.statistic_errors import (
     OffsetCounts,

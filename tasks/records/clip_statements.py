@@ -9,7 +9,7 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from contracts.message import message
 from contracts.reading.scalars import parse_bound, plain_text
-from contracts.release.statistics import StatisticsTable
+from contracts.release.statistics_table import StatisticsTable
 from privacy.marginals.uncertainty import half_width
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan, WantedDraw
 from privacy.statistics.private_clips import FoundClip

@@ -24,6 +24,9 @@ LEAST: Final = message(
     "counted with its table's weight"
 )
 NAMED: Final = message("the spec")
+RESIDUALS_ARE_GAUSSIAN: Final = message(
+    "residuals, which have Gaussian noise. The error of Laplace noise is what it would be with `split: optimal`"
+)
 
 
 def meaning(adjacency: str, rows_per_unit: int, *, synthetic: bool) -> str:
@@ -58,6 +61,7 @@ def mechanism_choice(product: TablesProduct, plan: TablesPlan) -> dict[str, Any]
     Where it is known: expected squared errors over the least, or over a bound below it.
     """
     errors = {str(noise): f"{error:.6g}" for noise, error in sorted(plan.expected_rmse.items())}
-    over, least = plan.over_optimum, "over_bound" if plan.mechanism == "laplace" else "over_optimum"
+    over, least = plan.over_optimum, "over_bound" if plan.over_bound else "over_optimum"
     known = {} if over is None else {least: f"{over:.4f}"}
-    return {"by": LEAST if product.mechanism == AUTO else NAMED, "expected_rmse": errors, **known}
+    chosen = RESIDUALS_ARE_GAUSSIAN if product.noise_is_gaussian else LEAST
+    return {"by": chosen if product.mechanism == AUTO else NAMED, "expected_rmse": errors, **known}

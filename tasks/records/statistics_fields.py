@@ -9,7 +9,8 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.message import SEMICOLON, joined, message
 from contracts.reading.scalars import plain_text
 from contracts.release.statistic_forms import COUNT, DISTINCTS, EFFECTIVE_SIZE, QUANTILES, SPREADS
-from contracts.release.statistics import StatisticsTable, statistics_product
+from contracts.release.statistics import statistics_product
+from contracts.release.statistics_table import StatisticsTable
 from privacy.statistics.cell_suppression import rule_of_table
 from privacy.statistics.expected_errors import expected_errors
 from privacy.statistics.found_clips import narrowed_plan

@@ -12,7 +12,7 @@ import numpy as np
 from contracts.contract.contract import Contract
 from contracts.message import message
 from contracts.release.statistic_forms import DISTINCTS, EFFECTIVE_SIZE, RATIO
-from contracts.release.statistics import NEAR_ZERO, REFINED
+from contracts.release.statistics_table import NEAR_ZERO, REFINED
 from contracts.release.tables.minimum_frequency import SUPPRESSED
 from privacy.generators.generator import Fitted
 from privacy.statistics.plan import StatisticsPlan, plan_statistics

@@ -12,7 +12,8 @@ from contracts.contract.contract import Contract
 from contracts.domains.value_lattices import ValueLattice
 from contracts.errors import Finding
 from contracts.release.key_bounds import groups_of
-from contracts.release.statistics import StatisticsProduct, StatisticsTable
+from contracts.release.statistics import StatisticsProduct
+from contracts.release.statistics_table import StatisticsTable
 from privacy.accounting.events import PrivacyEvent
 from privacy.statistics.choices import wanted_choices
 from privacy.statistics.found_clips import find_clips, narrowed_plan

@@ -43,7 +43,7 @@ def test_whole_groups_are_sums_of_totals_and_cells_of_counts(wards: Version, typ
     assert one["lower"] <= one["count"] <= one["upper"]
     assert len(draws) == 2
     said = typed("interval", str(wards.folder), "--where", "ward=surgery")
-    assert said.out.splitlines()[1].startswith("table ward: 1 groups, 1 noisy counts; deviation ")
+    assert said.out.splitlines()[1].startswith("table ward; groups: 1; noisy counts: 1; deviation ")
 
 
 def test_what_is_no_sum_of_the_table_is_refused(wards: Version, worlds: Worlds, typed: Typed, tmp_path: Path) -> None:

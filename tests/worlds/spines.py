@@ -63,10 +63,11 @@ class SpineScenario(StatisticsScenario):
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([("place", "parent", "level", "beds"), *lines])
         (path.parent / "teams.csv").write_text(TEAMS)
-        with (path.parent / "floors.csv").open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows(
-                [("place", "floor", "beds"), *((*at, n) for at, n in self.floor_counts().items())]
-            )
+        floors = self.floor_counts()
+        whole = {("hospital", each): floors["north", each] + floors["south", each] for each in ("1", "2", "9")}
+        for name, counts in (("floors.csv", floors), ("floors-of-all.csv", whole)):
+            with (path.parent / name).open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerows([("place", "floor", "beds"), *((*at, n) for at, n in counts.items())])
 
     def wing_counts(self) -> dict[str, int]:
         """Rows of each wing; what is no ward is counted as missing."""
@@ -113,6 +114,18 @@ def with_margins() -> SpineScenario:
         invariants=", invariants: {wing: {columns: [floor], file: floors.csv, column: beds, reference: yearbook}}",
         formats="[parquet]",
         release="floors",
+    )
+
+
+def with_patterns() -> SpineScenario:
+    """The totals of the wings are public, and one of them has no first floor."""
+    return replace(
+        with_totals(),
+        privacy=with_totals().privacy.replace(
+            "adjacency", "structural_zeros: [{ward: [surgery, children], floor: ['1']}], adjacency"
+        ),
+        formats="[parquet]",
+        release="patterns",
     )
 
 

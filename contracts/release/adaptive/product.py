@@ -37,7 +37,7 @@ from contracts.reading.scalars import (
     refuse,
     show,
 )
-from contracts.release.file_names import TableName
+from contracts.release.file_names import TableName, repeated_names
 from contracts.release.product_spec import ProductSpec
 from contracts.release.tables.all_marginals import Weight
 from contracts.release.tables.table_bins import TableBins
@@ -263,12 +263,7 @@ class AdaptiveProduct(ProductSpec):
     @classmethod
     def _tables_differ(cls, tables: tuple[AdaptiveTable, ...]) -> tuple[AdaptiveTable, ...]:
         problems = [] if tables else [Problem("no tables", "at least one table")]
-        names = [table.name.casefold() for table in tables]
-        for place, name in enumerate(names):
-            if name in names[:place]:
-                problems.append(
-                    Problem(f"the name {tables[place].name!r} again", "each name once", "rename one", (place, "name"))
-                )
+        problems += repeated_names((place, table.name) for place, table in enumerate(tables))
         if problems:
             refuse(problems)
         return tables

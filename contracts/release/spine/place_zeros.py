@@ -1,7 +1,8 @@
 """Cells of places that no row can be in: structural zeros and constraints of the contract, level by level.
 
-A cell of a place is impossible where it is in all smallest places below. Exact totals and cells that are impossible
-in some places of a level alone are refused together: whole counts under both might not exist.
+A cell of a place is impossible where it is in all smallest places below. Where totals are exact, whole counts exist
+if every place and group of cells with a total above 0 has a possible cell, and if no larger place has exact counts by
+further columns. That is found from public facts alone; what is left is refused by name.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def contradictions(
     tree: PlaceTree,
     contract: Contract,
 ) -> Iterator[tuple[FieldPath, Problem]]:
-    """Yield public counts above 0 where nobody can be, and cells that are impossible in some places beside totals.
+    """Yield public counts above 0 where nobody can be, and zeros under which exact counts might not exist.
 
     Args:
         public: public counts by level.
@@ -82,16 +83,34 @@ def contradictions(
             )
             return
     deepest = max((number for number, level in enumerate(tree.levels) if level in public), default=0)
-    masks = impossible[deepest]
-    uneven = np.flatnonzero(~((masks == masks.all(axis=0)).all(axis=1) | masks.all(axis=1)))
-    if uneven.size:
-        place = int(uneven[0])
-        cell = int(np.flatnonzero(masks[place] & ~masks.all(axis=0))[0])
-        left = f"leave the place {_name(tree, deepest, place)} without{_cell(columns, cell, contract)}"
-        found = f"structural zeros that {left}"
-        allowed = f"the same cells in all places of level {tree.levels[deepest]}, which has exact totals"
-        remedy = "leave these zeros out of the contract of this release, or the totals out of the spec"
-        yield ("invariants", tree.levels[deepest]), Problem(found, allowed, remedy)
+    uneven = differing_places(impossible[deepest])
+    if not uneven.size:
+        return
+    smallest = public[tree.levels[deepest]]
+    for above in tree.levels[:deepest]:
+        finer = [name for name in public[above].columns if name not in smallest.columns] if above in public else []
+        if finer:
+            place, masks = int(uneven[0]), impossible[deepest]
+            cell = int(np.flatnonzero(masks[place] & ~masks.all(axis=0))[0])
+            left = f"leave the place {_name(tree, deepest, place)} without{_cell(columns, cell, contract)}"
+            found = f"counts by {', '.join(finer)}, and structural zeros that {left}"
+            named = f"by {', '.join(smallest.columns)}" if smallest.columns else "totals alone"
+            allowed = f"the columns that are public at level {tree.levels[deepest]} too ({named})"
+            remedy = f"publish level {tree.levels[deepest]} by the same columns, or drop columns or these zeros"
+            yield ("invariants", above), Problem(found, allowed, remedy)
+            return
+
+
+def differing_places(impossible: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the places in which other cells are possible than in all places together, but for places without any.
+
+    Args:
+        impossible: of the places of a level, as of `impossible_cells`.
+    """
+    import numpy as np
+
+    alike = (impossible == impossible.all(axis=0)).all(axis=1) | impossible.all(axis=1)
+    return np.flatnonzero(~alike)
 
 
 def _name(tree: PlaceTree, number: int, place: int) -> str:

@@ -34,7 +34,7 @@ from contracts.reading.scalars import (
     refuse,
     show,
 )
-from contracts.release.file_names import TableName
+from contracts.release.file_names import TableName, repeated_names
 from contracts.release.lambda_reference import LAMBDAS, Lambda, LambdaReference
 from contracts.release.product_spec import LabelledTable, ProductSpec
 from contracts.release.tables.all_marginals import (
@@ -187,11 +187,11 @@ TableEntry = Annotated[
 class TablesProduct(ProductSpec):
     """Published tables: each is the marginal of its columns over the full declared domain.
 
-    `mechanism: auto` takes the noise with the least expected error. `split` says how the tables share the charge: by
-    their weights; so that the sum of all cells' squared errors, each times its table's weight, is least; or not at
-    all: `residuals` measures once what tables share, which makes that sum least of all, or with `objective: max` the
-    largest weighted squared error of a cell. A table of many cells may be sparse: it lists those whose noisy count
-    reached a threshold. `minimum_frequency` suppresses small noisy counts.
+    `mechanism: auto` takes the noise with the least expected error; of residuals it is Gaussian. `split` says how the
+    tables share the charge: by their weights; so that the sum of all cells' squared errors, each times its table's
+    weight, is least; or not at all: `residuals` measures once what tables share, which makes that sum least of all,
+    or with `objective: max` the largest weighted squared error of a cell. A table of many cells may be sparse: it
+    lists those whose noisy count reached a threshold. `minimum_frequency` suppresses small noisy counts.
     """
 
     kind: Literal["tables"]
@@ -224,7 +224,7 @@ class TablesProduct(ProductSpec):
     def _tables_differ(cls, tables: tuple[TableEntry, ...]) -> tuple[TableEntry, ...]:
         problems = [] if tables else [Problem("no tables", "at least one table")]
         cliques: dict[tuple[frozenset[str], TableBins, TableQueries], int] = {}
-        names: dict[str, int] = {}
+        names = []
         for place, table in enumerate(tables):
             if isinstance(table, AllMarginals):
                 continue
@@ -232,9 +232,9 @@ class TablesProduct(ProductSpec):
             if first != place:
                 found, remedy = f"the columns of table {first} again", "drop it: it would be paid for twice"
                 problems.append(Problem(found, "each set of columns once", remedy, (place,)))
-            elif names.setdefault(table.name.casefold(), place) != place:
-                found = f"the name {table.name!r} again"
-                problems.append(Problem(found, "each name once", "rename one", (place, "name")))
+            else:
+                names.append((place, table.name))
+        problems += repeated_names(names)
         if problems:
             refuse(problems)
         return tables
@@ -278,6 +278,11 @@ class TablesProduct(ProductSpec):
             remedy = "write method: hierarchy, or publish the table without its hierarchy"
             refuse([Problem(found, "method hierarchy", remedy, ("refine", "method"))])
         return self
+
+    @property
+    def noise_is_gaussian(self) -> bool:
+        """Whether no other noise may be used: the spec names it, or residuals are measured."""
+        return self.mechanism == "gaussian" or self.split == RESIDUALS
 
     @property
     def keeps_total(self) -> bool:

@@ -9,6 +9,8 @@ from contracts.reading.scalars import Problem, refuse
 
 MOST_COLUMNS: Final = 12
 """A table of so many columns has 4,096 residuals."""
+NOISES: Final = ("auto", "gaussian")
+"""Mechanisms whose noise may be Gaussian."""
 
 
 def check_residuals(
@@ -36,9 +38,9 @@ def check_residuals(
         PydanticCustomError: with every problem.
     """
     problems = []
-    if mechanism != "gaussian":
-        found, remedy = f"split residuals with mechanism {mechanism}", "write `mechanism: gaussian`"
-        problems.append(Problem(found, "mechanism gaussian", remedy, ("mechanism",)))
+    if mechanism not in NOISES:
+        found, remedy = f"split residuals with mechanism {mechanism}", "write `mechanism: auto`, or another split"
+        problems.append(Problem(found, " or ".join(NOISES), remedy, ("mechanism",)))
     if rule is not None:
         found, remedy = "`minimum_frequency` with split residuals", "choose `split: optimal`, or drop the rule"
         problems.append(

@@ -24,7 +24,7 @@ def form_of_table(table: TableSpec, product: TablesProduct, contract: Contract) 
     if table.form is not None:
         return table.form
     large = contract.cells(table.columns) > MOST_DENSE_CELLS
-    return "sparse" if large and product.mechanism != "gaussian" else "dense"
+    return "sparse" if large and not product.noise_is_gaussian else "dense"
 
 
 def form_problems(table: TableSpec, product: TablesProduct, contract: Contract, at: FieldPath) -> list[Problem]:

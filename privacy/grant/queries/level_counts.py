@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import CountNoise
-from privacy.grant.measurement import DurableDraw
+from privacy.grant.measurement import DrawnNumbers, DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.group_levels import chosen_digest, level_sums, levels_digest
@@ -26,32 +26,20 @@ from privacy.marginals.uncertainty import variance
 
 
 @dataclass(frozen=True)
-class LevelMeasurement:
-    """Noisy counts of groups at their levels, with what they cost; released, no longer private.
+class LevelMeasurement(DrawnNumbers):
+    """Noisy counts of groups at their levels, group after group, each the cells of its level [rows].
 
     Args:
-        key: name of the draw inside its run.
         clique: the columns of the groups, then those of the most detailed level.
         grouped_by: how many of these columns are of the groups.
         levels: SHA-256 (hex) of which cells each level adds up.
         chosen: SHA-256 (hex) of the level of each group.
-        values: noisy counts, int64, group after group, each the cells of its level [rows].
-        event: the event, with the scale of the noise and the sensitivity.
-        variance: variance of each number's noise [rows²].
-        number: order of the draw inside its run.
-        sha256: digest of the values.
     """
 
-    key: str
     clique: Clique
     grouped_by: int
     levels: str
     chosen: str
-    values: NDArray[np.int64]
-    event: CountNoise
-    variance: float
-    number: int
-    sha256: str
     kind: ClassVar[str] = "level_counts"
 
 
@@ -126,7 +114,5 @@ class LevelCountQuery(Query[LevelMeasurement]):
         """Return the noisy counts with what they cost."""
         (draw,) = drawn
         digests = levels_digest(self.cells, self.cell_of), chosen_digest(self.chosen)
-        entered = draw.number, draw.sha256
-        return LevelMeasurement(
-            draw.key, draw.clique, self.grouped_by, *digests, draw.values, event, variance(event), *entered
-        )
+        numbers = draw.key, draw.values, event, variance(event), draw.number, draw.sha256
+        return LevelMeasurement(*numbers, draw.clique, self.grouped_by, *digests)

@@ -92,11 +92,8 @@ class PlaceCountQuery(Query[PlaceMeasurement]):
     def result(self, event: CountNoise, drawn: tuple[DurableDraw, ...]) -> PlaceMeasurement:
         """Return the noisy counts with what they cost."""
         (draw,) = drawn
-        entered = draw.number, draw.sha256
-        digest = groups_digest(self.places, self.groups)
-        return PlaceMeasurement(
-            draw.key, draw.clique, self.level, digest, draw.values, event, variance(event), *entered
-        )
+        numbers = draw.key, draw.values, event, variance(event), draw.number, draw.sha256
+        return PlaceMeasurement(*numbers, draw.clique, self.level, groups_digest(self.places, self.groups))
 
 
 def groups_digest(places: int, groups: NDArray[np.int64]) -> str:

@@ -77,8 +77,8 @@ class ResidualQuery(Query[ResidualMeasurement]):
     def result(self, event: DiscreteGaussian, drawn: tuple[DurableDraw, ...]) -> ResidualMeasurement:
         """Return the noisy residuals with what they cost."""
         (draw,) = drawn
-        entered = draw.number, draw.sha256
-        return ResidualMeasurement(draw.key, self.residuals, draw.values, event, variance(event), *entered)
+        numbers = draw.key, draw.values, event, variance(event), draw.number, draw.sha256
+        return ResidualMeasurement(*numbers, self.residuals)
 
 
 def residuals_digest(residuals: Sequence[Residual]) -> str:

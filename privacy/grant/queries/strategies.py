@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import DiscreteGaussian
-from privacy.grant.measurement import DurableDraw
+from privacy.grant.measurement import DrawnNumbers, DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.ordered.range_workload import RangeResidual
@@ -27,26 +27,15 @@ from privacy.marginals.uncertainty import variance
 
 
 @dataclass(frozen=True)
-class StrategyMeasurement:
-    """Noisy answers of strategies, with what they cost together; released, no longer private.
+class StrategyMeasurement(DrawnNumbers):
+    """Noisy answers of strategies: one after the other, each the rows of its plain cells in their order.
 
     Args:
-        key: name of the draw inside its run.
         residuals: what was measured, in the order of the values.
-        values: noisy numbers, int64, strategy by strategy, the rows of its plain cells one after the other.
-        event: the event, with the scale of the noise and the sensitivity.
-        variance: variance of each number's noise.
-        number: order of the draw inside its run.
-        sha256: digest of the values.
     """
 
-    key: str
-    residuals: tuple[RangeStrategy, ...]
-    values: NDArray[np.int64]
     event: DiscreteGaussian
-    variance: float
-    number: int
-    sha256: str
+    residuals: tuple[RangeStrategy, ...]
     kind: ClassVar[str] = "strategies"
 
 
@@ -117,8 +106,8 @@ class StrategyQuery(Query[StrategyMeasurement]):
     def result(self, event: DiscreteGaussian, drawn: tuple[DurableDraw, ...]) -> StrategyMeasurement:
         """Return the noisy numbers with what they cost."""
         (draw,) = drawn
-        entered = draw.number, draw.sha256
-        return StrategyMeasurement(draw.key, self.strategies, draw.values, event, variance(event), *entered)
+        numbers = draw.key, draw.values, event, variance(event), draw.number, draw.sha256
+        return StrategyMeasurement(*numbers, self.strategies)
 
 
 def _residual(clique: Clique, shape: tuple[int, ...], plain: int) -> RangeResidual:

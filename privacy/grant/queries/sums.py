@@ -73,7 +73,7 @@ class SumQuery(ShareableQuery[SumMeasurement]):
         """Return the noisy sums with what they cost."""
         (draw,) = drawn
         entered = draw.number, draw.sha256
-        return SumMeasurement(draw.key, self.statistic, draw.values, event, variance(event), *entered)
+        return SumMeasurement(draw.key, draw.values, event, variance(event), *entered, self.statistic)
 
     @property
     def shared_length(self) -> int:

@@ -22,7 +22,8 @@ Under replace_one f is only a guide, and the bound another one. Two rows that ar
 drawn evenly, differ on average by 2 Σ_A p tr(X V), less 2 vᵀ X v for no plain column; and a row differs from none by
 Σ_A p tr(X V). The sum of a part a of the first and 1 - a of the second is at most one too. So h² holds with f = 1 and
 (1 + a) V in the place of V, for no plain column less 2 a v vᵀ. The largest of these for several a is stated: a bound
-for all plans that count a row for none as a change, as ours do.
+for all plans that count a row for none as a change, as ours do. As two rows are farther apart than one is from none,
+the number of rows is then measured more precisely, until both are alike.
 
 Every v and λ give a plan that may be used and a bound that holds. The search uses a library's eigenvalues, whose last
 bits differ between machines, and keeps the eight leading bits of each number that it finds. Everything after that is
@@ -45,14 +46,13 @@ from contracts.contract.contract import Adjacency
 from privacy.arrays import Floats
 from privacy.marginals.ordered.portable_matrices import square_root
 from privacy.marginals.ordered.range_workload import RangeResidual, RangeWorkload
+from privacy.marginals.residual_shares import PAIRS
 
 GAP: Final = 1.0005
 """The search ends where what it has is within this factor of the bound."""
 MOST_STEPS: Final = 400
 _LEADING: Final = 256.0
 _GRID: Final = 1 << 20
-_PAIRS: Final = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
-"""Parts of pairs of rows, the others being a row and none, by which plans are bounded under replace_one."""
 _FINE: Final = float(1 << 40)
 _NOTHING: Final = 1e-7
 
@@ -172,7 +172,32 @@ class _RangeSystem:
                 known[key] = square_root(own[:, None] * alike * own) / (own[:, None] * own)
             made.append(known[key] * (float(np.sqrt(top)) / factor))
         total = sum(float(each.sum()) for each in mixture) if self._worst else 1.0
-        return RangeDesign(tuple(made), self._bound(cells / cells.sum(), mixture) / total)
+        grams = self._with_total(made) if self._adjacency == "replace_one" else made
+        return RangeDesign(tuple(grams), self._bound(cells / cells.sum(), mixture) / total)
+
+    def _with_total(self, grams: list[Floats]) -> list[Floats]:
+        """Measure the number of rows as precisely as costs nothing under replace_one.
+
+        A multiple of all ones, added to X of no plain column, moves no row away from another one, and every row from
+        none. So it is added until both are alike.
+        """
+        names, sizes = [name for name, _ in self._workload.ordered], self._shape
+        codes = np.indices(sizes).reshape(len(sizes), -1)
+        alone, apart = np.zeros(codes.shape[1]), np.zeros((codes.shape[1], codes.shape[1]))
+        for residual, gram in zip(self._workload.residuals, grams, strict=True):
+            place = np.zeros(codes.shape[1], np.int64)
+            for name, cells in zip(residual.resolved, residual.sizes, strict=True):
+                place = place * cells + codes[names.index(name)]
+            inner = gram[np.ix_(place, place)] * residual.spread
+            own = np.diagonal(inner)
+            # In other plain cells the inner product is between these ends (`strategies`).
+            worst = np.maximum(-inner, inner / (min(residual.shape) - 1)) if residual.columns else -inner
+            alone, apart = alone + own, apart + (own[:, None] + own) + 2 * worst
+        spare = max(float(apart.max()) - float(alone.max()), 0.0)
+        return [
+            gram if residual.columns else gram + spare
+            for residual, gram in zip(self._workload.residuals, grams, strict=True)
+        ]
 
     def _bound(self, cells: Floats, mixture: list[Floats]) -> float:
         """Return the bound of the module, for a unit of one row under the relation."""
@@ -183,10 +208,10 @@ class _RangeSystem:
             if residual.columns:
                 apart += residual.spread * _root_trace(scaled)
                 continue
-            mean, shares = own[:, None] * own, _PAIRS if self._adjacency == "replace_one" else (0.0,)
+            mean, shares = own[:, None] * own, PAIRS if self._adjacency == "replace_one" else (0.0,)
             factors = [sqrt(1 + a) * (np.eye(len(own)) - mean) + sqrt(1 - a) * mean for a in shares]
             together = np.array([_root_trace(each @ scaled @ each) for each in factors])
-        weights = np.sqrt(1 + np.array(_PAIRS)) if together.size > 1 else np.ones(1)
+        weights = np.sqrt(1 + np.array(PAIRS)) if together.size > 1 else np.ones(1)
         return float(((apart * weights + together) ** 2).max())
 
     def _grams(self, mixture: list[Floats]) -> list[Floats]:

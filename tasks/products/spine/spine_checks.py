@@ -30,7 +30,8 @@ from privacy.refine.chunks import over_pieces
 from privacy.table_plans.spine_counts import SpineCounts, spine_counts
 from privacy.table_plans.spine_plan import PlaceDraw, SpinePlan, plan_spine, with_variances
 from tasks.products.spine.spine_meaning import SpineMeaning, check_stated, check_tree, read_spine
-from tasks.records.draws.place_counts import NOISY, PlaceCountDraw
+from tasks.records.draws.count_form import NOISY
+from tasks.records.draws.place_counts import PlaceCountDraw
 from tasks.records.files.part_names import parts_among
 from tasks.records.model.release_statement import Manifest
 from tasks.records.model.version_statements import FittedDraw

@@ -30,7 +30,7 @@ from privacy.refine.place_intervals import interval_ends
 from privacy.table_plans.spine_counts import crossing_tree, measured_spine
 from privacy.table_plans.spine_plan import SpinePlan, place_file
 from tasks.products.spine.published_version import UNREADABLE, column_of, spine_version, unreadable
-from tasks.records.draws.place_counts import NOISY
+from tasks.records.draws.count_form import NOISY
 from tasks.records.files.tidy_tables import DATA
 from tasks.verification.files.version_folder import ManifestFiles
 

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
-from contracts.release.statistics import StatisticsProduct, StatisticsTable
+from contracts.release.statistics import StatisticsProduct
 from contracts.release.statistics_rules import statistics_problems
+from contracts.release.statistics_table import StatisticsTable
 from contracts.release.tables.minimum_frequency import SUPPRESSED, MinimumFrequency
 from privacy.statistics.choices import wanted_choices
 from privacy.statistics.key_counts import KeyCountNumbers

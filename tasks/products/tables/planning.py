@@ -25,7 +25,8 @@ class TablesPlanning:
     def plan(self, spec: ReleaseSpec, contract: Contract, payers: Payers | None) -> tuple[ReleaseSpec, TablesPlan]:
         """Plan the marginals; `mechanism: auto` takes Gaussian noise only where no pure account would pay."""
         plan = plan_tables(spec, contract)
-        if spec.tables_product.mechanism == AUTO and plan.mechanism == "gaussian" and payers is not None:
+        product = spec.tables_product
+        if product.mechanism == AUTO and not product.noise_is_gaussian and plan.mechanism == "gaussian" and payers:
             accounts = payers(spec, plan_tables(spec, contract, pure_account=True))
             pure = any(isinstance(state.terms.calculus, PureCalculus) for state in accounts)
             plan = plan_tables(spec, contract, pure_account=pure)

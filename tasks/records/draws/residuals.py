@@ -81,4 +81,4 @@ class ResidualForm(DrawForm[ResidualMeasurement, ResidualDraw]):
 def _measurement(draw: ResidualDraw) -> ResidualMeasurement:
     event: Any = event_from_json(draw.event)
     values = np.broadcast_to(np.int64(0), draw.shape)  # only its shape is read
-    return ResidualMeasurement(draw.key, (), values, event, variance(event), draw.number, draw.sha256)
+    return ResidualMeasurement(draw.key, values, event, variance(event), draw.number, draw.sha256, ())

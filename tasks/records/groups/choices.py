@@ -19,7 +19,9 @@ def _of_tables(run: Run) -> list[dict[str, str]]:
     product = run.facts.spec.tables_product
     listed = []
     if product.mechanism == "auto":
-        found = message("{noise}, of which less error is expected", noise=message(run.facts.tables_plan.mechanism))
+        noise = message(run.facts.tables_plan.mechanism)
+        least = message("{noise}, of which less error is expected", noise=noise)
+        found = message("{noise}, as residuals have", noise=noise) if product.noise_is_gaussian else least
         listed.append(_entry("mechanism", found, message("the public parameters of contract and spec"), _PUBLIC))
     for table in run.facts.tables:
         if table.refined.chosen is not None:

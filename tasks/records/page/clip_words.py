@@ -11,7 +11,7 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import tree_key
 from contracts.message import message
 from contracts.reading.scalars import parse_bound
-from contracts.release.statistics import StatisticsTable
+from contracts.release.statistics_table import StatisticsTable
 from tasks.records.clip_statements import outside_words
 
 Stated = Sequence[Mapping[str, Any]]

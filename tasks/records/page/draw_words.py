@@ -12,7 +12,7 @@ from contracts.domains.text import TextDomain
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import tree_key
 from contracts.message import message
-from contracts.release.statistics import StatisticsTable
+from contracts.release.statistics_table import StatisticsTable
 from tasks.records.page.clip_words import Stated, clip_words
 from tasks.records.page.statistics_words import distinct_name, lattice_words, quota_words, weight_words
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.message import message
-from contracts.release.statistics import NEAR_ZERO, REFINED
+from contracts.release.statistics_table import NEAR_ZERO, REFINED
 from contracts.release.survey_weight import SurveyWeight
 from contracts.release.tables.minimum_frequency import SUPPRESSED
 from tasks.records.page.statistics_words import plain_number

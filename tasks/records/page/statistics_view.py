@@ -19,7 +19,8 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.message import AND, joined, message
 from contracts.release.statistic import Statistic
 from contracts.release.statistic_forms import COUNT, DISTINCTS, EFFECTIVE_SIZE, QUANTILES, SPREADS
-from contracts.release.statistics import NEAR_ZERO, StatisticsProduct, StatisticsTable
+from contracts.release.statistics import StatisticsProduct
+from contracts.release.statistics_table import NEAR_ZERO, StatisticsTable
 from contracts.release.tables.minimum_frequency import SUPPRESSED
 from tasks.records.charts import charts
 from tasks.records.charts.place_map import PlaceMap

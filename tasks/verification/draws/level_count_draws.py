@@ -12,7 +12,8 @@ from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.grant.queries.level_counts import LevelCountQuery
 from privacy.marginals.group_levels import chosen_digest, levels_digest
-from tasks.records.draws.level_counts import NOISY, LevelCountDraw
+from tasks.records.draws.count_form import NOISY
+from tasks.records.draws.level_counts import LevelCountDraw
 from tasks.records.strict_json import printable
 from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.draws.count_draws import check_count_draw
@@ -24,7 +25,7 @@ from tasks.verification.draws.draw_checks import (
     SeparateDrawChecks,
 )
 from tasks.verification.files.listed_rows import read_rows
-from tasks.verification.files.table_files import OTHER_NOISE
+from tasks.verification.files.table_files import check_digest
 from tasks.verification.refinement_replay import values_sha256
 
 
@@ -65,10 +66,7 @@ class LevelCountChecks(SeparateDrawChecks[LevelCountDraw, LevelCountQuery]):
         columns, wrong = read_rows(data, where=where, cells=cells, clique=clique, codes=codes, values=(NOISY,))
         if columns is None:
             return None, wrong
-        found = values_sha256(columns[NOISY])
-        if found != draw.sha256:
-            allowed = f"{draw.sha256}, as it was entered when it was drawn"
-            wrong.append(Finding(where, f"SHA-256 of column {NOISY}", found, allowed, OTHER_NOISE))
+        wrong += check_digest(values_sha256(columns[NOISY]), draw.sha256, f"column {NOISY}", where=where)
         return columns[NOISY], wrong
 
     def matching(self, query: LevelCountQuery, draw: LevelCountDraw, values: PublishedValues) -> LevelCountQuery:

@@ -34,7 +34,7 @@ from tasks.verification.draws.draw_checks import (
     is_own_file,
 )
 from tasks.verification.files.parquet_pages import open_numbers
-from tasks.verification.files.table_files import MISFIT, OTHER_NOISE, UNREADABLE
+from tasks.verification.files.table_files import MISFIT, UNREADABLE, check_digest
 from tasks.verification.record_identity import OTHER, differences
 from tasks.verification.refinement_replay import values_sha256
 
@@ -168,8 +168,4 @@ def check_parameter_file(data: bytes, draw: ParameterDraw) -> tuple[NDArray[np.i
         numbers = column.to_numpy().astype(np.int64)
     except UNREADABLE as error:
         return None, [Finding(where, "the file", printable(str(error)), "a whole Parquet file", MISFIT)]
-    digest = values_sha256(numbers)
-    if digest != draw.sha256:
-        allowed = f"{draw.sha256}, as it was entered when it was drawn"
-        return numbers, [Finding(where, "SHA-256 of the numbers", digest, allowed, OTHER_NOISE)]
-    return numbers, []
+    return numbers, check_digest(values_sha256(numbers), draw.sha256, "the numbers", where=where)

@@ -11,7 +11,8 @@ from contracts.contract.column import Cells
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian
 from privacy.grant.queries.place_counts import PlaceCountQuery
-from tasks.records.draws.place_counts import NOISY, PlaceCountDraw
+from tasks.records.draws.count_form import NOISY
+from tasks.records.draws.place_counts import PlaceCountDraw
 from tasks.records.strict_json import printable
 from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.draws.count_draws import check_count_draw
@@ -22,7 +23,7 @@ from tasks.verification.draws.draw_checks import (
     PublishedValues,
     SeparateDrawChecks,
 )
-from tasks.verification.files.table_files import OTHER_NOISE, read_parquet
+from tasks.verification.files.table_files import check_digest, read_parquet
 from tasks.verification.refinement_replay import values_sha256
 
 
@@ -60,10 +61,7 @@ class PlaceCountChecks(SeparateDrawChecks[PlaceCountDraw, PlaceCountQuery]):
         columns, wrong = read_parquet(data, where=where, cells=cells, clique=draw.clique, values=types)
         if columns is None:
             return None, wrong
-        found = values_sha256(columns[NOISY])
-        if found != draw.sha256:
-            allowed = f"{draw.sha256}, as it was entered when it was drawn"
-            wrong.append(Finding(where, f"SHA-256 of column {NOISY}", found, allowed, OTHER_NOISE))
+        wrong += check_digest(values_sha256(columns[NOISY]), draw.sha256, f"column {NOISY}", where=where)
         return columns[NOISY].reshape(draw.shape), wrong
 
     def matching(self, query: PlaceCountQuery, draw: PlaceCountDraw, values: PublishedValues) -> PlaceCountQuery:

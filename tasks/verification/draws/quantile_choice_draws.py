@@ -32,7 +32,7 @@ from tasks.verification.draws.draw_checks import (
     SeparateDrawChecks,
     is_own_file,
 )
-from tasks.verification.files.table_files import OTHER_NOISE, UNCERTAINTY, compare_column, read_parquet
+from tasks.verification.files.table_files import OTHER_NOISE, UNCERTAINTY, check_digest, compare_column, read_parquet
 from tasks.verification.record_identity import OTHER, differences
 from tasks.verification.refinement_replay import values_sha256
 
@@ -72,10 +72,7 @@ class QuantileChoiceChecks(SeparateDrawChecks[QuantileDraw, QuantileChoiceQuery]
         if columns is None:
             return None, wrong
         offsets = columns[CHOSEN].reshape(draw.shape)
-        found = values_sha256(offsets)
-        if found != draw.sha256:
-            allowed = f"{draw.sha256}, as it was entered when it was drawn"
-            wrong.append(Finding(where, f"SHA-256 of column {CHOSEN}", found, allowed, OTHER_NOISE))
+        wrong += check_digest(values_sha256(offsets), draw.sha256, f"column {CHOSEN}", where=where)
         if offsets.min() < 0 or offsets.max() > choices.lattice.width or (np.diff(offsets, axis=-1) < 0).any():
             allowed = f"from 0 to {choices.lattice.width}, a higher quantile never below a lower one"
             wrong.append(Finding(where, f"column {CHOSEN}", "offsets that cannot be chosen", allowed, OTHER_NOISE))

@@ -33,8 +33,8 @@ from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.files.parquet_pages import open_numbers
 from tasks.verification.files.table_files import (
     MISFIT,
-    OTHER_NOISE,
     UNREADABLE,
+    check_digest,
     check_whole,
     compare_column,
     label_numbers,
@@ -137,11 +137,8 @@ def read_residuals(
     for name, expected in residual_rows(residuals).items():
         source = "as product and contract say"
         findings += compare_column(columns[name], expected, where=where, name=name, source=source, remedy=MISFIT)
-    found = values_sha256(noisy)
-    if found != draw.sha256:
-        allowed = f"{draw.sha256}, as it was entered when it was drawn"
-        return None, [*findings, Finding(where, "SHA-256 of column noisy", found, allowed, OTHER_NOISE)]
-    return noisy, findings
+    others = check_digest(values_sha256(noisy), draw.sha256, "column noisy", where=where)
+    return (None if others else noisy), findings + others
 
 
 def _columns(

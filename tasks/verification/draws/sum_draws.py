@@ -48,7 +48,7 @@ from tasks.verification.draws.draw_checks import (
 )
 from tasks.verification.files.array_reader import read_arrays
 from tasks.verification.files.parquet_pages import unpacked_size
-from tasks.verification.files.table_files import MISFIT, OTHER_NOISE, UNCERTAINTY, UNREADABLE, compare_column
+from tasks.verification.files.table_files import MISFIT, UNCERTAINTY, UNREADABLE, check_digest, compare_column
 from tasks.verification.files.version_folder import OpenFiles
 from tasks.verification.record_identity import OTHER, differences
 from tasks.verification.refinement_replay import RELATIVE_TOLERANCE, values_sha256
@@ -271,10 +271,7 @@ def check_sum_file(
     if columns is None:
         return None, findings
     noisy = columns["noisy"]
-    digest = values_sha256(noisy)
-    if digest != draw.sha256:
-        allowed = f"{draw.sha256}, as it was entered when it was drawn"
-        findings.append(Finding(where, "SHA-256 of column noisy", digest, allowed, OTHER_NOISE))
+    findings += check_digest(values_sha256(noisy), draw.sha256, "column noisy", where=where)
     for name, expected in sum_columns(statistic, noisy, variance(event)).items():
         findings += compare_column(
             columns[name],

@@ -33,7 +33,7 @@ from tasks.verification.draws.draw_checks import (
     is_own_file,
 )
 from tasks.verification.files.parquet_pages import open_numbers
-from tasks.verification.files.table_files import MISFIT, OTHER_NOISE, UNREADABLE
+from tasks.verification.files.table_files import MISFIT, UNREADABLE, check_digest
 from tasks.verification.record_identity import OTHER, differences
 from tasks.verification.refinement_replay import values_sha256
 
@@ -188,8 +188,4 @@ def check_checkpoint(data: bytes, draw: TrainingDraw) -> tuple[NDArray[np.int64]
         words = packed(column.to_numpy())
     except UNREADABLE as error:
         return None, [Finding(where, "the file", printable(str(error)), "a whole Parquet file", MISFIT)]
-    digest = values_sha256(words)
-    if digest != draw.sha256:
-        allowed = f"{draw.sha256}, as it was entered when it was drawn"
-        return words, [Finding(where, "SHA-256 of the checkpoint", digest, allowed, OTHER_NOISE)]
-    return words, []
+    return words, check_digest(values_sha256(words), draw.sha256, "the checkpoint", where=where)

@@ -11,7 +11,7 @@ from privacy.accounting.events import CountNoise
 from privacy.refine.intervals import RowNoise
 from tasks.records.model.version_statements import DrawStatement
 from tasks.records.strict_json import printable
-from tasks.verification.files.table_files import OTHER_NOISE, UNCERTAINTY, ColumnArrays, compare_column
+from tasks.verification.files.table_files import UNCERTAINTY, ColumnArrays, check_digest, compare_column
 from tasks.verification.refinement_replay import RELATIVE_TOLERANCE, uncertainty_columns, values_sha256
 
 
@@ -36,11 +36,7 @@ def check_measured(
         rows: the noise of each row, where it differs.
     """
     where, noisy = printable(name), columns["noisy"]
-    findings = []
-    found = values_sha256(noisy)
-    if found != draw.sha256:
-        allowed = f"{draw.sha256}, as it was entered when it was drawn"
-        findings.append(Finding(where, "SHA-256 of column noisy", found, allowed, OTHER_NOISE))
+    findings = check_digest(values_sha256(noisy), draw.sha256, "column noisy", where=where)
     impossible = cells.impossible(draw.clique)
     for column, expected in uncertainty_columns(noisy, event, impossible, suppressed, rows).items():
         findings += compare_column(

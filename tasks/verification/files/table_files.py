@@ -48,6 +48,20 @@ OTHER_TABLE: Final = "the table is not what the declared steps make of the noisy
 MISFIT: Final = "the file is not the table that the record describes: do not use it"
 
 
+def check_digest(found: str, entered: str, of: str, *, where: str) -> list[Finding]:
+    """Compare the SHA-256 (hex) of a file's values with that which was entered when they were drawn.
+
+    Args:
+        found: of the file's values.
+        entered: of what was drawn.
+        of: what the values are, in words.
+        where: the file.
+    """
+    if found == entered:
+        return []
+    return [Finding(where, f"SHA-256 of {of}", found, f"{entered}, as it was entered when it was drawn", OTHER_NOISE)]
+
+
 def read_parquet(
     data: bytes,
     *,

@@ -48,6 +48,8 @@ def test_the_sum_has_its_interval_and_the_choices(wings: Version, monkeypatch: p
     count = with_totals().wing_counts()["north"]
     assert (told["sum"]["lower"], told["sum"]["count"], told["sum"]["upper"]) == (count, count, count)
     assert [choice["name"] for choice in told["choices"]] == ["hospital", "wing", "ward", "floor", "insured"]
+    typed = page(wings, monkeypatch, "wing=north", where=" floor=1 ")
+    assert (typed["typed"], typed["picked"]) == ("floor=1", ["wing=north"])
     part = page(wings, monkeypatch, "wing=north", "insured=true")["sum"]
     assert part["lower"] < part["count"] < part["upper"] < count
     both = page(wings, monkeypatch, "ward=surgery", "ward=children")["sum"]

@@ -95,7 +95,7 @@ def from_counts(exact: NDArray[np.int64], deviation: float, seed: int) -> float:
 
 def _drawn(statistic: Moments, values: NDArray[np.int64]) -> SumMeasurement:
     event = sum_event(statistic, GaussianNoise(Fraction(1, 4000)), adjacency="add_remove", rows_per_unit=1)
-    return SumMeasurement("measurement-0001", statistic, values, event, float(event.sigma_squared), 0, "0" * 64)
+    return SumMeasurement("measurement-0001", values, event, float(event.sigma_squared), 0, "0" * 64, statistic)
 
 
 @pytest.mark.parametrize("fill", [0.3, 0.1, 0.03, 0.01, 0.005])

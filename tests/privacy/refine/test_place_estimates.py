@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privacy.arrays import Floats
 from privacy.refine import place_estimates
 from privacy.refine.margin_spaces import averaging_weights, cell_shares, precisions, spread
-from privacy.refine.place_counts import project_families, whole_counts
+from privacy.refine.place_counts import whole_counts
 from privacy.refine.place_estimates import (
     LevelTable,
     MeasuredSpine,
@@ -20,6 +20,7 @@ from privacy.refine.place_estimates import (
     final_variances,
     sum_variances,
 )
+from privacy.refine.place_families import project_families
 from privacy.refine.place_intervals import interval_ends, margin_deviations
 from privacy.refine.public_margins import PublicMargin, implied_margins
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from contracts.domains.distinct_counts import DistinctCount
-from contracts.release.statistics import StatisticsTable
+from contracts.release.statistics_table import StatisticsTable
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise

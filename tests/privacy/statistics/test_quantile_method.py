@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from contracts.domains.quantile_choices import QuantileChoices
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import ValueTree
-from contracts.release.statistics import Statistic, statistics_product
+from contracts.release.statistic import Statistic
+from contracts.release.statistics import statistics_product
 from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.estimates import Estimates
 from privacy.statistics.plan import StatisticsPlan

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import ValueTree
-from contracts.release.statistics import StatisticsTable
+from contracts.release.statistics_table import StatisticsTable
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event

@@ -53,7 +53,8 @@ def check_mechanism(record: Record, meaning: Meaning, run: JournalledRun | None,
     findings = []
     kind, planned = replay.draws[0].event.get("kind"), _KIND_OF[plan.mechanism]
     if meaning.product.mechanism == AUTO and kind != planned:
-        allowed = f"{planned}, of which the error is least"
+        why = "as residuals have" if meaning.product.noise_is_gaussian else "of which the error is least"
+        allowed = f"{planned}, {why}"
         findings.append(Finding(where, "replay.draws[0].event.kind", shown(kind), allowed, OTHER))
     return findings
 

@@ -38,6 +38,7 @@ from tasks.verification.files.table_files import (
     UNREADABLE,
     ColumnArrays,
     Types,
+    check_digest,
     check_form,
     check_weight,
     check_whole,
@@ -134,10 +135,8 @@ class SparseReplay:
             allowed = f"at least {statement.threshold}, the threshold: whatever is below it must not be listed"
             self.measurements.append(Finding(where, field, value, allowed, OTHER_NOISE))
         digest = listing_sha256(found.codes, noisy, {"cells": statement.cells, "threshold": statement.threshold})
-        if digest != draw.sha256:
-            allowed = f"{draw.sha256}, as it was entered when it was drawn"
-            field = "SHA-256 of cells, column noisy, threshold and domain"
-            self.measurements.append(Finding(where, field, digest, allowed, OTHER_NOISE))
+        of = "cells, column noisy, threshold and domain"
+        self.measurements += check_digest(digest, draw.sha256, of, where=where)
         impossible = ImpossibleCells.of(self._contract, draw.clique).among(found.codes)
         for column, expected in uncertainty_columns(noisy, event, impossible).items():
             self.measurements += compare_column(

@@ -13,7 +13,15 @@ from contracts.errors import SpecRefused
 from flows.request import read_request
 from tasks.verify import verify
 from tests.tasks.verification.forgery import edit_table, forge, load, set_cell
-from tests.worlds.spines import WARDS, SpineScenario, with_margins, with_teams, with_totals, without_totals
+from tests.worlds.spines import (
+    WARDS,
+    SpineScenario,
+    with_margins,
+    with_patterns,
+    with_teams,
+    with_totals,
+    without_totals,
+)
 from tests.worlds.versions import Version, Worlds
 
 
@@ -33,6 +41,11 @@ def floors(worlds: Worlds) -> Version:
 
 
 @pytest.fixture(scope="module")
+def patterns(worlds: Worlds) -> Version:
+    return worlds.published(with_patterns(), here=True)
+
+
+@pytest.fixture(scope="module")
 def teams(worlds: Worlds) -> Version:
     return worlds.published(with_teams(), here=True)
 
@@ -43,7 +56,7 @@ def table(version: Version, name: str, of: str = "data") -> pl.DataFrame:
     )
 
 
-@pytest.mark.parametrize("name", ["version", "wings", "floors", "teams"])
+@pytest.mark.parametrize("name", ["version", "wings", "floors", "patterns", "teams"])
 def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: str) -> None:
     """Both relations, with and without public totals; deep has nothing more to estimate."""
     made: Version = request.getfixturevalue(name)
@@ -53,7 +66,7 @@ def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: s
         assert [check.rule for check in report.checks][:10] == list(range(1, 11))
 
 
-@pytest.mark.parametrize("name", ["version", "wings", "floors", "teams"])
+@pytest.mark.parametrize("name", ["version", "wings", "floors", "patterns", "teams"])
 def test_all_levels_and_tables_add_up(request: pytest.FixtureRequest, name: str) -> None:
     """Whole, not negative; wards to wings, wings to the hospital, floors by insured to floors, floors to rows."""
     made: Version = request.getfixturevalue(name)
@@ -103,6 +116,23 @@ def test_public_counts_by_columns_are_exact_and_zeros_of_places_stay_empty(floor
     [given] = floors.words["product.invariants"]
     assert str(given).startswith("counts of level wing by floor are exact and public (yearbook)")
     assert table(floors, "invariants.wing").columns == ["ward", "floor", "total"]
+
+
+def test_a_floor_that_one_wing_lacks_is_empty_beside_exact_totals(patterns: Version, tmp_path: Path) -> None:
+    """No row on the first floor of that wing and its wards, both totals exact; a row that is put there is found."""
+    totals = {each["ward"]: each["count"] for each in table(patterns, "rows.wing").iter_rows(named=True)}
+    assert totals == with_patterns().wing_counts()
+    for name, places in (("floor.wing", ["north"]), ("floor_x_insured.ward", ["surgery", "children"])):
+        first = table(patterns, name).filter(pl.col("floor") == "1")
+        assert first.filter(pl.col("ward").is_in(places)).get_column("upper").sum() == 0
+        assert (first.filter(~pl.col("ward").is_in(places)).get_column("count") > 0).any()
+    forged = patterns.copy(tmp_path / "forged")
+    rows = table(patterns, "floor.wing").with_row_index()
+    at = rows.filter((pl.col("floor") == "1") & (pl.col("ward") == "north")).get_column("index")[0]
+    set_cell(forged.folder / "data/floor.wing.parquet", "count", int(at), 1)
+    forge(forged)
+    report = verify(forged.folder, public_key=forged.key)
+    assert 9 in {check.rule for check in report.checks if check.findings}, report.checks
 
 
 def test_tables_of_both_trees_are_sums_of_the_same_wards(teams: Version) -> None:
@@ -202,21 +232,18 @@ REFUSED = {
         {"privacy": with_totals().privacy.replace("2000", "2001")},
         "totals that add up to 2,000",
     ),
-    "a floor that one wing lacks": (
+    "floors of the whole, and a floor that one wing lacks": (
         {
-            "privacy": with_totals().privacy.replace(
-                "adjacency", "structural_zeros: [{ward: [surgery, children], floor: ['1']}], adjacency"
-            )
+            "privacy": with_patterns().privacy,
+            "invariants": with_totals().invariants.replace(
+                "{wing",
+                "{hospital: {columns: [floor], file: floors-of-all.csv, column: beds, reference: yearbook}, wing",
+            ),
         },
-        "structural zeros that leave the place 'north' without",
+        "counts by floor, and structural zeros that leave the place 'north' without",
     ),
     "a public count where nobody can be": (
-        {
-            "privacy": with_totals().privacy.replace(
-                "adjacency", "structural_zeros: [{ward: [surgery, children], floor: ['1']}], adjacency"
-            ),
-            "invariants": with_margins().invariants,
-        },
+        {"privacy": with_patterns().privacy, "invariants": with_margins().invariants},
         r"the place 'north' \(1\) with a total of",
     ),
     "columns without a file": (

@@ -14,6 +14,7 @@ import pytest
 from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.release.spec import load_spec
+from contracts.release.spec_checks import check_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.marginals import residual_shares
@@ -44,6 +45,12 @@ def scenario(method: str = "simplex", more: str = "", base: Any = first, zeros: 
     return replace(made, spec=spec, calculus=RenyiCalculus(Fraction(16)), cap=(9 * PICO, ATTO // 10**8))
 
 
+def planned_by_auto() -> Scenario:
+    """The spec leaves the noise open."""
+    made = scenario()
+    return replace(made, spec=made.spec.replace("mechanism: gaussian", "mechanism: auto"))
+
+
 def public(method: str) -> Scenario:
     """One row for another, and the number of rows declared."""
     made = scenario(method, ", total: invariant")
@@ -72,8 +79,9 @@ def counts(version: Version, name: str, folder: str = "measurements", column: st
         public("simplex"),
         scenario("empirical_bayes, integers: false"),
         scenario("simplex", ", objective: max", base=second),
+        planned_by_auto(),
     ],
-    ids=["simplex", "auto", "rows of a unit", "public total", "fractions", "largest variance"],
+    ids=["simplex", "auto", "rows of a unit", "public total", "fractions", "largest variance", "noise by auto"],
 )
 def test_verify_makes_the_tables_again_from_the_residuals(worlds: Worlds, made: Scenario) -> None:
     """Under both relations, with a public total, with chosen methods, and with fractions; every rule holds."""
@@ -118,6 +126,43 @@ def test_the_record_and_pages_say_how_they_were_measured(published: Version) -> 
     assert "for all tables together" in page
     assert "すべての表を合わせた値" in japanese
     assert "最小の誤差に対する比" in japanese
+
+
+def test_auto_has_gaussian_noise_and_the_record_says_why(worlds: Worlds) -> None:
+    """Residuals leave no choice: the record names it, and the error that Laplace noise would have."""
+    version = worlds.published(planned_by_auto())
+    chosen = version.words["noise.mechanism_choice"]
+    assert set(chosen["expected_rmse"]) == {"gaussian", "laplace"}
+    assert "residuals" in chosen["by"]
+    (setting,) = [each for each in version.words["preprocessing.chosen_by_the_run"] if each["setting"] == "mechanism"]
+    assert "gaussian" in setting["chosen"]
+    assert "残差" in (version.folder / "record.ja.html").read_text()
+
+
+def test_noise_that_auto_does_not_lead_to_is_found(worlds: Worlds, tmp_path: Path) -> None:
+    """Laplace noise under residuals, stated alike in record, charge and journal."""
+    version = worlds.published(planned_by_auto()).copy(tmp_path / "v")
+
+    def laplace(entry: dict[str, Any]) -> None:
+        del entry["sigma_squared"]
+        entry.update(kind="discrete_laplace", inverse_scale="1/10")
+
+    record, journal = event(0, laplace)
+    forge(version, record=record, journal=journal)
+    report = verify(version.folder, public_key=version.key)
+    assert 6 in broken(report)
+    assert any(each.field == "replay.draws[0].event.kind" for each in report.findings)
+
+
+def test_auto_needs_a_delta(tmp_path: Path) -> None:
+    """Refused by its line, with both ways out."""
+    made = planned_by_auto()
+    (tmp_path / "contract.odcs.yaml").write_text(made.contract)
+    (tmp_path / "spec.yaml").write_text(made.spec.replace("delta: 1e-9}", "delta: 0}"))
+    findings = check_spec(load_spec(tmp_path / "spec.yaml"), load_contract(tmp_path / "contract.odcs.yaml"))
+    (found,) = [each for each in findings if each.field == "charge.delta"]
+    assert "residuals" in found.found
+    assert "another split" in found.remedy
 
 
 def quieter(entry: dict[str, Any]) -> None:
@@ -207,7 +252,6 @@ def test_other_multipliers_in_the_file_are_found(published: Version, tmp_path: P
     ("product", "says"),
     [
         ("mechanism: laplace, split: residuals, tables: [[age]]", "mechanism"),
-        ("mechanism: auto, split: residuals, tables: [[age]]", "mechanism"),
         (
             "mechanism: gaussian, split: residuals, tables: [[age]], minimum_frequency: {k: 10, t: 5}",
             "minimum_frequency",
