@@ -70,6 +70,7 @@ class CatalogTable:
         schema: its schema.
         name: its name.
         rows: the planner's guess of its rows, for the progress bar alone.
+        parts: whether other tables hold rows of it.
     """
 
     where: str
@@ -79,6 +80,7 @@ class CatalogTable:
     schema: str
     name: str
     rows: float
+    parts: bool
 
     @property
     def copy(self) -> str:
@@ -157,4 +159,4 @@ def look(connection: psycopg.Connection[Any], where: str, schema: str, name: str
         )
     columns = tuple(column for column in columns if column not in refused)
     key = tuple(row[0] for row in query_server(where, lambda: connection.execute(_KEY, [oid]).fetchall()))
-    return CatalogTable(where, oid, columns, key, schema, name, guess)
+    return CatalogTable(where, oid, columns, key, schema, name, guess, bool(below))
