@@ -98,6 +98,9 @@ _KINDS: Final[dict[str, ValueKind]] = {
     "fixed": "fixed",
     "text": "text",
 }
+_RIGHTS: Final = (
+    "a right that the role lacks: TEMP on the database, SELECT on the table, or BYPASSRLS where rows are hidden"
+)
 _CAUSES: Final = (
     ("53100", "a disk of the server is full", "Free some space where its database and temporary files lie"),
     ("53400", "a limit of the server is reached, such as temp_file_limit", "Let it be raised for this role"),
@@ -105,7 +108,7 @@ _CAUSES: Final = (
     ("57014", "the server cancelled the statement", "Ask who cancelled it, or what limits its time"),
     ("57", "the server ended the session", "Look at the server"),
     ("25P", "the server ended the session, which waited too long", "Look at its limits of time"),
-    ("42501", "a role without TEMP on the database or SELECT on the table", "Grant both to the role"),
+    ("42501", _RIGHTS, "Grant it to the role"),
     ("42P01", "a temporary table of the session is gone", "Name the server itself, and no pooler"),
     ("08", "the connection ended", "Look at server and network"),
 )

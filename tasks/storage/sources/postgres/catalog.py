@@ -116,6 +116,9 @@ def _explained(where: str, state: str, operational: bool) -> Refused:
         return _unreadable(where, "a table that is locked", "a table that can be read", "run again later")
     if state in ("42P01", "42703", "3F000"):
         return _unreadable(where, "a table that changed meanwhile", "a table at rest", "run again")
+    if state.startswith("53"):
+        found, remedy = f"a server that reached a limit (SQLSTATE {state})", "let it have more room, then run again"
+        return _unreadable(where, found, "a server with room for its temporary files, and with memory", remedy)
     if operational or state.startswith(("08", "57")):
         found = "a connection that ended while the table was read"
         return _unreadable(where, found, "a server that stays", "check the server, then run again")
