@@ -128,7 +128,7 @@ def main() -> None:
         settings = machine("duckdb", "ibis-framework") | {"columns": 15, "tables": len(TABLES), "runs": 1}
         found = [each for rows in given.rows for each in _at_size(folder / str(rows), rows, search)]
     settings |= {"load_average_after": machine()["load_average"]}
-    write("engines", [*_rows(found, settings), *_found(search, settings), *_model(found, settings)])
+    write("engines", [*rows_of(found, settings), *_found(search, settings), *_model(found, settings)])
 
 
 def _at_size(folder: Path, rows: int, search: Search) -> Iterator[Measured]:
@@ -146,7 +146,7 @@ def _at_size(folder: Path, rows: int, search: Search) -> Iterator[Measured]:
     counts = [each._count() for each in SnapshotCounts(here, contract).marginals(TABLES)]
     yield _told(Measured("DuckDB", 2, rows, staging, perf_counter() - begun, None, True))
     python = Path(os.environ["SUDARE_SPARK_PYTHON"])
-    yield _in_spark("Spark local", 2, rows, SparkSettings(python), source, contract, counts, folder / "local")
+    yield in_engine("Spark local", 2, rows, SparkSettings(python), source, contract, counts, folder / "local")
     for workers in (1, 2):
         (folder / f"cluster{workers}").mkdir()
         with standalone_cluster(folder / f"cluster{workers}", python, secret=SECRET, workers=workers) as cluster:
@@ -154,7 +154,7 @@ def _at_size(folder: Path, rows: int, search: Search) -> Iterator[Measured]:
             run = folder / f"run{workers}"
             with listening(search.forms | in_utf8([CONTROL]), search.heard):
                 send_on_loopback(CONTROL)
-                yield _in_spark("cluster", workers, rows, settings, source, contract, counts, run, (search, cluster))
+                yield in_engine("cluster", workers, rows, settings, source, contract, counts, run, (search, cluster))
     (folder / "connect").mkdir()
     paths = loopback_certificates(folder)
     with ExitStack() as stack:
@@ -163,21 +163,33 @@ def _at_size(folder: Path, rows: int, search: Search) -> Iterator[Measured]:
         master = f"sc://127.0.0.1:{port}"
         settings = SparkSettings(python, master, credentials="benchmark-server", certificate=paths.authority)
         run = folder / "run-connect"
-        yield _in_spark("Connect", 2, rows, settings, source, contract, counts, run, (search, server))
+        yield in_engine("Connect", 2, rows, settings, source, contract, counts, run, (search, server))
 
 
-def _in_spark(
+def in_engine(
     place: str,
     workers: int,
     rows: int,
-    settings: SparkSettings,
+    settings: SparkSettings | None,
     source: Source,
     contract: Contract,
     expected: list[NDArray[np.int64]],
     folder: Path,
     searched: tuple[Search, SparkProcesses] | None = None,
 ) -> Measured:
-    """Stage and count in one Spark; the session is started within the staging, and searched at the end."""
+    """Stage and count in one engine; the session is started within the staging, and searched at the end.
+
+    Args:
+        place: which engine.
+        workers: cores that count.
+        rows: how many.
+        settings: where Spark is; None for another engine.
+        source: the rows.
+        contract: their contract.
+        expected: the counts of DuckDB.
+        folder: of the run.
+        searched: what is looked for, and the processes whose files and pages are read.
+    """
     begun = perf_counter()
     table = ingest_in_engine(source, contract, folder=folder, key=KEY, settings=settings)
     staging, engine = perf_counter() - begun, table.engine
@@ -213,7 +225,8 @@ def _told(measured: Measured) -> Measured:
     return measured
 
 
-def _rows(found: list[Measured], settings: dict[str, Setting]) -> Iterator[Row]:
+def rows_of(found: list[Measured], settings: dict[str, Setting]) -> Iterator[Row]:
+    """Say seconds of staging and counting, whether counts are DuckDB's, and the ratio to bare GROUP BYs."""
     for each in found:
         what = f"{each.rows:,} rows, {each.place}, {each.workers} cores"
         yield Row(f"{what}: staging", round(each.staging, 1), "s", settings=settings)

@@ -228,4 +228,6 @@ def test_a_release_counted_by_postgresql_is_published_and_verifies(
     assert (told["version"], told["repeated"]) == (1, False)
     place.verify(told["folder"])
     assert not place.left_behind()
+    record = json.loads((Path(told["folder"]) / "record.json").read_text())
+    assert record["declarations"]["source"]["engine"] == "postgresql"
     assert place.run(name, name=name, engine="postgresql")["repeated"]

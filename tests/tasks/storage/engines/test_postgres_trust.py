@@ -347,9 +347,10 @@ def test_a_full_disk_is_named_and_costs_nothing(server: Server, contract: Contra
             session = PostgresSession(server.source())
             try:
                 session.make_tables({"c0": "whole"}, key_row(KEY))
-                with pytest.raises(EngineFailed) as raised, session.one_state():
+                with session.one_state():
                     session.open(contract)
-                    session.stage("SELECT p.age FROM sudare_source AS p, generate_series(1, 60)")
+                    with pytest.raises(EngineFailed) as raised:
+                        session.stage("SELECT p.age FROM sudare_source AS p, generate_series(1, 60)")
             finally:
                 session.close()
     says = "PostgreSQL, stage: a disk of the server is full; no noise was drawn, and a charge that was reserved is"
