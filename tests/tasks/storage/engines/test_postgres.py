@@ -25,6 +25,7 @@ from tasks.storage.engines.postgres import PostgresSession
 from tasks.storage.engines.stage import ingest_in_engine
 from tasks.storage.engines.stage_rules import key_row
 from tasks.validate import validate
+from tests.contracts.samples import column, contract_of
 from tests.contracts.sql.portable.portable_rows import lattices_of, numbers_table, tables
 from tests.tasks.intake import KEY
 from tests.tasks.storage.engines.engine_rows import people_contract, write_people
@@ -231,3 +232,62 @@ def test_a_release_counted_by_postgresql_is_published_and_verifies(
     record = json.loads((Path(told["folder"]) / "record.json").read_text())
     assert record["declarations"]["source"]["engine"] == "postgresql"
     assert place.run(name, name=name, engine="postgresql")["repeated"]
+
+
+OWN_TYPES: Final = """
+    CREATE TYPE shade AS ENUM ('dark', 'pale');
+    CREATE DOMAIN share AS numeric(4, 2);
+    CREATE TABLE own (person integer, r real, n numeric, m money, s share, t char(5), e shade, z timestamptz, d date,
+        f boolean, i smallint);
+    INSERT INTO own SELECT i % 90, CASE i % 5 WHEN 0 THEN 'NaN' ELSE i % 9 / 10.0 END,
+        CASE i % 7 WHEN 0 THEN repeat('9', 400)::numeric WHEN 1 THEN -repeat('9', 400)::numeric
+            WHEN 2 THEN ('0.' || repeat('0', 400) || '1')::numeric WHEN 3 THEN 'NaN' WHEN 4 THEN NULL
+            ELSE i % 11 / 10.0 END,
+        (i % 8 / 10.0)::numeric::money, CASE i % 6 WHEN 0 THEN 'NaN' ELSE i % 7 / 10.0 END,
+        CASE i % 3 WHEN 0 THEN 'a' WHEN 1 THEN 'b' END, (CASE i % 4 WHEN 0 THEN 'dark' ELSE 'pale' END)::shade,
+        CASE i % 9 WHEN 0 THEN 'infinity' ELSE TIMESTAMPTZ '2019-12-31 22:30:00-05' + i * INTERVAL '5 hours' END,
+        CASE i % 10 WHEN 0 THEN 'infinity' WHEN 1 THEN '-infinity' ELSE DATE '2020-01-01' + i END,
+        i % 3 = 0, i % 4
+    FROM generate_series(1, 400) AS s(i);
+"""
+PLACES: Final = {
+    "as the rows lie": "CREATE TABLE placed AS TABLE own; DELETE FROM placed WHERE i = 1; "
+    "INSERT INTO placed TABLE own",
+    "whole key": "CREATE TABLE placed (LIKE own, k serial PRIMARY KEY); "
+    "INSERT INTO placed TABLE own ORDER BY d, r, n, t",
+    "two keys": "CREATE TABLE placed AS SELECT own.*, ctid::text AS k, i AS l FROM own; "
+    "ALTER TABLE placed ADD PRIMARY KEY (k, l)",
+    "in parts": "CREATE TABLE placed (LIKE own, k text, PRIMARY KEY (k, person)) PARTITION BY RANGE (person); "
+    "CREATE TABLE low PARTITION OF placed FOR VALUES FROM (0) TO (40); "
+    "CREATE TABLE high PARTITION OF placed FOR VALUES FROM (40) TO (90); "
+    "INSERT INTO placed SELECT own.*, ctid::text FROM own",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_types_of_its_own_are_read_as_a_snapshot_reads_them_in_any_order_of_rows(
+    postgres: PostgresServer, tmp_path: Path, place: str
+) -> None:
+    """Numbers that no double holds, money, padded texts, enumerations, domains, zones, infinities; two rows each."""
+    missing: Any = {"nulls": {"policy": "category"}}
+    tenths: Any = {"bounds": ["0.1", "0.7"], "bins": {"width": "0.1"}, **missing}
+    days: Any = {"bounds": ["2020-01-01", "2020-12-31"], "granularity": "month", **missing}
+    kept = contract_of(
+        *(column("decimal", "number", name, **tenths) for name in "rnms"),
+        column("categories", "string", "t", values=["a", "b"], **missing),
+        column("categories", "string", "e", values=["dark", "pale"], **missing),
+        *(column("date", "date", name, **days) for name in "zd"),
+        column("categories", "string", "f", values=["true", "false"], **missing),
+        column("integer", "integer", "i", bounds=[0, 3], bins={"width": 1}, **missing),
+        unit={"kind": "id", "scope": "block", "column": "person", "max_rows_per_unit": 2},
+    ).model_copy(update={"left_out": ("k", "l")})
+    source = counted(postgres, town(postgres, OWN_TYPES, PLACES[place]), "placed")
+    here = source.model_copy(update={"engine": None})
+    ours = ingest(here, kept, folder=tmp_path / "here", key=KEY, memory_limit="256MB")
+    theirs = ingest_in_engine(source, kept, folder=tmp_path / "there", key=KEY, settings=None)
+    assert theirs.engine is not None
+    cliques = [(each.name,) for each in kept.columns] + [("r", "n"), ("t", "d"), ("z", "f"), ("e", "i")]
+    counts = [SnapshotCounts(table, kept).marginals(cliques) for table in (ours, theirs)]
+    for clique, one, other in zip(cliques, *counts, strict=True):
+        np.testing.assert_array_equal(one._count(), other._count(), err_msg=str(clique))
+    theirs.engine.close()
