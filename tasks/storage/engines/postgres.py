@@ -37,6 +37,8 @@ ResultT = TypeVar("ResultT")
 
 OLDEST: Final = 110000
 """The first PostgreSQL that has SHA-256."""
+MOST_COLUMNS: Final = 1600
+"""What a table of PostgreSQL may have."""
 _PATIENCE: Final = {
     "keepalives_idle": 30,
     "keepalives_interval": 10,
@@ -180,6 +182,9 @@ class PostgresSession(Warehouse):
 
     def make_tables(self, columns: Mapping[str, Literal["whole", "text"]], keys: Mapping[str, str]) -> None:
         """Make stage and keys as temporary tables, and the functions of casts in the session's own schema."""
+        if len(columns) > MOST_COLUMNS:
+            found, remedy = f"{len(columns)} columns of codes and checks", "release fewer columns at once, or drop it"
+            refuse(self._source.name, "source.engine", found, f"at most {MOST_COLUMNS} for PostgreSQL", remedy)
         types = {"whole": "int4", "text": 'text COLLATE pg_catalog."C"'}
         listed = ", ".join(f"{name} {types[kind]}" for name, kind in columns.items())
         self._run("start", f"CREATE TEMP TABLE {STAGE} ({listed})")

@@ -193,6 +193,16 @@ def test_one_state_is_counted_whatever_others_write(server: Server, contract: Co
     assert server.run("SELECT count(*) FROM busy") == [(6002,)]
 
 
+def test_a_stage_wider_than_a_table_may_be_is_refused_and_one_as_wide_is_made(server: Server) -> None:
+    session = PostgresSession(server.source())
+    try:
+        with pytest.raises(SourceUnreadable, match=r"source\.engine\n    found: 1601 columns of codes and checks"):
+            session.make_tables({f"c{number}": "whole" for number in range(1601)}, key_row(KEY))
+        session.make_tables({f"c{number}": "whole" for number in range(1600)}, key_row(KEY))
+    finally:
+        session.close()
+
+
 def test_answers_that_are_no_whole_numbers_stop_the_run(server: Server) -> None:
     session = PostgresSession(server.source())
     try:
