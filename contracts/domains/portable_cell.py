@@ -30,6 +30,18 @@ def portable_trim(text: str, letters: str) -> str:
 _trim: Any = ibis.udf.scalar.builtin(portable_trim)
 
 
+def portable_lookup(text: str, known: list[str], codes: list[int]) -> int | None:
+    """Return the code that stands at the text's place; none for a text that is not known.
+
+    `contracts.sql.portable.compiler` writes it in each engine's words.
+    """
+    return dict(zip(known, codes, strict=True)).get(text)
+
+
+portable_lookup.__annotations__["return"] = int
+_text_code: Any = ibis.udf.scalar.builtin(portable_lookup)
+
+
 def trimmed(text: Any) -> Any:
     """Return a text without the spaces around it."""
     return _trim(text, ibis.literal(SPACES))
@@ -68,7 +80,7 @@ class PortableCell:
         if self.kind != "text":
             return _looked_up(self.double(), values)
         text = trimmed(self.cell)
-        spellings = [_looked_up(self.cell, codes), _looked_up(text, codes)]
+        spellings = [_text_looked_up(self.cell, codes), _text_looked_up(text, codes)]
         spellings += [_looked_up(_number(text), values)] if values else []
         return ibis.coalesce(*spellings, *([_looked_up(_moment(text), moments)] if moments else []))
 
@@ -152,6 +164,12 @@ def _number(text: Any) -> Any:
     digits = text.re_search(NUMBER) & text.right(1).isin([*"0123456789."])
     words = text.lower()
     return ibis.cases((digits, text.try_cast("float64")), (words == "true", 1.0), (words == "false", 0.0))
+
+
+def _text_looked_up(text: Any, codes: Mapping[str, int]) -> Any:
+    if not codes:
+        return ibis.null("int32")
+    return _text_code(text, ibis.array(list(codes)), ibis.array(list(codes.values()))).cast("int32")
 
 
 def _looked_up(value: Any, codes: Mapping[Any, int]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -32,7 +32,9 @@ from contracts.sql import select_types
 from contracts.sql.selection import select_tree
 from contracts.sql.value_types import ValueType
 
-EngineName = Literal["spark", "clickhouse"]
+EngineName = Literal["spark", "clickhouse", "postgresql"]
+_WAREHOUSES: Final[frozenset[EngineName]] = frozenset({"postgresql"})
+"""Engines that count a table of their own, at an address of the same kind."""
 _CREDENTIALS = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
@@ -101,8 +103,8 @@ class Source(Frozen):
         credentials: the name under which the environment keeps the credentials of an address; None for those that
             the environment gives any program (PGUSER, AWS_ACCESS_KEY_ID and the like).
         by: the column whose day says which period a row belongs to, in a spec with `period:`.
-        engine: what counts the rows where they are, instead of a snapshot here; Parquet without
-            `select` and `by`.
+        engine: what counts the rows where they are, instead of a snapshot here: Parquet, or the table of a
+            warehouse; without `select` and `by`.
         tables: of linked tables, the file of each in the folder `path`, or its name in that database.
         base: of linked tables, the one whose rows are released; see `contracts.contract.flattening`.
     """
@@ -194,9 +196,8 @@ def _misfits(source: Source) -> list[Problem]:
         problems.append(Problem(f"`delimiter` for a {form} file", "`delimiter` for CSV", "drop it", ("delimiter",)))
     if source.credentials is not None:
         problems += credentials_problems(path)
-    if source.engine is not None and (not isinstance(path, Path) or form != "parquet"):
-        remedy = "store the table as Parquet, or drop it"
-        problems.append(Problem(f"`engine` for {form}", "`engine` for Parquet files", remedy, ("engine",)))
+    if source.engine is not None:
+        problems += _engine_problems(source.engine, path, form)
     if source.types is not None and source.select is None:
         problems.append(Problem("`types` without `select`", "`types` beside `select`", "drop it", ("types",)))
     for key in ("select", "by"):
@@ -204,6 +205,19 @@ def _misfits(source: Source) -> list[Problem]:
             remedy = "make a table of the rows that are meant, or drop `engine`"
             problems.append(Problem(f"`{key}` beside `engine`", "one of the two", remedy, (key,)))
     return problems
+
+
+def _engine_problems(engine: EngineName, path: Path | Address, form: str) -> list[Problem]:
+    """Say what is wrong with an engine that cannot count this place."""
+    if form == engine if engine in _WAREHOUSES else isinstance(path, Path) and form == "parquet":
+        return []
+    if engine in _WAREHOUSES:
+        allowed, remedy = f"`engine: {engine}` for a table at {engine}://", "drop it, or name the table there"
+    elif form in _WAREHOUSES:
+        allowed, remedy = f"`engine: {form}` for a table of it", "name that engine, or drop it"
+    else:
+        allowed, remedy = "`engine` for Parquet files", "store the table as Parquet, or drop it"
+    return [Problem(f"`engine` for {form}", allowed, remedy, ("engine",))]
 
 
 def credentials_problems(place: Path | Address) -> list[Problem]:

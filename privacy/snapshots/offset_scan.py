@@ -194,7 +194,7 @@ def count_offsets(
     Privacy: exact counts; nothing of them may leave but through a grant.
     """
     terms = f"{cell_sql(clique, shape)} AS cell, {quoted(name)}::BIGINT - 1 AS place, count(*)::BIGINT AS n"
-    query = f"SELECT {terms} FROM codes GROUP BY ALL ORDER BY 1, 2"
+    query = f"SELECT {terms} FROM codes GROUP BY 1, 2 ORDER BY 1, 2"
     lines = np.stack(whole_columns(table, query, threads), axis=1)
     return lines[lines[:, 1] >= 0]
 

@@ -186,6 +186,7 @@ def _source(stated: Declarations) -> Published:
         files=source.files,
         select=source.select,
         by=source.by,
+        engine=source.engine,
         select_types=lambda contract: (types, []),
     )
 

@@ -164,6 +164,7 @@ def _source(run: Run) -> dict[str, Any]:
         "select": source.select,
         "select_types": dict(source.select_types(run.facts.contract)[0]),
         "by": source.by,
+        **({} if source.engine is None else {"engine": source.engine}),
     }
 
 

@@ -70,3 +70,32 @@ def test_what_needs_more_is_refused_with_one_sentence_before_any_charge(
         read_request(written(tmp_path, product))
     assert says in str(refused.value)
     assert len(refused.value.findings) == 1
+
+
+SERVED = "{path: 'postgresql://db.example/town', table: people, engine: %s}"
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (SERVED % "spark", "`engine` for postgresql\n    allowed: `engine: postgresql` for a table of it"),
+        (SERVED % "oracle", "one of spark, clickhouse, postgresql"),
+        ("{path: people, files: parquet, engine: postgresql}", "`engine: postgresql` for a table at postgresql://"),
+        ("{path: people.csv, engine: clickhouse}", "`engine` for csv\n    allowed: `engine` for Parquet files"),
+        ("{path: 's3://rows/people/', files: parquet, engine: spark}", "`engine` for parquet"),
+        (SERVED.replace("engine", "select: SELECT * FROM source, engine") % "postgresql", "`select` beside `engine`"),
+    ],
+)
+def test_an_engine_that_cannot_count_the_place_is_refused_by_name(tmp_path: Path, source: str, says: str) -> None:
+    spec = written(tmp_path, "{kind: tables, mechanism: laplace, tables: [[age, sex]], refine: {method: none}}")
+    spec.write_text(spec.read_text().replace("{path: people, files: parquet, engine: spark}", source))
+    with pytest.raises(SpecRefused) as refused:
+        read_request(spec)
+    assert says in str(refused.value)
+    assert f"{spec}:3" in str(refused.value) or "spec.yaml:3" in str(refused.value)
+
+
+def test_a_table_of_postgresql_is_counted_by_its_server(tmp_path: Path) -> None:
+    spec = written(tmp_path, "{kind: synthetic, generator: aim}")
+    spec.write_text(spec.read_text().replace("{path: people, files: parquet, engine: spark}", SERVED % "postgresql"))
+    assert read_request(spec).spec.source.engine == "postgresql"

@@ -143,6 +143,8 @@ def steps(run: Run) -> list[dict[str, str]]:
         listed.append(
             (OF_A_PERIOD, message("{column} in {period}", column=source.by, period=run.facts.spec.block), alone)
         )
+    if source.engine is not None:
+        listed.append((message("counted where the rows are"), source.engine, alone))
     listed += link_steps(contract)
     named = [dict(zip(STEP, step, strict=True)) for step in listed]
     return [*named, *encoding_steps(run, LOOK)]

@@ -9,17 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from pydantic import Field
+
 from tasks.records.model.statement import Count, Hash, StatedText, Statement, Tuple, Units
 
 
 class SourceStatement(Statement):
-    """How the rows were read: form and projection, and the columns' fixed types in it; not where they are."""
+    """How the rows were read: form and projection, and the columns' fixed types in it; not where they are.
+
+    `engine` counted the rows where they are; without it a snapshot in DuckDB was counted.
+    """
 
     format: StatedText
     files: StatedText | None
     select: StatedText | None
     select_types: dict[StatedText, StatedText]
     by: StatedText | None
+    engine: StatedText | None = Field(default=None, exclude_if=lambda engine: engine is None)
 
 
 class SoftwareStatement(Statement):

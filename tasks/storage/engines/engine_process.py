@@ -6,28 +6,18 @@ import json
 import os
 import signal
 import subprocess
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import IO, Any, ClassVar, Final
 
-from contracts.contract.contract import Contract
-from contracts.domains.statements import ValueKind
-from contracts.errors import Finding
-from contracts.sql.portable.compiler import Dialect
-from privacy.counting_engine import CountsUnavailable
+from tasks.storage.engines.engine import UNCHARGED, Engine, EngineFailed
 from tasks.storage.workspace.environment import environment_for_engines
 
-UNCHARGED: Final = "no noise was drawn, and a charge that was reserved is kept"
 _PATIENCE_SECONDS: Final = 20.0
 
 
-class EngineFailed(CountsUnavailable):
-    """An engine did not do what it was asked for; its own words may quote rows and are in a private file."""
-
-
-class EngineProcess(ABC):
+class EngineProcess(Engine):
     """One session of an engine in a process of its own, for as long as a run lasts.
 
     Args:
@@ -40,11 +30,7 @@ class EngineProcess(ABC):
         OSError: the program cannot be run.
     """
 
-    name: ClassVar[str]
-    dialect: ClassVar[Dialect]
     log_name: ClassVar[str]
-    remedy: ClassVar[str]
-    """What to look at where it answers what is no count."""
 
     def __init__(
         self, command: Sequence[str], folder: Path, *, environment: Mapping[str, str], lock: int | None
@@ -68,32 +54,6 @@ class EngineProcess(ABC):
             )
         finally:
             os.close(descriptor)
-
-    @staticmethod
-    @abstractmethod
-    def kind_of(written: str) -> ValueKind | None:
-        """Return the kind of one of the engine's types, or None."""
-
-    @staticmethod
-    def refusals(contract: Contract, kinds: Mapping[str, ValueKind], *, where: str) -> list[Finding]:
-        """List what of a contract this engine reads differently, though others do not.
-
-        Args:
-            contract: the contract.
-            kinds: kind of each column of the source.
-            where: the source, for messages.
-        """
-        return []
-
-    @staticmethod
-    @abstractmethod
-    def hash_sql(columns: Sequence[str], relation: str) -> str:
-        """Write the SELECT of the number of rows and of 8 keyed sums over all rows of the stage.
-
-        Args:
-            columns: the stage's columns.
-            relation: the stage, joined with the row of keys.
-        """
 
     def ask(self, what: str, **arguments: Any) -> Any:
         """Send one request and return the answer.

@@ -11,8 +11,9 @@ from contracts.domains.statements import ValueKind
 from contracts.errors import Finding
 from contracts.sql.portable.compiler import Dialect
 from tasks.storage.engines import spark_worker
-from tasks.storage.engines.engine_process import EngineFailed, EngineProcess, scratch_of
-from tasks.storage.engines.spark_trust import EngineNotTrusted, refused_handshake, start_of, weaknesses
+from tasks.storage.engines.engine import EngineFailed, EngineNotTrusted
+from tasks.storage.engines.engine_process import EngineProcess, scratch_of
+from tasks.storage.engines.spark_trust import refused_handshake, start_of, weaknesses
 from tasks.storage.workspace.spark_settings import SparkSettings
 
 LOG: Final = "spark.private.log"

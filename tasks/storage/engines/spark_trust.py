@@ -15,8 +15,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from contracts.errors import Finding
-from privacy.counting_engine import CountsUnavailable
 from tasks.storage.credentials import credentials_of
+from tasks.storage.engines.engine import EngineNotTrusted
 from tasks.storage.workspace.spark_settings import SECRETS, SparkSettings
 
 BETWEEN_PROCESSES: Final = {
@@ -35,19 +35,6 @@ ELSEWHERE: Final = "in-the-environment"
 """Stands in the settings in place of the secret: they are read and written through Python's pipe to its Java."""
 _HANDSHAKE_SECONDS: Final = 20.0
 _ORDERS: Final = "spark-defaults.conf of master, workers and server"
-
-
-class EngineNotTrusted(CountsUnavailable):
-    """A Spark on other machines is not authenticated and encrypted; no key and no row went there."""
-
-    exit_code = 2
-
-    def __init__(self, findings: list[Finding]) -> None:
-        self.findings = tuple(findings)
-        super().__init__("\n".join(str(finding) for finding in self.findings) + f"\n{NOTHING_SENT}")
-
-
-NOTHING_SENT: Final = "No key and no row was sent, and nothing was charged or drawn for it."
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,7 +9,6 @@ make the hash, and counts: of cells, and of the rows that break each check.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import logging
@@ -19,32 +18,33 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contracts.canonical import canonical_json, digest
+from contracts.canonical import digest
 from contracts.contract.contract import Contract
-from contracts.domains.statements import ValueKind
 from contracts.errors import Finding, SpecRefused
 from contracts.release.spec import Source
 from contracts.sql.portable.compiler import sql_of
-from contracts.sql.portable.staging import KEY_COLUMNS, KEYS, STAGE, BesideCodes, nobodys_rows, stage_of, staged
-from contracts.sql.portable.value_kinds import portable_findings
+from contracts.sql.portable.staging import BesideCodes, staged
 from privacy.private_table import PrivateTable
 from tasks.storage.engines.clickhouse import ClickHouseWorker
-from tasks.storage.engines.engine_process import EngineFailed, EngineProcess
+from tasks.storage.engines.engine import EngineFailed
+from tasks.storage.engines.engine_process import EngineProcess
+from tasks.storage.engines.postgres import PostgresSession
 from tasks.storage.engines.spark import SparkWorker
-from tasks.storage.engines.staged_table import StagedTable, whole_numbers
+from tasks.storage.engines.stage_rules import hash_of, key_row, kinds_of, refuse_no_rows, refuse_nobodys
+from tasks.storage.engines.staged_table import StagedTable
+from tasks.storage.engines.warehouse import Warehouse, ingest_in_warehouse
 from tasks.storage.progress import step
-from tasks.storage.snapshot.bounding import choice_keys, order_keys, refuse_nobody
 from tasks.storage.snapshot.fingerprint import fingerprint
-from tasks.storage.snapshot.snapshot import private_folder, subkey
+from tasks.storage.snapshot.snapshot import private_folder
 from tasks.storage.sources.folder import parts_of
 from tasks.storage.sources.open_source import open_source
 from tasks.storage.sources.origin import Origin
-from tasks.storage.sources.typed_rows import break_gate, refuse
+from tasks.storage.sources.typed_rows import refuse
 from tasks.storage.workspace.spark_settings import SparkSettings
 
 logger = logging.getLogger(__name__)
@@ -52,6 +52,8 @@ logger = logging.getLogger(__name__)
 MARKER: Final = "snapshot.engine.json"
 STAGED: Final = "snapshot.stage"
 KEYS_FILE: Final = "keys.private.parquet"
+WAREHOUSES: Final[dict[str, type[Warehouse]]] = {"postgresql": PostgresSession}
+"""Engines that count a table of their own."""
 _PATTERN: Final = set("*?[]{}\\,")
 
 
@@ -69,7 +71,7 @@ def ingest_in_engine(
     """Make the stage of a run in its engine, or take up the one of an earlier attempt.
 
     Args:
-        source: Parquet, with `engine:`.
+        source: with `engine:`; Parquet, or the table of a warehouse.
         contract: columns, domains and the privacy unit.
         folder: the run's private folder; made 0700.
         key: the workspace's snapshot key.
@@ -81,12 +83,16 @@ def ingest_in_engine(
     Returns:
         The snapshot, whose engine counts it; whoever has it closes the engine.
     Raises:
+        EngineNotTrusted: the engine is on another machine, and its session is not encrypted.
         SpecRefused: no such engine is set up, or columns are of types that engines read differently.
         SourceUnreadable: as `tasks.ingest`.
         GateBroken: columns, rows or unit ids are not as the contract and the format declare.
         EngineFailed: the engine could not do it.
     Privacy: nothing leaves but the error, if there is one; the keyed hash is private.
     """
+    warehouse = WAREHOUSES.get(source.engine or "")
+    if warehouse is not None:
+        return ingest_in_warehouse(warehouse, source, contract, folder=folder, key=key, beside=beside)
     with step("ingest") as bar, ExitStack() as stack:
         name = source.name
         origin = stack.enter_context(open_source(source, contract))
@@ -157,13 +163,12 @@ def _make(
     _discard(folder)
     stage = f"{STAGED}-{secrets.token_hex(8)}"
     columns = dict(worker.ask("open", files=files))
-    kinds = _kinds(worker, columns, contract, where)
-    if contract.unit.column is not None and worker.query(sql_of(nobodys_rows(contract, kinds), worker.dialect))[0][0]:
-        refuse_nobody(where, contract.unit.column)
+    kinds = kinds_of(worker, columns, contract, where)
+    refuse_nobodys(worker, contract, kinds, where)
     expression = staged(contract, kinds, beside)
     written = int(worker.ask("stage", sql=sql_of(expression, worker.dialect), to=str(folder / stage)))
     worker.ask("attach", path=str(folder / stage))
-    rows, hashed = _hash(worker, contract, beside, key)
+    rows, hashed = hash_of(worker, contract, beside, key)
     least = sum(pq.read_metadata(file).num_rows for file in files)
     bounded = contract.unit.column is not None
     if rows != written or (rows > least if bounded else rows != least):
@@ -172,34 +177,8 @@ def _make(
             "nothing was charged. "
             "Look whether every process of it reads and writes the run's folder itself, and run again"
         )
-    if not rows:
-        break_gate(where, "rows", "no rows", "at least one row", "deliver the table again")
+    refuse_no_rows(rows, where)
     return stage, hashed, rows
-
-
-def _kinds(worker: EngineProcess, columns: dict[str, str], contract: Contract, where: str) -> dict[str, ValueKind]:
-    """Read the engine's types, and refuse those that engines read differently."""
-    found = {name: worker.kind_of(columns.get(name, "")) for name in contract.source_columns}
-    findings = portable_findings(contract, found, where=where)
-    kinds = {name: kind for name, kind in found.items() if kind is not None}
-    findings = findings or worker.refusals(contract, kinds, where=where)
-    if findings:
-        raise SpecRefused(findings)
-    return kinds
-
-
-def _hash(worker: EngineProcess, contract: Contract, beside: Sequence[BesideCodes], key: bytes) -> tuple[int, str]:
-    """Count and hash the stage: keyed sums over its rows, which do not depend on their order.
-
-    Each row's SHA-256 under two keys, as for contribution bounding, is cut into 8 numbers of 32 bits, and these are
-    added up over all rows, in whatever order: what tells one table from another is 256 bits that nobody can foresee.
-    """
-    sql = worker.hash_sql(stage_of(contract, beside).columns, f"{STAGE} CROSS JOIN {KEYS}")
-    answered = worker.query(sql)
-    nothing = bool(answered) and answered[0][0] == 0
-    rows, *parts = [0] * 9 if nothing else whole_numbers(worker, answered, 9)[0].tolist()
-    content: dict[str, Any] = {"contract": contract.digest, "rows": rows, "sums": parts}
-    return int(rows), hmac.new(subkey(key, "stage: table"), canonical_json(content), hashlib.sha256).hexdigest()
 
 
 @contextmanager
@@ -209,11 +188,10 @@ def _keys_there(worker: EngineProcess, folder: Path, key: bytes) -> Iterator[Non
     No statement holds them: engines show plans on pages and in logs, whatever is struck out.
     """
     file = folder / KEYS_FILE
-    values = *choice_keys(key), *order_keys(key), subkey(key, "stage: outer").hex(), subkey(key, "stage: inner").hex()
     file.unlink(missing_ok=True)
     file.touch(mode=0o600)
     try:
-        pq.write_table(pa.table({name: [value] for name, value in zip(KEY_COLUMNS, values, strict=True)}), file)
+        pq.write_table(pa.table({name: [value] for name, value in key_row(key).items()}), file)
         worker.ask("keys", path=str(file))
         yield
     finally:
@@ -239,7 +217,7 @@ def _finished(
     if not charged(stage, hashed) and origin != made_from:
         return None
     worker.ask("attach", path=str(folder / stage))
-    rows, found = _hash(worker, contract, beside, key)
+    rows, found = hash_of(worker, contract, beside, key)
     return (stage, hashed, rows) if hmac.compare_digest(found, hashed) else None
 
 

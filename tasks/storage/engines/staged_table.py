@@ -16,7 +16,7 @@ from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.scans import scan_sql
 from contracts.sql.portable.staging import BesideCodes, cells_of, checks_of, first_cells, stage_of
 from privacy.counting_engine import PopulatedCells
-from tasks.storage.engines.engine_process import UNCHARGED, EngineFailed, EngineProcess
+from tasks.storage.engines.engine import UNCHARGED, Engine, EngineFailed
 
 AT_ONCE: Final = 64
 """Marginals that one scan counts at most: the Java that Spark writes for a scan grows with them."""
@@ -32,9 +32,7 @@ class StagedTable:
         beside: what it has beside the codes.
     """
 
-    def __init__(
-        self, worker: EngineProcess, contract: Contract, rows: int, beside: Sequence[BesideCodes] = ()
-    ) -> None:
+    def __init__(self, worker: Engine, contract: Contract, rows: int, beside: Sequence[BesideCodes] = ()) -> None:
         self._worker, self._contract, self._rows = worker, contract, rows
         self._names = stage_of(contract, beside).scanned
 
@@ -95,7 +93,7 @@ def _scans(contract: Contract, cliques: Sequence[tuple[str, ...]]) -> Iterator[t
         yield tuple(cliques[begin:])
 
 
-def whole_numbers(worker: EngineProcess, rows: Any, width: int, *, least: int = 0) -> NDArray[np.int64]:
+def whole_numbers(worker: Engine, rows: Any, width: int, *, least: int = 0) -> NDArray[np.int64]:
     """Return the rows of an answer, whole numbers from `least` to 2^63 - 1, shape (rows, width).
 
     Raises:
@@ -110,7 +108,7 @@ def whole_numbers(worker: EngineProcess, rows: Any, width: int, *, least: int = 
     return np.array(rows, dtype=np.int64).reshape(-1, width)
 
 
-def _incomplete(worker: EngineProcess) -> EngineFailed:
+def _incomplete(worker: Engine) -> EngineFailed:
     return EngineFailed(f"{worker.name}, query: it did not count every row of the stage; {UNCHARGED}, run again")
 
 

@@ -70,6 +70,7 @@ class CatalogTable:
         schema: its schema.
         name: its name.
         rows: the planner's guess of its rows, for the progress bar alone.
+        parts: whether other tables hold rows of it.
     """
 
     where: str
@@ -79,6 +80,7 @@ class CatalogTable:
     schema: str
     name: str
     rows: float
+    parts: bool
 
     @property
     def copy(self) -> str:
@@ -114,6 +116,9 @@ def _explained(where: str, state: str, operational: bool) -> Refused:
         return _unreadable(where, "a table that is locked", "a table that can be read", "run again later")
     if state in ("42P01", "42703", "3F000"):
         return _unreadable(where, "a table that changed meanwhile", "a table at rest", "run again")
+    if state.startswith("53"):
+        found, remedy = f"a server that reached a limit (SQLSTATE {state})", "let it have more room, then run again"
+        return _unreadable(where, found, "a server with room for its temporary files, and with memory", remedy)
     if operational or state.startswith(("08", "57")):
         found = "a connection that ended while the table was read"
         return _unreadable(where, found, "a server that stays", "check the server, then run again")
@@ -157,4 +162,4 @@ def look(connection: psycopg.Connection[Any], where: str, schema: str, name: str
         )
     columns = tuple(column for column in columns if column not in refused)
     key = tuple(row[0] for row in query_server(where, lambda: connection.execute(_KEY, [oid]).fetchall()))
-    return CatalogTable(where, oid, columns, key, schema, name, guess)
+    return CatalogTable(where, oid, columns, key, schema, name, guess, bool(below))

@@ -8,7 +8,8 @@ is), never from a search path.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
     import psycopg
 
 ResultT = TypeVar("ResultT")
+logger = logging.getLogger(__name__)
 
 BLOCK_BYTES: Final = 1 << 23
-_ENCRYPTED: Final = ("require", "verify-ca", "verify-full")
+ENCRYPTED: Final = ("require", "verify-ca", "verify-full")
 _UNENCRYPTED: Final = ("disable", "allow", "prefer")
-_SESSION: Final = (
+SESSION: Final = (
     "SET search_path = ''",
     "SET row_security = off",
     "SET synchronize_seqscans = off",
@@ -67,24 +69,54 @@ def postgres_origin(source: Source, address: PostgresAddress, contract: Contract
     where = source.name
     connection = connected(address, source.credentials, where)
     try:
-        query_server(where, lambda: _begin(connection))
-        schema, name = split_table(source.table or "")
-        table = look(connection, where, schema, name, selected=source.select is not None)
-        columns = tuple(column.name for column in table.columns)
-        values = ", ".join(f"{column.cast} AS {identifier(column.name)}" for column in table.columns)
-        stored = stored_as({column.name: column.base for column in table.columns})
-        bare = Reading(where, columns, True, f"(SELECT {values} FROM {DELIVERED})", stored=stored)
-        reading = checked(replace(bare, batches=lambda: _batches(connection, table)), source, contract)
+        query_server(where, lambda: begin(connection))
+        table, reading = looked_at(connection, source, contract)
         marks = [table.oid, [[column.name, column.written] for column in table.columns]]
         yield Origin(marks, lambda: marks, lambda _folder, _advance: reading, live=True)
     finally:
         connection.close()
 
 
+def looked_at(
+    connection: psycopg.Connection[Any], source: Source, contract: Contract
+) -> tuple[CatalogTable, Reading]:
+    """Look at the source's table in a transaction that was begun, and check that its columns are the contract's."""
+    import psycopg
+
+    schema, name = split_table(source.table or "")
+    try:
+        # Before the first SELECT, which fixes the state that is seen: a table that is emptied or rewritten between
+        # the two would look empty.
+        with connection.transaction():
+            connection.execute(f"LOCK TABLE {identifier(schema)}.{identifier(name)} IN ACCESS SHARE MODE".encode())
+    except psycopg.Error as error:
+        logger.debug("no lock yet (SQLSTATE %s): the catalog will tell why", error.sqlstate)
+    table = look(connection, source.name, schema, name, selected=source.select is not None)
+    columns = tuple(column.name for column in table.columns)
+    values = ", ".join(f"{column.cast} AS {identifier(column.name)}" for column in table.columns)
+    stored = stored_as({column.name: column.base for column in table.columns})
+    bare = Reading(source.name, columns, True, f"(SELECT {values} FROM {DELIVERED})", stored=stored)
+    return table, checked(replace(bare, batches=lambda: _batches(connection, table)), source, contract)
+
+
 def connected(
-    address: PostgresAddress, credentials: str | None, where: str, *, field: str = "source.path"
+    address: PostgresAddress,
+    credentials: str | None,
+    where: str,
+    *,
+    field: str = "source.path",
+    modes: Sequence[str] = ENCRYPTED,
+    settings: Mapping[str, int] | None = None,
 ) -> psycopg.Connection[Any]:
     """Connect; libpq takes user and password from the environment where none are named, but never the server.
+
+    Args:
+        address: the database.
+        credentials: the name of credentials, or None.
+        where: the source, for messages.
+        field: which field holds the address, for messages.
+        modes: the modes of encryption that will do for another machine; the first one where none is asked for.
+        settings: of libpq, beside these.
 
     An empty `hostaddr` keeps libpq from dialling PGHOSTADDR, or that of a service file, in the address's place.
 
@@ -93,9 +125,12 @@ def connected(
     """
     import psycopg
 
-    given: dict[str, Any] = dict(credentials_of(credentials, ("user", "password"), where, field=field))
+    given: dict[str, Any] = {
+        **credentials_of(credentials, ("user", "password"), where, field=field),
+        **(settings or {}),
+    }
     if not address.is_local:
-        given["sslmode"] = _encryption(where)
+        given["sslmode"] = _encryption(where, modes)
     try:
         return psycopg.connect(
             host=address.socket or address.host,
@@ -111,12 +146,14 @@ def connected(
     refuse(where, field, found, allowed, remedy)
 
 
-def _encryption(where: str) -> str:
+def _encryption(where: str, modes: Sequence[str]) -> str:
     """Return how the connection to another machine is encrypted: at least so that nobody reads along."""
-    mode = variable_of("PGSSLMODE") or "require"
-    if mode not in _ENCRYPTED:
+    mode = variable_of("PGSSLMODE") or modes[0]
+    if mode not in modes:
         found = f"`{mode}`, which lets rows travel in clear text" if mode in _UNENCRYPTED else "an unknown mode"
-        refuse(where, "PGSSLMODE", found, f"{', '.join(_ENCRYPTED)} for another machine", "set one of these, or none")
+        if mode in ENCRYPTED:
+            found = f"`{mode}`, which does not check whose certificate it is"
+        refuse(where, "PGSSLMODE", found, f"{', '.join(modes)} for another machine", "set one of these, or none")
     return mode
 
 
@@ -141,13 +178,13 @@ def _of_a_connection(text: str) -> tuple[str, str, str]:
     return "a server that cannot be reached", "a running PostgreSQL server", remedy
 
 
-def _begin(connection: psycopg.Connection[Any]) -> None:
+def begin(connection: psycopg.Connection[Any]) -> None:
     """Begin the transaction: read only, one state of the database for all of it."""
     import psycopg
 
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     connection.read_only = True
-    for setting in _SESSION:
+    for setting in SESSION:
         connection.execute(setting.encode())
 
 

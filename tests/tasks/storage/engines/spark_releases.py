@@ -48,6 +48,13 @@ class Place:
         """The workspace."""
         return self.folder / "work"
 
+    @property
+    def written(self) -> str:
+        """The source as a spec writes it, without an engine."""
+        if self.source.files is not None:
+            return f"path: '{self.source.path}', files: {self.source.files}"
+        return f"path: '{self.source.path}', table: {self.source.table}, credentials: {self.source.credentials}"
+
     def engine(self, settings: SparkSettings | None) -> None:
         """Name another Spark in sudare.toml; None for none."""
         file = self.root / "sudare.toml"
@@ -62,7 +69,7 @@ class Place:
         spec, delta = self.folder / f"{name}.yaml", "0" if product == "tables" else "1e-9"
         spec.write_text(
             f"release: {name}\ncontract: people.odcs.yaml\n"
-            f"source: {{path: '{self.source.path}', files: parquet{f', engine: {engine}' if engine else ''}}}\n"
+            f"source: {{{self.written}{f', engine: {engine}' if engine else ''}}}\n"
             f"charge: {{account: town, epsilon: 1, delta: {delta}}}\n"
             f"product: {PRODUCTS[product]}\npublish: {{to: releases}}\n"
         )
@@ -102,7 +109,7 @@ def make_place(folder: Path, source: Source) -> Place:
     (folder / "places.csv").write_text(PLACES)
     where = ("--workspace", str(place.root))
     opened = ("--population", "people", "--block", "2024", "--unit", "person", "--adjacency", "add_remove")
-    cap = ("--calculus", "renyi", "--epsilon", "20", "--delta", "1e-6", "--source", str(source.path))
+    cap = ("--calculus", "renyi", "--epsilon", "20", "--delta", "1e-6", "--source", source.name)
     place.sudare("init", str(place.root))
     place.sudare("budget", "open", "town", *opened, *cap, *where)
     return place

@@ -23,7 +23,7 @@ from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from tasks.ingest import ingest
 from tasks.storage.engines.clickhouse import LOG, ClickHouseWorker
-from tasks.storage.engines.engine_process import EngineFailed
+from tasks.storage.engines.engine import EngineFailed
 from tasks.storage.engines.stage import ingest_in_engine
 from tasks.validate import validate
 from tests.contracts.samples import contract_of

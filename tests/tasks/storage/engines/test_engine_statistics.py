@@ -15,7 +15,7 @@ from contracts.sql.portable.staging import SOURCE, staged
 from flows.request import read_request
 from privacy.private_table import PrivateTable
 from tasks.ingest import ingest
-from tasks.storage.engines.engine_process import EngineFailed
+from tasks.storage.engines.engine import EngineFailed
 from tasks.storage.engines.staged_table import StagedTable
 from tests.flows.test_engine_admission import written
 from tests.tasks.intake import KEY

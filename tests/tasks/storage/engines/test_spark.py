@@ -35,7 +35,7 @@ from privacy.ledger.ledger import Ledger
 from privacy.marginals.sensitivity import noise_event
 from privacy.private_table import PrivateTable, snapshot_mark
 from privacy.snapshots.snapshot_counts import SnapshotCounts
-from tasks.storage.engines.engine_process import EngineFailed
+from tasks.storage.engines.engine import EngineFailed
 from tasks.storage.engines.spark import LOG, SparkWorker
 from tasks.storage.engines.stage import MARKER, STAGED, ingest_in_engine
 from tasks.storage.workspace.spark_settings import SparkSettings

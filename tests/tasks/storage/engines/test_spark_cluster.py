@@ -28,9 +28,8 @@ from contracts.errors import SourceUnreadable
 from contracts.release.source import Source
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from tasks.ingest import ingest
-from tasks.storage.engines.engine_process import EngineFailed
+from tasks.storage.engines.engine import EngineFailed, EngineNotTrusted
 from tasks.storage.engines.spark import LOG, SparkWorker
-from tasks.storage.engines.spark_trust import EngineNotTrusted
 from tasks.storage.engines.stage import ingest_in_engine
 from tasks.storage.snapshot.bounding import choice_keys
 from tasks.storage.workspace.spark_settings import SparkSettings

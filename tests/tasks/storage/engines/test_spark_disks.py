@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,25 +13,13 @@ from benchmarks._spark_cluster import SECURE, standalone_cluster, start_worker
 from benchmarks._spark_place import quick_java
 from tasks.storage.workspace.spark_settings import SparkSettings
 from tests.tasks.storage.engines.engine_rows import write_people
+from tests.tasks.storage.engines.small_disks import small_disk
 from tests.tasks.storage.engines.spark_releases import make_place
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 SECRET = "not-for-anyone-4711-0815"
 PYTHON = Path(os.environ.get("SUDARE_SPARK_PYTHON", ""))
 ROWS = 40_000
-
-
-@contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[None]:
-    """Mount a file system of some size on a folder, which takes the right to mount."""
-    folder.mkdir(mode=0o700)
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(folder)]
-    if subprocess.run(command, check=False).returncode:
-        pytest.skip("no right to mount a small file system here")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_a_full_disk_of_a_worker_costs_nothing_and_the_next_run_completes(

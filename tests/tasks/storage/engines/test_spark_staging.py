@@ -24,7 +24,7 @@ from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import SOURCE, stage_of, staged
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_counts import SnapshotCounts
-from tasks.storage.engines.engine_process import EngineFailed
+from tasks.storage.engines.engine import EngineFailed
 from tasks.storage.engines.spark import SparkWorker
 from tasks.storage.engines.spark_worker import FULL, cause
 from tasks.storage.engines.stage import ingest_in_engine

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from tasks.storage.engines.engine import EngineNotTrusted
 from tasks.storage.engines.spark import SparkWorker
 from tasks.storage.engines.spark_trust import (
     BETWEEN_PROCESSES,
     ON_DISK,
     SECRET_VARIABLE,
-    EngineNotTrusted,
     refused_handshake,
     start_of,
     weaknesses,

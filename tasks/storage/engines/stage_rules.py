@@ -1,0 +1,65 @@
+"""What holds of a stage in any engine: which types are read, that each row has its unit, its keyed hash, its keys."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from contracts.canonical import canonical_json
+from contracts.contract.contract import Contract
+from contracts.domains.statements import ValueKind
+from contracts.errors import SpecRefused
+from contracts.sql.portable.compiler import sql_of
+from contracts.sql.portable.staging import KEY_COLUMNS, KEYS, STAGE, BesideCodes, nobodys_rows, stage_of
+from contracts.sql.portable.value_kinds import portable_findings
+from tasks.storage.engines.engine import Engine
+from tasks.storage.engines.staged_table import whole_numbers
+from tasks.storage.snapshot.bounding import choice_keys, order_keys, refuse_nobody
+from tasks.storage.snapshot.snapshot import subkey
+from tasks.storage.sources.typed_rows import break_gate
+
+
+def kinds_of(worker: Engine, columns: dict[str, str], contract: Contract, where: str) -> dict[str, ValueKind]:
+    """Read the engine's types, and refuse those that engines read differently."""
+    found = {name: worker.kind_of(columns.get(name, "")) for name in contract.source_columns}
+    findings = portable_findings(contract, found, where=where)
+    kinds = {name: kind for name, kind in found.items() if kind is not None}
+    findings = findings or worker.refusals(contract, kinds, where=where)
+    if findings:
+        raise SpecRefused(findings)
+    return kinds
+
+
+def hash_of(worker: Engine, contract: Contract, beside: Sequence[BesideCodes], key: bytes) -> tuple[int, str]:
+    """Count and hash the stage: keyed sums over its rows, which do not depend on their order.
+
+    Each row's SHA-256 under two keys, as for contribution bounding, is cut into 8 numbers of 32 bits, and these are
+    added up over all rows, in whatever order: what tells one table from another is 256 bits that nobody can foresee.
+    """
+    sql = worker.hash_sql(stage_of(contract, beside).columns, f"{STAGE} CROSS JOIN {KEYS}")
+    answered = worker.query(sql)
+    nothing = bool(answered) and answered[0][0] == 0
+    rows, *parts = [0] * 9 if nothing else whole_numbers(worker, answered, 9)[0].tolist()
+    content: dict[str, Any] = {"contract": contract.digest, "rows": rows, "sums": parts}
+    return int(rows), hmac.new(subkey(key, "stage: table"), canonical_json(content), hashlib.sha256).hexdigest()
+
+
+def key_row(key: bytes) -> dict[str, str]:
+    """Return the one row of the table of keys (`KEY_COLUMNS`), made of the workspace's snapshot key."""
+    hashed = subkey(key, "stage: outer").hex(), subkey(key, "stage: inner").hex()
+    return dict(zip(KEY_COLUMNS, (*choice_keys(key), *order_keys(key), *hashed), strict=True))
+
+
+def refuse_nobodys(worker: Engine, contract: Contract, kinds: Mapping[str, ValueKind], where: str) -> None:
+    """Break the gate of every contract with ids: some row has none."""
+    unit = contract.unit.column
+    if unit is not None and worker.query(sql_of(nobodys_rows(contract, kinds), worker.dialect))[0][0]:
+        refuse_nobody(where, unit)
+
+
+def refuse_no_rows(rows: int, where: str) -> None:
+    """Break the gate that there is a row."""
+    if not rows:
+        break_gate(where, "rows", "no rows", "at least one row", "deliver the table again")
