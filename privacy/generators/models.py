@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from contracts.contract.impossible_cells import Clique
 from privacy.generators.copied_model import CopiedModel, read_copied
 from privacy.generators.decoder_model import DecoderModel, read_decoder
+from privacy.generators.deformed_decoder import DeformedDecoder, read_deformed
 from privacy.generators.filled_model import FilledModel, read_filled
 from privacy.generators.generator import Model
 from privacy.generators.linked_model import LinkedModel, read_linked
@@ -157,6 +158,7 @@ def _read_graphical(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.i
 _READERS: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, NDArray[np.int64]]], Model]]] = {
     PublishedModel.kind: _read_graphical,
     DecoderModel.kind: read_decoder,
+    DeformedDecoder.kind: read_deformed,
     CopiedModel.kind: lambda values, arrays: read_copied(values, arrays, read_model),
     LinkedModel.kind: lambda values, arrays: read_linked(values, arrays, read_model),
     FilledModel.kind: lambda values, arrays: read_filled(values, arrays, read_model),
