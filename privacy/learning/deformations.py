@@ -89,7 +89,8 @@ class Deformation:
         Privacy: post-processing.
         """
         rows = levels.shape[0]
-        words = seed.words(stream, _NORMALS * rows).reshape(_NORMALS, rows)
+        # Six words a picture, one picture after the other: however many pictures follow.
+        words = seed.words(stream, _NORMALS * rows).reshape(rows, _NORMALS).T
         deviations = np.array([self.scale, self.turn, self.turn, self.scale, self.shift, self.shift])
         # A normal number in steps of 2^-12 times a deviation in steps of 2^-12, rounded halves up.
         moved = (normal_steps(words).astype(np.int64) * deviations[:, None] + ONE // 2) >> BITS
@@ -107,7 +108,7 @@ class Deformation:
         y = (ONE + a) * i + b * j + ONE * (self.height - 1) + 2 * s
         x = c * i + (ONE + d) * j + ONE * (self.width - 1) + 2 * t
         (upper, lower, down), (left, right, across) = _neighbours(y, self.height), _neighbours(x, self.width)
-        whole = 1 << _FRACTION_BITS
+        whole = np.int64(1 << _FRACTION_BITS)
         pictures = levels.reshape(-1, self.height * self.width).astype(np.int64)
 
         def at(line: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -116,9 +117,9 @@ class Deformation:
 
         above = at(upper, left) * (whole - across) + at(upper, right) * across
         below = at(lower, left) * (whole - across) + at(lower, right) * across
-        mixed = above * (whole - down) + below * down
+        mixed: NDArray[np.int64] = above * (whole - down) + below * down
         # The weights add up to 2^16: rounded to the nearest level, halves up.
-        rounded = (mixed + (1 << (2 * _FRACTION_BITS - 1))) >> (2 * _FRACTION_BITS)
+        rounded: NDArray[np.int64] = (mixed + (1 << (2 * _FRACTION_BITS - 1))) >> (2 * _FRACTION_BITS)
         return rounded.reshape(levels.shape).astype(np.int32)
 
 

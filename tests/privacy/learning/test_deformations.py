@@ -38,7 +38,7 @@ def test_it_is_the_interpolation_of_another_library_up_to_its_finer_steps() -> N
     """Places are rounded down to 2^-8: with slopes of up to 90 levels a place that is half a level either way."""
     found, given = SOME(pictures(), SEED, 7), pictures()
     a, b, c, d, s, t = (
-        normal_steps(SEED.words(7, 6 * len(given))).reshape(6, -1)
+        normal_steps(SEED.words(7, 6 * len(given))).reshape(-1, 6).T
         * np.array([SOME.scale, SOME.turn, SOME.turn, SOME.scale, SOME.shift, SOME.shift])[:, None]
         / ONE**2
     )
@@ -65,7 +65,7 @@ def test_pictures_are_deformed_each_by_itself_however_many_there_are() -> None:
     many = np.repeat(pictures(2)[:1], 2500, axis=0)
     found = SOME(many, SEED, 1)
     assert len(np.unique(found, axis=0)) > 2400
-    assert (SOME(many, SEED, 1) == found).all()
+    assert (SOME(many[:1100], SEED, 1) == found[:1100]).all()
     assert (SOME(many, SEED, 2) != found).any()
 
 
