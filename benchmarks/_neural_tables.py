@@ -6,6 +6,7 @@ the documentation of its data. A number that is made up is drawn uniformly from 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -108,7 +109,9 @@ class Picture:
 
     def layout(self, name: str) -> ColumnLayout:
         """Return one entry a pixel."""
-        return ColumnLayout(name, "array", np.linspace(0, 1, self.size)[:, None], length=self.pixels)
+        side = math.isqrt(self.pixels)
+        sides = (side, side) if side * side == self.pixels else None
+        return ColumnLayout(name, "array", np.linspace(0, 1, self.size)[:, None], length=self.pixels, sides=sides)
 
     def codes(self, values: Values) -> Codes:
         """Values are codes already."""

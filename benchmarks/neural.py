@@ -16,6 +16,7 @@ import argparse
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -106,6 +107,12 @@ def _images(given: argparse.Namespace, asked: Asked) -> list[Row]:
     return rows
 
 
+def _images_at_ten(given: argparse.Namespace, asked: Asked) -> list[Row]:
+    """The same pictures at epsilon 10."""
+    loaded = [data.pictures(path, name) for name, path in _files(given).items()]
+    return [row for parts in loaded for row in pictures(asked, *parts, epsilon=Fraction(10))]
+
+
 def _files(given: argparse.Namespace) -> dict[str, Path]:
     named = {}
     for part in given.images:
@@ -173,8 +180,8 @@ SECTIONS: Final[dict[str, Section]] = {
     "convergence": _convergence,
     "composition": _composition,
 }
-OTHERS: Final[dict[str, Section]] = {"bank": _bank, "acs": _acs}
-"""Data to choose options by; only measured when asked for."""
+OTHERS: Final[dict[str, Section]] = {"bank": _bank, "acs": _acs, "images_at_ten": _images_at_ten}
+"""Data to choose options by, and another charge; only measured when asked for."""
 
 
 def _arguments() -> argparse.Namespace:

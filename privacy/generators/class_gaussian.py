@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -46,7 +47,7 @@ from privacy.grant.queries.sums import SumQuery
 from privacy.learning.embedding import Embedding
 from privacy.learning.groups import LabelCodes
 from privacy.learning.mixture import Mixture, class_gaussians
-from privacy.learning.moments import Moments, sum_event
+from privacy.learning.moments import MomentBlocks, Moments, sum_event
 from privacy.learning.outputs import output_columns
 from privacy.learning.whole_network import LatentMixture, to_steps, whole_layers
 from privacy.marginals.sensitivity import GaussianNoise
@@ -80,44 +81,61 @@ class ClassGaussianOptions(BaseModel):
     scale: Literal["measured", "declared"] = "measured"
 
 
+@dataclass(frozen=True, eq=False)
+class GaussianForm:
+    """What the options make of the columns; public.
+
+    Args:
+        projection: all columns but the label.
+        label: groups of rows.
+        names: of the draws, for people.
+        shares: of the budget, one a draw.
+        statistics: stand-ins of what is measured, of the same bounds.
+    """
+
+    projection: Projection
+    label: LabelCodes
+    names: tuple[str, ...]
+    shares: tuple[Fraction, ...]
+    statistics: tuple[Moments, ...]
+
+
 class ClassGaussian:
     """Fits one Gaussian a class in a private principal subspace."""
 
     name: ClassVar[str] = "class_gaussian"
-    options = ClassGaussianOptions
+    options: type[Any] = ClassGaussianOptions
     takes_pictures: ClassVar[bool] = True
 
-    def plan(self, task: SynthesisTask, options: ClassGaussianOptions) -> GeneratorPlan:
-        """Plan the three sums.
+    def plan(self, task: SynthesisTask, options: Any) -> GeneratorPlan:
+        """Plan the sums.
 
         Raises:
             CannotGenerate: no such label, too many entries, delta 0, or too small a charge.
         """
-        projection = _projection(task, options)
         try:
-            statistics = _stand_ins(projection, options)
+            form = self.form(task, options)
             events = tuple(
                 sum_event(each, noise, adjacency=task.adjacency, rows_per_unit=task.rows_per_unit)
-                for each, noise in zip(statistics, _noises(task, projection), strict=True)
+                for each, noise in zip(form.statistics, _noises(task, form), strict=True)
             )
         except (AmountRefused, ValueError) as refused:
             raise CannotGenerate(
-                f"class_gaussian: {refused}; do: raise epsilon, or mend clip or dimensions"
+                f"{self.name}: {refused}; do: raise epsilon, or mend clip or dimensions"
             ) from refused
-        names = (*projection.steps, "classes")
         steps = tuple(
             PlannedStep(name, 1, float(share), _in_words(event.sigma_squared, statistic.move))
-            for name, share, event, statistic in zip(names, _shares(projection), events, statistics, strict=True)
+            for name, share, event, statistic in zip(form.names, form.shares, events, form.statistics, strict=True)
         )
-        width, size = projection.width, projection.latent
-        megabytes = 8 * (6 * width * width + 4 * size * size * _classes(projection, options)) / _MEGABYTE
+        width, size = form.projection.width, form.projection.latent
+        megabytes = 8 * (6 * width * width + 4 * size * size * form.label.count) / _MEGABYTE
         seconds = 0.5 + 2 * _ROWS_ASSUMED * width * width / _MULTIPLICATIONS_PER_SECOND
         return GeneratorPlan(events, steps, megabytes, seconds, {})
 
     def fit(
         self,
         task: SynthesisTask,
-        options: ClassGaussianOptions,
+        options: Any,
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
@@ -130,10 +148,10 @@ class ClassGaussian:
             GrantExceeded: more was planned than the grant holds; nothing was drawn.
         Privacy: exactly the planned events.
         """
-        projection = _projection(task, options)
+        form = self.form(task, options)
         rows = counts.rows(task.domain.columns)
         drawn: list[SumMeasurement] = []
-        noises = _noises(task, projection)
+        noises = _noises(task, form)
 
         def measure(statistic: Moments) -> SumMeasurement:
             progress(len(drawn) / (len(noises) + 1), "measuring sums over rows")
@@ -142,62 +160,69 @@ class ClassGaussian:
             return drawn[-1]
 
         # MEASURE the centre and the axes
-        made = projected(projection, measure)
+        made = projected(form.projection, measure)
         # MEASURE the classes
-        axes = made.axes if projection.projects else None
-        embedded = projection.embedding(made.centre, axes, factors=made.factors)
-        statistic = _class_statistic(projection, options, embedded)
+        axes = made.axes if form.projection.projects else None
+        statistic = _class_statistic(form.label, form.projection.embedding(made.centre, axes, factors=made.factors))
         measured = measure(statistic)
-        bound = float(projection.bound)
         blocks = statistic.blocks(measured.values, variance=measured.variance)
-        mixture = class_gaussians(blocks, bound=bound, floor=bound * bound * 1e-6, least=1.0)
-        model = _model(task, options, projection, made, mixture, np.asarray(blocks.counts))
+        mixture = self.classes(blocks, float(form.projection.bound))
+        model = self.model(task, options, form, _decoder(task, form, made, mixture, np.asarray(blocks.counts)))
         progress(1.0, "done")
         return Fitted(model, tuple(drawn))
 
+    def form(self, task: SynthesisTask, options: Any) -> GaussianForm:
+        """Return what is measured, in order.
 
-def _projection(task: SynthesisTask, options: ClassGaussianOptions) -> Projection:
-    """Return what is projected: all columns but the label."""
-    layout = checked_layout(task, options.label, "class_gaussian")
-    names = tuple(name for name in layout.names if name != options.label)
-    return Projection(layout, names, options.dimensions, options.clip, options.scale == "measured")
+        Raises:
+            CannotGenerate: no such label, too many entries, or delta 0.
+        """
+        layout = checked_layout(task, options.label, self.name)
+        names = tuple(name for name in layout.names if name != options.label)
+        projection = Projection(layout, names, options.dimensions, options.clip, options.scale == "measured")
+        return form_of(projection, options.label, _CENTRE, _AXES)
+
+    def classes(self, blocks: MomentBlocks, bound: float) -> Mixture:
+        """Return a Gaussian for each label, from the labels' noisy moments."""
+        return class_gaussians(blocks, bound=bound, floor=bound * bound * 1e-6, least=1.0)
+
+    def model(self, task: SynthesisTask, options: Any, form: GaussianForm, decoder: DecoderModel) -> DecoderModel:
+        """Return the model that is published."""
+        return decoder
 
 
-def _classes(projection: Projection, options: ClassGaussianOptions) -> int:
-    return int(projection.layout.column(options.label).table.shape[0])
+def form_of(projection: Projection, label: str, centre: Fraction, axes: Fraction) -> GaussianForm:
+    """Return what is measured, in order.
+
+    Args:
+        projection: all columns but the label.
+        label: the column whose cells are the classes.
+        centre, axes: their shares of the budget; the classes take the rest.
+    """
+    groups = LabelCodes(label, int(projection.layout.column(label).table.shape[0]))
+    first = projection.shares(centre, axes)
+    # The classes' stand-in: centre and axes are not known yet.
+    statistics = (*projection.first_statistics(), _class_statistic(groups, projection.stand_in()))
+    shares = (*first, 1 - sum(first, Fraction(0)))
+    return GaussianForm(projection, groups, (*projection.steps, "classes"), shares, statistics)
 
 
-def _shares(projection: Projection) -> tuple[Fraction, ...]:
-    first = projection.shares(_CENTRE, _AXES)
-    return (*first, 1 - sum(first, Fraction(0)))
+def _class_statistic(label: LabelCodes, embedded: Embedding) -> Moments:
+    """Return what is measured of the classes."""
+    return Moments(embedded, label, ("counts", "sums", "full"))
 
 
-def _noises(task: SynthesisTask, projection: Projection) -> tuple[GaussianNoise, ...]:
+def _noises(task: SynthesisTask, form: GaussianForm) -> tuple[GaussianNoise, ...]:
     """Split the budget over the draws."""
     try:
         spending = Spending(task, "gaussian")
-        return tuple(GaussianNoise(part) for part in spending.split(spending.total, _shares(projection)))
+        return tuple(GaussianNoise(part) for part in spending.split(spending.total, form.shares))
     except AmountRefused as refused:
         raise too_small(refused) from refused
 
 
-def _class_statistic(projection: Projection, options: ClassGaussianOptions, embedded: Embedding) -> Moments:
-    labels = LabelCodes(options.label, _classes(projection, options))
-    return Moments(embedded, labels, ("counts", "sums", "full"))
-
-
-def _stand_ins(projection: Projection, options: ClassGaussianOptions) -> tuple[Moments, ...]:
-    """Return statistics of the same bounds as those that are measured, whose centre and axes nobody knows yet."""
-    return (*projection.first_statistics(), _class_statistic(projection, options, projection.stand_in()))
-
-
-def _model(
-    task: SynthesisTask,
-    options: ClassGaussianOptions,
-    projection: Projection,
-    projected: Projected,
-    mixture: Mixture,
-    counts: Floats,
+def _decoder(
+    task: SynthesisTask, form: GaussianForm, projected: Projected, mixture: Mixture, counts: Floats
 ) -> DecoderModel:
     """Write centre, axes and classes as a decoder of one layer."""
     latents = LatentMixture(
@@ -207,19 +232,17 @@ def _model(
         to_steps(mixture.cholesky()),
     )
     total = float(np.maximum(counts, 0).sum())
-    labels = np.arange(len(counts), dtype=np.int64)
-    spreads = np.zeros(projection.width, dtype=np.int64)
     impossible: Mapping[tuple[str, ...], np.ndarray] = task.impossible
     return DecoderModel(
         rows=task.public_total if task.public_total is not None else round(total),
-        columns=output_columns(projection.layout),
+        columns=output_columns(form.projection.layout),
         latents=latents,
         # A vector is centre + axes · latent, unstretched: one affine layer.
         network=whole_layers([(projected.axes / projected.factors[:, None], projected.centre)]),
         reading="values",
-        spreads=spreads,
-        label=options.label,
-        labels=labels,
+        spreads=np.zeros(form.projection.width, dtype=np.int64),
+        label=form.label.column,
+        labels=np.arange(len(counts), dtype=np.int64),
         impossible=impossible,
     )
 

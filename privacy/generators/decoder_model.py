@@ -195,8 +195,12 @@ class DecoderModel:
             codes = all_codes(self._decoded, outputs, self.reading, self.spreads, seed, piece * streams + 1)
             if self.label is not None:
                 codes = np.insert(codes, self._starts[self.label], self.labels[component], axis=1)
-            yield codes
+            yield self._finished(codes, seed, piece)
             piece += 1
+
+    def _finished(self, codes: NDArray[np.int32], seed: PostProcessingSeed, piece: int) -> NDArray[np.int32]:
+        """Return the rows of a piece as they come out; a kind of decoder may go on from here."""
+        return codes
 
     def _admitted(self, name: str, codes: Sequence[int]) -> NDArray[np.bool_]:
         """Mark the codes that a condition admits."""

@@ -19,6 +19,7 @@ from contracts.contract.impossible_cells import Clique
 from contracts.plug_ins import load_place
 from contracts.release.synthetic_options import OPTIONS
 from privacy.generators.decoder_model import DecoderModel, read_decoder
+from privacy.generators.deformed_decoder import DeformedDecoder, read_deformed
 from privacy.generators.generator import Model
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import ModelTooLarge, NothingPossible
@@ -161,6 +162,7 @@ def _read_graphical(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.i
 _READERS: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, NDArray[np.int64]]], Model]]] = {
     PublishedModel.kind: _read_graphical,
     DecoderModel.kind: read_decoder,
+    DeformedDecoder.kind: read_deformed,
 }
 
 

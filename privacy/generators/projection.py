@@ -75,6 +75,11 @@ class Projection:
         """Entries of a projected vector."""
         return min(self.dimensions, self.width)
 
+    @property
+    def basis(self) -> Floats | None:
+        """The public basis of the axes, orthonormal columns, shape (width, n); None where they may be any."""
+        return None
+
     def entries(self, name: str) -> range:
         """Return the entries of a projected column in a vector."""
         heads = [head for head in self.layout.select(self.names).heads if head.column == name]
@@ -109,7 +114,7 @@ class Projection:
 
     def axes_statistic(self, centre: Floats | None, factors: Floats | None = None) -> Moments:
         """Return what is measured for the axes; without a centre a stand-in of the same bound."""
-        return Moments(self.embedding(centre, None, factors=factors), Everyone(), ("full",))
+        return Moments(self.embedding(centre, self.basis, factors=factors), Everyone(), ("full",))
 
     def first_statistics(self) -> tuple[Moments, ...]:
         """Return stand-ins of all that `projected` measures, in order."""
@@ -290,7 +295,8 @@ def projected(projection: Projection, measure: Callable[[Moments], SumMeasuremen
     second = projection.axes_statistic(centre, factors)
     squares = np.asarray(second.blocks(measure(second).values).squares)[0]
     found = principal_components(squares, dimension=projection.dimensions)
-    return Projected(centre, found.axes, found.moments / rows, rows, means, factors)
+    axes = found.axes if projection.basis is None else projection.basis @ found.axes
+    return Projected(centre, axes, found.moments / rows, rows, means, factors)
 
 
 def _stretched(

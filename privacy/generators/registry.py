@@ -68,6 +68,7 @@ GENERATORS: Final = FitterRegistry(
         "aim": "privacy.generators.aim:Aim",
         "auto": "privacy.generators.auto:Auto",
         "class_gaussian": "privacy.generators.class_gaussian:ClassGaussian",
+        "class_pictures": "privacy.generators.class_pictures:ClassPictures",
         "dp_gm": "privacy.generators.dp_gm:ClusteredVae",
         "first_accepted": "privacy.generators.first_accepted:FirstAccepted",
         "fixed": "privacy.generators.fixed:Fixed",

@@ -57,6 +57,7 @@ class ColumnLayout:
         table: the entries of each code, shape (cells, entries), float64 in [0, 1]; a copy is kept. A number's first
             entry never falls as the code grows, and a second one marks the last code as null.
         length: codes of a row, 1 but for arrays.
+        sides: height and width of an array that is a picture; None of other columns.
     Raises:
         ValueError: a table of another form.
     """
@@ -65,6 +66,7 @@ class ColumnLayout:
     kind: BlockKind
     table: NDArray[np.float64]
     length: int = 1
+    sides: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         table = np.array(self.table, dtype=np.float64, order="C")
@@ -75,6 +77,8 @@ class ColumnLayout:
             raise ValueError(f"column {self.name}: no table of a {self.kind}")
         if self.length != 1 and self.kind != "array":
             raise ValueError(f"column {self.name}: only an array has several codes")
+        if self.sides is not None and (self.kind != "array" or self.sides[0] * self.sides[1] != self.length):
+            raise ValueError(f"column {self.name}: sides must be those of its array")
         if not (np.isfinite(table).all() and table.min() >= 0 and table.max() <= 1):
             raise ValueError(f"column {self.name}: entries must lie in [0, 1]")
         if self.kind != "category" and not (np.diff(self.points) >= 0).all():
@@ -270,7 +274,9 @@ def _column_layout(column: Column) -> ColumnLayout:
         return ColumnLayout(column.name, "category", np.eye(column.size, dtype=np.float64))
     if not column.ordered:
         levels = np.arange(column.size, dtype=np.float64) / (column.size - 1)
-        return ColumnLayout(column.name, "array", levels[:, None], column.length)
+        shape = column.domain.shape
+        sides = (shape[0], shape[1]) if len(shape) == 2 else None
+        return ColumnLayout(column.name, "array", levels[:, None], column.length, sides)
     bins = [(float(first), float(last)) for first, last in column.domain.axis]
     low, high = bins[0][0], bins[-1][1]
     # A domain of one point has no span: its number is 0, whatever it is divided by.

@@ -1,0 +1,165 @@
+"""Pictures of a label: Gaussians in a smooth subspace, measured as noisy sums, and deformed as they are sampled.
+
+    MEASURE   the centre of all rows' vectors                  counts and sums, |x - 1/2| <= sqrt(width) / 2
+    MEASURE   the second moment of their smooth part           lowest frequencies of each picture: a public basis
+    MEASURE   counts, means and covariances of each label      of the vectors on the leading axes
+    ESTIMATE  each label's covariance, drawn towards that of all labels               (`class_shrinkage`)
+    SAMPLE    a label, a normal vector, back along the axes, and a small deformation  (`deformations`)
+
+Beside `class_gaussian` three things are different, and none of them costs anything. Noise falls on the few numbers of
+the smooth part, not on all pairs of pixels. What a label's own rows cannot tell through the noise comes from those of
+all labels. And that a picture may lie or lean a little differently is not measured: it is known.
+
+Source: as `class_gaussian`; Ahmed, Natarajan, Rao 1974 (the cosine basis).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Final
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from privacy.arrays import Floats
+from privacy.generators.class_gaussian import ClassGaussian, GaussianForm, form_of
+from privacy.generators.decoder_model import DecoderModel
+from privacy.generators.deformed_decoder import deformed_decoder
+from privacy.generators.generator import CannotGenerate, SynthesisTask
+from privacy.generators.projection import Projection, checked_layout
+from privacy.learning.class_shrinkage import shrunk_classes
+from privacy.learning.deformations import ONE, Deformation
+from privacy.learning.mixture import Mixture
+from privacy.learning.moments import MomentBlocks
+
+_CENTRE: Final = Fraction(3, 100)
+_AXES: Final = Fraction(1, 10)
+"""Of the budget; the classes take the rest."""
+_PIXEL: Final = 1 / 32
+"""Squared norm bound, over the pixels: half of `class_gaussian`'s, for noise costs more than what is cut off."""
+_SCALE, _SHIFT = 2 / 3, 1 / 4
+"""A picture's change of size, and its shift over its side, each over its turn."""
+
+
+class ClassPicturesOptions(BaseModel):
+    """Options of `class_pictures`; unknown options are refused.
+
+    Args:
+        label: the column whose cells are the classes; not a number in bins.
+        dimensions: axes that are kept, fewer where there are not so many frequencies.
+        frequencies: of each picture, the lowest ones, in which the axes are sought.
+        clip: norm to which vectors are clipped about their centre. Without it the root of 1/32 a pixel. Choose it
+            without looking at the data.
+        deform: how far pictures are turned and sheared at random, as a standard deviation of the slope; sizes change
+            by two thirds of it, and places by a quarter of it times the side. 0 for not at all.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    label: str
+    dimensions: int = Field(default=32, ge=1, le=256)
+    frequencies: int = Field(default=140, ge=1, le=1024)
+    clip: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    deform: float = Field(default=0.15, ge=0, le=0.5, allow_inf_nan=False)
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothProjection(Projection):
+    """A projection on axes within the lowest frequencies of pictures.
+
+    Args:
+        frequencies: of each picture; all of them, where it has no more places.
+    """
+
+    frequencies: int = 0
+
+    @cached_property
+    def basis(self) -> Floats:
+        """The public basis: orthonormal columns, zero outside of their picture; shape (width, frequencies of all)."""
+        sides = [self.layout.column(name).sides or (1, 1) for name in self.names]
+        parts = [lowest_cosines(*each, most=self.frequencies) for each in sides]
+        basis = np.zeros((self.width, sum(part.shape[1] for part in parts)))
+        row = column = 0
+        for part in parts:
+            basis[row : row + part.shape[0], column : column + part.shape[1]] = part
+            row, column = row + part.shape[0], column + part.shape[1]
+        return basis
+
+
+class ClassPictures(ClassGaussian):
+    """Fits one Gaussian a class in a smooth subspace, and deforms what it gives."""
+
+    name: ClassVar[str] = "class_pictures"
+    options = ClassPicturesOptions
+
+    def form(self, task: SynthesisTask, options: ClassPicturesOptions) -> GaussianForm:
+        """Return what is measured, in order.
+
+        Raises:
+            CannotGenerate: no such label, a column that holds no pictures, too many entries, or delta 0.
+        """
+        layout = checked_layout(task, options.label, self.name)
+        names = tuple(name for name in layout.names if name != options.label)
+        for name in names:
+            if layout.column(name).sides is None:
+                raise CannotGenerate(
+                    f"{self.name}: column {name!r} holds no pictures; allowed: a label, and columns of pictures; "
+                    "do: name only these under columns, or take class_gaussian"
+                )
+        places = [layout.column(name).length for name in names]
+        clip = math.sqrt(_PIXEL * sum(places)) if options.clip is None else options.clip
+        # No more axes than there are frequencies to seek them in.
+        dimensions = min(options.dimensions, sum(min(options.frequencies, each) for each in places))
+        projection = SmoothProjection(layout, names, dimensions, clip, frequencies=options.frequencies)
+        return form_of(projection, options.label, _CENTRE, _AXES)
+
+    def classes(self, blocks: MomentBlocks, bound: float) -> Mixture:
+        """Return a Gaussian for each label, as far as noise lets it differ from that of all labels."""
+        return shrunk_classes(blocks, bound=bound)
+
+    def model(
+        self, task: SynthesisTask, options: ClassPicturesOptions, form: GaussianForm, decoder: DecoderModel
+    ) -> DecoderModel:
+        """Return the model that is published: the decoder, and how its pictures are deformed."""
+        return deformed_decoder(decoder, {name: deformation(options.deform, *sides) for name, sides in _sides(form)})
+
+
+def deformation(deform: float, height: int, width: int) -> Deformation:
+    """Return how pictures of a size are deformed, in whole numbers."""
+    scale, shift = ONE * deform * _SCALE, ONE * deform * _SHIFT * max(height, width)
+    return Deformation(height, width, round(scale), round(ONE * deform), round(shift))
+
+
+def lowest_cosines(height: int, width: int, *, most: int) -> Floats:
+    """Return the cosines of lowest frequency over a picture's places, row by row.
+
+    Formula: cos(pi (2 y + 1) u / 2 h) cos(pi (2 x + 1) v / 2 w), of norm 1, by (u / h)² + (v / w)², then u
+
+    Args:
+        height, width: of the picture [places].
+        most: how many; all of them, where there are not so many.
+    Returns:
+        orthonormal columns, shape (height · width, at most `most`).
+    """
+    lines, columns = _cosines(height), _cosines(width)
+    # Whole numbers in the place of (u / h)² + (v / w)²: no machine orders two frequencies in another way.
+    found = [((u * width) ** 2 + (v * height) ** 2, u, v) for u in range(height) for v in range(width)]
+    return np.stack([np.outer(lines[u], columns[v]).ravel() for _, u, v in sorted(found)[:most]], axis=1)
+
+
+def _cosines(side: int) -> Floats:
+    """Return the discrete cosine transform of type II, orthonormal rows, shape (side, side)."""
+    frequencies, places = np.arange(side)[:, None], np.arange(side)[None, :]
+    waves = np.cos(np.pi * (2 * places + 1) * frequencies / (2 * side)) * math.sqrt(2 / side)
+    return np.where(frequencies == 0, math.sqrt(1 / side), waves)
+
+
+def _sides(form: GaussianForm) -> Iterator[tuple[str, tuple[int, int]]]:
+    for name in form.projection.names:
+        sides = form.projection.layout.column(name).sides
+        if sides is not None:
+            yield name, sides

@@ -1,0 +1,162 @@
+"""Pictures by smooth Gaussians of each label, through a real ledger: the draws, the pictures, and refusals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from privacy.generators.class_pictures import ClassPictures, lowest_cosines
+from privacy.generators.generator import CannotGenerate, SynthesisTask
+from privacy.generators.models import read_model
+from privacy.generators.registry import names
+from privacy.learning.layout import ColumnLayout, RowLayout
+from privacy.learning.moments import Moments
+from privacy.learning.rows import PrivateRows
+from privacy.marginals.domain import CellDomain
+from tests.privacy.generators.small_table import Stopped, start, stopping_after
+from tests.privacy.ledger.ledgers import KEYED_HASH, Place
+
+HEIGHT, WIDTH, LEVELS, LABELS = 10, 8, 32, 3
+PIXELS = HEIGHT * WIDTH
+POINTS = np.linspace(0, 1, LEVELS)[:, None]
+LAYOUT = RowLayout(
+    (
+        ColumnLayout("picture", "array", POINTS, PIXELS, (HEIGHT, WIDTH)),
+        ColumnLayout("kind", "category", np.eye(LABELS)),
+    )
+)
+MIDDLES = np.array([[2.0, 2.0], [5.0, 5.0], [7.0, 2.0]])
+
+
+def table(rows: int = 6000) -> NDArray[np.uint8]:
+    """A spot a picture, whose place is the label's up to a normal shift."""
+    generator = np.random.default_rng(3)
+    kind = generator.integers(0, LABELS, rows)
+    middle = MIDDLES[kind] + generator.normal(0, 0.5, (rows, 2))
+    i, j = np.mgrid[0:HEIGHT, 0:WIDTH]
+    away = (i[None] - middle[:, 0, None, None]) ** 2 + (j[None] - middle[:, 1, None, None]) ** 2
+    levels = np.rint((LEVELS - 1) * np.exp(-away / 5)).reshape(rows, PIXELS)
+    return np.column_stack([levels, kind]).astype(np.uint8)
+
+
+@dataclass
+class Rows:
+    """A source of rows that has no marginals."""
+
+    codes: NDArray[np.uint8]
+
+    def rows(self, chosen: Any = None) -> PrivateRows:
+        layout = LAYOUT.select(chosen or LAYOUT.names)
+        return PrivateRows(layout, KEYED_HASH, "b" * 64, lambda: LAYOUT.selected(self.codes, layout.names))
+
+
+def question(layout: RowLayout = LAYOUT, epsilon: Fraction = Fraction(2), **changed: Any) -> SynthesisTask:
+    domain = CellDomain(layout.names, tuple(column.table.shape[0] for column in layout.columns))
+    asked = SynthesisTask(domain, {}, "add_remove", 1, epsilon, Fraction(1, 10**6), None, layout)
+    return replace(asked, **changed)
+
+
+def test_every_labels_pictures_have_their_spot_and_the_draws_are_the_planned_ones(sqlite_place: Place) -> None:
+    run = start(sqlite_place, ClassPictures(), question(), label="kind", dimensions=8, frequencies=20)
+    fitted = run.fit(Rows(table()))  # type: ignore[arg-type]
+    assert run.drawn() == list(run.plan.events) == [each.event for each in fitted.sums]
+    assert [each.statistic.embedding.dimension for each in fitted.sums] == [PIXELS, 20, 8]
+    made = fitted.model.sample(6000, seed=4)
+    assert fitted.model.rows == pytest.approx(6000, abs=200)
+    i, j = np.mgrid[0:HEIGHT, 0:WIDTH]
+    for kind in range(LABELS):
+        mean = made[made[:, -1] == kind, :-1].mean(axis=0).reshape(HEIGHT, WIDTH)
+        weight = np.maximum(mean - mean.mean(), 0)
+        found = [(weight * i).sum() / weight.sum(), (weight * j).sum() / weight.sum()]
+        assert found == pytest.approx(MIDDLES[kind], abs=1.0)
+
+
+def test_the_public_model_gives_the_same_pictures_and_deformations_are_part_of_it(sqlite_place: Place) -> None:
+    run = start(sqlite_place, ClassPictures(), question(), label="kind", deform=0.1)
+    model = run.fit(Rows(table())).model  # type: ignore[arg-type]
+    values, arrays = model.to_arrays()
+    again = read_model(model.kind, values, arrays)
+    assert (again.sample(9000, seed=5) == model.sample(9000, seed=5)).all()
+    assert set(again.sample(300, seed=1, where={"kind": [2]})[:, -1]) == {2}
+    still = {**values["deformations"]["picture"], "turn": 0, "scale": 0, "shift": 0}
+    plain = read_model(model.kind, {**values, "deformations": {"picture": still}}, arrays).sample(9000, seed=5)
+    assert (
+        plain
+        == read_model("decoder", {k: v for k, v in values.items() if k != "deformations"}, arrays).sample(
+            9000, seed=5
+        )
+    ).all()
+    changed = (plain != model.sample(9000, seed=5)).any(axis=1)
+    assert changed.mean() > 0.9
+    with pytest.raises(ValueError, match="no column picture of pictures of 5 x 8"):
+        read_model(model.kind, {**values, "deformations": {"picture": {**still, "height": 5}}}, arrays)
+
+
+def test_it_is_replayed_when_it_is_resumed(sqlite_place: Place) -> None:
+    run = start(sqlite_place, ClassPictures(), question(), label="kind")
+    with pytest.raises(Stopped):
+        run.fit(Rows(table()), stopping_after(2))  # type: ignore[arg-type]
+    first, again = run.fit(Rows(table())), run.fit(Rows(table()[:0]))  # type: ignore[arg-type]
+    assert len(run.drawn()) == 3
+    assert (first.model.sample(50, seed=1) == again.model.sample(50, seed=1)).all()
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_hardly_any_rows_give_a_sound_result(sqlite_place: Place, rows: int) -> None:
+    run = start(sqlite_place, ClassPictures(), question(epsilon=Fraction(1, 10)), label="kind")
+    model = run.fit(Rows(table(rows))).model  # type: ignore[arg-type]
+    assert model.sample(100, seed=0).shape == (100, PIXELS + 1)
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
+def test_no_neighbour_moves_a_smooth_sum_further_than_its_moves_say(adjacency: Any) -> None:
+    """The axes' statistic on the public basis: extreme rows that come, go or are exchanged, in integers."""
+    form = ClassPictures().form(question(), ClassPictures.options(label="kind", frequencies=20))
+    generator = np.random.default_rng(6)
+    extreme = generator.integers(0, 2, (40, PIXELS)) * (LEVELS - 1)
+    rows = np.column_stack([extreme, generator.integers(0, LABELS, 40)]).astype(np.uint8)
+    statistic: Moments = form.statistics[1]
+    assert statistic.parts == ("full",)
+    most = sum(move * move for move in statistic.moves(adjacency, 1))
+    each = [statistic.total(rows[place : place + 1], LAYOUT).astype(object) for place in range(len(rows))]
+    changes = each if adjacency == "add_remove" else [one - two for one in each for two in each]
+    norms = [int((change * change).sum()) for change in changes]
+    assert max(norms) <= most
+    assert max(norms) > 0.3 * most
+
+
+@pytest.mark.parametrize(
+    ("options", "changed", "message"),
+    [
+        ({"label": "sort"}, {}, "is not among the columns"),
+        ({"label": "kind"}, {"delta": Fraction(0)}, "a delta above 0"),
+        ({"label": "kind", "clip": 1e-9}, {}, "class_pictures"),
+    ],
+)
+def test_what_must_fail_is_refused_by_the_plan(
+    options: dict[str, Any], changed: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CannotGenerate, match=message):
+        ClassPictures().plan(question(**changed), ClassPictures.options(**options))
+
+
+def test_a_column_that_holds_no_pictures_is_refused_by_name() -> None:
+    layout = RowLayout((*LAYOUT.columns, ColumnLayout("age", "number", POINTS)))
+    with pytest.raises(CannotGenerate, match="column 'age' holds no pictures; allowed: a label, and columns of"):
+        ClassPictures().plan(question(layout), ClassPictures.options(label="kind"))
+
+
+def test_the_lowest_cosines_are_orthonormal_and_begin_with_the_mean() -> None:
+    basis = lowest_cosines(HEIGHT, WIDTH, most=30)
+    assert basis.T @ basis == pytest.approx(np.eye(30), abs=1e-12)
+    assert np.ptp(basis[:, 0]) == pytest.approx(0, abs=1e-12)
+    assert lowest_cosines(HEIGHT, WIDTH, most=10**6).shape == (PIXELS, PIXELS)
+
+
+def test_it_is_registered() -> None:
+    assert "class_pictures" in names()

@@ -1,0 +1,57 @@
+"""A version of deformed pictures: verified, fitted again, and other deformations found out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tasks.verify import verify
+from tests.tasks.products.synthetic.test_pictures import refusals
+from tests.tasks.verification.forgery import edit, forge, load
+from tests.worlds.pictures import PictureScenario
+from tests.worlds.versions import Version, Worlds, broken
+
+MODEL = Path("model") / "model.json"
+PRODUCT = "{kind: synthetic, generator: class_pictures, options: {label: shape, dimensions: 8, frequencies: 12}}"
+
+
+@pytest.fixture(scope="module")
+def published(worlds: Worlds) -> Version:
+    return worlds.published(PictureScenario(product=PRODUCT))
+
+
+def test_a_version_of_deformed_pictures_verifies_and_is_fitted_again(published: Version) -> None:
+    stated = load(published.folder / MODEL)
+    assert stated["kind"] == "deformed_decoder"
+    assert stated["values"]["deformations"]["picture"]["height"] == 5
+    report = verify(published.folder, public_key=published.key, deep=True)
+    assert report.ok, report.findings
+
+
+def test_other_deformations_than_the_spec_says_are_found_out(published: Version, tmp_path: Path) -> None:
+    version = published.copy(tmp_path / "v")
+
+    def lean(model: dict) -> None:
+        model["values"]["deformations"]["picture"]["turn"] += 1000
+
+    edit(version.folder / MODEL, lean)
+    forge(version)
+    # 9: the rows do not follow from the model; 11: the model does not follow from the sums.
+    assert {9, 11} <= broken(verify(version.folder, public_key=version.key, deep=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "charge", "message"),
+    [
+        ("{label: nope}", "1e-9", "'nope' is not among the columns\n    allowed: one of picture, shape"),
+        ("{label: shape, spin: 1}", "1e-9", "one of label, dimensions, frequencies, clip, deform"),
+        ("{label: shape, deform: 3}", "1e-9", "a number from 0 to 0.5"),
+        ("{label: shape}", "0", "give the charge a delta"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused_by_the_spec(
+    tmp_path: Path, options: str, charge: str, message: str
+) -> None:
+    product = f"{{kind: synthetic, generator: class_pictures, options: {options}}}"
+    assert message in refusals(tmp_path, product, charge=charge)
