@@ -46,6 +46,7 @@ class SparkProcesses:
         running: the process of each role.
         port: of the master or the Connect server.
         pages: ports of the web pages by role.
+        java: options of every Java, of executors too.
     """
 
     folder: Path
@@ -53,6 +54,7 @@ class SparkProcesses:
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     port: int = 0
     pages: dict[str, int] = field(default_factory=dict)
+    java: str = JAVA
 
     def log(self, role: str) -> str:
         """Return what a process has said so far."""
@@ -64,7 +66,7 @@ class SparkProcesses:
         options.touch(mode=0o600)
         options.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME", "TMPDIR") if name in os.environ}
-        own = {"SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": JAVA, "PYSPARK_PYTHON": str(self.python)}
+        own = {"SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": self.java, "PYSPARK_PYTHON": str(self.python)}
         program = Path(spark_home(self.python)) / "bin" / ("spark-class" if role != "connect" else "spark-submit")
         with (self.folder / f"{role}.log").open("wb") as log:
             self.running[role] = subprocess.Popen(
@@ -118,7 +120,13 @@ def free_port() -> int:
 
 @contextmanager
 def standalone_cluster(
-    folder: Path, python: Path, *, secret: str, workers: int = 2, settings: Mapping[str, str] | None = None
+    folder: Path,
+    python: Path,
+    *,
+    secret: str,
+    workers: int = 2,
+    settings: Mapping[str, str] | None = None,
+    java: str = JAVA,
 ) -> Iterator[SparkProcesses]:
     """Start a master and workers of one core each.
 
@@ -128,9 +136,10 @@ def standalone_cluster(
         secret: what all processes share.
         workers: how many.
         settings: of all of them; `SECURE` where nothing is given.
+        java: as for `SparkProcesses`.
     """
     given = {**(SECURE if settings is None else settings), "spark.authenticate.secret": secret}
-    cluster = SparkProcesses(folder, python, port=free_port())
+    cluster = SparkProcesses(folder, python, port=free_port(), java=java)
     try:
         cluster.pages["master"] = free_port()
         words = ("--host", "127.0.0.1", "--port", str(cluster.port), "--webui-port", str(cluster.pages["master"]))

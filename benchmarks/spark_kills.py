@@ -56,7 +56,7 @@ KEPT: Final = Path("build") / "spark_kills"
 def lives_of(folder: Path, python: Path, lanes: int) -> dict[str, float]:
     """Return how long each lives, and lives after the charge, where nobody kills: medians of `lanes` runs."""
     with _pool(lanes) as pool:
-        seen = list(pool.map(_timed, [folder / f"timed-{lane}" for lane in range(lanes)], [python] * lanes))
+        seen = list(pool.map(_timed_in, [folder / f"timed-{lane}" for lane in range(lanes)], [python] * lanes))
     lives = {part: median(lives[part] for lives in seen) for part in seen[0]}
     return lives | {"all": lives["worker"]}
 
@@ -121,17 +121,18 @@ def _all(kills: Sequence[Kill], folders: Sequence[Path], python: Path, lanes: in
             print(outcome, flush=True)
             outcomes.append(outcome)
             if outcome is not None:
-                _keep(outcome)
+                keep(outcome.kill.way, outcome)
     return outcomes
 
 
-def _keep(outcome: Outcome) -> None:
+def keep(way: str, outcome: Outcome) -> None:
+    """Write down an outcome at once, so that a benchmark that is stopped goes on where it was."""
     KEPT.mkdir(parents=True, exist_ok=True)
-    with (KEPT / outcome.kill.way).open("a") as file:
+    with (KEPT / way).open("a") as file:
         file.write(json.dumps(asdict(outcome)) + "\n")
 
 
-def _kept(way: str) -> list[Outcome]:
+def kept(way: str) -> list[Outcome]:
     """Return what a benchmark that was stopped has measured."""
     file = KEPT / way
     lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
@@ -163,11 +164,14 @@ def _pairs(struck: Path) -> list[list[str]]:
     return [line.split() for line in struck.read_text().splitlines()] if struck.exists() else []
 
 
-def _timed(folder: Path, python: Path) -> dict[str, float]:
-    """Run to the end and return how long each process lived."""
+def _timed_in(folder: Path, python: Path) -> dict[str, float]:
     folder.mkdir()
-    place, first, last = make_spark_place(folder, python), dict[str, float](), dict[str, float]()
-    charged = 0.0
+    return timed(make_spark_place(folder, python), folder)
+
+
+def timed(place: Place, folder: Path) -> dict[str, float]:
+    """Run to the end and return how long each process lived, and lived after the charge [seconds]."""
+    first, last, charged = dict[str, float](), dict[str, float](), 0.0
     driver = fork(lambda: work(place, None, folder / "struck"))
     while lives_now(driver):
         for role in processes(driver):
@@ -197,7 +201,7 @@ def main() -> None:
         for way in ways:
             folder = Path(name) / way
             folder.mkdir()
-            before = _kept(way)
+            before = kept(way)
             if way == "named":
                 known = {outcome.kill.instant for outcome in before}
                 kills = [Kill(VICTIMS[number % len(VICTIMS)], instant) for number, instant in enumerate(NAMED)]

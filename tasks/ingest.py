@@ -25,7 +25,7 @@ from privacy.private_table import PrivateTable
 from tasks.storage.duckdb_session import Explanation, connect, run
 from tasks.storage.progress import Bar, step
 from tasks.storage.snapshot.fingerprint import fingerprint
-from tasks.storage.snapshot.intake import INTAKE, encoded, lay_apart
+from tasks.storage.snapshot.intake import INTAKE, PACKED, encoded, lay_apart
 from tasks.storage.snapshot.linked_origin import keep_losses, open_linked
 from tasks.storage.snapshot.parent_codes import keep_parents
 from tasks.storage.snapshot.snapshot import (
@@ -145,6 +145,7 @@ def _make(
                 check_pictures(columns, contract, where=reading.where, parquet=origin.fixed_lists)
                 return encoded(contract, lattices, columns=list(columns), query=rows)
 
+            connection.execute(PACKED)
             deliver(
                 connection,
                 reading,

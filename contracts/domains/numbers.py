@@ -18,6 +18,7 @@ from contracts.domains.ordered import OrderedDomain
 from contracts.domains.statements import CELLS_CHANGED, Change, DecodedKind, DomainAdvice
 from contracts.domains.value_lattices import ValueLattice, offset_sql, portable_offset
 from contracts.domains.value_sql import (
+    FEW_BRANCHES,
     LONGEST_LOOKUP,
     MOST_BRANCHES,
     branches,
@@ -140,28 +141,32 @@ class NumberDomain(OrderedDomain):
         return [f"isnan({value})"]
 
     def _bin_code(self, value: str) -> str:
-        """Few bins by nested CASEs, many by arithmetic or a list."""
+        """Few bins by nested CASEs; whole numbers by arithmetic where it is exact and less work, or by a list."""
         kind = self.code_type
         low, high = float(self.bounds[0]), float(self.bounds[1])
         starts = [float(first) for first, _ in self.bins]
         clipped = f"greatest({double(low)}, least({double(high)}, {value}))"
-        if len(starts) > MOST_BRANCHES:
-            if self._equal_widths():
-                guess = f"floor(({clipped} - {double(low)}) / {double(float(self.bins[1][0] - self.bins[0][0]))})"
-                if self.step:
-                    return f"CAST({guess} AS {kind})"
-                return corrected_bin(starts, f"CAST(least({len(starts) - 1}, {guess}) AS INTEGER)", clipped, kind)
-            if self.step and high - low < LONGEST_LOOKUP:
-                codes = ", ".join(str(code) for code, (a, b) in enumerate(self.bins) for _ in range(a, b + 1))
-                return f"([{codes}]::{kind}[])[CAST({clipped} - {double(low)} AS INTEGER) + 1]"
+        even = self._even_bins() if len(starts) > (FEW_BRANCHES if self.step else MOST_BRANCHES) else None
+        if even is not None:
+            guess = f"floor(({clipped} - {double(float(even[0]))}) / {double(float(even[1]))})"
+            if self.step:
+                return f"CAST({guess} AS {kind})"
+            return corrected_bin(starts, f"CAST(least({len(starts) - 1}, {guess}) AS INTEGER)", clipped, kind)
+        if len(starts) > MOST_BRANCHES and self.step and high - low < LONGEST_LOOKUP:
+            codes = ", ".join(str(code) for code, (a, b) in enumerate(self.bins) for _ in range(a, b + 1))
+            return f"([{codes}]::{kind}[])[CAST({clipped} - {double(low)} AS INTEGER) + 1]"
         return branches(starts, 0, len(starts), value, kind)
 
-    def _equal_widths(self) -> bool:
-        """Whether all bins but a shorter last one are equally wide."""
+    def _even_bins(self) -> tuple[Any, Any] | None:
+        """Return where bins begin, and their width, if all but a shorter first and last one are equally wide.
+
+        Bounds are within 1e15, so sums and quotients of doubles tell their whole numbers apart.
+        """
         starts = [first for first, _ in self.bins]
-        width = starts[1] - starts[0]
-        end = self.bins[-1][1] + self.step
-        return all(b - a == width for a, b in pairwise(starts)) and end - starts[-1] <= width
+        width, end = starts[2] - starts[1], self.bins[-1][1] + self.step
+        even = all(b - a == width for a, b in pairwise(starts[1:]))
+        even = even and starts[1] - starts[0] <= width and end - starts[-1] <= width
+        return (starts[1] - width, width) if even else None
 
     @property
     def nested_bins(self) -> int:

@@ -25,8 +25,10 @@ from collections.abc import Iterable, Sequence
 from contracts.domains.notation import FIRST_COMPACT, INSTANT, LAST_COMPACT, DayNotation, NumberNotation
 from contracts.domains.spellings import NUMBER
 
+FEW_BRANCHES = 8
+"""Up to here nested CASEs are the quickest (measured); beyond, arithmetic for whole numbers in bins of one width."""
 MOST_BRANCHES = 32
-"""Up to here nested CASEs are the quickest (measured); beyond, arithmetic and look-up lists."""
+"""Beyond, arithmetic and look-up lists for all others."""
 LONGEST_LOOKUP = 2**16
 NATIVE = (
     *("DOUBLE", "FLOAT", "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT"),

@@ -19,6 +19,9 @@ _SCHEMES: Final = {
     **dict.fromkeys(
         ("delta", *(f"delta+{store}" for store in _STORES)), "contracts.release.lake_address:DeltaAddress"
     ),
+    **dict.fromkeys(
+        ("iceberg+glue", "iceberg+glue+https", "iceberg+glue+http"), "contracts.release.glue_address:GlueAddress"
+    ),
     **dict.fromkeys(("iceberg+sqlite", "iceberg+postgresql"), "contracts.release.catalogue_address:CatalogueAddress"),
     **dict.fromkeys(
         ("iceberg", *(f"iceberg+{store}" for store in _STORES)), "contracts.release.lake_address:IcebergAddress"

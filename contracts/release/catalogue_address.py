@@ -1,4 +1,4 @@
-"""The address of Iceberg's SQL catalogue: a database that says which metadata file of a table counts.
+"""The addresses of catalogues of Iceberg tables, and that of the SQL catalogue: a database.
 
 iceberg+sqlite:///FOLDER/FILE.db?catalog=NAME                     in a file of this machine
 iceberg+postgresql://HOST[:PORT]/DATABASE?catalog=NAME            in PostgreSQL; a socket as for postgresql:///
@@ -8,89 +8,60 @@ iceberg+postgresql://HOST[:PORT]/DATABASE?catalog=NAME            in PostgreSQL;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from contracts.reading.scalars import Problem, refuse, show
 from contracts.release.address import CONTROL, Address
 from contracts.release.lake_address import IcebergAddress, instant_asked, number_asked
 from contracts.release.postgres_address import PostgresAddress
-from contracts.release.s3_address import S3Address
+from contracts.release.s3_address import store_endpoint
 
+OF_A_TABLE: Final = frozenset({"snapshot", "at", "store"})
+"""Which state of a table is meant, and which store `s3://` is in its catalogue."""
 _OF_POSTGRES: Final = ("host", "port")
 _STORE: Final = "s3+https://HOST[:PORT], or s3+http:// to localhost"
 
 
 @dataclass(frozen=True)
-class CatalogueAddress(Address):
-    """An SQL catalogue of Iceberg tables.
+class TableCatalogue(Address):
+    """A catalogue of Iceberg tables: of each it names the metadata file that counts.
 
     Args:
-        database: the database's file, links followed, or its server.
-        catalog: the name under which the catalogue keeps its tables; one database may hold several.
         number: which snapshot is read; None for the newest, or the one that `at` tells.
         at: the instant whose snapshot is read, or None.
         endpoint: scheme, host and port of the store that `s3://` means in the catalogue; None for Amazon S3.
     """
 
-    kind: ClassVar[str] = "iceberg-catalogue"
-    options: ClassVar[frozenset[str]] = frozenset({"catalog", "snapshot", "at", "store", *_OF_POSTGRES})
     at_signs: ClassVar[bool] = False
     has_tables: ClassVar[bool] = True
     package: ClassVar[tuple[str, str] | None] = IcebergAddress.package
     gate: ClassVar[str | None] = IcebergAddress.gate
 
-    database: Path | PostgresAddress
-    catalog: str
-    number: int | None = None
-    at: datetime | None = None
-    endpoint: str | None = None
+    number: int | None = field(default=None, kw_only=True)
+    at: datetime | None = field(default=None, kw_only=True)
+    endpoint: str | None = field(default=None, kw_only=True)
 
-    @classmethod
-    def read(cls, scheme: str, rest: str, written: str) -> CatalogueAddress:
-        """Read the address of a database and, behind a `?`, the name of the catalogue in it."""
-        place, _, options = rest.partition("?")
-        asked = dict(parse_qsl(options, keep_blank_values=True))
-        if "snapshot" in asked and "at" in asked:
-            refuse([Problem("more than one version", "`snapshot=` or `at=`, or neither", "drop one of them")])
-        catalog = asked.get("catalog", "")
-        if not catalog or CONTROL.search(catalog):
-            remedy = "write `?catalog=NAME`, as the programs have it that write the tables"
-            refuse([Problem("a catalogue without a name", f"{scheme}://...?catalog=NAME", remedy)])
-        database = cls._database(scheme.partition("+")[2], place, asked, written)
-        number, at = number_asked("snapshot", asked.get("snapshot")), instant_asked(asked.get("at"))
-        return cls(database, catalog, number, at, _endpoint(asked.get("store")))
-
-    @classmethod
-    def _database(cls, inner: str, place: str, asked: dict[str, str], written: str) -> Path | PostgresAddress:
-        if inner != "sqlite":
-            own = urlencode([(key, asked[key]) for key in _OF_POSTGRES if key in asked])
-            return PostgresAddress.read(inner, f"{place}?{own}" if own else place, written)
-        path = unquote(place)
-        if not path.startswith("/") or CONTROL.search(path):
-            refuse(
-                [Problem("a catalogue without a file", "iceberg+sqlite:///FOLDER/FILE.db", "write the whole path")]
-            )
-        return Path(path).resolve()
+    @property
+    @abstractmethod
+    def canonical(self) -> str:
+        """The address without the version that is meant."""
 
     def __str__(self) -> str:
         """The address, with the version that is meant."""
-        asked = {"snapshot": self.number, "at": None if self.at is None else self.at.isoformat()}
-        chosen = "".join(f"&{key}={value}" for key, value in asked.items() if value is not None)
-        return f"{self._canonical}{chosen}"
-
-    @property
-    def _canonical(self) -> str:
-        place = f"sqlite://{quote(str(self.database))}" if isinstance(self.database, Path) else str(self.database)
-        store = "" if self.endpoint is None else f"&store=s3+{self.endpoint}"
-        return f"iceberg+{place}{'&' if '?' in place else '?'}catalog={quote(self.catalog, safe='')}{store}"
+        start = f"{self.canonical}{'&' if '?' in self.canonical else '?'}"
+        if self.number is not None:
+            return f"{start}snapshot={self.number}"
+        return self.canonical if self.at is None else f"{start}at={self.at.isoformat()}"
 
     def source_name(self, table: str | None, *, folder: bool) -> str:
         """All snapshots of a table are of the same people."""
-        return f"{self._canonical}::{table or ''}"
+        return f"{self.canonical}::{table or ''}"
 
     def table_format(self, files: str | None) -> str:
         """Return Iceberg's own format."""
@@ -110,10 +81,65 @@ class CatalogueAddress(Address):
         return [Problem(show(table), "NAMESPACE.TABLE", "name one table of the catalogue", ("table",))]
 
 
+@dataclass(frozen=True)
+class CatalogueAddress(TableCatalogue):
+    """An SQL catalogue of Iceberg tables.
+
+    Args:
+        database: the database's file, links followed, or its server.
+        catalog: the name under which the catalogue keeps its tables; one database may hold several.
+    """
+
+    kind: ClassVar[str] = "iceberg-catalogue"
+    options: ClassVar[frozenset[str]] = frozenset({"catalog", *OF_A_TABLE, *_OF_POSTGRES})
+
+    database: Path | PostgresAddress
+    catalog: str
+
+    @classmethod
+    def read(cls, scheme: str, rest: str, written: str) -> CatalogueAddress:
+        """Read the address of a database and, behind a `?`, the name of the catalogue in it."""
+        place, _, options = rest.partition("?")
+        asked = dict(parse_qsl(options, keep_blank_values=True))
+        catalog = asked.get("catalog", "")
+        if not catalog or CONTROL.search(catalog):
+            remedy = "write `?catalog=NAME`, as the programs have it that write the tables"
+            refuse([Problem("a catalogue without a name", f"{scheme}://...?catalog=NAME", remedy)])
+        database = cls._database(scheme.partition("+")[2], place, asked, written)
+        return cls(database, catalog, **state_asked(asked))
+
+    @classmethod
+    def _database(cls, inner: str, place: str, asked: dict[str, str], written: str) -> Path | PostgresAddress:
+        if inner != "sqlite":
+            own = urlencode([(key, asked[key]) for key in _OF_POSTGRES if key in asked])
+            return PostgresAddress.read(inner, f"{place}?{own}" if own else place, written)
+        path = unquote(place)
+        if not path.startswith("/") or CONTROL.search(path):
+            refuse(
+                [Problem("a catalogue without a file", "iceberg+sqlite:///FOLDER/FILE.db", "write the whole path")]
+            )
+        return Path(path).resolve()
+
+    @property
+    def canonical(self) -> str:
+        """The address without the version that is meant."""
+        place = f"sqlite://{quote(str(self.database))}" if isinstance(self.database, Path) else str(self.database)
+        store = "" if self.endpoint is None else f"&store=s3+{self.endpoint}"
+        return f"iceberg+{place}{'&' if '?' in place else '?'}catalog={quote(self.catalog, safe='')}{store}"
+
+
+def state_asked(asked: Mapping[str, str]) -> dict[str, Any]:
+    """Read which state of a table is meant, and in which store it is: the options `OF_A_TABLE`."""
+    if "snapshot" in asked and "at" in asked:
+        refuse([Problem("more than one version", "`snapshot=` or `at=`, or neither", "drop one of them")])
+    number, at = number_asked("snapshot", asked.get("snapshot")), instant_asked(asked.get("at"))
+    return {"number": number, "at": at, "endpoint": _endpoint(asked.get("store"))}
+
+
 def _endpoint(written: str | None) -> str | None:
     if written is None:
         return None
-    scheme, _, rest = written.partition("://")
+    scheme, _, rest = written.replace(" ", "+").partition("://")  # a plus behind a `?` is read as a space
     if scheme not in ("s3+https", "s3+http") or "/" in rest or not rest:
         refuse([Problem(f"the store {show(written)}", _STORE, "correct `store=`, or drop it for Amazon S3")])
-    return S3Address.read(scheme, f"{rest}/bucket", written).endpoint
+    return store_endpoint("s3", scheme.removeprefix("s3+"), rest, written)

@@ -14,7 +14,7 @@ from contracts.reading.scalars import Problem, refuse
 from contracts.release.address import CONTROL, Address, bracketed, host_and_port, shown
 from contracts.release.file_names import DATABASES, format_of_name
 
-_PORTS: Final = {"s3+https": 443, "s3+http": 80}
+_PORTS: Final = {"https": 443, "http": 80}
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _AMAZON: Final = re.compile(r"(.*\.)?(amazonaws\.com(\.cn)?|api\.aws)")
 
@@ -45,17 +45,9 @@ class S3Address(Address):
     def read(cls, scheme: str, rest: str, written: str) -> S3Address:
         """Read the address of an object, or of a prefix of keys."""
         endpoint = None
-        if scheme in _PORTS:
+        if inner := scheme.partition("+")[2]:
             authority, _, rest = rest.partition("/")
-            host, port = host_and_port(authority, _PORTS[scheme], written)
-            if scheme == "s3+http" and host != "localhost":
-                remedy = "write s3+https://: rows and keys would travel in clear text"
-                refuse([Problem("s3+http:// to another machine", "s3+https://, or s3+http:// to localhost", remedy)])
-            if _AMAZON.fullmatch(host):
-                remedy = "write s3://BUCKET/KEY; the region comes from the environment"
-                refuse([Problem("an endpoint of Amazon S3, a second name of each table there", "s3://", remedy)])
-            ending = "" if port == _PORTS[scheme] else f":{port}"
-            endpoint = f"{scheme.removeprefix('s3+')}://{bracketed(host)}{ending}"
+            endpoint = store_endpoint("s3", inner, authority, written)
         bucket, _, key = rest.partition("/")
         if not _BUCKET.fullmatch(bucket):
             allowed = "a bucket of 3 to 63 lower-case letters, digits, dots and hyphens"
@@ -81,3 +73,27 @@ class S3Address(Address):
         remedy = "copy the file here, or store the table as Parquet"
         found = f"a {form} file at an address"
         return Problem(found, "Parquet and CSV at an address", remedy, ("path",)) if form in DATABASES else None
+
+
+def store_endpoint(kind: str, scheme: str, authority: str, written: str) -> str:
+    """Read HOST[:PORT] of a service that is not Amazon's; return scheme, host and port in their one spelling.
+
+    Args:
+        kind: what an address of Amazon's own service begins with, such as `s3`.
+        scheme: `https`, or `http` for this machine.
+        authority: what stands before the first slash.
+        written: the whole address.
+    """
+    host, port = host_and_port(authority, _PORTS[scheme], written)
+    if scheme == "http" and host != "localhost":
+        remedy = f"write {kind}+https://: rows and keys would travel in clear text"
+        allowed = f"{kind}+https://, or {kind}+http:// to localhost"
+        refuse([Problem(f"{kind}+http:// to another machine", allowed, remedy)])
+    if _AMAZON.fullmatch(host):
+        remedy = "write s3://BUCKET/KEY; the region comes from the environment"
+        found = "an endpoint of Amazon S3, a second name of each table there"
+        if kind != "s3":
+            found, remedy = "an endpoint of Amazon's, a second name of each table there", f"write {kind}://"
+        refuse([Problem(found, f"{kind}://", remedy)])
+    ending = "" if port == _PORTS[scheme] else f":{port}"
+    return f"{scheme}://{bracketed(host)}{ending}"

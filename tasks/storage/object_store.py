@@ -70,8 +70,7 @@ class ObjectStore:
     def __init__(self, address: S3Address, credentials: str | None, *, field: str) -> None:
         self.address = address
         self._field = field
-        given = credentials_of(credentials, _KEYS, str(address), field=field)
-        self._client = _client(address, given, field)
+        self._client = amazon_client("s3", str(address), address.endpoint, credentials, field=field)
 
     def list(self, prefix: str) -> list[StoredObject]:
         """List the objects whose keys begin with a prefix, in the order of their keys."""
@@ -233,8 +232,23 @@ class _Taken(Exception):
     """The object is another than the condition says."""
 
 
-def _client(address: S3Address, credentials: dict[str, str], field: str) -> Any:
-    """Make the client; only the address says which store it is, never the environment."""
+def amazon_client(
+    service: str, where: str, endpoint: str | None, credentials: str | None, *, field: str, region: str | None = None
+) -> Any:
+    """Make a client of Amazon's; only the address says where the service is, never the environment.
+
+    Args:
+        service: what boto3 calls it.
+        where: the address, for messages.
+        endpoint: scheme, host and port of a service that is not Amazon's own; None for that.
+        credentials: their name, or None for those that the environment gives any program.
+        field: what messages are about, as in "source.path".
+        region: where the service is; None for what the credentials or the environment say.
+    Raises:
+        StoreRefuses: the package is not installed.
+        SourceUnreadable, CredentialsAway: as for `credentials_of`.
+    """
+    given = credentials_of(credentials, _KEYS, where, field=field)
     try:
         import boto3
         from botocore.config import Config
@@ -242,22 +256,22 @@ def _client(address: S3Address, credentials: dict[str, str], field: str) -> Any:
         boto3 = None
     if boto3 is None:
         remedy = "install it: pip install 'sudare[s3]'"
-        raise StoreRefuses([Finding(str(address), field, "no package boto3", "the extra `s3`", remedy)])
+        raise StoreRefuses([Finding(where, field, "no package boto3", "the extra `s3`", remedy)])
     named = {"access_key_id": "aws_access_key_id", "secret_access_key": "aws_secret_access_key"}
     session = boto3.session.Session(
-        **{named.get(key, f"aws_{key}"): value for key, value in credentials.items() if key != "region"},
-        region_name=credentials.get("region"),
+        **{named.get(key, f"aws_{key}"): value for key, value in given.items() if key != "region"},
+        region_name=region or given.get("region"),
     )
     return session.client(
-        "s3",
-        endpoint_url=address.endpoint,
+        service,
+        endpoint_url=endpoint,
         region_name=session.region_name or "us-east-1",
         config=Config(
             connect_timeout=10,
             read_timeout=60,
             retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
             ignore_configured_endpoint_urls=True,
-            s3={"addressing_style": "path" if address.endpoint else "auto"},
+            s3={"addressing_style": "path" if endpoint else "auto"},
         ),
     )
 

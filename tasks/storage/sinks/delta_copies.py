@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.canonical import digest
-from tasks.storage.sinks.lake_copies import Commit, put, said_by, to_lake, told
+from tasks.storage.sinks.lake_copies import Commit, TableHistory, said_by, to_lake, told
 from tasks.storage.sinks.sink_kinds import SinkKind
+from tasks.storage.sinks.table_folders import TableFolder
 from tasks.storage.sinks.version_copy import WholeVersion
 
 LOG: Final = "_delta_log"
-_HOUR_MS: Final = 3_600_000
 _PLAIN: Final = {
     pa.string(): "string",
     pa.large_string(): "string",
@@ -43,24 +43,23 @@ _PLAIN: Final = {
 class DeltaTables:
     """Delta tables, read and written by their log alone."""
 
-    def commits(self, folder: Path) -> list[Commit]:
-        """Return the commits of versions, in their order."""
-        found = []
-        for place in _numbers(folder):
-            actions = [json.loads(line) for line in _entry(folder, place).read_text(encoding="utf-8").splitlines()]
+    def history(self, folder: TableFolder) -> TableHistory:
+        """Read the whole log."""
+        found, numbers = [], _numbers(folder)
+        for place in numbers:
+            actions = [json.loads(line) for line in folder.place.read(_entry(place)).decode().splitlines()]
             said = next((each["commitInfo"].get("userMetadata") for each in actions if "commitInfo" in each), None)
             of = told(said)
             if of is not None:
                 added = tuple(unquote(each["add"]["path"]) for each in actions if "add" in each)
                 found.append(Commit(place, *of, added))
-        return found
+        return TableHistory(max(numbers, default=None), tuple(found))
 
-    def commit(self, folder: Path, version: WholeVersion, name: str, earlier: list[Commit]) -> Commit:
+    def commit(self, folder: TableFolder, version: WholeVersion, name: str, file: Path, seen: TableHistory) -> Commit:
         """Write the log entry of a file."""
-        (folder / LOG).mkdir(parents=True, exist_ok=True)
-        place = max(_numbers(folder), default=-1) + 1
-        content = "\n".join(json.dumps(each) for each in _actions(folder, version, name, earlier)) + "\n"
-        put(_entry(folder, place), content.encode())
+        place = 0 if seen.number is None else seen.number + 1
+        content = "\n".join(json.dumps(each) for each in _actions(folder, version, name, file, seen)) + "\n"
+        folder.put(_entry(place), content.encode())
         return Commit(place, version.number, version.digest, (name,))
 
     def holds(self, schema: pa.Schema) -> bool:
@@ -68,17 +67,20 @@ class DeltaTables:
         return all(_type_of(field.type) is not None for field in schema)
 
 
-def _entry(folder: Path, place: int) -> Path:
-    return folder / LOG / f"{place:020}.json"
+def _entry(place: int) -> str:
+    return f"{LOG}/{place:020}.json"
 
 
-def _numbers(folder: Path) -> list[int]:
-    return sorted(int(each.stem) for each in (folder / LOG).glob("*.json") if each.stem.isdecimal())
+def _numbers(folder: TableFolder) -> list[int]:
+    paths = [PurePosixPath(each) for each in folder.names(LOG)]
+    return sorted(int(each.stem) for each in paths if each.suffix == ".json" and each.stem.isdecimal())
 
 
-def _actions(folder: Path, version: WholeVersion, name: str, earlier: list[Commit]) -> Iterator[Mapping[str, Any]]:
+def _actions(
+    folder: TableFolder, version: WholeVersion, name: str, file: Path, seen: TableHistory
+) -> Iterator[Mapping[str, Any]]:
     """Yield the actions of a commit that replaces the rows of the version before; its times are hours."""
-    hour = (folder / name).stat().st_mtime_ns // 1_000_000 // _HOUR_MS * _HOUR_MS
+    hour = folder.hour_ms(name)
     yield {
         "commitInfo": {
             "timestamp": hour,
@@ -88,11 +90,11 @@ def _actions(folder: Path, version: WholeVersion, name: str, earlier: list[Commi
             "userMetadata": json.dumps(said_by(version)),
         }
     }
-    if not earlier:
+    if not seen.commits:
         yield {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
     fields = [
         {"name": each.name, "type": _type_of(each.type), "nullable": each.nullable, "metadata": {}}
-        for each in pq.read_schema(folder / name)
+        for each in pq.read_schema(file)
     ]
     yield {
         "metaData": {
@@ -104,16 +106,16 @@ def _actions(folder: Path, version: WholeVersion, name: str, earlier: list[Commi
             "createdTime": hour,
         }
     }
-    for gone in earlier[-1].added if earlier else ():
+    for gone in seen.commits[-1].added if seen.commits else ():
         yield {"remove": {"path": quote(gone), "deletionTimestamp": hour, "dataChange": True}}
     yield {
         "add": {
             "path": quote(name),
             "partitionValues": {},
-            "size": (folder / name).stat().st_size,
+            "size": file.stat().st_size,
             "modificationTime": hour,
             "dataChange": True,
-            "stats": json.dumps({"numRecords": pq.read_metadata(folder / name).num_rows}),
+            "stats": json.dumps({"numRecords": pq.read_metadata(file).num_rows}),
         }
     }
 

@@ -1,12 +1,12 @@
-"""Versions in tables that keep their own log, in a folder of this machine; what a commit is, each kind says.
+"""Versions in tables that keep their own log, on this machine or in a store; each kind says what a commit is.
 
-    FOLDER/RELEASE/data_age/           a table for each Parquet file of data/ and measurements/
-    FOLDER/RELEASE/version/            a table of the version's files: file, sha256, table, content
+    PLACE/RELEASE/data_age/            a table for each Parquet file of data/ and measurements/
+    PLACE/RELEASE/version/             a table of the version's files: file, sha256, table, content
 
 A version is one commit to each table. The Parquet files are the published ones, byte for byte, so their digests are
 the manifest's. The commit to `version` comes last: without it the version is not there. Every commit names release,
 version and the manifest's SHA-256. It replaces what the newest state shows; earlier versions stay, by time travel.
-Nothing that was written is ever changed: each file appears whole, and only where none of its name was.
+Nothing that was written is ever changed (`table_folders`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path, PurePosixPath
 from tempfile import NamedTemporaryFile
 from typing import Final, Protocol
@@ -24,8 +25,8 @@ import pyarrow.parquet as pq
 
 from contracts.errors import Finding
 from contracts.release.lake_address import LakeAddress
-from privacy.ledger.draw_files import sync_folder
 from tasks.storage.object_store import StoreAway, StoreRefuses
+from tasks.storage.sinks.table_folders import TableFolder, table_folders
 from tasks.storage.sinks.version_copy import WholeVersion, whole_version
 from tasks.storage.version_folders import MANIFEST, PROOF, digests_in
 
@@ -58,14 +59,37 @@ class Commit:
     added: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class TableHistory:
+    """What was committed to one table, as it was seen at one time.
+
+    Args:
+        number: of the newest log entry or metadata file, whoever wrote it; None of a table that is not there.
+        commits: those of versions, in their order.
+    """
+
+    number: int | None
+    commits: tuple[Commit, ...]
+
+
 class LakeTables(Protocol):
     """One kind of such tables."""
 
-    def commits(self, folder: Path) -> list[Commit]:
-        """Return the commits of versions to a table, in their order; those of others are none of them."""
+    def history(self, folder: TableFolder) -> TableHistory:
+        """Look at what was committed to a table."""
 
-    def commit(self, folder: Path, version: WholeVersion, name: str, earlier: list[Commit]) -> Commit:
-        """Commit a file that lies in the table's folder; it replaces the one of the commit before."""
+    def commit(self, folder: TableFolder, version: WholeVersion, name: str, file: Path, seen: TableHistory) -> Commit:
+        """Commit a file that lies in the table's folder; it replaces the one of the commit before.
+
+        Args:
+            folder: the table's.
+            version: whose file it is.
+            name: the file's path in the table's folder.
+            file: the same file on this machine.
+            seen: the commit is the one after what was seen, and no other: else a version could be there twice.
+        Raises:
+            FileExistsError: another writer has made that commit.
+        """
 
     def holds(self, schema: pa.Schema) -> bool:
         """Say whether the kind has a type for each column."""
@@ -85,45 +109,50 @@ def to_lake(
     Args:
         tables: the kind of tables.
         version: the version.
-        address: the folder of the releases' tables.
-        credentials: none are needed.
+        address: the folder or the prefix of the releases' tables.
+        credentials: their name, or None; of a store alone.
         newest: a commit shows the version that it is of, so that they go up.
         advance: called with the fraction done.
     Returns:
         str: the table of the version's files, at its commit.
     Raises:
-        StoreRefuses: another version, or a later one, is there.
-        StoreAway: the disk refused; running again goes on.
+        StoreRefuses: another version, or a later one, is there; or the store does not let us in.
+        StoreAway: disk or store refused, or another writer was first; running again goes on.
     """
-    if address.store is not None:
-        allowed, remedy = (
-            f"{address.kind}:///FOLDER",
-            "publish to a folder of this machine, or to s3:// as plain files",
-        )
-        raise _refusal(address, "a table in a store, which is only read", allowed, remedy)
-    if address.number is not None or address.at is not None or address.metadata is not None:
-        allowed, remedy = f"{address.kind}:///FOLDER", "name the folder alone"
-        raise _refusal(address, "an address of one version", allowed, remedy)
-    base = address.folder / version.release
+    whole = replace(address, number=None, at=None, metadata=None)
+    if whole != address:
+        raise _refusal(address, "an address of one version", str(whole), "name the folder alone")
+    folders = table_folders(address, credentials, version.release)
     known = {name: _table_name(name) for name in version.files if _is_table(tables, version, name)}
     try:
         for number, (name, table) in enumerate(known.items(), start=1):
-            _commit(tables, address, base / table, version, version.folder / name)
+            _commit(tables, address, folders(table), version, version.folder / name)
             advance(number / (len(known) + 1))
         with NamedTemporaryFile(suffix=".parquet") as listed:
             pq.write_table(_files_of(version, known), listed.name, store_schema=False)
-            made = _commit(tables, address, base / VERSION, version, Path(listed.name))
-        _to_hours(base)
+            made = _commit(tables, address, folders(VERSION), version, Path(listed.name))
+        if address.store is None:
+            _to_hours(address.folder / version.release)
+    except FileExistsError as error:
+        raise StoreAway(
+            f"{address}: another writer was first at {Path(str(error.filename or error)).name}. The version is not "
+            "visible there: run again, which goes on where this stopped."
+        ) from None
     except OSError as error:
         raise StoreAway(
             f"{address}: it cannot be written ({error.strerror or type(error).__name__}). The version is not visible "
             "there: make room or give write access, then run again."
         ) from error
-    return f"{address.kind}://{base / VERSION}?{address.number_key}={made.place}"
+    return f"{str(address).rstrip('/')}/{version.release}/{VERSION}?{address.number_key}={made.place}"
 
 
 def read_version(
-    tables: LakeTables, address: LakeAddress, release: str, number: int | None, to: Path
+    tables: LakeTables,
+    address: LakeAddress,
+    release: str,
+    number: int | None,
+    to: Path,
+    credentials: str | None = None,
 ) -> WholeVersion:
     """Copy a version out of its tables into a new folder, which `sudare verify` checks.
 
@@ -133,40 +162,42 @@ def read_version(
         release: name of the product.
         number: which version; the newest without it.
         to: the folder to make; nothing may be there.
+        credentials: their name, or None; of a store alone.
     Returns:
         The version, whole: each file has the digest that the manifest states, and that the commit names.
     Raises:
         StoreRefuses: no such version.
         VersionBroken: a file is missing, or is not the one that was published.
     """
-    base = address.folder / release
-    commits = [each for each in tables.commits(base / VERSION) if number in (None, each.version)]
+    folders = table_folders(address, credentials, release)
+    commits = [each for each in tables.history(folders(VERSION)).commits if number in (None, each.version)]
     if not commits:
         raise _refusal(address, "no such version", "a version that was published there", "list the commits there")
     wanted = commits[-1]
     to.mkdir(parents=True)
-    for row in pq.read_table(base / VERSION / wanted.added[0]).to_pylist():
+    listed = folders(VERSION).place.read(wanted.added[0])
+    for row in pq.read_table(BytesIO(listed)).to_pylist():
         if PurePosixPath(row["file"]).is_absolute() or ".." in PurePosixPath(row["file"]).parts:
             continue  # a manifest that names it is broken by its absence
         path = to / row["file"]
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(row["content"] if row["table"] is None else _bytes_of(tables, base / row["table"], wanted))
+        path.write_bytes(row["content"] if row["table"] is None else _bytes_of(tables, folders(row["table"]), wanted))
     return whole_version(to, release, wanted.version, wanted.manifest)
 
 
-def _bytes_of(tables: LakeTables, table: Path, wanted: Commit) -> bytes:
+def _bytes_of(tables: LakeTables, folder: TableFolder, wanted: Commit) -> bytes:
     """Return the file that a version's commit added to a table; nothing where it is not there."""
-    of = [
-        each for each in tables.commits(table) if (each.version, each.manifest) == (wanted.version, wanted.manifest)
-    ]
-    path = table / of[-1].added[0] if of else None
-    return path.read_bytes() if path is not None and path.is_file() else b""
+    commits = tables.history(folder).commits
+    of = [each for each in commits if (each.version, each.manifest) == (wanted.version, wanted.manifest)]
+    return folder.place.read(of[-1].added[0]) if of and folder.place.facts(of[-1].added[0]) is not None else b""
 
 
-def _commit(tables: LakeTables, address: LakeAddress, folder: Path, version: WholeVersion, file: Path) -> Commit:
+def _commit(
+    tables: LakeTables, address: LakeAddress, folder: TableFolder, version: WholeVersion, file: Path
+) -> Commit:
     """Commit a version's file to a table, unless it was; the file first, then what names it."""
-    earlier = tables.commits(folder)
-    for each in earlier:
+    seen = tables.history(folder)
+    for each in seen.commits:
         if each.version == version.number and each.manifest == version.digest:
             return each
         if each.version >= version.number:
@@ -174,9 +205,8 @@ def _commit(tables: LakeTables, address: LakeAddress, folder: Path, version: Who
             found = f"{folder.name}, which holds version {each.version}{other}"
             raise _refusal(address, found, "versions that go up, each of one content", "name another folder")
     name = f"data/v{version.number}-{version.digest[:16]}.parquet"
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    put(folder / name, file.read_bytes())
-    return tables.commit(folder, version, name, earlier)
+    folder.copy(name, file)
+    return tables.commit(folder, version, name, file, seen)
 
 
 def _to_hours(folder: Path) -> None:
@@ -225,25 +255,6 @@ def told(said: str | None) -> tuple[int, str] | None:
         return int(words["version"]), str(words["manifest"])
     except (ValueError, KeyError, TypeError):
         return None
-
-
-def put(path: Path, content: bytes) -> None:
-    """Write a file that appears whole and takes no other's place; the same content is found and left.
-
-    Raises:
-        FileExistsError: another content is there.
-    """
-    with NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".partial") as file:
-        file.write(content)
-        file.flush()
-        os.fchmod(file.fileno(), 0o644)
-        os.fsync(file.fileno())
-        try:
-            os.link(file.name, path)
-        except FileExistsError:
-            if path.read_bytes() != content:
-                raise
-    sync_folder(path.parent)
 
 
 def _refusal(address: LakeAddress, found: str, allowed: str, remedy: str) -> StoreRefuses:

@@ -26,6 +26,8 @@ from tasks.storage.snapshot.bounding import bound_contributions, order_units
 INTAKE: Final = "intake"
 ROW: Final = "\x05row"
 """The column of `raw` that says which row of `codes` it is."""
+PACKED: Final = "SET force_compression = 'bitpacking'"
+"""Codes are small whole numbers: to try DuckDB's other ways for each column is work and saves no room."""
 UNITS: Final = "units"
 OF_UNIT: Final = "unit"
 

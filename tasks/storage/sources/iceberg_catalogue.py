@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 from urllib.parse import quote
 
 from contracts.contract.contract import Contract
-from contracts.release.catalogue_address import CatalogueAddress
+from contracts.release.catalogue_address import CatalogueAddress, TableCatalogue
 from contracts.release.lake_address import IcebergAddress
 from contracts.release.postgres_address import PostgresAddress
 from contracts.release.s3_address import S3Address
@@ -66,7 +66,7 @@ def table_of(source: Source, address: CatalogueAddress) -> IcebergAddress:
     if not found or not found[0][0]:
         remedy = "correct `table:`, or the catalogue's name behind `?catalog=`"
         refuse(where, "source.table", "no such table in the catalogue", "NAMESPACE.TABLE that it has", remedy)
-    return _placed(where, found[0][0], address)
+    return placed_by_catalogue(where, found[0][0], address)
 
 
 def _of_the_table(source: Source, address: CatalogueAddress) -> Source:
@@ -106,8 +106,16 @@ def _no_catalogue(where: str) -> NoReturn:
     refuse(where, "source.path", "a database without an Iceberg catalogue", allowed, "correct `path:`")
 
 
-def _placed(where: str, location: str, address: CatalogueAddress) -> IcebergAddress:
-    """Return the table of a metadata file that a catalogue names."""
+def placed_by_catalogue(where: str, location: str, address: TableCatalogue) -> IcebergAddress:
+    """Return the table of a metadata file that a catalogue names.
+
+    Args:
+        where: the source, for messages.
+        location: what the catalogue says.
+        address: the catalogue, and which state of the table is meant.
+    Raises:
+        SourceUnreadable: it is somewhere that we cannot read, or no metadata file.
+    """
     scheme, host, path = uri_parts(location)
     of_store = scheme in ("s3", "s3a", "s3n")
     if not path.startswith("/") or not (of_store or (scheme in ("", "file") and host in ("", "localhost"))):

@@ -146,10 +146,10 @@ class StoredLake(LakePlace):
 
     fetches: ClassVar[bool] = True
 
-    def __init__(self, address: S3Address, credentials: str | None) -> None:
+    def __init__(self, address: S3Address, store: ObjectStore) -> None:
         self.folder = Path("/", address.bucket, address.key)
         self._address = address
-        self._store = ObjectStore(address, credentials, field="source.path")
+        self._store = store
 
     def names(self, below: str) -> list[str] | None:
         """List the objects whose keys have nothing more after the folder than a name."""
@@ -209,7 +209,7 @@ def lake_place(address: LakeAddress, credentials: str | None) -> LakePlace:
         StoreRefuses: of a store, no package or no such credentials.
     """
     if address.store is not None:
-        return StoredLake(address.store, credentials)
+        return StoredLake(address.store, ObjectStore(address.store, credentials, field="source.path"))
     return LocalLake(address.folder)
 
 

@@ -21,6 +21,7 @@ _BUILT_IN: Final = {
     "s3": "tasks.storage.sources.object_source:OBJECTS",
     "delta": "tasks.storage.sources.delta_source:DELTA",
     "iceberg-catalogue": "tasks.storage.sources.iceberg_catalogue:CATALOGUE",
+    "iceberg-glue": "tasks.storage.sources.glue_catalogue:GLUE",
     "iceberg": "tasks.storage.sources.iceberg_source:ICEBERG",
 }
 

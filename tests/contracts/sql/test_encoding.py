@@ -42,6 +42,10 @@ COLUMNS = {
     "single": column("integer", "integer", bounds=[5, 5], bins={"width": 1}),
     "many equal": column("integer", "integer", bounds=[-100, 203], bins={"width": 3}),
     "many uneven": column("integer", "integer", bounds=[0, 99], bins={"edges": [*range(0, 80, 2), 99]}),
+    "equal but both ends": column(
+        "integer", "integer", bounds=[17, 92], bins={"edges": [17, *range(20, 91, 5), 92]}, missing=["999"]
+    ),
+    "the widest": column("integer", "integer", bounds=[-(10**15), 10**15], bins={"width": 10**14 + 1}),
     "very wide": column("integer", "integer", bounds=[-(10**15), 10**15], bins={"width": 10**12 + 7}),
     "wide uneven": column(
         "integer", "integer", bounds=[0, 10**6], bins={"edges": [*(n * n for n in range(40)), 10**6]}
@@ -344,6 +348,27 @@ def test_bin_edges_are_exact_at_many_decimals() -> None:
     grid = np.random.default_rng(7).uniform(-1, 9, 3000)
     expected = [min(max(bisect_right(starts, value) - 1, 0), 79) for value in grid]
     assert encoded(COLUMNS["many decimals"], pl.Series("x", grid)) == expected
+
+
+def test_bins_of_one_width_are_found_by_arithmetic_at_each_edge() -> None:
+    """Each whole number, and those beside each edge of the widest bins; halves and missing values are no cell."""
+    name = "equal but both ends"
+    domain = COLUMNS[name].domain
+    assert isinstance(domain, IntegerDomain)
+    starts = [low for low, _ in domain.bins]
+    assert "floor((" in domain.code_sql("v", "r")
+    whole = list(range(-3, 120))
+    expected = [min(max(bisect_right(starts, value) - 1, 0), len(starts) - 1) for value in whole]
+    assert encoded(COLUMNS[name], pl.Series("x", whole)) == expected
+    odd = pl.Series("x", [30.5, math.nan, None, 999.0, math.inf, -math.inf])
+    assert encoded(COLUMNS[name], odd) == [*([domain.null_code] * 4), len(starts) - 1, 0]
+    widest = COLUMNS["the widest"].domain
+    assert isinstance(widest, IntegerDomain)
+    assert "floor((" in widest.code_sql("v", "r")
+    edges = [low for low, _ in widest.bins][1:]
+    beside = [edge + step for edge in edges for step in (-1, 0, 1)]
+    found = encoded(COLUMNS["the widest"], pl.Series("x", beside))
+    assert found == [place + (step >= 0) for place in range(len(edges)) for step in (-1, 0, 1)]
 
 
 def test_order_is_kept() -> None:
