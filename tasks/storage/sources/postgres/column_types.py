@@ -59,7 +59,12 @@ class PostgresColumn:
     @property
     def cast(self) -> str:
         """SQL of DuckDB that makes the value of the text."""
-        value = f"TRY_CAST({identifier(self.name)} AS {self._type})"
+        text = identifier(self.name)
+        if self._type in ("DATE", "TIMESTAMP"):
+            # A year before the first is written `0044-03-15 BC`; DuckDB wants the letters behind the day, in brackets.
+            moved = rf"regexp_replace({text}, '^(\S+)(.*) BC$', '\1 (BC)\2')"
+            text = f"CASE WHEN suffix({text}, ' BC') THEN {moved} ELSE {text} END"
+        value = f"TRY_CAST({text} AS {self._type})"
         return f"timezone('UTC', {value})" if self.base == "timestamp with time zone" else value
 
     @property

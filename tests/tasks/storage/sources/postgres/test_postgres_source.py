@@ -96,10 +96,22 @@ def test_odd_values_are_read_by_the_contract_and_stop_nothing(tmp_path: Path, po
     assert codes(tmp_path, postgres.source(postgres.database(*table))) == [
         (10, 2, 3, 4),
         (9, 0, 0, 0),
-        (9, 2, 2, 5),
+        (9, 2, 2, 0),
         (10, 2, 3, 5),
         (0, 2, 0, 4),
     ]
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp", "timestamptz"])
+def test_a_day_before_the_first_year_is_not_one_after_it(tmp_path: Path, postgres: PostgresServer, kind: str):
+    """PostgreSQL writes `2999-03-15 BC`, of which DuckDB would read the first ten letters as a day."""
+    table = (
+        f"CREATE TABLE people (age int, sex text, wage int, since {kind})",
+        "INSERT INTO people SELECT 1, 'F', 1, day FROM unnest(ARRAY['2999-03-15 BC', '2999-03-15', '-infinity']"
+        f"::{kind}[]) AS day",
+    )
+    before, after, least = codes(tmp_path, postgres.source(postgres.database(*table)))
+    assert before == least != after
 
 
 def test_one_column_of_nulls_keeps_its_rows(tmp_path: Path, postgres: PostgresServer):
