@@ -61,7 +61,7 @@ class PostgresColumn:
         """SQL of DuckDB that makes the value of the text."""
         text = identifier(self.name)
         if self._type in ("DATE", "TIMESTAMP"):
-            # A year before the first is written `0044-03-15 BC`; DuckDB wants the letters behind the day, in brackets.
+            # There a year before the first is `0044-03-15 BC`; DuckDB wants the letters in brackets behind the day.
             moved = rf"regexp_replace({text}, '^(\S+)(.*) BC$', '\1 (BC)\2')"
             text = f"CASE WHEN suffix({text}, ' BC') THEN {moved} ELSE {text} END"
         value = f"TRY_CAST({text} AS {self._type})"
