@@ -253,7 +253,7 @@ def _told(measured: Measured) -> Measured:
 def rows_of(found: list[Measured], settings: dict[str, Setting]) -> Iterator[Row]:
     """Say seconds of staging and counting, whether counts are DuckDB's, and the ratio to bare GROUP BYs."""
     for each in found:
-        what = f"{each.rows:,} rows, {each.place}, {each.workers} cores"
+        what = f"{each.rows:,} rows, {each.place}, {each.workers} core{'' if each.workers == 1 else 's'}"
         yield Row(f"{what}: staging", round(each.staging, 1), "s", settings=settings)
         yield Row(f"{what}: ten tables", round(each.counting, 2), "s", settings=settings)
         if each.bare is None:

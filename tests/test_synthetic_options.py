@@ -248,7 +248,7 @@ def test_an_option_is_asked_for_by_its_row_alone(noted: SyntheticProduct, monkey
     )
     generator: Any = "mst"
     assert whole_fitter(generator, task) == ("plain", ("noted", "mst"))
-    assert whole_fitter(generator, task, drawn=True) == ("noted", "mst")
+    assert whole_fitter(generator, task, draws_only=True) == ("noted", "mst")
     views = [view for _, view in option_parts(noted, "view")]
     lines = with_lines([("rows", "10"), ("model", "m")], [(view, view.version_lines({})) for view in views])
     assert lines == [("rows", "10"), ("noted", "yes"), ("model", "m")]

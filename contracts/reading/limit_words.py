@@ -38,6 +38,18 @@ def limits_in_words(kind: str, context: Mapping[str, Any], field: FieldInfo | No
     return None
 
 
+def without_key(field: FieldInfo | None) -> str:
+    """Say what to do about a key that may be dropped; nothing where it is required, or its default is a list."""
+    if field is None or field.is_required() or field.default_factory is not None:
+        return ""
+    default, both = field.default, "correct it, or drop it"
+    if default is None:
+        return both
+    if isinstance(default, bool):
+        return f"{both} for {str(default).lower()}"
+    return f"{both} for {default:,.12g}" if isinstance(default, int | float) else ""
+
+
 def _limits(field: FieldInfo | None) -> dict[str, Any]:
     """Return the limits that a field declares."""
     found: dict[str, Any] = {}

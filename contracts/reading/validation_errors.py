@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from contracts.errors import Finding
-from contracts.reading.limit_words import limits_in_words
+from contracts.reading.limit_words import limits_in_words, without_key
 from contracts.reading.scalars import FieldPath, Problem, nearest, show, word_list
 from contracts.reading.yaml_lines import Document
 
@@ -157,9 +157,10 @@ def _problems(item: Mapping[str, Any], block: Any) -> Iterable[Problem]:
         return [Problem("no `kind`", "a `kind:` that says what this is", "add `kind:`")]
     if kind in ("model_type", "model_attributes_type"):
         return [_no_mapping(value, last, block)]
-    limits = limits_in_words(kind, context, _keys(block)[last] if _has(block, last) else None)
+    field = _keys(block)[last] if _has(block, last) else None
+    limits = limits_in_words(kind, context, field)
     if limits is not None:
-        return [Problem(show(value), limits)]
+        return [Problem(show(value), limits, without_key(field))]
     if kind in ("tuple_type", "list_type"):
         scalar = isinstance(value, str | int | float) and not isinstance(value, bool)
         return [Problem(show(value), "a list", f"write [{value}]" if scalar and len(str(value)) <= _LONGEST else "")]

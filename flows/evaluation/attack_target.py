@@ -70,9 +70,9 @@ def attacked_release(what: Path, source: Source, workspace: Workspace, period: s
 
 
 def spec_of_version(path: Path, record: RecordTerms, product: Any, source: Source) -> ReleaseSpec:
-    """Return the spec that a version's record tells, with other rows.
+    """Return the spec of a version, with other rows.
 
-    It stands where the record does, and has no file beside it: options read what the version publishes.
+    It is found at the path of the record. What options of the product read comes from the version's files.
 
     Args:
         path: the version's folder.

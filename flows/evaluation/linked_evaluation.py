@@ -28,13 +28,9 @@ class LinkedEvaluation:
         terms: dict[str, Any],
     ) -> PrivateScores:
         """Compare; as `OptionEvaluation`."""
-        contract, names, limit, both = (
-            meaning.contract,
-            meaning.names,
-            terms["memory_limit"],
-            record.replay.rows.parents,
-        )
-        parents = rows_of(path, "" if both is None else both.data, parent_name(record.release))
+        contract, names, limit = meaning.contract, meaning.names, terms["memory_limit"]
+        above = record.replay.rows.parents
+        parents = rows_of(path, "" if above is None else above.data, parent_name(record.release))
         folder = table.path.parent
         with joined_rows(made, parents, contract, names, folder=folder, memory_limit=limit) as joined:
             scores = evaluate(table, joined.rows, contract, **terms)

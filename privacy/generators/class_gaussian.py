@@ -44,7 +44,7 @@ from privacy.generators.spending import Spending, too_small
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
 from privacy.grant.queries.sums import SumQuery
-from privacy.learning.embedding import Embedding
+from privacy.learning.embedding import ClipNorm, Embedding
 from privacy.learning.groups import LabelCodes
 from privacy.learning.mixture import Mixture, class_gaussians
 from privacy.learning.moments import MomentBlocks, Moments, sum_event
@@ -77,7 +77,7 @@ class ClassGaussianOptions(BaseModel):
 
     label: str
     dimensions: int = Field(default=32, ge=1, le=1024)
-    clip: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    clip: ClipNorm = None
     scale: Literal["measured", "declared"] = "measured"
 
 

@@ -33,6 +33,7 @@ from privacy.generators.generator import CannotGenerate, SynthesisTask
 from privacy.generators.projection import Projection, checked_layout
 from privacy.learning.class_shrinkage import shrunk_classes
 from privacy.learning.deformations import ONE, Deformation
+from privacy.learning.embedding import ClipNorm
 from privacy.learning.mixture import Mixture
 from privacy.learning.moments import MomentBlocks
 
@@ -63,7 +64,7 @@ class ClassPicturesOptions(BaseModel):
     label: str
     dimensions: int = Field(default=32, ge=1, le=256)
     frequencies: int = Field(default=140, ge=1, le=1024)
-    clip: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    clip: ClipNorm = None
     deform: float = Field(default=0.15, ge=0, le=0.5, allow_inf_nan=False)
 
 

@@ -64,15 +64,15 @@ def option_terms(product: Any, contract: Contract, read: Mapping[str, Any]) -> d
 
 
 def whole_fitter(
-    generator: Fitter[Any, Any, Any], task: SynthesisTask, *, drawn: bool = False
+    generator: Fitter[Any, Any, Any], task: SynthesisTask, *, draws_only: bool = False
 ) -> Fitter[Any, Any, Any]:
     """Return the generator with the stages of all options that the task has, the first of the table next to it.
 
     Args:
         generator: fits the model.
         task: what it is asked for.
-        drawn: whether stages of post-processing alone are left out.
+        draws_only: whether stages of post-processing alone are left out.
     """
     for _, option in named_parts(task.options, "fit"):
-        generator = option.stage(generator, task) if option.draws or not drawn else generator
+        generator = option.stage(generator, task) if option.draws or not draws_only else generator
     return generator

@@ -7,6 +7,7 @@ from typing import Final, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from privacy.learning.embedding import ClipNorm
 from privacy.learning.layout import RowLayout
 from privacy.learning.plan import MOST_BATCH, Schedule, check_batch
 
@@ -157,7 +158,7 @@ class PhasedOptions(LatentOptions):
     components: int | None = Field(default=None, ge=1, le=256)
     labels: Literal["auto", "components", "joined"] = "auto"
     rounds: int = Field(default=5, ge=1, le=100)
-    clip: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    clip: ClipNorm = None
     scale: Scale = "measured"
     first_share: float = Field(default=0.4, ge=0.01, le=0.99)
     spread: float = Field(default=2.0, gt=0, le=100, allow_inf_nan=False)
@@ -201,7 +202,7 @@ class ClusteredOptions(VariationalOptions):
     clusters: int = Field(default=10, ge=2, le=64)
     dimensions: int = Field(default=20, ge=1, le=256)
     rounds: int = Field(default=4, ge=1, le=100)
-    clip: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    clip: ClipNorm = None
     first_share: float = Field(default=0.3, ge=0.01, le=0.99)
     hidden: tuple[int, ...] = Field(default=(50,), max_length=8)
     encoder_hidden: tuple[int, ...] = Field(default=(25,), max_length=8)

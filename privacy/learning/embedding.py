@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from privacy.arrays import Floats, Unsigned
 from privacy.learning.lattice import (
@@ -33,6 +34,8 @@ from privacy.learning.layout import RowLayout
 ENTRY_BITS: Final = 16
 AXIS_BITS: Final = 20
 _BOUNDS: Final = (Fraction(1, 10**6), Fraction(10**6))
+ClipNorm = Annotated[float | None, Field(ge=float(_BOUNDS[0]), le=float(_BOUNDS[1]), allow_inf_nan=False)]
+"""An option of generators: the norm to which vectors are clipped. None where it follows from the columns' form."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,15 +65,6 @@ class TooManyResiduals(SudareError, ValueError):
         )
 
 
-class TooManyRanges(SudareError, ValueError):
-    """Ranges over too many cells; nothing was planned."""
-
-    exit_code = 2
-
-    def __init__(self, found: str, allowed: str, remedy: str) -> None:
-        super().__init__(f"product.tables: found {found}\n  allowed: {allowed}\n  do: {remedy}")
-
-
 @dataclass(frozen=True)
 class Workload:
     """Tables over columns, each with its weight.

@@ -64,7 +64,7 @@ def seen_rows(
 ) -> SeenRows:
     """Fit, and sample some rows."""
     counts, seed = SnapshotSource(part, contract), _seed()
-    made_by = whole_fitter(generator(plan.generator), plan.task, drawn=True)
+    made_by = whole_fitter(generator(plan.generator), plan.task, draws_only=True)
     model = made_by.fit(plan.task, plan.options, plan.plan, counts, grant, advance, lambda: seed).model
     rows, _ = rows_of(spec.synthetic_product, contract, model)
     return SeenRows(model.sample(max(1, min(rows, MOST_SAMPLED)), seed=seed.value))

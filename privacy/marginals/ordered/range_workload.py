@@ -24,7 +24,8 @@ import numpy as np
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats
-from privacy.marginals.residual_shares import MOST_RESIDUALS, TooManyRanges, TooManyResiduals, cost_factor, subsets
+from privacy.marginals.errors import TooManyRanges
+from privacy.marginals.residual_shares import MOST_RESIDUALS, TooManyResiduals, cost_factor, subsets
 
 MOST_CELLS: Final = 256
 """Cells of the ordered columns that one residual resolves together."""

@@ -17,7 +17,7 @@ NOTHING_SENT: Final = "No key and no row was sent, and nothing was charged or dr
 
 
 class EngineFailed(CountsUnavailable):
-    """An engine did not do what it was asked for; its own words may quote rows and are in a private file."""
+    """An engine did not do what it was asked for; its own words may quote rows, kept in a private file at most."""
 
 
 class EngineNotTrusted(CountsUnavailable):

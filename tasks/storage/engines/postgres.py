@@ -212,7 +212,7 @@ class PostgresSession(Warehouse):
         place = f"{identifier(table.schema)}.{identifier(table.name)}"
         # OFFSET lets each value be read once, however often a code names it.
         self._relation = f"SELECT {listed or 'NULL'} FROM {place} AS t OFFSET 0"
-        return {name: _told(column) for name, column in columns.items()}
+        return {name: _type_name(column) for name, column in columns.items()}
 
     def source_rows(self) -> int:
         """Count the rows of the table, of the state that is seen."""
@@ -261,7 +261,7 @@ class PostgresSession(Warehouse):
         raise EngineFailed(f"{self.name}, {what}: {cause}; {UNCHARGED}. {remedy}, and run again")
 
 
-def _told(column: PostgresColumn) -> str:
+def _type_name(column: PostgresColumn) -> str:
     """Name a column's type: its base type, `fixed` for decimals of a declared size, `text` for all read as text."""
     if column.category == "A":
         return "list"
@@ -273,21 +273,21 @@ def _told(column: PostgresColumn) -> str:
 
 def _value(column: PostgresColumn) -> str:
     """Write how a value is read: of the type of its kind, and as a snapshot in DuckDB has it."""
-    value, told = f"t.{identifier(column.name)}", _told(column)
-    if told == "real":
+    value, name = f"t.{identifier(column.name)}", _type_name(column)
+    if name == "real":
         return f"({value})::pg_catalog.text::pg_catalog.float8"
-    if told in ("numeric", "money"):
+    if name in ("numeric", "money"):
         return f"pg_temp.sudare_double(({value})::pg_catalog.numeric::pg_catalog.text)"
-    if told == "fixed":
+    if name == "fixed":
         return f"nullif(({value})::pg_catalog.numeric, 'NaN')"
-    if told == "timestamp with time zone":
+    if name == "timestamp with time zone":
         return f"(({value})::pg_catalog.timestamptz AT TIME ZONE 'UTC')"
-    if told in ("text", "list"):
+    if name in ("text", "list"):
         return f'({column.text}) COLLATE pg_catalog."C"'
-    if told in _WHOLE:
+    if name in _WHOLE:
         return f"({value})::pg_catalog.int8"
     types = {"double precision": "float8", "boolean": "bool", "date": "date"}
-    return f"({value})::pg_catalog.{types.get(told, 'timestamp')}"
+    return f"({value})::pg_catalog.{types.get(name, 'timestamp')}"
 
 
 def _order(table: CatalogTable) -> dict[str, str]:

@@ -31,11 +31,17 @@ from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import BesideCodes, staged
 from privacy.private_table import PrivateTable
 from tasks.storage.engines.clickhouse import ClickHouseWorker
-from tasks.storage.engines.engine import EngineFailed
 from tasks.storage.engines.engine_process import EngineProcess
 from tasks.storage.engines.postgres import PostgresSession
 from tasks.storage.engines.spark import SparkWorker
-from tasks.storage.engines.stage_rules import hash_of, key_row, kinds_of, refuse_no_rows, refuse_nobodys
+from tasks.storage.engines.stage_rules import (
+    hash_of,
+    key_row,
+    kinds_of,
+    refuse_lost_rows,
+    refuse_no_rows,
+    refuse_nobodys,
+)
 from tasks.storage.engines.staged_table import StagedTable
 from tasks.storage.engines.warehouse import Warehouse, ingest_in_warehouse
 from tasks.storage.progress import step
@@ -169,14 +175,9 @@ def _make(
     written = int(worker.ask("stage", sql=sql_of(expression, worker.dialect), to=str(folder / stage)))
     worker.ask("attach", path=str(folder / stage))
     rows, hashed = hash_of(worker, contract, beside, key)
-    least = sum(pq.read_metadata(file).num_rows for file in files)
-    bounded = contract.unit.column is not None
-    if rows != written or (rows > least if bounded else rows != least):
-        raise EngineFailed(
-            f"{worker.name}, stage: rows that were read, written and found again differ in number; "
-            "nothing was charged. "
-            "Look whether every process of it reads and writes the run's folder itself, and run again"
-        )
+    read = sum(pq.read_metadata(file).num_rows for file in files)
+    remedy = "Look whether every process of it reads and writes the run's folder itself, and run again"
+    refuse_lost_rows(worker, contract, read=read, written=written, found=rows, remedy=remedy)
     refuse_no_rows(rows, where)
     return stage, hashed, rows
 

@@ -14,7 +14,7 @@ from contracts.errors import SpecRefused
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import KEY_COLUMNS, KEYS, STAGE, BesideCodes, nobodys_rows, stage_of
 from contracts.sql.portable.value_kinds import portable_findings
-from tasks.storage.engines.engine import Engine
+from tasks.storage.engines.engine import Engine, EngineFailed
 from tasks.storage.engines.staged_table import whole_numbers
 from tasks.storage.snapshot.bounding import choice_keys, order_keys, refuse_nobody
 from tasks.storage.snapshot.snapshot import subkey
@@ -57,6 +57,25 @@ def refuse_nobodys(worker: Engine, contract: Contract, kinds: Mapping[str, Value
     unit = contract.unit.column
     if unit is not None and worker.query(sql_of(nobodys_rows(contract, kinds), worker.dialect))[0][0]:
         refuse_nobody(where, unit)
+
+
+def refuse_lost_rows(worker: Engine, contract: Contract, *, read: int, written: int, found: int, remedy: str) -> None:
+    """Stop where rows of the source were not seen, or rows of the stage did not arrive.
+
+    Args:
+        worker: the engine.
+        contract: where it has units, bounding leaves rows out.
+        read: rows that the source has.
+        written: rows of the stage, as the engine said when it wrote them.
+        found: rows of the stage, as they are counted.
+        remedy: what to do.
+    """
+    bounded = contract.unit.column is not None
+    if found != written or (found > read if bounded else found != read):
+        raise EngineFailed(
+            f"{worker.name}, stage: rows that were read, written and found again differ in number; nothing was "
+            f"charged. {remedy}"
+        )
 
 
 def refuse_no_rows(rows: int, where: str) -> None:

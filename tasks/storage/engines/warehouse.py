@@ -22,8 +22,15 @@ from contracts.release.source import Source
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import BesideCodes, stage_of, staged
 from privacy.private_table import PrivateTable
-from tasks.storage.engines.engine import Engine, EngineFailed
-from tasks.storage.engines.stage_rules import hash_of, key_row, kinds_of, refuse_no_rows, refuse_nobodys
+from tasks.storage.engines.engine import Engine
+from tasks.storage.engines.stage_rules import (
+    hash_of,
+    key_row,
+    kinds_of,
+    refuse_lost_rows,
+    refuse_no_rows,
+    refuse_nobodys,
+)
 from tasks.storage.engines.staged_table import StagedTable
 from tasks.storage.progress import step
 from tasks.storage.snapshot.snapshot import private_folder
@@ -63,7 +70,7 @@ class Warehouse(Engine):
         """Let `sudare_source` stand for the table; return the types of the contract's columns by their names.
 
         Raises:
-            SourceUnreadable: there is no such table, or it is a view, or rows of it are hidden from us.
+            SourceUnreadable: there is no such table, or it is a view.
             GateBroken: its columns are not those of the contract.
         """
 
@@ -104,7 +111,7 @@ def ingest_in_warehouse(
         EngineNotTrusted, SourceUnreadable: as `Warehouse`.
         SpecRefused: columns are of types that engines read differently.
         GateBroken: columns, rows or unit ids are not as the contract and the format declare.
-        EngineFailed: the server could not do it.
+        EngineFailed: the server could not do it, or hides rows of the table from us.
     Privacy: nothing leaves but the error, if there is one; the keyed hash is private.
     """
     with step("ingest") as bar, private_folder(folder):
@@ -119,16 +126,11 @@ def ingest_in_warehouse(
             session.make_tables({name: "text" if name in texts else "whole" for name in names.columns}, key_row(key))
             bar.advance(0.1)
             with session.one_state():
-                written, least = _staged(session, contract, beside, source.name)
+                written, read = _staged(session, contract, beside, source.name)
             bar.advance(0.9)
             rows, hashed = hash_of(session, contract, beside, key)
             session.drop_keys()
-            bounded = contract.unit.column is not None
-            if rows != written or (rows > least if bounded else rows != least):
-                raise EngineFailed(
-                    f"{session.name}, stage: rows that were read, written and found again differ in number; "
-                    "nothing was charged. Run again"
-                )
+            refuse_lost_rows(session, contract, read=read, written=written, found=rows, remedy="Run again")
             refuse_no_rows(rows, source.name)
         except BaseException:
             session.close()

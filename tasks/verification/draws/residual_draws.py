@@ -23,8 +23,9 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from contracts.release.tables.all_marginals import RESIDUALS
 from privacy.accounting.events import DiscreteGaussian
+from privacy.marginals.errors import TooManyRanges
 from privacy.marginals.residual_basis import Residual, squares_of
-from privacy.marginals.residual_shares import MOST_RESIDUALS, TooManyRanges, TooManyResiduals
+from privacy.marginals.residual_shares import MOST_RESIDUALS, TooManyResiduals
 from privacy.table_plans.residual_plan import drawn_residuals
 from tasks.records.files.residual_file import RESIDUALS_FILE, MeasuredResidual, residual_labels, residual_rows
 from tasks.records.model.version_statements import DrawStatement

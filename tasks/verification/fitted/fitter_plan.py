@@ -110,7 +110,7 @@ class NamedFitter:
 
 def _events(fitter: Fitter[Any, Any, Any], task: SynthesisTask, written: Mapping[str, Any]) -> list[dict[str, Any]]:
     options: BaseModel = without_limit(fitter.options.model_validate(written))
-    return [event.to_json() for event in whole_fitter(fitter, task, drawn=True).plan(task, options).events]
+    return [event.to_json() for event in whole_fitter(fitter, task, draws_only=True).plan(task, options).events]
 
 
 def _alike(one: Any, other: Any) -> bool:

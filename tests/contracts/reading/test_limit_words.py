@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from contracts.reading.limit_words import limits_in_words
+from contracts.reading.limit_words import limits_in_words, without_key
 
 
 class Asked(BaseModel):
@@ -17,6 +17,7 @@ class Asked(BaseModel):
     init: bool = True
     names: tuple[str, ...] = Field(default=("a",), min_length=1, max_length=2)
     any_number: int = 0
+    most: int = Field(ge=1)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ class Asked(BaseModel):
 )
 def test_limits_are_told_in_words(given: dict[str, Any], words: str | None) -> None:
     with pytest.raises(ValidationError) as caught:
-        Asked.model_validate(given)
+        Asked.model_validate({"most": 1, **given})
     (item,) = caught.value.errors()
     field = Asked.model_fields[str(item["loc"][0])]
     assert limits_in_words(item["type"], item.get("ctx", {}), field) == words
@@ -44,3 +45,17 @@ def test_limits_are_told_in_words(given: dict[str, Any], words: str | None) -> N
 
 def test_without_the_field_the_limit_that_was_broken_is_told() -> None:
     assert limits_in_words("greater_than", {"gt": 0.0}, None) == "a number above 0"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("share", "correct it, or drop it for 0.5"),
+        ("init", "correct it, or drop it for true"),
+        ("limit", "correct it, or drop it"),
+        ("names", ""),
+        ("most", ""),
+    ],
+)
+def test_what_a_key_stands_for_that_is_dropped_is_told(name: str, words: str) -> None:
+    assert without_key(Asked.model_fields[name]) == words

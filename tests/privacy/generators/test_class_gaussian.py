@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from contracts.contract.contract import Adjacency
 from privacy.generators.class_gaussian import ClassGaussian
@@ -123,7 +124,6 @@ def test_hardly_any_rows_give_a_sound_result(sqlite_place: Place, rows: int) -> 
         ({"label": "sort"}, {}, "is not among the columns"),
         ({"label": "x0"}, {}, "a number in bins"),
         ({"label": "kind"}, {"delta": Fraction(0)}, "a delta above 0"),
-        ({"label": "kind", "clip": 1e9}, {}, "class_gaussian"),
     ],
 )
 def test_what_must_fail_is_refused_by_the_plan(
@@ -132,6 +132,12 @@ def test_what_must_fail_is_refused_by_the_plan(
     made = ClassGaussian()
     with pytest.raises(CannotGenerate, match=message):
         made.plan(replace(question(), **changed), made.options(**options))
+
+
+@pytest.mark.parametrize("clip", [1e-9, 1e9])
+def test_a_norm_that_no_vector_is_clipped_to_is_refused_with_the_options(clip: float) -> None:
+    with pytest.raises(ValidationError, match="clip"):
+        ClassGaussian.options(label="kind", clip=clip)
 
 
 def test_it_is_registered() -> None:

@@ -33,6 +33,21 @@ def _workload(sizes: dict[str, int], ways: tuple[int, ...], weights: dict[int, F
     return Workload(tuple(sizes.items()), tables, chosen)
 
 
+def _matrices(workload: Workload) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The weighted tables by cells of all columns, and the Gram matrix of each marginal that is part of one."""
+
+    def marginal(table: tuple[str, ...]) -> np.ndarray:
+        matrix = np.ones((1, 1))
+        for name, cells in workload.sizes.items():
+            matrix = np.kron(matrix, np.eye(cells) if name in table else np.ones((1, cells)))
+        return matrix
+
+    weighted = zip(workload.tables, workload.weights, strict=True)
+    measured = sorted({part for table in workload.tables for part in subsets(table)})
+    grams = [marginal(part).T @ marginal(part) for part in measured]
+    return np.concatenate([np.sqrt(float(weight)) * marginal(table) for table, weight in weighted]), grams
+
+
 def _planned(
     workload: Workload, rho: Fraction, adjacency: Adjacency, *, public: bool
 ) -> dict[tuple[str, ...], Fraction]:
@@ -93,18 +108,11 @@ def test_under_replace_one_no_plan_is_below_the_bound(public: bool) -> None:
     workload = Workload(tuple(sizes.items()), tables, weights)
     least = least_error(workload, Fraction(1, 2), adjacency="replace_one", rows_per_unit=1, total_is_public=public)
 
-    def marginal(table: tuple[str, ...]) -> np.ndarray:
-        matrix = np.ones((1, 1))
-        for name, cells in sizes.items():
-            matrix = np.kron(matrix, np.eye(cells) if name in table else np.ones((1, cells)))
-        return matrix
-
-    measured = sorted({part for table in tables for part in subsets(table)})
-    wanted = np.concatenate([np.sqrt(float(w)) * marginal(t) for t, w in zip(tables, weights, strict=True)])
+    wanted, grams = _matrices(workload)
     nearest = np.inf
     for _ in range(300):
-        shares = np.exp(source.normal(0, 1.5, len(measured)))
-        gram = sum(share * marginal(part).T @ marginal(part) for share, part in zip(shares, measured, strict=True))
+        shares = np.exp(source.normal(0, 1.5, len(grams)))
+        gram = sum(share * each for share, each in zip(shares, grams, strict=True))
         own = np.diag(gram)
         moved = (own[:, None] + own[None, :] - 2 * gram).max()
         squared = moved if public else max(moved, own.max())
@@ -140,21 +148,14 @@ def test_no_other_linear_plan_found_by_a_search_has_less_error(seed: int) -> Non
     workload = Workload(tuple(sizes.items()), tables, weights)
     least = least_error(workload, Fraction(1, 2), adjacency="add_remove", rows_per_unit=1, total_is_public=False)
 
-    def marginal(table: tuple[str, ...]) -> np.ndarray:
-        matrix = np.ones((1, 1))
-        for name, cells in sizes.items():
-            matrix = np.kron(matrix, np.eye(cells) if name in table else np.ones((1, cells)))
-        return matrix
-
-    measured = sorted({part for table in tables for part in subsets(table)})
-    wanted = np.concatenate([np.sqrt(float(w)) * marginal(t) for t, w in zip(tables, weights, strict=True)])
+    wanted, grams = _matrices(workload)
 
     def error(logs: np.ndarray) -> float:
         shares = np.exp(logs) / np.exp(logs).sum()  # rho of 1/2: each marginal has noise of variance 1 / share
-        gram = sum(share * marginal(part).T @ marginal(part) for share, part in zip(shares, measured, strict=True))
+        gram = sum(share * each for share, each in zip(shares, grams, strict=True))
         return float(np.trace(wanted @ np.linalg.pinv(gram, rcond=1e-10) @ wanted.T))
 
-    found = minimize(error, np.zeros(len(measured)), method="Nelder-Mead", options={"maxiter": 4000, "xatol": 1e-6})
+    found = minimize(error, np.zeros(len(grams)), method="Nelder-Mead", options={"maxiter": 4000, "xatol": 1e-6})
     assert found.fun >= least * (1 - 1e-6)
     # Marginals are no residuals: what they can reach lies near, and never below.
     assert found.fun <= least * 1.6

@@ -46,7 +46,12 @@ def test_other_deformations_than_the_spec_says_are_found_out(published: Version,
     [
         ("{label: nope}", "1e-9", "'nope' is not among the columns\n    allowed: one of picture, shape"),
         ("{label: shape, spin: 1}", "1e-9", "one of label, dimensions, frequencies, clip, deform"),
-        ("{label: shape, deform: 3}", "1e-9", "a number from 0 to 0.5"),
+        ("{label: shape, deform: 3}", "1e-9", "a number from 0 to 0.5\n    do: correct it, or drop it for 0.15"),
+        (
+            "{label: shape, clip: 1e-9}",
+            "1e-9",
+            "product.options.clip\n    found: '1e-9'\n    allowed: a number from 1e-06",
+        ),
         ("{label: shape}", "0", "give the charge a delta"),
     ],
 )

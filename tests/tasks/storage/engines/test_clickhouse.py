@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
-from itertools import combinations
 from pathlib import Path
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,18 +18,17 @@ from contracts.release.source import Source
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import SOURCE, staged
 from privacy.private_table import PrivateTable
-from privacy.snapshots.snapshot_counts import SnapshotCounts
 from tasks.ingest import ingest
 from tasks.storage.engines.clickhouse import LOG, ClickHouseWorker
 from tasks.storage.engines.engine import EngineFailed
 from tasks.storage.engines.stage import ingest_in_engine
-from tasks.validate import validate
 from tests.contracts.samples import contract_of
 from tests.contracts.sql.portable.portable_rows import CASES, COLUMNS, lattices_of, numbers_table, tables
 from tests.tasks.intake import KEY
+from tests.tasks.storage.engines.duckdb_comparison import compare_counts, compare_sums
 from tests.tasks.storage.engines.engine_rows import people_contract, write_people
 from tests.tasks.storage.engines.spark_releases import make_place
-from tests.tasks.storage.engines.statistics_rows import beside_of, exact
+from tests.tasks.storage.engines.statistics_rows import beside_of
 
 pytestmark = pytest.mark.timeout(600)
 FAR = ("first weeks",)
@@ -110,24 +107,13 @@ def test_awkward_numbers_get_the_offsets_of_duckdb(tmp_path: Path) -> None:
 def test_marginals_and_checks_of_a_bounded_table_are_those_of_duckdb(
     here: PrivateTable, there: PrivateTable, folder: Path, contract: Contract
 ) -> None:
-    """Total, columns, pairs and all columns, in one scan; both keep the same rows of each unit."""
-    names = [column.name for column in contract.columns]
-    cliques = [(), *((name,) for name in names), *combinations(names, 2), tuple(names)]
-    ours, theirs = SnapshotCounts(here, contract), SnapshotCounts(there, contract)
-    for one, other in zip(ours.marginals(cliques), theirs.marginals(cliques), strict=True):
-        np.testing.assert_array_equal(one._count(), other._count())
-    for one, other in zip(ours.sparse(tuple(names))._count(), theirs.sparse(tuple(names))._count(), strict=True):
-        np.testing.assert_array_equal(one, other)
-    outcomes = validate(here, contract, folder=folder / "here")
-    assert validate(there, contract, folder=folder / "there") == outcomes
-    assert {outcome.passed for outcome in outcomes} == {True, False}
+    compare_counts(here, there, contract, folder)
 
 
 def test_every_form_of_adding_up_has_the_numbers_of_duckdb(
     here: PrivateTable, there: PrivateTable, contract: Contract
 ) -> None:
-    for (name, one), (_, other) in zip(exact(here, contract), exact(there, contract), strict=True):
-        np.testing.assert_array_equal(one, other, err_msg=name)
+    compare_sums(here, there, contract)
 
 
 def test_a_stage_is_taken_up_again_and_an_engine_that_is_gone_is_named(
