@@ -15,11 +15,12 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from time import monotonic, time
+from time import time
 from typing import Any, Final, Literal
 
 TaskState = Literal["done", "running", "waiting", "busy", "late", "failed"]
 _NICE: Final = 10
+_START_SECONDS: Final = 300.0
 _KEPT: Final = 2_000
 
 
@@ -43,7 +44,7 @@ class Desk:
 
     Args:
         work: a function of a module, called in the process with what was told; its result must be plain data.
-        seconds: how long one piece may take.
+        seconds: how long one piece may take, once the process has started.
         lasting: how long an answer is shown before the work is done again [s].
         most_waiting: how many pieces may wait.
     """
@@ -110,11 +111,17 @@ class Desk:
 
     def _ask_process(self, argument: Any) -> Answer:
         """Let the process work; a process that is late or has died is replaced when the next piece comes."""
-        until = monotonic() + self._seconds
         try:
-            _, pipe = self._process = self._process or self._start()
+            process = self._process
+            if process is None:
+                process = self._process = self._start()
+                if not process[1].poll(_START_SECONDS):
+                    self._end_process()
+                    return Answer("late")
+                process[1].recv()
+            pipe = process[1]
             pipe.send(argument)
-            if pipe.poll(max(0.0, until - monotonic())):
+            if pipe.poll(self._seconds):
                 state, value = pipe.recv()
                 return Answer(state, value)
             self._end_process()
@@ -142,6 +149,7 @@ def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
     """Work in the process, until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the site's; it ends this process
     os.nice(_NICE)
+    pipe.send("ready")
     while True:
         try:
             told = pipe.recv()

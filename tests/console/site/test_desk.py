@@ -43,7 +43,7 @@ def test_asking_never_waits_and_the_answer_is_kept(desk: Desk) -> None:
 
 
 def test_work_that_takes_too_long_is_stopped_and_the_next_is_done() -> None:
-    desk = Desk(work, seconds=20)  # in which a busy machine starts a process
+    desk = Desk(work, seconds=8)
     assert answered(lambda: desk.ask("slow", "sleep")).state == "late"
     assert answered(lambda: desk.ask("quick", "b")).state == "done"
     desk.close()
