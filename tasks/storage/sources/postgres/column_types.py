@@ -46,7 +46,9 @@ class PostgresColumn:
         """SQL of PostgreSQL that writes the value as text."""
         value = f"t.{identifier(self.name)}"
         if self.base == "timestamp with time zone":
-            return f"(({value})::pg_catalog.timestamptz AT TIME ZONE 'UTC')::pg_catalog.text"
+            return _dated(f"(({value})::pg_catalog.timestamptz AT TIME ZONE 'UTC')")
+        if self.base in ("date", "timestamp without time zone"):
+            return _dated(f"({value})", day=self.base == "date")
         if self.base == "money":
             return f"({value})::pg_catalog.numeric::pg_catalog.text"
         if self.kind == "e":
@@ -74,6 +76,17 @@ class PostgresColumn:
         if self.base in ("date", "boolean"):
             return self.base.upper()
         return "TIMESTAMP" if self.base.startswith("timestamp") else "VARCHAR"
+
+
+def _dated(value: str, *, day: bool = False) -> str:
+    """Write a day or a moment as DuckDB reads it.
+
+    That is `0044-03-15 (BC)`: without brackets it is a day AD. Later moments than DuckDB has are infinite.
+    """
+    written = f"{value}::pg_catalog.text"
+    before = f"pg_catalog.regexp_replace({written}, '^(\\S+)(.*) BC$', '\\1 (BC)\\2')"
+    late = "" if day else f"WHEN {value} > '294247-01-01' THEN 'infinity' "
+    return f"CASE WHEN {written} LIKE '%BC' THEN {before} {late}ELSE {written} END"
 
 
 def unreadable(column: PostgresColumn) -> bool:
