@@ -179,7 +179,7 @@ def test_a_session_that_is_cut_off_or_cancelled_says_how_the_charge_stands(
             waiting, lambda how=how: server.run(*(f"SELECT pg_{how}_backend({each})" for each in server.counting()))
         )
         assert told.startswith(
-            f"PostgreSQL, query: {says}; no noise was drawn, and a charge that was reserved is kept"
+            f"PostgreSQL, query: {says}; no noise was drawn for this, and a charge that was reserved is kept"
         )
     with pytest.raises(EngineFailed, match="PostgreSQL, query: the connection ended; no noise was drawn"):
         engine.broken_checks()
@@ -318,7 +318,7 @@ def test_a_full_disk_is_named_and_costs_nothing(server: Server, contract: Contra
                         session.stage("SELECT p.age FROM sudare_source AS p, generate_series(1, 60)")
             finally:
                 session.close()
-    says = "PostgreSQL, stage: a disk of the server is full; no noise was drawn, and a charge that was reserved is"
+    says = "PostgreSQL, stage: a disk of the server is full; no noise was drawn for this, and a charge that was"
     assert str(raised.value).startswith(says)
 
 
@@ -336,7 +336,7 @@ def test_a_connection_that_is_cut_mid_count_resumes_and_pays_nothing_more(server
         place = make_place(tmp_path, server.source(port=port))
         with pytest.raises(AssertionError, match="run ended with 1") as raised:
             place.run("tables", name="cut", engine="postgresql")
-        assert "PostgreSQL, query: the connection ended; no noise was drawn, and a charge" in str(raised.value)
+        assert "PostgreSQL, query: the connection ended; no noise was drawn for this, and a" in str(raised.value)
         assert "its charge is spent and stays spent; running the same command resumes it" in str(raised.value)
         told = place.run("tables", name="cut", engine="postgresql")
         assert (told["version"], told["repeated"]) == (1, False)
