@@ -138,7 +138,7 @@ def test_one_state_is_counted_whatever_others_write(server: Server, contract: Co
                 with pytest.raises(psycopg.errors.LockNotAvailable):
                     server.run("SET lock_timeout = '50ms'", change)
             assert session.stage("SELECT 1 FROM sudare_source") == session.source_rows() == before == 3001
-            with pytest.raises(EngineFailed, match=r"an error of the server \(SQLSTATE 25006\)"):
+            with pytest.raises(EngineFailed, match="the server takes no writes"):
                 session._run("stage", "CREATE TABLE public.left_behind AS TABLE sudare_stage")
     finally:
         session.close()
