@@ -103,13 +103,14 @@ def _tables_object(plan: TablesPlan) -> dict[str, Any]:
 def _optimum_words(over: float, payload: dict[str, Any]) -> str:
     """Say how the expected squared error compares with the least that any linear measurement of the tables has."""
     times = f"{'at most ' if payload['over_bound'] else ''}{over:.3g} times the least"
+    without = " without an exact number of rows" if payload["over_bound"] else ""
     if payload["objective"] == "max":
-        return f"{times} that the largest squared error of these tables can be"
+        return f"{times} that the largest squared error of these tables can be{without}"
     if payload["mechanism"] == "laplace":
         return f"{times} squared error of these tables with Laplace noise"
     planned = over < WORTH_SAYING or payload["measured_together"] or payload["over_bound"]
     remedy = "" if planned else "; `split: residuals` comes to 1.00"
-    return f"{times} squared error of these tables{remedy}"
+    return f"{times} squared error of these tables{without}{remedy}"
 
 
 def _sparse_object(sparse: SparsePlan | None) -> dict[str, int] | None:

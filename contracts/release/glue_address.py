@@ -64,7 +64,11 @@ class GlueAddress(TableCatalogue):
         return f"{start}{self.region}/{self.account}{store}"
 
     def table_problems(self, table: str) -> list[Problem]:
-        """List what is wrong with DATABASE.TABLE: a database of Glue has no other in it."""
+        """List what is wrong with DATABASE.TABLE: a database of Glue has no other in it, nor capital letters."""
         if table.count(".") > 1:
             return [Problem("a name of three parts", "DATABASE.TABLE", "name one table of the catalogue", ("table",))]
+        if table != table.lower():
+            # Glue folds names: in other letters a table would have a second name, and could be bound twice.
+            remedy = "write it as the catalogue keeps it"
+            return [Problem("capital letters", "a name in lower case, as all of Glue's", remedy, ("table",))]
         return super().table_problems(table)

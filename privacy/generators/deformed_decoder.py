@@ -50,9 +50,11 @@ class DeformedDecoder(DecoderModel):
         """Deform the pictures of a piece; each column reads a stream of its own."""
         own = seed.derived(_PURPOSE)
         finished = codes.copy()
-        for number, (name, deformed) in enumerate(self.deformations.items()):
+        # In the order of the columns: that of a mapping is lost in the published JSON, whose keys are sorted.
+        names = [column.name for column in self.columns if column.name in self.deformations]
+        for number, name in enumerate(names):
             places = slice(self._starts[name], self._starts[name] + self._lengths[name])
-            finished[:, places] = deformed(codes[:, places], own, piece * len(self.deformations) + number)
+            finished[:, places] = self.deformations[name](codes[:, places], own, piece * len(names) + number)
         return finished
 
 

@@ -252,10 +252,11 @@ def expected_error(workload: Workload, variances: Mapping[Clique, Fraction]) -> 
 def least_error(
     workload: Workload, rho: Fraction, *, adjacency: Adjacency, rows_per_unit: int, total_is_public: bool
 ) -> float:
-    """Return a number below the weighted sum of variances of every linear query plan with Gaussian noise [rows²].
+    """Return a number below the weighted sum of variances of linear query plans with Gaussian noise [rows²].
 
     Under add_remove that is the least, a theorem of ResidualPlanner's. Under replace_one it is a bound: plans pay for
-    the worst pair of rows, and the average pair is no worse.
+    the worst pair of rows, and the average pair is no worse. It is one for plans that count a row for none as a
+    change too, as ours do: law 4 leaves it to the contract whether the number of rows is published exactly.
 
     Formula:  (Σ √(p f c))² k² / (2 ρ)  with the f of `least_factors`, where it is largest
     """

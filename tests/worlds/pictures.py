@@ -71,3 +71,21 @@ class PictureScenario(SyntheticScenario):
         source = Source(path=folder / "stays.parquet")
         made = ingest(source, contract, folder=folder / "ingest", key=KEY, memory_limit="256MB")
         return PrivateTable(made.path, KEYED_HASH, contract.digest, "stays.parquet")
+
+
+@dataclass
+class TwoPictureScenario(PictureScenario):
+    """Two pictures a row, the second of the same form upside down."""
+
+    properties: str = PICTURE + PICTURE.replace("picture", "back", 1) + SHAPE
+
+    def snapshot(self, folder: Path, contract: Contract, lattices: Sequence[ValueLattice] = ()) -> PrivateTable:
+        """Ingest pictures from a Parquet file."""
+        levels, which = drawn(self.rows)
+        table = as_table(levels, which)
+        table = table.append_column("back", as_table(levels[:, ::-1], which)["picture"])
+        pq.write_table(table, folder / "stays.parquet")
+        made = ingest(
+            Source(path=folder / "stays.parquet"), contract, folder=folder / "ingest", key=KEY, memory_limit="256MB"
+        )
+        return PrivateTable(made.path, KEYED_HASH, contract.digest, "stays.parquet")

@@ -12,7 +12,7 @@ from contracts.errors import Finding
 from contracts.sql.portable.compiler import Dialect
 from privacy.counting_engine import CountsUnavailable
 
-UNCHARGED: Final = "no noise was drawn, and a charge that was reserved is kept"
+UNCHARGED: Final = "no noise was drawn for this, and a charge that was reserved is kept"
 NOTHING_SENT: Final = "No key and no row was sent, and nothing was charged or drawn for it."
 
 

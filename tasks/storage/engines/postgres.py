@@ -55,10 +55,12 @@ _SECURE: Final = ("TLSv1.2", "TLSv1.3")
 _WISHES: Final = """
     SELECT pg_catalog.set_config(name, wish, false)
     FROM (VALUES ('standard_conforming_strings', 'on'), ('transform_null_equals', 'off'), ('jit', 'off'),
-        ('idle_session_timeout', '0'), ('transaction_timeout', '0'), ('client_connection_check_interval', '10s')
+        ('idle_session_timeout', '0'), ('transaction_timeout', '0'), ('client_connection_check_interval', '10s'),
+        ('default_transaction_read_only', 'off')
     ) AS wishes(name, wish) JOIN pg_catalog.pg_settings USING (name)
 """
-"""Settings that not every version has. A server whose client is gone stops counting."""
+"""Settings that not every version has, and that it may write at all, where its role's are read only by default. A
+server whose client is gone stops counting."""
 _CASTS: Final = (
     (
         "sudare_double(text) RETURNS float8 LANGUAGE plpgsql",
@@ -109,6 +111,7 @@ _CAUSES: Final = (
     ("53", "the server has too little memory or too many connections", "Look at its limits"),
     ("57014", "the server cancelled the statement", "Ask who cancelled it, or what limits its time"),
     ("57", "the server ended the session", "Look at the server"),
+    ("25006", "the server takes no writes, as a standby does, not even of temporary tables", "Name the primary"),
     ("25P", "the server ended the session, which waited too long", "Look at its limits of time"),
     ("42501", _RIGHTS, "Grant it to the role"),
     ("42P01", "a temporary table of the session is gone", "Name the server itself, and no pooler"),
@@ -190,7 +193,10 @@ class PostgresSession(Warehouse):
         self._run("start", f"CREATE TEMP TABLE {STAGE} ({listed})")
         self._run("start", f"CREATE TEMP TABLE {KEYS} ({', '.join(f'{name} text' for name in keys)})")
         for head, body in _CASTS:
-            self._run("start", f"CREATE FUNCTION pg_temp.{head} IMMUTABLE STRICT AS $cast${body}$cast$")
+            # One in SQL that is not strict is written into the statement. Else it would run for each row by itself,
+            # which `auto_explain` may log, with the value.
+            strict = "" if head.endswith(" sql") else " STRICT"
+            self._run("start", f"CREATE FUNCTION pg_temp.{head} IMMUTABLE{strict} AS $cast${body}$cast$")
         self._attempt("start", lambda: self._send(tuple(keys.values())))
 
     @contextmanager

@@ -162,4 +162,6 @@ def look(connection: psycopg.Connection[Any], where: str, schema: str, name: str
         )
     columns = tuple(column for column in columns if column not in refused)
     key = tuple(row[0] for row in query_server(where, lambda: connection.execute(_KEY, [oid]).fetchall()))
+    if below and kind == "r":
+        key = ()  # that of a table which others inherit from says nothing of their rows
     return CatalogTable(where, oid, columns, key, schema, name, guess, bool(below))

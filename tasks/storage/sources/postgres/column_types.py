@@ -46,7 +46,9 @@ class PostgresColumn:
         """SQL of PostgreSQL that writes the value as text."""
         value = f"t.{identifier(self.name)}"
         if self.base == "timestamp with time zone":
-            return f"(({value})::pg_catalog.timestamptz AT TIME ZONE 'UTC')::pg_catalog.text"
+            return _dated(f"(({value})::pg_catalog.timestamptz AT TIME ZONE 'UTC')")
+        if self.base in ("date", "timestamp without time zone"):
+            return _dated(f"({value})", day=self.base == "date")
         if self.base == "money":
             return f"({value})::pg_catalog.numeric::pg_catalog.text"
         if self.kind == "e":
@@ -59,12 +61,7 @@ class PostgresColumn:
     @property
     def cast(self) -> str:
         """SQL of DuckDB that makes the value of the text."""
-        text = identifier(self.name)
-        if self._type in ("DATE", "TIMESTAMP"):
-            # There a year before the first is `0044-03-15 BC`; DuckDB wants the letters in brackets behind the day.
-            moved = rf"regexp_replace({text}, '^(\S+)(.*) BC$', '\1 (BC)\2')"
-            text = f"CASE WHEN suffix({text}, ' BC') THEN {moved} ELSE {text} END"
-        value = f"TRY_CAST({text} AS {self._type})"
+        value = f"TRY_CAST({identifier(self.name)} AS {self._type})"
         return f"timezone('UTC', {value})" if self.base == "timestamp with time zone" else value
 
     @property
@@ -79,6 +76,17 @@ class PostgresColumn:
         if self.base in ("date", "boolean"):
             return self.base.upper()
         return "TIMESTAMP" if self.base.startswith("timestamp") else "VARCHAR"
+
+
+def _dated(value: str, *, day: bool = False) -> str:
+    """Write a day or a moment as DuckDB reads it.
+
+    That is `0044-03-15 (BC)`: without brackets it is a day AD. Later moments than DuckDB has are infinite.
+    """
+    written = f"{value}::pg_catalog.text"
+    before = f"pg_catalog.regexp_replace({written}, '^(\\S+)(.*) BC$', '\\1 (BC)\\2')"
+    late = "" if day else f"WHEN {value} > '294247-01-01' THEN 'infinity' "
+    return f"CASE WHEN {written} LIKE '%BC' THEN {before} {late}ELSE {written} END"
 
 
 def unreadable(column: PostgresColumn) -> bool:

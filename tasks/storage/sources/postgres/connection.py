@@ -39,6 +39,7 @@ ENCRYPTED: Final = ("require", "verify-ca", "verify-full")
 _UNENCRYPTED: Final = ("disable", "allow", "prefer")
 SESSION: Final = (
     "SET search_path = ''",
+    "SET quote_all_identifiers = off",
     "SET row_security = off",
     "SET synchronize_seqscans = off",
     "SET max_parallel_workers_per_gather = 0",

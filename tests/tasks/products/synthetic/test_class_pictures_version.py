@@ -9,7 +9,7 @@ import pytest
 from tasks.verify import verify
 from tests.tasks.products.synthetic.test_pictures import refusals
 from tests.tasks.verification.forgery import edit, forge, load
-from tests.worlds.pictures import PictureScenario
+from tests.worlds.pictures import PictureScenario, TwoPictureScenario
 from tests.worlds.versions import Version, Worlds, broken
 
 MODEL = Path("model") / "model.json"
@@ -39,6 +39,14 @@ def test_other_deformations_than_the_spec_says_are_found_out(published: Version,
     forge(version)
     # 9: the rows do not follow from the model; 11: the model does not follow from the sums.
     assert {9, 11} <= broken(verify(version.folder, public_key=version.key, deep=True))
+
+
+def test_rows_of_two_columns_of_pictures_follow_from_the_published_model(worlds: Worlds) -> None:
+    """Named against the alphabet, which is the order of keys in the published model."""
+    version = worlds.published(TwoPictureScenario(product=PRODUCT))
+    assert list(load(version.folder / MODEL)["values"]["deformations"]) == ["back", "picture"]
+    report = verify(version.folder, public_key=version.key, deep=True)
+    assert report.ok, report.findings
 
 
 @pytest.mark.parametrize(

@@ -229,8 +229,10 @@ OWN_TYPES: Final = """
             ELSE i % 11 / 10.0 END,
         (i % 8 / 10.0)::numeric::money, CASE i % 6 WHEN 0 THEN 'NaN' ELSE i % 7 / 10.0 END,
         CASE i % 3 WHEN 0 THEN 'a' WHEN 1 THEN 'b' END, (CASE i % 4 WHEN 0 THEN 'dark' ELSE 'pale' END)::shade,
-        CASE i % 9 WHEN 0 THEN 'infinity' ELSE TIMESTAMPTZ '2019-12-31 22:30:00-05' + i * INTERVAL '5 hours' END,
-        CASE i % 10 WHEN 0 THEN 'infinity' WHEN 1 THEN '-infinity' ELSE DATE '2020-01-01' + i END,
+        CASE i % 9 WHEN 0 THEN 'infinity' WHEN 1 THEN '0044-03-15 10:00 BC' WHEN 2 THEN '294276-06-01'
+            ELSE TIMESTAMPTZ '2019-12-31 22:30:00-05' + i * INTERVAL '5 hours' END,
+        CASE i % 10 WHEN 0 THEN 'infinity' WHEN 1 THEN '-infinity' WHEN 2 THEN '4713-01-01 BC'
+            ELSE DATE '2020-01-01' + i END,
         i % 3 = 0, i % 4
     FROM generate_series(1, 400) AS s(i);
 """

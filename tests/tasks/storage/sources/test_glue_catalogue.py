@@ -12,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 from pyiceberg.catalog.glue import GlueCatalog
 
+from contracts.errors import SpecRefused
 from contracts.release.source import Source, written_source_name
 from tasks.storage import object_store
 from tasks.storage.object_store import StoreAway
@@ -126,3 +127,12 @@ def test_addresses_that_cannot_be_read_are_refused(keys: dict[str, str], found: 
     with pytest.raises(ValidationError) as raised:
         Source.model_validate(keys)
     assert found in str(raised.value.errors(include_input=False))
+
+
+def test_a_table_has_no_second_name_in_other_letters() -> None:
+    """Glue folds names: `Town.People` would be the same rows, bound to another account."""
+    asked = {"path": f"iceberg+glue://{REGION}/{ACCOUNT}", "table": "Town.people"}
+    with pytest.raises(ValidationError, match="found capital letters, allowed a name in lower case"):
+        Source.model_validate(asked)
+    with pytest.raises(SpecRefused, match="capital letters"):
+        written_source_name(f"iceberg+glue://{REGION}/{ACCOUNT}::town.People")
