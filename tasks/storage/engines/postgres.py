@@ -259,6 +259,8 @@ class PostgresSession(Warehouse):
             ((words, to_do) for begins, words, to_do in _CAUSES if state.startswith(begins)),
             (f"an error of the server (SQLSTATE {state})", self.remedy.removesuffix(", and run again")),
         )
+        if cause == _RIGHTS and what == "start":
+            cause = "a right that the role lacks: TEMP on the database"
         raise EngineFailed(f"{self.name}, {what}: {cause}; {UNCHARGED}. {remedy}, and run again")
 
 

@@ -162,7 +162,7 @@ REFUSED = {
         f"{FEW} temp_file_limit = '256kB'; {FEW} work_mem = '64kB'",
         "ALTER ROLE counter RESET ALL",
     ),
-    "PostgreSQL, start: a right that the role lacks: TEMP on the database": (
+    "PostgreSQL, start: a right that the role lacks: TEMP on the database; no noise was drawn": (
         "REVOKE TEMP ON DATABASE postgres FROM counter",
         "GRANT TEMP ON DATABASE postgres TO counter",
     ),
