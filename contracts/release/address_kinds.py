@@ -74,4 +74,5 @@ def _refuse_secrets(kind: type[Address] | None, rest: str) -> None:
         refuse([Problem("a user or a password in an address", allowed, remedy)])
     options = {name.lower() for name, _ in parse_qsl(rest.partition("?")[2], keep_blank_values=True)}
     if "?" in rest and not (kind is not None and kind.options and options <= kind.options):
+        remedy = "take them out; settings come from the environment, and a password that stood there is to be changed"
         refuse([Problem("options behind a `?` in an address", "an address without options", remedy)])

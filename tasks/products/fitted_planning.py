@@ -69,7 +69,8 @@ class FittedPlanning(ABC):
             raise SpecRefused([spec.finding(*read_message(str(error), spec.product_options))]) from error
         if getattr(fitter, "reads_rows", True):
             found = f"an engine beside {fitter.name}, which learns from rows: an engine gives counts alone"
-            allowed = "generators of marginals (aim, mst, privbayes, independent, fixed) with an engine"
+            marginals = "auto, aim, mst, privbayes, latent_factors, independent, fixed"
+            allowed = f"generators of marginals ({marginals}) with an engine"
             raise SpecRefused([spec.finding(("source", "engine"), Problem(found, allowed, "drop `engine:`"))])
 
     def planned_again(

@@ -186,7 +186,8 @@ class PostgresSession(Warehouse):
     def make_tables(self, columns: Mapping[str, Literal["whole", "text"]], keys: Mapping[str, str]) -> None:
         """Make stage and keys as temporary tables, and the functions of casts in the session's own schema."""
         if len(columns) > MOST_COLUMNS:
-            found, remedy = f"{len(columns)} columns of codes and checks", "release fewer columns at once, or drop it"
+            found = f"{len(columns)} columns of codes and checks, for all columns of the contract"
+            remedy = "let the contract leave columns out (`left_out:`), or count in DuckDB: leave `engine:` out"
             refuse(self._source.name, "source.engine", found, f"at most {MOST_COLUMNS} for PostgreSQL", remedy)
         types = {"whole": "int4", "text": 'text COLLATE pg_catalog."C"'}
         listed = ", ".join(f"{name} {types[kind]}" for name, kind in columns.items())
@@ -264,6 +265,8 @@ class PostgresSession(Warehouse):
             ((words, to_do) for begins, words, to_do in _CAUSES if state.startswith(begins)),
             (f"an error of the server (SQLSTATE {state})", self.remedy.removesuffix(", and run again")),
         )
+        if cause == _RIGHTS and what == "start":
+            cause = "a right that the role lacks: TEMP on the database"
         raise EngineFailed(f"{self.name}, {what}: {cause}; {UNCHARGED}. {remedy}, and run again")
 
 

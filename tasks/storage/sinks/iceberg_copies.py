@@ -10,6 +10,7 @@ Source: the Iceberg table spec, version 2, "File System Tables".
 from __future__ import annotations
 
 import json
+import logging
 import re
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 SAID: Final = "sudare"
+_PYICEBERG: Final = logging.getLogger("pyiceberg.io.pyarrow")
 _METADATA: Final = re.compile(r"v([0-9]+)\.metadata\.json")
 
 
@@ -53,6 +55,7 @@ class IcebergTables:
         # Seconds of loading: for Iceberg tables alone.
         from pyiceberg.io.pyarrow import parquet_files_to_data_files
 
+        _PYICEBERG.addFilter(_says_something)
         table, schema = _opened(folder, version, name, file, seen.number)
         with table.transaction() as change:
             if seen.commits:
@@ -73,11 +76,17 @@ class IcebergTables:
         from pyiceberg.exceptions import NotInstalledError
         from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, _pyarrow_to_schema_without_ids
 
+        _PYICEBERG.addFilter(_says_something)
         try:
             _pyarrow_to_schema_without_ids(schema)
             return True
         except (UnsupportedPyArrowTypeException, NotInstalledError, TypeError):
             return False
+
+
+def _says_something(record: logging.LogRecord) -> bool:
+    """Pass over what pyiceberg says of each column of labels, time and again: they are read as texts, as meant."""
+    return "does not have a dictionary type" not in record.getMessage()
 
 
 def _file(version: int, manifest: str) -> str:

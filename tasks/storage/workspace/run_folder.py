@@ -128,7 +128,7 @@ CHARGE_STATES: Final = {
     None: "nothing was charged; running the same command starts again",
     "returned": "nothing is charged; running the same command starts again",
     "reserved": "its charge is reserved and nothing was drawn; running the same command goes on with that charge",
-    "opened": "its charge is spent and stays spent; running the same command on the same rows goes on and pays no more",
+    "opened": "its charge is spent and stays spent; the same command on the same rows goes on and pays no more",
     "published": _ENTERED,
     COMPLETE: _ENTERED,
     LOST: "nothing more was charged; what an earlier attempt spent stays spent",

@@ -71,6 +71,7 @@ class CatalogTable:
         name: its name.
         rows: the planner's guess of its rows, for the progress bar alone.
         parts: whether other tables hold rows of it.
+        left_out: columns that are never asked for.
     """
 
     where: str
@@ -81,11 +82,17 @@ class CatalogTable:
     name: str
     rows: float
     parts: bool
+    left_out: frozenset[str] = frozenset()
+
+    @property
+    def delivered(self) -> tuple[PostgresColumn, ...]:
+        """The columns that are asked for."""
+        return tuple(column for column in self.columns if column.name not in self.left_out)
 
     @property
     def copy(self) -> str:
         """Write the COPY statement: in the order of the primary key, else as the rows lie."""
-        values = ", ".join(f"{column.text} AS {identifier(column.name)}" for column in self.columns)
+        values = ", ".join(f"{column.text} AS {identifier(column.name)}" for column in self.delivered)
         table = f"{identifier(self.schema)}.{identifier(self.name)}"
         order = f" ORDER BY {', '.join(f't.{identifier(name)}' for name in self.key)}" if self.key else ""
         return f"COPY (SELECT {values} FROM {table} AS t{order}) TO STDOUT (FORMAT csv)"
@@ -110,7 +117,7 @@ def query_server(where: str, ask: Callable[[], ResultT]) -> ResultT:
 def _explained(where: str, state: str, operational: bool) -> Refused:
     if state == "42501":
         found = "no right to read it, or row-level security that would hide rows"
-        remedy = "grant SELECT to the user; with row-level security also BYPASSRLS"
+        remedy = "grant SELECT to the user, and USAGE on its schema; with row-level security also BYPASSRLS"
         return _unreadable(where, found, "a table that the user may read whole", remedy)
     if state == "55P03":
         return _unreadable(where, "a table that is locked", "a table that can be read", "run again later")
@@ -130,10 +137,19 @@ def _unreadable(where: str, found: str, allowed: str, remedy: str) -> SourceUnre
     return SourceUnreadable([Finding(where, "source.table", found, allowed, remedy)])
 
 
-def look(connection: psycopg.Connection[Any], where: str, schema: str, name: str, *, selected: bool) -> CatalogTable:
+def look(
+    connection: psycopg.Connection[Any],
+    where: str,
+    schema: str,
+    name: str,
+    *,
+    selected: bool,
+    left_out: frozenset[str] = frozenset(),
+) -> CatalogTable:
     """Find a table in the catalog; hold it against being changed; refuse what is no plain table.
 
-    Columns that have no plain text are left out where a select takes columns; without one they are refused.
+    Columns that have no plain text are left out where a select takes columns; without one they are refused, but for
+    those of `left_out`, which are never asked for.
     """
     rows = query_server(where, lambda: connection.execute(_TABLE, [schema, name]).fetchall())
     if not rows:
@@ -153,15 +169,14 @@ def look(connection: psycopg.Connection[Any], where: str, schema: str, name: str
     columns = tuple(
         PostgresColumn(*row) for row in query_server(where, lambda: connection.execute(_COLUMNS, [oid]).fetchall())
     )
-    refused = [column for column in columns if unreadable(column)]
+    refused = [column for column in columns if unreadable(column) and column.name not in left_out]
     if refused and not selected:
         found = f"the column {refused[0].name!r} of type {refused[0].written}"
         allowed = "numbers, texts, dates, times, booleans, enumerations and lists of these"
-        refuse(
-            where, "source.table", found, allowed, "leave it out with `select:`, which sees the other columns only"
-        )
+        remedy = "name it under `left_out:` of the contract, or take the other columns with `select:`"
+        refuse(where, "source.table", found, allowed, remedy)
     columns = tuple(column for column in columns if column not in refused)
     key = tuple(row[0] for row in query_server(where, lambda: connection.execute(_KEY, [oid]).fetchall()))
     if below and kind == "r":
         key = ()  # that of a table which others inherit from says nothing of their rows
-    return CatalogTable(where, oid, columns, key, schema, name, guess, bool(below))
+    return CatalogTable(where, oid, columns, key, schema, name, guess, bool(below), left_out)

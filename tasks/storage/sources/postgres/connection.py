@@ -92,10 +92,12 @@ def looked_at(
             connection.execute(f"LOCK TABLE {identifier(schema)}.{identifier(name)} IN ACCESS SHARE MODE".encode())
     except psycopg.Error as error:
         logger.debug("no lock yet (SQLSTATE %s): the catalog will tell why", error.sqlstate)
-    table = look(connection, source.name, schema, name, selected=source.select is not None)
-    columns = tuple(column.name for column in table.columns)
-    values = ", ".join(f"{column.cast} AS {identifier(column.name)}" for column in table.columns)
-    stored = stored_as({column.name: column.base for column in table.columns})
+    selected = source.select is not None
+    unread = frozenset() if selected else frozenset(contract.left_out)
+    table = look(connection, source.name, schema, name, selected=selected, left_out=unread)
+    columns = tuple(column.name for column in table.delivered)
+    values = ", ".join(f"{column.cast} AS {identifier(column.name)}" for column in table.delivered)
+    stored = stored_as({column.name: column.base for column in table.delivered})
     bare = Reading(source.name, columns, True, f"(SELECT {values} FROM {DELIVERED})", stored=stored)
     return table, checked(replace(bare, batches=lambda: _batches(connection, table)), source, contract)
 
@@ -154,7 +156,8 @@ def _encryption(where: str, modes: Sequence[str]) -> str:
         found = f"`{mode}`, which lets rows travel in clear text" if mode in _UNENCRYPTED else "an unknown mode"
         if mode in ENCRYPTED:
             found = f"`{mode}`, which does not check whose certificate it is"
-        refuse(where, "PGSSLMODE", found, f"{', '.join(modes)} for another machine", "set one of these, or none")
+        remedy = f"set PGSSLMODE={modes[-1]}, or leave it unset"
+        refuse(where, "PGSSLMODE", found, f"{', '.join(modes)} for another machine", remedy)
     return mode
 
 
@@ -167,6 +170,8 @@ def _of_a_connection(text: str) -> tuple[str, str, str]:
         return "a server that refuses these credentials", "a user who may connect and read the table", secret
     if "database" in text and "does not exist" in text:
         return "a server without such a database", "an existing database", "correct `path:`"
+    if "permission denied for database" in text:
+        return "no right to connect to this database", "a user who may connect", "grant CONNECT on it to the user"
     if "certificate" in text or "signature" in text:
         remedy = (
             "let PGSSLROOTCERT name the certificate of its authority, and `path:` the name in its own certificate"
@@ -193,7 +198,7 @@ def _batches(connection: psycopg.Connection[Any], table: CatalogTable) -> Iterat
     """Yield the rows as Arrow batches of text, each with the fraction that is likely read so far."""
     import pyarrow.csv as arrow_csv
 
-    names = [column.name for column in table.columns]
+    names = [column.name for column in table.delivered]
     done = 0
     with connection.cursor() as cursor:
         stream = query_server(table.where, lambda: _Copied(cursor, table))

@@ -192,7 +192,7 @@ REFUSED = {
         f"{FEW} temp_file_limit = '256kB'; {FEW} work_mem = '64kB'",
         "ALTER ROLE counter RESET ALL",
     ),
-    "PostgreSQL, start: a right that the role lacks: TEMP on the database": (
+    "PostgreSQL, start: a right that the role lacks: TEMP on the database; no noise was drawn": (
         "REVOKE TEMP ON DATABASE postgres FROM counter",
         "GRANT TEMP ON DATABASE postgres TO counter",
     ),
@@ -337,7 +337,7 @@ def test_a_connection_that_is_cut_mid_count_resumes_and_pays_nothing_more(server
         with pytest.raises(AssertionError, match="run ended with 1") as raised:
             place.run("tables", name="cut", engine="postgresql")
         assert "PostgreSQL, query: the connection ended; no noise was drawn for this, and a" in str(raised.value)
-        assert "its charge is spent and stays spent; running the same command on the same rows goes on" in str(
+        assert "its charge is spent and stays spent; the same command on the same rows goes on" in str(
             raised.value
         )
         told = place.run("tables", name="cut", engine="postgresql")

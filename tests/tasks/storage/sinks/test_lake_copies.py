@@ -140,6 +140,16 @@ def test_a_commit_states_hours_alone(kind: Kind, pair: tuple[WholeVersion, Whole
     assert all(time % 3_600_000 == 0 for time in stated)
 
 
+def test_what_a_library_says_of_columns_of_labels_reaches_nobody(
+    kind: Kind, pair: tuple[WholeVersion, WholeVersion], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """pyiceberg says of each such column, several times, that Iceberg has no dictionary type."""
+    labels = [pq.read_schema(path) for path in pair[0].folder.glob("data/*.parquet")]
+    assert any(pa.types.is_dictionary(each.type) for schema in labels for each in schema)
+    kind.copy(pair[0], tmp_path / "lake")
+    assert caplog.text == ""
+
+
 def test_the_version_comes_back_whole_and_verifies(kind: Kind, versions: dict[str, Version], tmp_path: Path) -> None:
     version = versions["town"]
     kind.copy(whole(version), tmp_path / "lake")
