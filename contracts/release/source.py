@@ -33,7 +33,7 @@ from contracts.sql.selection import select_tree
 from contracts.sql.value_types import ValueType
 
 EngineName = Literal["spark", "clickhouse", "postgresql"]
-_WAREHOUSES: Final[frozenset[EngineName]] = frozenset({"postgresql"})
+WAREHOUSES: Final[frozenset[EngineName]] = frozenset({"postgresql"})
 """Engines that count a table of their own, at an address of the same kind."""
 _CREDENTIALS = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -209,11 +209,11 @@ def _misfits(source: Source) -> list[Problem]:
 
 def _engine_problems(engine: EngineName, path: Path | Address, form: str) -> list[Problem]:
     """Say what is wrong with an engine that cannot count this place."""
-    if form == engine if engine in _WAREHOUSES else isinstance(path, Path) and form == "parquet":
+    if form == engine if engine in WAREHOUSES else isinstance(path, Path) and form == "parquet":
         return []
-    if engine in _WAREHOUSES:
+    if engine in WAREHOUSES:
         allowed, remedy = f"`engine: {engine}` for a table at {engine}://", "drop it, or name the table there"
-    elif form in _WAREHOUSES:
+    elif form in WAREHOUSES:
         allowed, remedy = f"`engine: {form}` for a table of it", "name that engine, or drop it"
     else:
         allowed, remedy = "`engine` for Parquet files", "store the table as Parquet, or drop it"

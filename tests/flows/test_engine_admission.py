@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import SpecRefused
+from contracts.release import source
 from flows.request import read_request
+from tasks.storage.engines import stage
 from tests.tasks.storage.engines.engine_rows import people_contract, write_people
 
 ROWS = "an engine gives counts alone"
@@ -99,3 +101,7 @@ def test_a_table_of_postgresql_is_counted_by_its_server(tmp_path: Path) -> None:
     spec = written(tmp_path, "{kind: synthetic, generator: aim}")
     spec.write_text(spec.read_text().replace("{path: people, files: parquet, engine: spark}", SERVED % "postgresql"))
     assert read_request(spec).spec.source.engine == "postgresql"
+
+
+def test_each_warehouse_that_a_spec_may_name_is_started_as_itself() -> None:
+    assert set(stage.WAREHOUSES) == source.WAREHOUSES

@@ -337,9 +337,7 @@ def test_a_connection_that_is_cut_mid_count_resumes_and_pays_nothing_more(server
         with pytest.raises(AssertionError, match="run ended with 1") as raised:
             place.run("tables", name="cut", engine="postgresql")
         assert "PostgreSQL, query: the connection ended; no noise was drawn for this, and a" in str(raised.value)
-        assert "its charge is spent and stays spent; the same command on the same rows goes on" in str(
-            raised.value
-        )
+        assert "its charge is spent and stays spent; the same command on the same rows goes on" in str(raised.value)
         told = place.run("tables", name="cut", engine="postgresql")
         assert (told["version"], told["repeated"]) == (1, False)
         place.verify(told["folder"])
