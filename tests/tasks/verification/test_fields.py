@@ -72,7 +72,7 @@ ON_PRIVATE_ROWS = {
 OF_A_PUBLIC_FILE = {kind: {".".join(map(str, path)) for path in UNCONFIRMED[kind]} for kind in ("spine", "spines")}
 """How the file of places was named and read, and where its totals are published."""
 DECLARED = {
-    *(f"declarations.source.{name}" for name in ("by", "files", "format", "select", "select_types")),
+    *(f"declarations.source.{name}" for name in ("by", "engine", "files", "format", "select", "select_types")),
     *(f"declarations.software.{name}" for name in ("code", "commit", "container", "dirty", "distributions")),
     *(f"declarations.software.{name}" for name in ("distributions_sha256", "packages", "platform", "python")),
     *(f"declarations.{name}" for name in ("claim_source", "earlier_charges", "formats", "gate_failures")),
