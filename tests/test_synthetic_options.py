@@ -30,6 +30,7 @@ from contracts.release.synthetic_options import (
 from privacy.generators.fit_option import FitOption, whole_fitter
 from privacy.generators.generator import SynthesisTask
 from privacy.marginals.domain import CellDomain
+from tasks.verification.fitted.option_checks import ModelOptionChecks
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 FOLDERS: Final = ("contracts", "privacy", "tasks", "flows", "console", "sudare")
@@ -188,6 +189,8 @@ def test_every_part_stands_where_the_table_says(parts: OptionParts) -> None:
         kind, reader = parts.model
         assert callable(load_place(reader))
         assert kind
+        assert parts.checks is not None
+        assert issubclass(load_place(parts.checks), ModelOptionChecks)
 
 
 def test_exclusions_and_uses_are_of_options_and_each_stands_once() -> None:

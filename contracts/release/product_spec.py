@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -83,7 +84,7 @@ class ProductSpec(Frozen):
         return ()
 
 
-class SyntheticOption:
+class SyntheticOption(ABC):
     """An option of synthetic rows, as a spec asks for it; the table is in `contracts.release.synthetic_options`.
 
     `product` is a `SyntheticProduct`, whose module imports those of its options.
@@ -92,9 +93,9 @@ class SyntheticOption:
     counts_parents: ClassVar[bool] = False
     """Whether the rows of the base's parent table are counted, of linked tables."""
 
+    @abstractmethod
     def asked(self, product: Any) -> bool:
         """Say whether a product asks for it."""
-        raise NotImplementedError
 
     def as_read(self, written: dict[str, Any]) -> dict[str, Any]:
         """Return the keys of a product as they are read, where the option stands for others."""

@@ -14,7 +14,7 @@ from contracts.errors import SpecRefused
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import KEY_COLUMNS, KEYS, STAGE, BesideCodes, nobodys_rows, stage_of
 from contracts.sql.portable.value_kinds import portable_findings
-from tasks.storage.engines.engine import Engine, EngineFailed
+from tasks.storage.engines.engine import UNCHARGED, Engine, EngineFailed
 from tasks.storage.engines.staged_table import whole_numbers
 from tasks.storage.snapshot.bounding import choice_keys, order_keys, refuse_nobody
 from tasks.storage.snapshot.snapshot import subkey
@@ -73,8 +73,8 @@ def refuse_lost_rows(worker: Engine, contract: Contract, *, read: int, written: 
     bounded = contract.unit.column is not None
     if found != written or (found > read if bounded else found != read):
         raise EngineFailed(
-            f"{worker.name}, stage: rows that were read, written and found again differ in number; nothing was "
-            f"charged. {remedy}"
+            f"{worker.name}, stage: rows that were read, written and found again differ in number; {UNCHARGED}. "
+            f"{remedy}"
         )
 
 

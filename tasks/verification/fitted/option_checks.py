@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -74,16 +75,6 @@ class OptionChecks:
         """Check the published model against product and contract."""
         return []
 
-    def compare(self, published: Any, again: Any, drawn: Sequence[Clique], compare: CompareModels) -> list[Finding]:
-        """Compare a model of its kind with the same one fitted again.
-
-        Args:
-            published, again: both of its kind.
-            drawn: the columns of each draw.
-            compare: compares the models that are in them.
-        """
-        raise NotImplementedError
-
     def tables(
         self, tables: tuple[RowTable, ...], model: Model, replay: SyntheticReplay, meaning: SyntheticMeaning
     ) -> tuple[RowTable, ...]:
@@ -95,3 +86,17 @@ class OptionChecks:
     ) -> list[Finding]:
         """Check tables of rows that were found to be what model and seed give; bytes by name of the file."""
         return []
+
+
+class ModelOptionChecks(OptionChecks, ABC):
+    """The same of an option that makes a kind of model of its own (`model` of the table)."""
+
+    @abstractmethod
+    def compare(self, published: Any, again: Any, drawn: Sequence[Clique], compare: CompareModels) -> list[Finding]:
+        """Compare a model of its kind with the same one fitted again.
+
+        Args:
+            published, again: both of its kind.
+            drawn: the columns of each draw.
+            compare: compares the models that are in them.
+        """

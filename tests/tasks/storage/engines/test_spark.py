@@ -244,7 +244,7 @@ def test_rows_that_do_not_arrive_stop_the_run_before_any_charge(
         return ask(self, what, **arguments)
 
     monkeypatch.setattr(SparkWorker, "ask", losing)
-    with pytest.raises(EngineFailed, match="differ in number; nothing was charged"):
+    with pytest.raises(EngineFailed, match="differ in number; no noise was drawn for this"):
         ingest_in_engine(source, contract, folder=tmp_path / "run", key=KEY, settings=spark)
     assert not (tmp_path / "run" / MARKER).exists()
 
