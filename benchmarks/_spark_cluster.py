@@ -32,7 +32,10 @@ SECURE: Final = {
 ON_DISK: Final = {"spark.io.encryption.enabled": "true", "spark.hadoop.fs.permissions.umask-mode": "077"}
 """What a Connect server needs whose master is local."""
 JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java starts in a third of the time where it compiles less; nothing else of Spark is changed."""
+"""Java starts in a third of the time where it compiles less; nothing else of Spark is changed.
+
+What it counts then takes several times as long, so whoever measures times leaves Java as it is.
+"""
 PATIENCE_SECONDS: Final = 180.0
 
 
@@ -165,7 +168,12 @@ def start_worker(cluster: SparkProcesses, role: str, settings: Mapping[str, str]
 
 @contextmanager
 def connect_server(
-    folder: Path, python: Path, *, token: str | None, settings: Mapping[str, str] | None = None
+    folder: Path,
+    python: Path,
+    *,
+    token: str | None,
+    settings: Mapping[str, str] | None = None,
+    java: str = JAVA,
 ) -> Iterator[SparkProcesses]:
     """Start a Connect server that asks for a token, with its page and its event log on.
 
@@ -174,8 +182,9 @@ def connect_server(
         python: the Python that has PySpark.
         token: what a client shows; None for a server that asks for none.
         settings: besides its own; a local master that encrypts what it spills, where nothing is given.
+        java: as for `SparkProcesses`.
     """
-    server = SparkProcesses(folder, python, port=free_port(), pages={"connect": free_port()})
+    server = SparkProcesses(folder, python, port=free_port(), pages={"connect": free_port()}, java=java)
     (folder / "events").mkdir()
     (folder / "spill").mkdir()
     own = {

@@ -83,8 +83,12 @@ class SparkWorker(EngineProcess):
 
     @staticmethod
     def hash_sql(columns: Sequence[str], relation: str) -> str:
-        """Write the keyed sums in Spark's SQL."""
+        """Write the keyed sums in Spark's SQL.
+
+        The CRC-32 of 4 bytes is one to one, so its sums tell as much as those of the bytes read as numbers, which
+        Spark takes ten times as long to read (`conv`).
+        """
         row = ", ',', ".join(f"CAST({name} AS STRING)" for name in columns)
-        digest = f"sha2(concat(hash_outer, sha2(concat(hash_inner, {row}), 256)), 256)"
-        sums = ", ".join(f"sum(CAST(conv(substr(h, {1 + 8 * i}, 8), 16, 10) AS BIGINT))" for i in range(8))
+        digest = f"unhex(sha2(concat(hash_outer, sha2(concat(hash_inner, {row}), 256)), 256))"
+        sums = ", ".join(f"sum(crc32(substring(h, {1 + 4 * part}, 4)))" for part in range(8))
         return f"SELECT count(*), {sums} FROM (SELECT {digest} AS h FROM {relation})"

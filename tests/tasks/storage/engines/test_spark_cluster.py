@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from secrets import token_bytes
 from time import monotonic, sleep
 
 import numpy as np
@@ -35,13 +36,14 @@ from tasks.storage.snapshot.bounding import choice_keys
 from tasks.storage.workspace.spark_settings import SparkSettings
 from tasks.validate import validate
 from tests.tasks.federation.certificates import loopback_certificates
-from tests.tasks.intake import KEY
 from tests.tasks.storage.engines.engine_rows import people_contract, write_people
 from tests.tasks.storage.engines.spark_releases import Place, make_place
 from tests.tasks.storage.engines.statistics_rows import beside_of, exact
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 SECRET = "not-for-anyone-4711-0815"
+KEY = token_bytes(32)
+"""Of this run alone: other tests send the keys that follow from theirs on loopback."""
 PYTHON = Path(os.environ.get("SUDARE_SPARK_PYTHON", ""))
 PLACES = ("cluster", "connect")
 CONTROL = "heard-where-it-passes"
