@@ -94,8 +94,8 @@ class LinearForm:
     @property
     def steps(self) -> tuple[str, ...]:
         """What is measured, in words."""
-        axes = ("second moment", "labels on the axes") if self.measures_axes else ()
-        return (*self.projection.steps, "norms", "labels' means", *axes)
+        axes = ("second moment", message("labels on the axes")) if self.measures_axes else ()
+        return (*self.projection.steps, message("norms of rows"), message("labels' means"), *axes)
 
     @property
     def shares(self) -> tuple[Fraction, ...]:

@@ -105,7 +105,7 @@ def test_what_is_drawn_is_what_was_planned_and_the_whole_charge(sqlite_place: Pl
     run, made = fitted(sqlite_place, rows, decoder="linear")
     assert run.drawn() == list(run.plan.events) == [each.event for each in made.sums]
     assert [step.what for step in run.plan.steps[4:]] == [
-        *("norms", "labels' means"),
+        *("norms of rows", "labels' means"),
         *(("second moment", "labels on the axes") if axes else ()),
     ]
     assert 0.98 < best_epsilon(run.plan.events, DELTA)[0] <= 1
@@ -163,7 +163,11 @@ def test_no_row_moves_the_labels_means_further_than_the_event_says(sqlite_place:
 @pytest.mark.stat
 @pytest.mark.parametrize(("decoder", "well"), [("auto", True), ("trained", False)])
 def test_few_rows_teach_what_tells_labels_apart(sqlite_place: Place, decoder: str, well: bool) -> None:
-    """700 rows of 120 numbers at epsilon 1; a training drowns, which is the wrong case."""
+    """700 rows of 120 numbers at epsilon 1; a training drowns, which is the wrong case.
+
+    Over 32 and 8 fits shares of 0.874 and 0.467 with deviations of 0.023 and 0.045: the limit is 5 and more of them
+    from both. False alarms below 1e-7.
+    """
     _, made = fitted(sqlite_place, 700, decoder=decoder)
     found = recognised(made.model.sample(3000, seed=1), table(3000, seed=9))
-    assert (found > 0.7) == well, found
+    assert (found > 0.72) == well, found
