@@ -37,6 +37,7 @@ from privacy.arrays import Floats
 from privacy.generators.class_gaussian import WEIGHT
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import (
+    CannotGenerate,
     CountsSource,
     Fitted,
     GeneratorPlan,
@@ -151,11 +152,11 @@ def linear_form(task: SynthesisTask, projection: Projection, label: LabelCodes, 
     return LinearForm(whole, label, projection.dimensions, edge <= _RARE * rows)
 
 
-def linear_plan(task: SynthesisTask, form: LinearForm, what: str) -> GeneratorPlan:
+def linear_plan(task: SynthesisTask, form: LinearForm, what: str, *, most_megabytes: float) -> GeneratorPlan:
     """Plan the sums, which take the whole charge.
 
     Raises:
-        CannotGenerate: too small a charge.
+        CannotGenerate: too small a charge, or too little memory.
     """
     statistics, shares = form.statistics, form.shares
     events = sum_events(task, statistics, sum_noises(task, 1.0, shares), what)
@@ -164,7 +165,12 @@ def linear_plan(task: SynthesisTask, form: LinearForm, what: str) -> GeneratorPl
         for name, share, event, statistic in zip(form.steps, shares, events, statistics, strict=True)
     )
     width = form.projection.width
-    megabytes = 8 * (6 * width * width + 4 * width * form.label.count) / 2**20
+    megabytes = 8 * (6 * width * width * form.measures_axes + 4 * width * form.label.count) / 2**20
+    if megabytes > most_megabytes:
+        raise CannotGenerate(
+            f"{what}: about {megabytes:,.0f} MB of memory; allowed: max_memory_megabytes {most_megabytes:g}; "
+            "do: raise it, or take fewer columns"
+        )
     return GeneratorPlan(events, steps, megabytes, 1 + 1e-6 * width * width, {})
 
 

@@ -122,7 +122,8 @@ class P3gm:
         """
         form = self.form(task, options)
         if self._is_linear(task, options, form):
-            return linear_plan(task, _linear_form(task, options, form), self.name)
+            sums = _linear_form(task, options, form)
+            return linear_plan(task, sums, self.name, most_megabytes=options.max_memory_megabytes)
         statistics = form.statistics
         events = sum_events(task, statistics, self._noises(task, options, form), self.name)
         plan = planned_training(task, options, parameters=form.parameters, beside=events, what=self.name)

@@ -148,6 +148,15 @@ def test_a_linear_decoder_wants_labels_that_own_components(options: dict[str, An
         made.plan(question(), made.options(rows_about=700, decoder="linear", **options))
 
 
+def test_too_little_memory_is_refused_by_the_plan() -> None:
+    made = generator("p3gm")
+    read = made.options(label="kind", rows_about=700, decoder="linear", max_memory_megabytes=0.1)
+    with pytest.raises(
+        CannotGenerate, match=r"about 1 MB of memory; allowed: max_memory_megabytes 0\.1; do: raise it"
+    ):
+        made.plan(question(), read)
+
+
 def test_no_row_moves_the_labels_means_further_than_the_event_says(sqlite_place: Place) -> None:
     """The sums about the measured centre, stretched as measured: any row comes or goes, of extreme numbers too."""
     _, made = fitted(sqlite_place, 700)
