@@ -123,7 +123,7 @@ class CandidateTrials:
             if getattr(made_by, "reads_rows", True):
                 raise CannotGenerate(
                     f"product.generator: {terms.generator!r} learns from rows, and takes no known share of a budget; "
-                    "allowed: generators of marginals (aim, mst, privbayes, independent, fixed)"
+                    "allowed: generators of marginals (auto, aim, mst, privbayes, latent_factors, independent, fixed)"
                 )
             options = made_by.options.model_validate(terms.options)
             if getattr(options, "time_limit", None) is not None:

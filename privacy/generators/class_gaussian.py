@@ -55,7 +55,7 @@ from privacy.marginals.sensitivity import GaussianNoise
 _CENTRE: Final = Fraction(1, 20)
 _AXES: Final = Fraction(1, 4)
 """Of the budget; the classes take the rest."""
-_WEIGHT: Final = 2**40
+WEIGHT: Final = 2**40
 _MEGABYTE: Final = 2**20
 _MULTIPLICATIONS_PER_SECOND: Final = 1e10
 _ROWS_ASSUMED: Final = 100_000
@@ -227,7 +227,7 @@ def _decoder(
     """Write centre, axes and classes as a decoder of one layer."""
     latents = LatentMixture(
         # At least 1: no label becomes impossible by rounding.
-        np.maximum(np.rint(mixture.weights * _WEIGHT), 1.0).astype(np.int64),
+        np.maximum(np.rint(mixture.weights * WEIGHT), 1.0).astype(np.int64),
         to_steps(mixture.means),
         to_steps(mixture.cholesky()),
     )

@@ -152,6 +152,8 @@ class PhasedOptions(LatentOptions):
         first_share: of the budget that centre, axes and mixture take, the training taking the rest.
         spread: root mean square of the latent vectors' entries.
         variance_hidden: widths of the hidden layers of the network that gives a row's variance (`p3gm`).
+        decoder: "trained"; "linear", made of noisy sums alone, which take the whole charge (`linear_decoder`), of
+            labels that own components; "auto", linear where noise would drown most of the training.
     """
 
     dimensions: int = Field(default=20, ge=1, le=256)
@@ -163,6 +165,7 @@ class PhasedOptions(LatentOptions):
     first_share: float = Field(default=0.4, ge=0.01, le=0.99)
     spread: float = Field(default=2.0, gt=0, le=100, allow_inf_nan=False)
     variance_hidden: tuple[int, ...] = Field(default=(), max_length=8)
+    decoder: Literal["auto", "trained", "linear"] = "auto"
 
     def mixture_of(self, layout: RowLayout) -> tuple[LabelHandling, int]:
         """Return how the label is treated, and how many components there are; by the columns' kinds alone."""

@@ -25,7 +25,7 @@ import numpy as np
 
 from privacy.arrays import Floats
 from privacy.grant.measurement import SumMeasurement
-from privacy.learning.embedding import embedding
+from privacy.learning.embedding import Embedding, embedding
 from privacy.learning.groups import NormShells
 from privacy.learning.lattice import MOST_BITS
 from privacy.learning.layout import RowLayout
@@ -56,7 +56,30 @@ def shells_statistic(layout: RowLayout, numbers: tuple[str, ...], centre: Floats
     # The root of the width, rounded up: entries lie in [0, 1], so that no vector is clipped.
     bound = Fraction(math.isqrt(width * 10**6) + 1, 10**3)
     about = embedding(layout, bound=bound, bits=MOST_BITS, columns=numbers, centre=centre)
-    return Moments(about, NormShells(np.rint((_radii() * 2.0**MOST_BITS) ** 2).astype(np.int64)), ("counts",))
+    return shells_within(about)
+
+
+def shells_within(embedded: Embedding) -> Moments:
+    """Return the counts of rows by the norm of their vectors.
+
+    Args:
+        embedded: from rows to vectors, in 2^16 units of the bound; larger norms are counted in the last shell.
+    """
+    return Moments(embedded, NormShells(np.rint((_radii() * 2.0**MOST_BITS) ** 2).astype(np.int64)), ("counts",))
+
+
+def mean_square(statistic: Moments, measured: SumMeasurement, *, rows: float) -> float:
+    """Return the rows' mean squared norm, a shell's rows having the product of its two radii.
+
+    Args:
+        statistic: a `shells_within`.
+        measured: its noisy counts.
+        rows: noisy number of rows, at least 1 [rows].
+    Privacy: post-processing.
+    """
+    counts = _counts(np.asarray(statistic.blocks(measured.values).counts), rows)
+    radii = np.concatenate([[0.0], _radii(), [1.0]]) * float(statistic.embedding.bound)
+    return float(counts @ (radii[1:] * radii[:-1])) / rows
 
 
 def measured_factor(statistic: Moments, measured: SumMeasurement, *, rows: float) -> float:

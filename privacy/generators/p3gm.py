@@ -40,8 +40,10 @@ from privacy.generators.generator import (
 from privacy.generators.label_shares import shares_kept
 from privacy.generators.latent_options import PhasedOptions
 from privacy.generators.latent_prior import Prior, fixed_mean, latents_of, log_variance_start, prior_of
+from privacy.generators.linear_decoder import LinearForm, linear_fit, linear_form, linear_plan
 from privacy.generators.projection import Projected, Projection, checked_layout, projected
 from privacy.generators.training_budget import (
+    calibrated_training,
     check_relation,
     generator_plan,
     plan_of,
@@ -61,12 +63,15 @@ from privacy.learning.mixture import Mixture
 from privacy.learning.moments import MomentBlocks, Moments
 from privacy.learning.network import Network, perceptron
 from privacy.learning.optimizer import Adam
+from privacy.learning.plan import signal_to_noise
 from privacy.marginals.sensitivity import GaussianNoise
 
 _CENTRE: Final = Fraction(1)
 _AXES: Final = Fraction(5)
 _MIXTURE: Final = Fraction(14)
 """How the sums' part of the budget is split."""
+_LEARNS: Final = 1.0
+"""The training's ratio of signal to noise (`signal_to_noise`), below which sums alone give the better decoder."""
 _SEED: Final = 1
 
 
@@ -116,6 +121,9 @@ class P3gm:
                 too small a charge, or too little memory or time.
         """
         form = self.form(task, options)
+        if self._is_linear(task, options, form):
+            sums = _linear_form(task, options, form)
+            return linear_plan(task, sums, self.name, most_megabytes=options.max_memory_megabytes)
         statistics = form.statistics
         events = sum_events(task, statistics, self._noises(task, options, form), self.name)
         plan = planned_training(task, options, parameters=form.parameters, beside=events, what=self.name)
@@ -142,6 +150,8 @@ class P3gm:
         Privacy: exactly the planned events; those of the reserve only after a crash.
         """
         timer, form = Timer(options, progress), self.form(task, options)
+        if isinstance(plan.events[-1], DiscreteGaussian):
+            return linear_fit(task, _linear_form(task, options, form), counts, grant, timer)
         noises = self._noises(task, options, form)
         sums = Sums(grant, counts.rows(task.domain.columns), noises, timer)
         # PHASE ONE: centre, axes, mixture
@@ -192,6 +202,23 @@ class P3gm:
         decoder = perceptron(latent, *options.hidden, outputs=width)
         variance = perceptron(width, *options.variance_hidden, outputs=latent) if self.trains_variance else None
         return ModelForm(layout, projection, prior, owner, decoder, variance or FixedDeviation(0.0))
+
+    def _is_linear(self, task: SynthesisTask, options: PhasedOptions, form: ModelForm) -> bool:
+        """Say whether the decoder is made of sums alone; known without any data.
+
+        Raises:
+            CannotGenerate: a linear decoder is asked for, and no label owns components.
+        """
+        if options.decoder == "linear" and form.owner is None:
+            raise CannotGenerate(
+                f"{self.name}: options.decoder is linear, and no label owns components; allowed: auto, trained; "
+                "do: write a label and labels: components, or leave decoder out"
+            )
+        if options.decoder != "auto" or form.owner is None:
+            return options.decoder == "linear"
+        events = sum_events(task, form.statistics, self._noises(task, options, form), self.name)
+        plan = calibrated_training(task, options, beside=events, what=self.name)
+        return signal_to_noise(plan, form.parameters) < _LEARNS
 
     def _noises(self, task: SynthesisTask, options: PhasedOptions, form: ModelForm) -> tuple[GaussianNoise, ...]:
         return sum_noises(task, options.first_share, form.weights)
@@ -269,6 +296,13 @@ class AutoEncoder(P3gm):
                     "rows themselves, without chance and without divergence; do: leave it out, or take p3gm"
                 )
         return super().form(task, options)
+
+
+def _linear_form(task: SynthesisTask, options: PhasedOptions, form: ModelForm) -> LinearForm:
+    """Return what is measured for a linear decoder."""
+    if form.prior.labels is None:
+        raise ValueError("a linear decoder is of labels that own components")
+    return linear_form(task, form.projection, form.prior.labels, rows=options.rows_about)
 
 
 def _counted(form: ModelForm) -> str:

@@ -146,13 +146,14 @@ class Projection:
         *,
         bound: Fraction | None = None,
         factors: Floats | None = None,
+        bits: int = BITS,
     ) -> Embedding:
         """Return the embedding about a centre, with entries times their factors, on axes if there are some."""
         bound = self.bound if bound is None else bound
         if factors is not None and (factors != 1).any():
             # Entries are stretched before they are projected: the factors become part of the axes.
             axes = np.diag(factors) if axes is None else factors[:, None] * axes
-        return embedding(self.layout, bound=bound, bits=BITS, columns=self.names, centre=centre, axes=axes)
+        return embedding(self.layout, bound=bound, bits=bits, columns=self.names, centre=centre, axes=axes)
 
     def stand_in(self) -> Embedding:
         """Return an embedding of the same bounds as the one whose centre and axes nobody knows yet."""
@@ -243,7 +244,7 @@ def shrunk_centre(statistic: Moments, measured: SumMeasurement) -> tuple[Floats,
         statistic: a `Projection.centre_statistic`.
         measured: its noisy sums.
     """
-    away, kept, count = _away(statistic, measured)
+    away, kept, count = mean_away(statistic, measured)
     return np.asarray(np.clip(0.5 + kept * away, 0.0, 1.0)), 0.5 + away, count
 
 
@@ -258,16 +259,23 @@ def moved_centre(
         centre: the first centre.
         factors: of the entries.
     """
-    away, kept, _ = _away(statistic, measured)
+    away, kept, _ = mean_away(statistic, measured)
     return np.asarray(np.clip(centre + kept * away / factors, 0.0, 1.0)), centre + away / factors
 
 
-def _away(statistic: Moments, measured: SumMeasurement) -> tuple[Floats, float, float]:
-    """Return the mean vector, the share of it that noise does not make up (James, Stein), and the number of rows."""
+def mean_away(statistic: Moments, measured: SumMeasurement) -> tuple[Floats, float, float]:
+    """Return the mean vector, the share of it that noise does not make up (James, Stein), and the number of rows.
+
+    Args:
+        statistic: counts and sums of vectors, of all groups of rows together.
+        measured: its noisy sums.
+    """
     blocks = statistic.blocks(measured.values)
-    count = max(float(np.asarray(blocks.counts)[0]), 1.0)
-    away = np.asarray(blocks.sums)[0] / count
-    deviation = math.sqrt(measured.variance) / statistic.move * float(statistic.embedding.bound) / count
+    count = max(float(np.asarray(blocks.counts).sum()), 1.0)
+    away = np.asarray(blocks.sums).sum(axis=0) / count
+    # Noise of the groups' sums adds up.
+    one = math.sqrt(statistic.groups.count * measured.variance) / statistic.move
+    deviation = one * float(statistic.embedding.bound) / count
     squared = float(away @ away)
     # James, Stein: 1 - (d - 2) deviation² / |mean|², at least 0.
     kept = max(0.0, 1 - max(away.size - 2, 0) * deviation**2 / squared) if squared > 0 else 0.0

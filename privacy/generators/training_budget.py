@@ -86,13 +86,29 @@ def planned_training(
     Raises:
         CannotGenerate: a batch of more than the declared rows, or noise that drowns what could be learnt.
     """
+    plan = calibrated_training(task, options, beside=beside, what=what)
     try:
-        schedule = options.schedule
-        multiplier = calibrated_multiplier(schedule, epsilon=task.epsilon, delta=task.delta, beside=tuple(beside))
-        plan = _plan(options, multiplier)
         # Refuses a lattice that is too coarse for so many parameters.
         plan.clipped_to(parameters)
         return checked_useful(plan, parameters, epsilon=task.epsilon)
+    except CannotTrain as refused:
+        raise CannotGenerate(f"{what}: {refused}") from refused
+
+
+def calibrated_training(
+    task: SynthesisTask, options: TrainingOptions, *, beside: Sequence[PrivacyEvent], what: str
+) -> TrainingPlan:
+    """Calibrate a training, whether or not it could learn anything.
+
+    Raises:
+        CannotGenerate: a batch of more than the declared rows, or too small a charge.
+    """
+    try:
+        schedule = options.schedule
+        return _plan(
+            options,
+            calibrated_multiplier(schedule, epsilon=task.epsilon, delta=task.delta, beside=tuple(beside)),
+        )
     except (CannotTrain, AmountRefused) as refused:
         raise CannotGenerate(f"{what}: {refused}") from refused
 

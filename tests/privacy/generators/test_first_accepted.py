@@ -13,7 +13,7 @@ import pytest
 from contracts.contract.contract import Adjacency
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.generators.first_accepted import FirstAccepted, NothingAccepted
-from privacy.generators.generator import CannotGenerate, GeneratorPlan, SynthesisTask
+from privacy.generators.generator import CandidateRefused, CannotGenerate, GeneratorPlan, SynthesisTask
 from privacy.generators.independent import Independent
 from privacy.generators.mst import MaximumSpanningTree
 from privacy.generators.spending import Spending
@@ -70,6 +70,25 @@ def test_the_first_candidate_that_meets_all_is_the_result(
     assert fitted.notes[0].startswith("candidate 1, independent, was not accepted: criterion 1")
     assert fitted.notes[1] == "candidate 2, mst, met all criteria and is published"
     assert run.ledger.verify() == []
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        {"generator": "auto", "options": {"rows_about": 4000}},
+        {"generator": "latent_factors"},
+        {"generator": "fixed", "options": {"cliques": [["job", "pay"]]}},
+    ],
+)
+def test_every_generator_of_marginals_may_be_a_candidate(sqlite_place: Place, candidate: dict[str, Any]) -> None:
+    """Those that the refusal of another one names, beside `TWO`, `aim` and `privbayes`."""
+    run = begin(sqlite_place, asked(epsilon=Fraction(8)), criteria=[JOBS], candidates=[candidate, *TWO])
+    fitted = run.fit(CountedTable(table()))
+    assert any(note.endswith("met all criteria and is published") for note in fitted.notes)
+    assert run.spent() <= Spending(run.asked, None).total
+    other = [{"generator": "gaussian_copula"}]
+    with pytest.raises(CandidateRefused, match=rf"learns from rows.* allowed: .*{candidate['generator']}"):
+        FirstAccepted().plan(asked(), FirstAccepted.options(criteria=[JOBS], candidates=other))
 
 
 def test_candidates_after_the_accepted_one_draw_nothing_and_stay_charged(sqlite_place: Place) -> None:

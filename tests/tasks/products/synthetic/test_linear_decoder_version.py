@@ -1,0 +1,40 @@
+"""A version whose decoder is made of sums alone: verified, fitted again, and no other decoder can be named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privacy.generators.linear_decoder import NOT_TRAINED
+from tasks.verify import verify
+from tests.tasks.verification.forgery import forge, load
+from tests.worlds.pictures import PictureScenario
+from tests.worlds.versions import Version, Worlds
+
+PRODUCT = "{kind: synthetic, generator: p3gm, options: {label: shape, rows_about: 200, decoder: linear}}"
+
+
+@pytest.fixture(scope="module")
+def published(worlds: Worlds) -> Version:
+    return worlds.published(PictureScenario(product=PRODUCT, release="linear"))
+
+
+def test_a_version_that_was_not_trained_says_so_verifies_and_is_fitted_again(published: Version) -> None:
+    record = load(published.folder / "record.json")
+    assert NOT_TRAINED in record["replay"]["notes"]
+    assert not list(published.folder.glob("measurements/*checkpoint*"))
+    report = verify(published.folder, public_key=published.key, deep=True)
+    assert report.ok, report.findings
+
+
+def test_another_choice_of_the_decoder_is_found_out(published: Version, tmp_path: Path) -> None:
+    """A training charges other events than sums alone."""
+    version = published.copy(tmp_path / "v")
+
+    def trained(record: dict) -> None:
+        record["replay"]["product"]["options"]["decoder"] = "trained"
+
+    forge(version, record=trained)
+    report = verify(version.folder, public_key=version.key)
+    assert "replay.product.generator" in {finding.field for finding in report.findings}, report.findings
