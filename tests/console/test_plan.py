@@ -129,7 +129,7 @@ def test_a_plan_names_the_engine_that_counts(
     spec = shared.adult / "counted-there.yaml"
     spec.write_text(changed)
     said = " ".join(typed("plan", str(spec)).out.split())
-    assert "and what PostgreSQL needs where it counts them" in said
+    assert "and what PostgreSQL needs, where it counts the rows" in said
     assert "what counting in PostgreSQL takes" in said
     assert "DuckDB" not in said
     assert typed("plan", str(spec), "--json").json["engine"] == "postgresql"

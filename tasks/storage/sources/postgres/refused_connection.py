@@ -74,7 +74,7 @@ _OF_THE_SERVER: Final = (
 """What the server says after its severity, whole."""
 _OF_LIBPQ: Final = (
     (r"fe_sendauth: no password supplied", _CREDENTIALS),
-    (r"SSL error: certificate verify failed", _CERTIFICATE),
+    (r"SSL error: .*(certificate|signature).*", _CERTIFICATE),  # OpenSSL's reasons, which name nobody
     (r"SSL error: tlsv1 alert .*|SSL error: sslv3 alert .*", _NO_TLS),
     (r"root certificate file \".*\" does not exist", _CERTIFICATE),
     (r"could not read root certificate file \".*\": .*", _CERTIFICATE),

@@ -24,6 +24,7 @@ TEXTS = {
     f"{AT}FATAL:  sorry, too many clients already": "a server without room for another connection",
     f"{AT}FATAL:  the database system is starting up": "a server that is starting or stopping",
     f"{AT}SSL error: certificate verify failed": "a server whose certificate cannot be checked, or is not for it",
+    f"{AT}SSL error: bad signature": "a server whose certificate cannot be checked, or is not for it",
     f'{AT}server certificate for "a" (and 1 other name) does not match host name "b"': (
         "a server whose certificate cannot be checked, or is not for it"
     ),
