@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.text import Text
@@ -81,6 +81,7 @@ def _plan_object(request: Request) -> dict[str, Any]:
         "kind": request.spec.product.kind,
         "epsilon": pico_to_text(plan.epsilon),
         "delta": atto_to_text(plan.delta),
+        **({} if request.spec.source.engine is None else {"engine": request.spec.source.engine}),
         **product_view(request.spec.product.kind).plan_object(request.spec, plan),
     }
 
@@ -161,6 +162,23 @@ def nearest_workspace(folder: Path | None) -> Workspace | None:
         return None
 
 
+_ENGINES: Final = {"spark": "Spark", "clickhouse": "ClickHouse", "postgresql": "PostgreSQL"}
+
+
+def _reads(payload: dict[str, Any]) -> str:
+    """Say who needs memory beside this process: what reads the rows."""
+    engine = payload.get("engine")
+    return (
+        "DuckDB may use to read the data" if engine is None else f"{_ENGINES[engine]} needs, where it counts the rows"
+    )
+
+
+def _takes(payload: dict[str, Any]) -> str:
+    """Say what takes time beside the noise."""
+    engine = payload.get("engine")
+    return "reading the data takes" if engine is None else f"counting in {_ENGINES[engine]} takes"
+
+
 def print_plan(console: Console, payload: dict[str, Any], *, exact: bool) -> None:
     """Print a plan."""
     view, earlier = product_view(payload["kind"]), payload["lambda_reference"]
@@ -173,8 +191,8 @@ def print_plan(console: Console, payload: dict[str, Any], *, exact: bool) -> Non
             *view.plan_facts(payload),
             *([("lambda", f"chosen on {earlier}, at no cost")] if earlier else []),
             ("account", _account_words(payload["account"], exact=exact)),
-            ("memory", f"about {payload['megabytes']} MB, and what DuckDB may use to read the data"),
-            ("time", f"about {payload['seconds']:.0f} s, and what reading the data takes"),
+            ("memory", f"about {payload['megabytes']} MB, and what {_reads(payload)}"),
+            ("time", f"about {payload['seconds']:.0f} s, and what {_takes(payload)}"),
             (
                 "data read",
                 "none" if "surrogate" not in payload else f"{payload['surrogate']['file']}, which is public",

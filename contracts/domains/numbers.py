@@ -178,7 +178,9 @@ class NumberDomain(OrderedDomain):
 
     def _portable_null(self, cell: PortableCell, value: Any) -> Any:
         """Return whether a number is null, NaN or one of the missing ones."""
-        reasons = value.isnull() | value.isnan().fill_null(False)
+        reasons = value.isnull()
+        if cell.kind in ("real", "text"):
+            reasons |= value.isnan().fill_null(False)
         for token in cell.values_of(self.missing, "DOUBLE", self.notation):
             if isinf(token):
                 reasons |= ((value > _LARGEST) if token > 0 else (value < -_LARGEST)).fill_null(False)
@@ -187,16 +189,16 @@ class NumberDomain(OrderedDomain):
         return reasons
 
     def _portable_nothing(self, cell: PortableCell, value: Any) -> Any:
-        return self._portable_null(cell, value) | self._portable_part(value)
+        null, parts = self._portable_null(cell, value), self._portable_part(cell, value)
+        return null if parts is None else null | parts
 
-    def _portable_misfit(self, value: Any) -> Any:
-        return value.isnull() | self._portable_part(value)
+    def _portable_misfit(self, cell: PortableCell, value: Any) -> Any:
+        null, parts = value.isnull(), self._portable_part(cell, value)
+        return null if parts is None else null | parts
 
-    def _portable_part(self, value: Any) -> Any:
-        """Return whether a number has decimals where whole ones are declared."""
-        import ibis
-
-        return ibis.literal(False)
+    def _portable_part(self, cell: PortableCell, value: Any) -> Any:
+        """Return whether a number has decimals where whole ones are declared; None where it cannot."""
+        return None
 
     def _portable_bin(self, value: Any) -> Any:
         starts = [float(first) for first, _ in self.bins]
@@ -287,9 +289,11 @@ class IntegerDomain(NumberDomain):
     def _misfits_sql(self, value: str) -> list[str]:
         return [f"{value} <> floor({value})"]
 
-    def _portable_part(self, value: Any) -> Any:
+    def _portable_part(self, cell: PortableCell, value: Any) -> Any:
         import ibis
 
+        if cell.kind in ("whole", "flag"):
+            return None
         small = ((value < float(EXACT)) & (value > -float(EXACT))).fill_null(False)
         whole = ibis.cases((small, value), else_=0.0).floor().cast("float64")
         return small & (value != whole).fill_null(False)

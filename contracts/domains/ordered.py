@@ -152,7 +152,7 @@ class OrderedDomain(DeclaredDomain):
         """Return whether a value, as read, has the code of nulls."""
         return self._portable_null(cell, value)
 
-    def _portable_misfit(self, value: Any) -> Any:
+    def _portable_misfit(self, cell: PortableCell, value: Any) -> Any:
         """Return whether a value, as read, is none of the domain."""
         return value.isnull()
 
@@ -166,7 +166,7 @@ class OrderedDomain(DeclaredDomain):
     def portable_violation(self, check: CheckKind, cell: PortableCell) -> Any:
         """True where a stored value is absent; is there and cannot be read; or lies outside the bounds."""
         value = self._portable_value(cell)
-        absent, misfit = self._portable_absent(cell, value), self._portable_misfit(value)
+        absent, misfit = self._portable_absent(cell, value), self._portable_misfit(cell, value)
         if check == "not_null":
             return absent
         return ~absent & misfit if check == "castable" else ~absent & (~misfit & outside(value, *self.bounds))

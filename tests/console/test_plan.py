@@ -117,6 +117,26 @@ def test_a_plan_needs_no_workspace(
     assert said.json["account"] == {"name": "adult-1994", "open": False}
 
 
+def test_a_plan_names_the_engine_that_counts(
+    shared: Place, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No row is read here, so DuckDB needs nothing; the server is not asked."""
+    monkeypatch.chdir(tmp_path)
+    text = (shared.adult / "tables.yaml").read_text()
+    where = "source: {path: 'postgresql://db.example/clinic', table: people, engine: postgresql}"
+    changed, times = re.subn(r"^source:.*$", where, text, flags=re.MULTILINE)
+    assert times == 1
+    spec = shared.adult / "counted-there.yaml"
+    spec.write_text(changed)
+    said = " ".join(typed("plan", str(spec)).out.split())
+    assert "and what PostgreSQL needs, where it counts the rows" in said
+    assert "what counting in PostgreSQL takes" in said
+    assert "DuckDB" not in said
+    assert typed("plan", str(spec), "--json").json["engine"] == "postgresql"
+    here = " ".join(typed("plan", str(shared.adult / "tables.yaml")).out.split())
+    assert "DuckDB may use to read the data" in here
+
+
 def test_a_plan_says_when_the_account_cannot_pay(shared: Place, typed: Typed) -> None:
     """It is shown, with what would fit; a script hears it by exit code 4, as of the run."""
     spec = shared.spec("dear", ("epsilon: 1.0", "epsilon: 8"))

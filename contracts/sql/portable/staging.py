@@ -1,7 +1,7 @@
 """The stage: what an engine keeps of a table, bounded and encoded. It is all that is ever counted.
 
     c0, c1, ...   codes, in the order of the contract's columns
-    b0, b1, ...   whether the row breaks each check of a column, in the order of `checks`
+    b0, b1, ...   which checks of a column the row breaks, in the order of `checks`: a bit for each, 30 in a number
     o0, o1, ...   what is encoded beside the codes, in the order in which it is asked for: offsets of lattices, places
                   of rows among those of their unit, and ids and texts of which only their being different counts
 
@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import accumulate
+from operator import add
 from typing import Any, Final
 
 import ibis
@@ -38,6 +40,8 @@ BesideCodes = ValueLattice | KeyColumn
 """What is encoded beside the codes."""
 FILE, ROW = "sudare_file", "sudare_row"
 """The columns that tell the order of the source; whole numbers."""
+MARKS: Final = 30
+"""Checks whose marks are in one number of 32 bits."""
 _UNIT, _ORDINAL, _DRAW, _PLACE = "u", "o", "d", "p"
 
 
@@ -47,18 +51,23 @@ class Stage:
 
     Args:
         codes: name of each column's codes, by column.
-        broken: name of each check's mark, by check; of those that are about a row.
+        broken: where each check's mark is, by check: name of the column, and which bit of it; of checks about a row.
         beside: name of each of what is encoded beside the codes, by its name in a snapshot.
     """
 
     codes: Mapping[str, str]
-    broken: Mapping[str, str]
+    broken: Mapping[str, tuple[str, int]]
     beside: Mapping[str, str]
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All of them, in order."""
-        return (*self.codes.values(), *self.broken.values(), *self.beside.values())
+        return (*self.codes.values(), *self.marks, *self.beside.values())
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The columns of marks, in order."""
+        return tuple(dict.fromkeys(column for column, _ in self.broken.values()))
 
     @property
     def scanned(self) -> Mapping[str, str]:
@@ -68,13 +77,13 @@ class Stage:
     @property
     def table(self) -> Any:
         """The unbound stage, without what is beside the codes."""
-        return ibis.table(dict.fromkeys((*self.codes.values(), *self.broken.values()), "int32"), name=STAGE)
+        return ibis.table(dict.fromkeys((*self.codes.values(), *self.marks), "int32"), name=STAGE)
 
 
 def stage_of(contract: Contract, beside: Sequence[BesideCodes] = ()) -> Stage:
     """Name the columns of a contract's stage."""
     codes = {column.name: f"c{place}" for place, column in enumerate(contract.columns)}
-    broken = {check.name: f"b{place}" for place, check in enumerate(_row_checks(contract))}
+    broken = {check.name: (f"b{place // MARKS}", place % MARKS) for place, check in enumerate(_row_checks(contract))}
     return Stage(codes, broken, {each.name: f"o{place}" for place, each in enumerate(beside)})
 
 
@@ -98,10 +107,12 @@ def staged(contract: Contract, kinds: Mapping[str, ValueKind], beside: Sequence[
         names.codes[column.name]: code_expression(column, source[column.name], kinds[column.name])
         for column in contract.columns
     }
+    marks: dict[str, list[Any]] = {name: [] for name in names.marks}
     for check in _row_checks(contract):
-        column = str(check.column)
+        column, (mark, bit) = str(check.column), names.broken[check.name]
         broken = violation_expression(check, contract, source[column], kinds[column])
-        made[names.broken[check.name]] = ibis.cases((broken, 1), else_=0).cast("int32")
+        marks[mark].append(ibis.cases((broken, ibis.literal(1 << bit, "int32")), else_=ibis.literal(0, "int32")))
+    made |= {mark: reduce(add, terms).cast("int32") for mark, terms in marks.items()}
     of_rows = [each for each in beside if each.column != unit]
     for each in of_rows:
         cell, kind = source[each.column], kinds[each.column]
@@ -179,8 +190,15 @@ def checks_of(contract: Contract) -> Any:
     Privacy: private; that some row breaks a gate may stop a release, and the counts are the operator's alone.
     """
     stage, table = stage_of(contract), stage_of(contract).table
-    marks = {name: table[name].sum().fill_null(0) for name in stage.broken.values()}
-    return table.aggregate(n=table.count(), **marks)
+    # Few rows break anything, so there are few different numbers of marks: bits are looked at once for each.
+    alike = table.group_by(list(stage.marks)).aggregate(n=lambda rows: rows.count()) if stage.marks else None
+    if alike is None:
+        return table.aggregate(n=table.count())
+    found = {}
+    for place, (mark, bit) in enumerate(stage.broken.values()):
+        is_set = (alike[mark] & ibis.literal(1 << bit, "int32")) != 0
+        found[f"m{place}"] = ibis.cases((is_set, alike.n), else_=0).sum().fill_null(0)
+    return alike.aggregate(n=alike.n.sum().fill_null(0), **found)
 
 
 def _row_checks(contract: Contract) -> list[Check]:

@@ -102,9 +102,7 @@ _KINDS: Final[dict[str, ValueKind]] = {
     "fixed": "fixed",
     "text": "text",
 }
-_RIGHTS: Final = (
-    "a right that the role lacks: TEMP on the database, SELECT on the table, or BYPASSRLS where rows are hidden"
-)
+_RIGHTS: Final = "a right that the role lacks: SELECT on the table, or USAGE on a type of it"
 _CAUSES: Final = (
     ("53100", "a disk of the server is full", "Free some space where its database and temporary files lie"),
     ("53400", "a limit of the server is reached, such as temp_file_limit", "Let it be raised for this role"),
@@ -177,10 +175,10 @@ class PostgresSession(Warehouse):
     @staticmethod
     def hash_sql(columns: Sequence[str], relation: str) -> str:
         """Write the keyed sums in PostgreSQL's SQL; OFFSET keeps the hash from being computed for each part."""
-        row = " || ',' || ".join(f"{name}::text" for name in columns)
-        inner = f"encode(sha256(convert_to(hash_inner || {row}, 'UTF8')), 'hex')"
-        digest = f"encode(sha256(convert_to(hash_outer || {inner}, 'UTF8')), 'hex')"
-        sums = ", ".join(f"sum(('x' || substr(h, {1 + 8 * part}, 8))::bit(32)::bigint)" for part in range(8))
+        row = f"ROW({', '.join(columns)})::text"
+        inner = f"sha256(textsend(hash_inner || {row}))"
+        digest = f"('x' || encode(sha256(textsend(hash_outer) || {inner}), 'hex'))::bit(256)"
+        sums = ", ".join(f"sum(substring(h FROM {1 + 32 * part} FOR 32)::bigint)" for part in range(8))
         return f"SELECT count(*), {sums} FROM (SELECT {digest} AS h FROM {relation} OFFSET 0) AS hashed"
 
     def make_tables(self, columns: Mapping[str, Literal["whole", "text"]], keys: Mapping[str, str]) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import psycopg
 
 ResultT = TypeVar("ResultT")
+WHOLE: Final = "a table that the user may read whole"
 
 _TABLE: Final = """
     SELECT c.oid::bigint, c.relkind::text, c.relfilenode::bigint, c.reltuples::float8
@@ -28,6 +29,7 @@ _BELOW: Final = """
     )
     SELECT DISTINCT c.relkind::text FROM below b JOIN pg_catalog.pg_class c ON c.oid = b.oid
 """
+_HIDDEN: Final = "SELECT pg_catalog.row_security_active(%s::bigint::oid)"
 _COLUMNS: Final = """
     SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), t.typtype::text, t.typcategory::text,
         pg_catalog.format_type(coalesce(nullif(t.typelem, 0), nullif(t.typbasetype, 0), t.oid), NULL),
@@ -116,9 +118,8 @@ def query_server(where: str, ask: Callable[[], ResultT]) -> ResultT:
 
 def _explained(where: str, state: str, operational: bool) -> Refused:
     if state == "42501":
-        found = "no right to read it, or row-level security that would hide rows"
-        remedy = "grant SELECT to the user, and USAGE on its schema; with row-level security also BYPASSRLS"
-        return _unreadable(where, found, "a table that the user may read whole", remedy)
+        remedy = "grant SELECT on the table to the user, and USAGE on its schema"
+        return _unreadable(where, "no right to read it", WHOLE, remedy)
     if state == "55P03":
         return _unreadable(where, "a table that is locked", "a table that can be read", "run again later")
     if state in ("42P01", "42703", "3F000"):
@@ -144,12 +145,14 @@ def look(
     name: str,
     *,
     selected: bool,
+    counted: bool,
     left_out: frozenset[str] = frozenset(),
 ) -> CatalogTable:
     """Find a table in the catalog; hold it against being changed; refuse what is no plain table.
 
     Columns that have no plain text are left out where a select takes columns; without one they are refused, but for
-    those of `left_out`, which are never asked for.
+    those of `left_out`, which are never asked for. Where the server counts the table itself (`counted`), there can be
+    no select, and no message names one.
     """
     rows = query_server(where, lambda: connection.execute(_TABLE, [schema, name]).fetchall())
     if not rows:
@@ -161,11 +164,16 @@ def look(
     below = query_server(where, lambda: [each for (each,) in connection.execute(_BELOW, [oid]).fetchall()])
     odd = [each for each in (kind, *below) if each not in ("r", "p")]
     if odd:
-        remedy = "name the table that it reads; what it does row by row, `select:` can do, and is checked"
+        remedy = "name the table that it reads" + (
+            "" if counted else "; what it does row by row, `select:` can do, and is checked"
+        )
         allowed = "a table: a view could join or aggregate the rows of many people"
         refuse(where, "source.table", _KINDS.get(odd[0], "something else than a table"), allowed, remedy)
     table = f"{identifier(schema)}.{identifier(name)}"
     query_server(where, lambda: connection.execute(f"LOCK TABLE {table} IN ACCESS SHARE MODE".encode()))
+    if query_server(where, lambda: connection.execute(_HIDDEN, [oid]).fetchall())[0][0]:
+        remedy = "let the server's administrator give the user BYPASSRLS"
+        refuse(where, "source.table", "row-level security that would hide rows from the user", WHOLE, remedy)
     columns = tuple(
         PostgresColumn(*row) for row in query_server(where, lambda: connection.execute(_COLUMNS, [oid]).fetchall())
     )
@@ -173,7 +181,9 @@ def look(
     if refused and not selected:
         found = f"the column {refused[0].name!r} of type {refused[0].written}"
         allowed = "numbers, texts, dates, times, booleans, enumerations and lists of these"
-        remedy = "name it under `left_out:` of the contract, or take the other columns with `select:`"
+        remedy = "name it under `left_out:` of the contract" + (
+            "" if counted else ", or take the other columns with `select:`"
+        )
         refuse(where, "source.table", found, allowed, remedy)
     columns = tuple(column for column in columns if column not in refused)
     key = tuple(row[0] for row in query_server(where, lambda: connection.execute(_KEY, [oid]).fetchall()))

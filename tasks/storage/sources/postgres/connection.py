@@ -94,7 +94,8 @@ def looked_at(
         logger.debug("no lock yet (SQLSTATE %s): the catalog will tell why", error.sqlstate)
     selected = source.select is not None
     unread = frozenset() if selected else frozenset(contract.left_out)
-    table = look(connection, source.name, schema, name, selected=selected, left_out=unread)
+    counted = source.engine is not None
+    table = look(connection, source.name, schema, name, selected=selected, counted=counted, left_out=unread)
     columns = tuple(column.name for column in table.delivered)
     values = ", ".join(f"{column.cast} AS {identifier(column.name)}" for column in table.delivered)
     stored = stored_as({column.name: column.base for column in table.delivered})
@@ -128,6 +129,8 @@ def connected(
     """
     import psycopg
 
+    from tasks.storage.sources.postgres.refused_connection import cause_of
+
     given: dict[str, Any] = {
         **credentials_of(credentials, ("user", "password"), where, field=field),
         **(settings or {}),
@@ -145,7 +148,7 @@ def connected(
             **given,
         )
     except psycopg.Error as error:
-        found, allowed, remedy = _of_a_connection(str(error))
+        found, allowed, remedy = cause_of(error)
     refuse(where, field, found, allowed, remedy)
 
 
@@ -159,29 +162,6 @@ def _encryption(where: str, modes: Sequence[str]) -> str:
         remedy = f"set PGSSLMODE={modes[-1]}, or leave it unset"
         refuse(where, "PGSSLMODE", found, f"{', '.join(modes)} for another machine", remedy)
     return mode
-
-
-def _of_a_connection(text: str) -> tuple[str, str, str]:
-    """Say why a server cannot be used, by fixed words in libpq's message, which itself goes no further."""
-    if "no encryption" in text:
-        return "a server that takes encrypted connections only", "such a connection", "set PGSSLMODE=verify-full"
-    secret = "check PGUSER and PGPASSWORD, ~/.pgpass, or the named `credentials:`"
-    if "authentication failed" in text or "no password supplied" in text or "role" in text or "pg_hba" in text:
-        return "a server that refuses these credentials", "a user who may connect and read the table", secret
-    if "database" in text and "does not exist" in text:
-        return "a server without such a database", "an existing database", "correct `path:`"
-    if "permission denied for database" in text:
-        return "no right to connect to this database", "a user who may connect", "grant CONNECT on it to the user"
-    if "certificate" in text or "signature" in text:
-        remedy = (
-            "let PGSSLROOTCERT name the certificate of its authority, and `path:` the name in its own certificate"
-        )
-        return "a server whose certificate cannot be checked, or is not for it", "one that holds", remedy
-    if "SSL" in text:
-        remedy = "let the server speak TLS, or set PGSSLMODE and PGSSLROOTCERT"
-        return "a server with which no encrypted connection can be made", "a server with TLS", remedy
-    remedy = "check host and port, and that the server runs; then run again"
-    return "a server that cannot be reached", "a running PostgreSQL server", remedy
 
 
 def begin(connection: psycopg.Connection[Any]) -> None:

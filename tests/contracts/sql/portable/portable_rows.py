@@ -213,6 +213,13 @@ def _float(number: int | None) -> float | None:
     return None if number is None else float(number)
 
 
+def in_numbers(marks: Sequence[int]) -> tuple[int, ...]:
+    """Write the marks of a row as a stage has them: a bit for each, 30 in a number."""
+    return tuple(
+        sum(mark << bit for bit, mark in enumerate(marks[begin : begin + 30])) for begin in range(0, len(marks), 30)
+    )
+
+
 def tables(cases: Sequence[tuple[str, ValueKind]] = CASES) -> tuple[Contract, dict[str, ValueKind], pa.Table]:
     """Return one wide contract with a column a case, its kinds, and rows that go through all values of each."""
     return _wide({case: values_of(COLUMNS[case[0]], case[1]) for case in cases})

@@ -28,6 +28,7 @@ from contracts.sql.portable.staging import SOURCE, staged
 from contracts.sql.violations import violation_sql
 from tests.contracts.engine import connected
 from tests.contracts.samples import CONTRACT, column, contract_findings, contract_of
+from tests.contracts.sql.portable.portable_rows import in_numbers
 from tests.contracts.sql.test_value_types import SAME
 
 NUMBERS: dict[str, tuple[pa.DataType, ValueKind]] = {
@@ -100,7 +101,7 @@ def read(column: Column, array: pa.Array) -> list[tuple[Any, ...]]:
         connection.register("delivered", pa.table([array], names=["x"]))
         codes = connection.execute(encode_select(contract, columns_present=["x"], relation="delivered")).fetchall()
         marks = connection.execute(f"SELECT {broken} FROM delivered").fetchall()
-    return [code + mark for code, mark in zip(codes, marks, strict=True)]
+    return [code + in_numbers(mark) for code, mark in zip(codes, marks, strict=True)]
 
 
 def read_portably(column: Column, array: pa.Array, kind: ValueKind) -> list[tuple[Any, ...]]:

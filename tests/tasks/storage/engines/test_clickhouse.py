@@ -169,7 +169,13 @@ def test_days_that_it_reads_differently_are_refused_before_anything_is_staged(
     assert not list((tmp_path / "run").glob("snapshot*"))
 
 
-@pytest.mark.parametrize("name", ["tables", "statistics", "aim", "privbayes", "inside"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("tables", "statistics", "aim", "privbayes", "inside"),
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("spine", "adaptive")),
+    ],
+)
 def test_a_release_counted_by_clickhouse_is_published_and_verifies(tmp_path: Path, source: Source, name: str) -> None:
     """Spec to verified version; nothing of the stage is left behind, and the same command finds it published."""
     place = make_place(tmp_path, source)

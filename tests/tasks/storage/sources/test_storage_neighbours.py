@@ -23,7 +23,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.contract.check_terms import checks
 from contracts.contract.column import Column
 from contracts.domains.statements import ValueKind
 from contracts.release.spec import Source
@@ -33,7 +32,6 @@ from contracts.sql.portable.staging import SOURCE, staged
 from contracts.sql.select_types import types_of
 from contracts.sql.selection import select_tree
 from contracts.sql.value_types import VALUE_TYPES, ValueType
-from contracts.sql.violations import violation_sql
 from tasks.storage.sources.csv_reader import read_csv
 from tasks.storage.sources.delivery import deliver, explanation
 from tasks.storage.sources.folder import parts_of
@@ -237,13 +235,12 @@ def kind_of(kind: pa.DataType) -> ValueKind:
 
 def portable_rows(column: Column, array: pa.Array, kind: ValueKind) -> list[Any]:
     contract = contract_of(column)
-    broken = [violation_sql(check, contract) for check in checks(contract) if check.column]
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register(SOURCE, pa.table([array], names=["x"]))
         found = connection.execute(sql_of(staged(contract, {"x": kind}), "duckdb")).fetchall()
         codes = connection.execute(encode_select(contract, columns_present=["x"], relation=SOURCE)).fetchall()
-    assert [row[: -len(broken)] for row in found] == codes
+    assert [row[:1] for row in found] == codes
     return found
 
 
