@@ -46,7 +46,12 @@ SEAM: Final = frozenset(
 """The files that a new option is added to."""
 ROOMS: Final = {
     "inside_bins": {
-        *("contracts.release.joined_cells", "privacy.generators.filled_model", "privacy.generators.bin_weights"),
+        *(
+            "contracts.release.joined_cells",
+            "privacy.generators.filled_model",
+            "privacy.generators.bin_weights",
+            "privacy.generators.number_means",
+        ),
         *("privacy.generators.standing_margins", "privacy.generators.joined_bins", "privacy.generators.joined_fit"),
     },
     "prior": {
@@ -88,6 +93,7 @@ OUTSIDE: Final = {
     "prior": {
         "privacy.generators.aim",  # begins with it
         "privacy.generators.fitting",
+        "privacy.generators.stages",  # a tree and a network begin with it
         "privacy.grant.queries.kinds",  # the table of draws
         "tasks.evaluation.public_rows",  # why rows are public
     },

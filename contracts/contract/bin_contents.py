@@ -52,9 +52,9 @@ class FilledBins:
     def __init__(self, column: Column, contents: BinContents, low: Whole, high: Whole, scale: int) -> None:
         import numpy as np
 
-        bounds, where = column.domain.value_bounds, f"the contents of the bins of {column.name}"
+        bounds, where = column.domain.lattice_bounds, f"the contents of the bins of {column.name}"
         if bounds is None:
-            raise ValueError(f"{where}: no column of numbers")
+            raise ValueError(f"{where}: no column of numbers or days")
         cuts, weights = contents.cuts, contents.weights
         if not (cuts.shape == weights.shape == (cuts.size,) and cuts.size and cuts[0] == 0 and weights.min() >= 0):
             raise ValueError(f"{where}: a weight for each leaf, from offset 0 on")

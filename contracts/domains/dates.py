@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
 
@@ -25,7 +26,8 @@ from contracts.domains.statements import (
     DomainAdvice,
     ValueKind,
 )
-from contracts.domains.value_sql import STRICTLY, day_sql, literal, number_sql
+from contracts.domains.value_lattices import ValueLattice, offset_sql, portable_offset
+from contracts.domains.value_sql import STRICTLY, code_type, day_sql, literal, number_sql
 from contracts.message import message
 from contracts.reading.scalars import Days, Problem, Text, parse_day, read_day, refuse
 
@@ -40,6 +42,11 @@ _COARSER: Final[dict[str | None, tuple[Granularity, ...]]] = {
     "quarter": ("year",),
     "year": (),
 }
+
+
+def _day_number(day: date) -> Decimal:
+    """Return a day as days since 1970-01-01."""
+    return Decimal((day - _EPOCH).days)
 
 
 class DateDomain(OrderedDomain):
@@ -122,6 +129,29 @@ class DateDomain(OrderedDomain):
         """Name the period of a length that each period is in."""
         return tuple(period_label(first, resolution) for first, _ in self.bins)  # type: ignore[arg-type]
 
+    @property
+    def lattice_bounds(self) -> tuple[Decimal, Decimal]:
+        """The declared bounds, as days since 1970-01-01."""
+        first, last = self.bounds
+        return _day_number(first), _day_number(last)
+
+    def offset_sql(self, lattice: ValueLattice, value: str) -> str:
+        """Return SQL for an offset; a day is moved to the nearer bound before it becomes a number."""
+        first, last = self.bounds
+        days = f"(greatest(DATE '{first}', least(DATE '{last}', {value})) - DATE '{_EPOCH}')"
+        return offset_sql(lattice, days, self.null_sql(value), self._mapped, code_type(lattice.width + 2))
+
+    def portable_beside(self, lattice: ValueLattice, cell: PortableCell) -> Any:
+        """Return the same offset of a stored day as an expression."""
+        value = self._portable_value(cell)
+        days = self._portable_clipped(value).epoch_days().cast("float64")
+        return portable_offset(lattice, days, self._portable_nothing(cell, value), self._mapped)
+
+    @property
+    def _mapped(self) -> Decimal | None:
+        """The day to which missing ones are mapped, if they are."""
+        return None if self.nulls.to is None else _day_number(target_value(self.nulls.to, parse_day, self.bounds))
+
     def value_sql(self, raw: str) -> str:
         """Return SQL for a day."""
         return day_sql(raw, self.notation, self.time_zone)
@@ -172,11 +202,7 @@ class DateDomain(OrderedDomain):
 
     def _portable_bin(self, value: Any) -> Any:
         """The period of a day, counted from the first one; days outside are clipped."""
-        import ibis
-
-        first, last = self.bounds
-        low, high = day_literal(first), day_literal(last)
-        clipped = ibis.cases((value < low, low), (value > high, high), else_=value)
+        first, clipped = self.bounds[0], self._portable_clipped(value)
         if self.granularity in ("day", "week"):
             days = clipped.epoch_days() - (first - _EPOCH).days
             return days if self.granularity == "day" else (days + first.weekday()) // 7
@@ -186,6 +212,13 @@ class DateDomain(OrderedDomain):
         if self.granularity == "month":
             return months - (first.year * 12 + first.month - 1)
         return months // 3 - (first.year * 12 + first.month - 1) // 3
+
+    def _portable_clipped(self, value: Any) -> Any:
+        """Return a day, or the nearer bound of one that lies outside."""
+        import ibis
+
+        low, high = map(day_literal, self.bounds)
+        return ibis.cases((value < low, low), (value > high, high), else_=value)
 
     def decoded_kind(self, logical_type: str, scale: int) -> DecodedKind:
         """Days."""

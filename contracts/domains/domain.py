@@ -198,6 +198,14 @@ class DeclaredDomain(Frozen):
         """The bounds within which values can be added up; None where they are no numbers."""
         return None
 
+    @property
+    def lattice_bounds(self) -> tuple[Decimal, Decimal] | None:
+        """The bounds of the lattice that values are counted on; None where they lie on none.
+
+        Of numbers they are the bounds. Values that are counted so need not be numbers that can be added up.
+        """
+        return self.value_bounds
+
     def offset_sql(self, lattice: Any, value: str) -> str:
         """Return SQL for an offset, or a key, as a snapshot has it; `value` is SQL for what `value_sql` read."""
         raise ValueError(f"values of a domain of kind {self.kind} are not added up")

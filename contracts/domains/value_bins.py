@@ -4,6 +4,10 @@ The offsets of a lattice (`value_lattices`) are cut where a bin begins. Inside a
 the last; there are about `MOST_LEAVES` in all. Where that many values or fewer are declared, each value has a leaf of
 its own. The two bounds have leaves of their own, since values outside count as these; and so has 0, since many
 amounts are 0. The cuts follow from the declared domain alone.
+
+Levels and fan-out make `(fan_out - 1) * levels ** 2` least: with Gaussian noise the variance of a level's numbers is
+in proportion to the number of levels, not to its square as with Laplace noise, so more of them are better. For
+Laplace noise such a tree is as good as one for quantiles (docs/derivations.md, "Counts inside bins").
 """
 
 from __future__ import annotations
@@ -11,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from itertools import pairwise
 from typing import Any, Final
 
 from contracts.domains.bins import ExactNumber
 from contracts.domains.domain import DeclaredDomain
 from contracts.domains.value_lattices import ValueLattice, lattice_problems, offset_of, usual_step
-from contracts.domains.value_trees import CountTree
+from contracts.domains.value_trees import CountTree, tree_forms
 from contracts.reading.scalars import Problem
 
 MOST_LEAVES: Final = 1024
@@ -49,6 +54,11 @@ class BinTree(CountTree):
         """Leaves that hold all offsets from 0 to width."""
         return len(self.cuts)
 
+    @property
+    def form(self) -> tuple[int, int]:
+        """Levels and fan-out."""
+        return _form(self.leaves)
+
     def first(self, leaf: int) -> int:
         """Return the smallest offset in a leaf."""
         return self.cuts[leaf]
@@ -67,10 +77,10 @@ def bin_tree(column: str, domain: DeclaredDomain, rows_per_unit: int, *, joins: 
         rows_per_unit: rows of one privacy unit.
         joins: whether neighbouring bins may be joined: then bins of one value each are counted too, from three on.
     Returns:
-        BinTree | None: None where no bin holds two values of the lattice, where values are no numbers in bins, or
-            where the lattice has more steps than can be counted on.
+        BinTree | None: None where no bin holds two values of the lattice, where values are no numbers or days in
+            bins, or where the lattice has more steps than can be counted on.
     """
-    bounds = domain.value_bounds
+    bounds = domain.lattice_bounds
     if bounds is None or not domain.ordered or len(domain.axis) > MOST_BINS:
         return None
     step = usual_step(*bounds, decimals=domain.decimals)
@@ -92,6 +102,12 @@ def cut_problems(tree: BinTree) -> list[Problem]:
     if len(cuts) > MOST_LEAVES + 2 * MOST_BINS:
         return [Problem(f"{len(cuts)} leaves", f"at most {MOST_LEAVES + 2 * MOST_BINS}")]
     return []
+
+
+@cache
+def _form(leaves: int) -> tuple[int, int]:
+    """Return levels and fan-out for so many leaves; of two forms that are as good, that of more levels."""
+    return min(tree_forms(leaves), key=lambda form: (max(1, form[1] - 1) * form[0] ** 2, -form[0]))
 
 
 def _cuts(lattice: ValueLattice, starts: Sequence[int]) -> tuple[int, ...]:

@@ -51,19 +51,24 @@ class CountTree(LatticeForm, ABC):
         return self.first(leaf + 1) - 1 if leaf < self.leaves - 1 else self.lattice.width
 
     @property
+    def form(self) -> tuple[int, int]:
+        """Levels and fan-out, which follow from the number of leaves."""
+        return _form(self.leaves)
+
+    @property
     def levels(self) -> int:
         """Levels below the root, which is not counted."""
-        return _form(self.leaves)[0]
+        return self.form[0]
 
     @property
     def fan_out(self) -> int:
         """Children of a node; the last node of a level may have fewer."""
-        return _form(self.leaves)[1]
+        return self.form[1]
 
     @property
     def level_leaves(self) -> tuple[int, ...]:
         """Leaves of a node, by level."""
-        levels, fan_out = _form(self.leaves)
+        levels, fan_out = self.form
         return tuple(int(fan_out ** (levels - level)) for level in range(1, levels + 1))
 
     @property
@@ -141,8 +146,12 @@ def tree_key(column: str) -> str:
 @cache
 def _form(leaves: int) -> tuple[int, int]:
     """Return levels and fan-out for so many leaves."""
-    forms = [(levels, _root_up(leaves, levels)) for levels in range(1, MOST_LEVELS + 1)]
-    return min(forms, key=lambda form: (form[1] * form[0] ** 3, form[0]))
+    return min(tree_forms(leaves), key=lambda form: (form[1] * form[0] ** 3, form[0]))
+
+
+def tree_forms(leaves: int) -> list[tuple[int, int]]:
+    """Return the least fan-out that so many leaves need, with each number of levels before it."""
+    return [(levels, _root_up(leaves, levels)) for levels in range(1, MOST_LEVELS + 1)]
 
 
 def _root_up(number: int, degree: int) -> int:

@@ -31,7 +31,7 @@ USUAL_SHARE: Final = Decimal("0.1")
 MOST_SHARE: Final = Decimal("0.9")
 MOST_JOINABLE: Final = 256
 """Declared bins of a column that may be joined: marginals of three such columns are still counted in memory."""
-_BINNED: Final = "a column of numbers in bins"
+_BINNED: Final = "a column of numbers or days in bins"
 _FORMS: Final = f"{UNIFORM}, {MEASURED}, or {{share: {USUAL_SHARE}, columns: [...]}}"
 
 
@@ -110,7 +110,7 @@ def inside_problems(
 ) -> Iterator[tuple[FieldPath, Problem]]:
     """Yield what does not fit the contract: columns that are not there, or bins that cannot be measured or joined."""
     trees = {tree.column for tree in bin_trees(measured, names, contract, joins=joins)}
-    wanted = f"{FEWEST_JOINED} bins of numbers or more" if joins else "bins of several numbers"
+    wanted = f"{FEWEST_JOINED} bins of numbers or days or more" if joins else "bins of several numbers or days"
     for place, name in enumerate(() if measured.columns == ALL else measured.columns):
         if name not in names:
             yield ("columns", place), Problem(f"the column {name!r}", word_list(names), nearest(name, names))

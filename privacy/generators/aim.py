@@ -102,7 +102,6 @@ class Aim(MarginalGenerator):
     """The adaptive and iterative mechanism."""
 
     name: ClassVar[str] = "aim"
-    takes_prior: ClassVar[bool] = True
     options = AimOptions
 
     def plan(self, task: SynthesisTask, options: AimOptions) -> GeneratorPlan:

@@ -1,15 +1,16 @@
 """From a noisy tree of counts to whole-number weights of the leaves inside each bin: post-processing.
 
     CONSISTENT  all levels are fitted together by weighted least squares
+    SMOOTH      a monotone curve goes through the cumulated counts at the ends of the bins
     SPLIT       a bin is halved again and again, where a node of the tree begins if it can be. Of a run of leaves of
-                estimated count T the left half, of the share p of its length, has L. What L is more than p T, its
+                estimated count T the left half has L, and the share p by the curve. What L is more than p T, its
                 surprise d, is taken as far as it stands out of its noise of variance v: max(0, 1 - v / d^2) of it
     WHOLE       the shares of a bin's leaves become whole weights
 
-So a bin of few rows is filled nearly uniformly, as if nothing had been measured, and a value that many rows have
-keeps its rows.
+So a bin of few rows is filled as smoothly as its neighbours say, and a value that many rows have keeps its rows.
 
-Source: Hay, Rastogi, Miklau, Suciu 2010 (consistency); James, Stein 1961, for the form of the factor alone.
+Source: Hay, Rastogi, Miklau, Suciu 2010 (consistency); Fritsch, Butland 1984 (the curve); James, Stein 1961, for the
+form of the factor alone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import sqrt
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,8 @@ Bins = Sequence[tuple[ExactNumber, ExactNumber]]
 _LEAST_SHARE: Final = 1e-12
 _FARTHEST_TILT: Final = 2000.0
 _HALVINGS: Final = 60
+_FEWEST: Final = 1.0
+"""Rows that a bin counts as at least for the curve, which has to rise."""
 
 
 def bin_contents(values: NDArray[np.int64], tree: BinTree, axis: Bins, *, variance: float) -> BinContents:
@@ -59,8 +62,9 @@ def leaf_shares(counts: Floats, tree: BinTree, ends: Sequence[int], variance: fl
         variance: of the noise of each number of the tree [rows²].
     """
     before, blocks, shares = np.append(0.0, np.cumsum(counts)), _Blocks(tree, variance), np.empty(tree.leaves)
+    smooth = blocks.smooth(ends, before)
     for first, end in pairwise(ends):
-        blocks.spread(first, end, before, shares)
+        blocks.spread(first, end, before, smooth, shares)
     return shares
 
 
@@ -141,6 +145,25 @@ def leaf_estimates(values: NDArray[np.int64], tree: BinTree, variance: float) ->
     for nodes in tree.level_nodes:
         levels.append(values[start : start + nodes])
         start += nodes
+    return _fitted(levels, tree, variance)
+
+
+def leaf_covariance(tree: BinTree, weights: Floats) -> Floats:
+    """Return the covariance of weighted sums of the leaves' estimates, for noise of variance 1; shape (sums, sums).
+
+    Estimates are C A'y of nodes y, with A from leaves to nodes and C = (A'A)^-1. Of nodes that are w in the leaves
+    and 0 above them they are C w, and w'C w is what is looked for.
+
+    Args:
+        tree: the tree.
+        weights: of the leaves, shape (sums, leaves).
+    """
+    above = [np.zeros(nodes) for nodes in tree.level_nodes[:-1]]
+    return weights @ np.stack([_fitted([*above, each], tree, 1.0) for each in weights], axis=1)
+
+
+def _fitted(levels: Sequence[NDArray[Any]], tree: BinTree, variance: float) -> Floats:
+    """Return the leaves to which all levels are fitted together."""
     parents = [np.arange(nodes, dtype=np.int64) // tree.fan_out for nodes in tree.level_nodes[1:]]
     found: Floats = make_consistent(levels, [variance] * tree.levels, parents, total=None)[-1]
     return found
@@ -150,6 +173,35 @@ def nodes_between(tree: BinTree, ends: Sequence[int]) -> Floats:
     """Return how many nodes of a tree the leaves between each end and the next one are made of."""
     blocks = _Blocks(tree, 1.0)
     return np.array([blocks.nodes(first, end) for first, end in pairwise(ends)], dtype=np.float64)
+
+
+def monotone(knots: Floats, values: Floats, places: Floats) -> Floats:
+    """Return a rising smooth curve through rising knots, at some places between them.
+
+    Formula: a cubic in each interval. The slope at an inner knot is the weighted harmonic mean of the slopes of the
+        lines on both sides. At an end it is that of a parabola through three knots, from 0 to three times the line's.
+
+    Args:
+        knots: rising, at least two.
+        values: at the knots, rising.
+        places: within the knots.
+    Source: Fritsch and Butland 1984, A method for constructing local monotone piecewise cubic interpolants.
+    """
+    gaps, lines = np.diff(knots), np.diff(values) / np.diff(knots)
+    slopes = np.empty(knots.size)
+    slopes[[0, -1]] = lines[[0, -1]]
+    if lines.size > 1:
+        left, right = gaps[:-1] + 2 * gaps[1:], 2 * gaps[:-1] + gaps[1:]
+        slopes[1:-1] = (left + right) / (left / lines[:-1] + right / lines[1:])
+        for end, one, other in ((0, 0, 1), (-1, -1, -2)):
+            weighed = (2 * gaps[one] + gaps[other]) * lines[one] - gaps[one] * lines[other]
+            parabola = weighed / (gaps[one] + gaps[other])
+            slopes[end] = min(max(parabola, 0.0), 3 * lines[one])
+    found = np.clip(np.searchsorted(knots, places, side="right") - 1, 0, gaps.size - 1)
+    gap, part = gaps[found], (places - knots[found]) / gaps[found]
+    low, high = values[found], values[found + 1]
+    bend = part * (1 - part) * gap * (slopes[found] * (1 - part) - slopes[found + 1] * part)
+    return np.asarray(low + (high - low) * part**2 * (3 - 2 * part) + bend)
 
 
 class _Blocks:
@@ -164,11 +216,17 @@ class _Blocks:
         self._variance, self._sizes = variance, tree.level_leaves[::-1]
         self._starts = np.array([*tree.cuts, tree.lattice.width + 1], dtype=np.float64)
 
-    def spread(self, first: int, end: int, before: Floats, shares: Floats) -> None:
+    def smooth(self, ends: Sequence[int], before: Floats) -> Floats:
+        """Return cumulated rows at the start of each leaf, smooth between the ends of runs; post-processing."""
+        rows = np.maximum(np.diff(before[list(ends)]), _FEWEST)
+        return monotone(self._starts[list(ends)], np.append(0.0, np.cumsum(rows)), self._starts)
+
+    def spread(self, first: int, end: int, before: Floats, smooth: Floats, shares: Floats) -> None:
         """Split a bin over its leaves, half by half; `before` has the cumulated estimates, from 0 [rows]."""
         shares[first:end] = 1.0
         for low, middle, high in self.halves(first, end):
-            part = self._part(low, middle, high, before)
+            plain = float((smooth[middle] - smooth[low]) / (smooth[high] - smooth[low]))
+            part = self._part(low, middle, high, before, plain)
             shares[low:middle] *= part
             shares[middle:high] *= 1 - part
 
@@ -182,9 +240,9 @@ class _Blocks:
                 yield low, middle, high
                 waiting += [(low, middle), (middle, high)]
 
-    def noise(self, low: int, middle: int, high: int) -> float:
+    def noise(self, low: int, middle: int, high: int, plain: float | None = None) -> float:
         """Return the variance of the surprise of a run, as far as it is noise [rows²]."""
-        plain = self._share(low, middle, high)
+        plain = self._share(low, middle, high) if plain is None else plain
         nodes = (1 - plain) ** 2 * self.nodes(low, middle) + plain**2 * self.nodes(middle, high)
         return nodes * self._variance
 
@@ -192,14 +250,13 @@ class _Blocks:
         """Return how far the middles of two halves lie apart: half the length of the run [steps]."""
         return float(self._starts[high] - self._starts[low]) / 2
 
-    def _part(self, low: int, middle: int, high: int, before: Floats) -> float:
-        """Return the share of a run that its left half has."""
-        plain = self._share(low, middle, high)
+    def _part(self, low: int, middle: int, high: int, before: Floats, plain: float) -> float:
+        """Return the share of a run that its left half has; `plain` is what is expected of it."""
         total, left = before[high] - before[low], before[middle] - before[low]
         if total <= 0:
             return plain
         surprise = left - plain * total
-        kept = max(0.0, 1 - self.noise(low, middle, high) / surprise**2) if surprise else 0.0
+        kept = max(0.0, 1 - self.noise(low, middle, high, plain) / surprise**2) if surprise else 0.0
         return float(min(1.0, max(0.0, plain + kept * surprise / total)))
 
     def _share(self, low: int, middle: int, high: int) -> float:

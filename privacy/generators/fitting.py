@@ -61,12 +61,16 @@ DrawnT = TypeVar("DrawnT", bound=_Drawn)
 class MarginalGenerator:
     """What generators of marginals have alike: they ask for marginals alone, of which their model is `fitted_model`.
 
+    A prior's columns stand beside those that they measure (`Fitting`). One that chooses structure calls `choose_base`
+    of `privacy.generators.prior_choice` when it has measured the columns: its model may begin with the prior's pairs.
+
     Args:
         clock: seconds since any moment; for the time limit.
     """
 
     reads_rows: ClassVar[bool] = False
     takes_copies: ClassVar[bool] = True
+    takes_prior: ClassVar[bool] = True
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:
         self._clock = clock

@@ -43,7 +43,7 @@ from privacy.generators.generator import (
     SynthesisTask,
 )
 from privacy.generators.joined_bins import JoinedCounts, joined_task
-from privacy.generators.joined_fit import CountedColumn, contract_of, joins_of, refilled
+from privacy.generators.joined_fit import CountedColumn, contract_of, joins_of, known_margins, refilled
 from privacy.generators.planning import noise_in_words
 from privacy.generators.spending import Spending, epsilon_of_part, too_small
 from privacy.generators.standing_margins import standing_margins
@@ -160,7 +160,8 @@ class InsideBins(Fitter[Any, SynthesisTask, Any]):
         contract = contract_of(rest)
         joins = joins_of(counted, rest, Spending(rest, getattr(options, "noise", None)))
         source = JoinedCounts(counts, joins, contract)
-        fitted = self._generator.fit(joined_task(rest, joins, contract), options, own, source, *others)
+        joined = replace(joined_task(rest, joins, contract), known=known_margins(counted, joins))
+        fitted = self._generator.fit(joined, options, own, source, *others)
         return replace(fitted, model=refilled(fitted.model, counted, joins), draws=(*drawn, *fitted.draws))
 
     def _drawn(

@@ -1,9 +1,10 @@
 """What a fit over joined bins makes of the noisy trees and sums: which bins are joined, and where their rows lie.
 
 JOIN    (`joined_bins.join`) with the noise of an even part of what the generator has
+KNOWN   the generator's model is fitted to the trees' counts of joined bins beside its own measurements
 SHARE   each joined bin is shared out over its leaves as a bin is (`bin_weights`)
-MEAN    the shares are tilted until the column has the mean that its noisy sum says: far-reaching bins hold few
-        rows, of which counts say little and a sum says much
+MEAN    the shares are tilted until the column has the mean that sum and tree say (`number_means`): far-reaching bins
+        hold few rows, of which counts say little and a sum says much
 SPREAD  the shares of leaves give those of the declared bins in a joined one, and of the leaves in a bin
 """
 
@@ -21,6 +22,7 @@ from contracts.domains.value_bins import BinTree, bin_ends
 from privacy.generators.bin_weights import (
     Bins,
     contents_by,
+    leaf_covariance,
     leaf_estimates,
     leaf_shares,
     whole_weights,
@@ -29,8 +31,10 @@ from privacy.generators.bin_weights import (
 from privacy.generators.filled_model import FilledModel
 from privacy.generators.generator import CannotGenerate, Model, SynthesisTask
 from privacy.generators.joined_bins import STANDS, JoinedBins, Joins, apart_in, join
+from privacy.generators.number_means import mean_offset
 from privacy.generators.spending import Spending
 from privacy.grant.measurement import CellSumMeasurement
+from privacy.marginals.measured import Measured
 from privacy.marginals.uncertainty import variance
 
 
@@ -56,12 +60,19 @@ class CountedColumn:
         return leaf_estimates(self.counts.values, self.tree, self.counts.variance)
 
     @property
+    def missing(self) -> NDArray[np.int64]:
+        """The noisy number of rows without a value, where it is counted apart; one number or none [rows]."""
+        return self.counts.values[sum(self.tree.level_nodes) :]
+
+    def runs(self, joins: Joins) -> list[int]:
+        """Return the first leaf of each joined bin, and after them the number of leaves."""
+        ends = bin_ends(self.axis, self.tree)
+        return [*(ends[first] for first in joins[self.tree.column]), self.tree.leaves]
+
+    @property
     def mean(self) -> float | None:
-        """The mean offset that the sums say; None where they say nothing [steps]."""
-        if self.total is None:
-            return None
-        above, below = (max(0.0, float(each)) for each in self.total.values[:2])
-        return self.tree.lattice.width * above / (above + below) if above + below > 0 else None
+        """The mean offset that sums and tree say together; None where they say nothing [steps]."""
+        return None if self.total is None else mean_offset(self.tree, self.counts, self.total)
 
 
 def contract_of(task: SynthesisTask) -> Contract:
@@ -94,6 +105,24 @@ def joins_of(counted: Sequence[CountedColumn], task: SynthesisTask, spending: Sp
     return joins
 
 
+def known_margins(counted: Sequence[CountedColumn], joins: Joins) -> tuple[Measured, ...]:
+    """Return what the trees say of joined bins and missing values: the generator's model is fitted to it too.
+
+    Args:
+        counted: what was measured of each column.
+        joins: which bins were joined.
+    Privacy: post-processing.
+    """
+    found = []
+    for each in counted:
+        runs, leaves = each.runs(joins), np.arange(each.tree.leaves)
+        rows = np.append(np.add.reduceat(each.estimates, runs[:-1]), each.missing)
+        inside = np.searchsorted(runs, leaves, side="right") - 1 == np.arange(len(runs) - 1)[:, None]
+        noise = each.counts.variance * float(np.diag(leaf_covariance(each.tree, inside.astype(float))).mean())
+        found.append(Measured((each.tree.column,), rows, noise))
+    return tuple(found)
+
+
 def refilled(cells: Model, counted: Sequence[CountedColumn], joins: Joins) -> FilledModel:
     """Return a model of joined bins with the declared bins in them, and the leaves in these.
 
@@ -107,7 +136,7 @@ def refilled(cells: Model, counted: Sequence[CountedColumn], joins: Joins) -> Fi
     for each in counted:
         name, tree = each.tree.column, each.tree
         ends, firsts = np.array(bin_ends(each.axis, tree)), np.array(joins[name], dtype=np.int64)
-        runs = [int(end) for end in (*ends[firsts], tree.leaves)]
+        runs = each.runs(joins)
         shares = leaf_shares(each.estimates, tree, runs, each.counts.variance)
         if each.mean is not None:
             shares = with_mean(shares, cells.marginal((name,))[: firsts.size], tree, runs, each.mean)

@@ -96,7 +96,7 @@ class MaximumSpanningTree(MarginalGenerator):
 
 def _stages(task: SynthesisTask, spending: Spending) -> Stages:
     """Split the budget over columns, choices and pairs."""
-    return Stages.of(len(task.modelled), spending, _WEIGHTS, given=bool(task.given))
+    return Stages.of(task, spending, _WEIGHTS)
 
 
 def _choose_tree(
@@ -109,7 +109,7 @@ def _choose_tree(
     part_of = {name: given[0] if name in given else name for name in domain.columns}
     chosen: list[Clique] = []
     for share in parts:
-        sizes = ModelSizes(domain, [*fitting.asked.impossible, *chosen])
+        sizes = ModelSizes(domain, [*fitting.fixed, *chosen])
         # Pairs that join two parts keep the graph a forest (Kruskal).
         joining: dict[Clique, Score] = {
             pair: score

@@ -76,6 +76,11 @@ def choose_base(fitting: Fitting, workload: Iterable[Clique]) -> tuple[str, ...]
     return (message("the model begins with the dependence of columns in {file}", file=prior.file),)
 
 
+def after_choice(task: SynthesisTask, spending: Spending) -> Fraction:
+    """Return what the choice leaves of the budget: all of it without a prior."""
+    return spending.total - (0 if task.prior is None else spending.down(CHOICE_SHARE * spending.total))
+
+
 def prior_step(task: SynthesisTask, spending: Spending) -> PlannedStep | None:
     """Return the line of a plan on the choice; None without a prior.
 

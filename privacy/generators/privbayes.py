@@ -120,7 +120,7 @@ def _stages(task: SynthesisTask, options: PrivBayesOptions, spending: Spending) 
     """Split the budget: β for the choices, a fifth of the rest for the columns."""
     choices = Fraction(str(options.choice_share))
     weights = [(1 - choices) * _ONE_WAY_SHARE, choices, (1 - choices) * (1 - _ONE_WAY_SHARE)]
-    return Stages.of(len(task.domain.columns), spending, weights)
+    return Stages.of(task, spending, weights)
 
 
 class _Network:
@@ -156,7 +156,7 @@ class _Network:
         """Yield the parent sets of at most so many columns that are useful and fit, and lie in no larger such set."""
         own = self._domain.cells([name])
         taken: set[frozenset[str]] = set()
-        known = [*self._fitting.asked.impossible, *(one.clique for one in self._fitting.measurements)]
+        known = [*self._fitting.fixed, *(one.clique for one in self._fitting.measurements)]
         sizes = ModelSizes(self._domain, known)
         # From large sets to small ones, so that parts of a set that was taken are left out.
         for size in range(min(degree, len(self._in)), 0, -1):

@@ -25,12 +25,12 @@ def test_a_plan_shows_the_share_and_the_expected_errors(tmp_path: Path) -> None:
     ledger.close()
     view = SyntheticProductView()
     payload = json.loads(json.dumps(view.plan_object(spec, plan)))
-    assert list(payload["inside_bins"]) == ["age", "bill"]
+    assert list(payload["inside_bins"]) == ["age", "arrived", "left", "bill"]
     assert all(set(error) == {"sum", "rank"} for error in payload["inside_bins"].values())
     (step, *_) = payload["steps"]
-    assert (step["what"], step["draws"], round(step["share"], 6)) == ("counts inside bins", 2, 0.2)
+    assert (step["what"], step["draws"], round(step["share"], 6)) == ("counts inside bins", 4, 0.2)
     lines = [words for name, words in view.plan_facts(payload) if name in ("inside bins", "")]
-    assert [line.partition(":")[0] for line in lines] == ["age", "bill"]
+    assert [line.partition(":")[0] for line in lines] == ["age", "arrived", "left", "bill"]
     assert all("ranks of quantiles ±" in line and ", sum ±" in line for line in lines)
 
 

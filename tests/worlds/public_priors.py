@@ -65,6 +65,12 @@ def with_prior() -> PriorScenario:
     return PriorScenario()
 
 
+def with_prior_of(generator: str, options: str = "") -> PriorScenario:
+    """The same with another generator."""
+    chosen = f"generator: {generator}, {options}columns"
+    return PriorScenario(product=PriorScenario.product.replace("generator: aim, columns", chosen), release=generator)
+
+
 def with_prior_pure() -> PriorScenario:
     """Under replace_one with a public total, Laplace; the prior lacks a column, and the spec says so."""
     product = (

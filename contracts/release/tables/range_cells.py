@@ -12,7 +12,7 @@ from contracts.contract.contract import Contract
 from contracts.reading.scalars import Problem, nearest, word_list
 from contracts.release.tables.groupings import GroupedCells, ordered_cells, untouched
 from contracts.release.tables.product import TableSpec
-from contracts.release.tables.table_bins import QueryKind
+from contracts.release.tables.table_bins import QueryKind, range_label
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,7 +96,7 @@ def range_cells(table: TableSpec, contract: Contract) -> RangeCells:
 
 def _axis(column: Column, kind: QueryKind) -> RangeAxis:
     labels, ranges = untouched(column).labels, axis_ranges(column, kind)
-    return RangeAxis(tuple(_label(column, labels, *each) for each in ranges), ranges)
+    return RangeAxis(tuple(range_label(column, labels, *each) for each in ranges), ranges)
 
 
 def axis_ranges(column: Column, kind: QueryKind) -> CellRanges:
@@ -120,13 +120,6 @@ def ranges_of(kind: QueryKind, cells: int) -> CellRanges:
         found += [block for block in blocks if block not in found]
         width *= 2
     return tuple(found)
-
-
-def _label(column: Column, labels: Sequence[str], first: int, last: int) -> str:
-    """Name a range as the contract names its cells: by the ends of numbers, or by its first and last label."""
-    if first == last:
-        return labels[first]
-    return column.domain.block_label(first, last) or f"{labels[first]} to {labels[last]}"
 
 
 def apart_problems(tables: Sequence[TableSpec]) -> list[Problem]:

@@ -169,10 +169,17 @@ def joined_axis(column: Column, firsts: Sequence[int]) -> GroupingAxis:
     bins = len(column.domain.axis)
     codes = [bisect_right(firsts, code) - 1 for code in range(bins)]
     ends = pairwise([*firsts, bins])
-    labels = [str(column.domain.block_label(first, end - 1)) for first, end in ends]
+    labels = [range_label(column, column.labels, first, end - 1) for first, end in ends]
     if column.size > bins:
         return GroupingAxis((*labels, NULL_LABEL), (*codes, len(labels)))
     return GroupingAxis(tuple(labels), tuple(codes))
+
+
+def range_label(column: Column, labels: Sequence[str], first: int, last: int) -> str:
+    """Name a range as the contract names its cells: by the ends of numbers, or by its first and last label."""
+    if first == last:
+        return labels[first]
+    return column.domain.block_label(first, last) or f"{labels[first]} to {labels[last]}"
 
 
 def _plain(node: YamlNode) -> Any:

@@ -11,6 +11,7 @@ from tasks.records.options.record_option import RecordOption
 COUNTED: Final = {
     "integer": message("a whole number from its bin, drawn by released noisy counts inside the bin"),
     "number": message("a number from its bin, drawn by released noisy counts inside the bin"),
+    "date": message("a day from its period, drawn by released noisy counts inside the period"),
 }
 
 

@@ -154,9 +154,10 @@ def _check_lattice(
 ) -> list[Finding]:
     """Hold a lattice against its column's domain; that of a weight starts at 0, below which no weight may be."""
     columns = {column.name: column.domain for column in contract.columns}
-    bounds = columns[lattice.column].value_bounds if lattice.column in columns else None
+    domain = columns.get(lattice.column)
+    bounds = None if domain is None else domain.value_bounds if weighs else domain.lattice_bounds
     if bounds is None or (weighs and bounds[0] < 0):
-        allowed = "a column of weights of 0 or more" if weighs else "a column of numbers of the contract"
+        allowed = "a column of weights of 0 or more" if weighs else "a column of numbers or days of the contract"
         return [Finding(where, f"{at}.column", shown(lattice.column), allowed, OTHER)]
     least, findings = Decimal(0) if weighs else bounds[0], []
     if not least <= lattice.low < lattice.high <= bounds[1]:

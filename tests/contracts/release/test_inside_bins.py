@@ -89,7 +89,7 @@ def test_what_cannot_be_read_is_refused_with_its_line(tmp_path: Path, written: s
     ("written", "found"),
     [
         ("{columns: [pay, prize]}", "the column 'prize'"),
-        ("{columns: [city]}", "the column 'city', which has no bins of several numbers"),
+        ("{columns: [city]}", "the column 'city', which has no bins of several numbers or days"),
     ],
 )
 def test_columns_that_do_not_fit_the_contract_are_named(tmp_path: Path, written: str, found: str) -> None:
@@ -105,5 +105,5 @@ def test_a_table_without_numbers_in_bins_is_told_so(tmp_path: Path) -> None:
     made = contract(tmp_path, CITY)
     spec = load_spec(write(tmp_path, "pay.yaml", SPEC.replace("INSIDE", "measured")))
     (finding,) = check_spec(spec, made)
-    assert finding.found == "no column with bins of several numbers"
+    assert finding.found == "no column with bins of several numbers or days"
     assert "uniform" in finding.remedy

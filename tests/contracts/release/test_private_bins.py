@@ -88,8 +88,8 @@ def test_what_cannot_be_read_is_refused_with_its_line(
 @pytest.mark.parametrize(
     ("properties", "inside", "found", "allowed"),
     [
-        (CITY, "", "no column with 3 bins of numbers or more", "at least one such column"),
-        (PAY + CITY, "{columns: [city]}", "the column 'city', which has no 3 bins", "numbers in bins"),
+        (CITY, "", "no column with 3 bins of numbers or days or more", "at least one such column"),
+        (PAY + CITY, "{columns: [city]}", "the column 'city', which has no 3 bins", "days in bins"),
         (PAY + CITY, "{columns: [paid]}", "the column 'paid'", "pay, city"),
         (AGE, "", "300 bins of 'age'", "at most 256"),
     ],

@@ -36,18 +36,29 @@ def published(worlds: Worlds) -> Version:
 def test_counts_inside_bins_are_published_and_rows_follow_them(published: Version) -> None:
     """Half of the made-up rows of each bin are where it begins: so are nearly half of the synthetic ones."""
     draws = load(published.folder / "record.json")["replay"]["draws"]
-    assert [draw["addends"]["column"] for draw in draws if draw["kind"] == "cell_sums"] == ["age", "bill"]
-    assert [draw["key"] for draw in draws[:2]] == ["inside-0001", "inside-0002"]
+    assert [draw["addends"]["column"] for draw in draws if draw["kind"] == "cell_sums"] == [
+        "age",
+        "arrived",
+        "left",
+        "bill",
+    ]
+    assert [draw["key"] for draw in draws[:4]] == [f"inside-000{number}" for number in range(1, 5)]
     rows = pl.read_parquet(published.folder / "data" / "looked-into.parquet")
     ages = rows["age"].drop_nulls()
     starts = ages.is_in([0, 25, 50, 75]).mean()
     assert 0.35 < starts < 0.6, "uniform bins of 25 years would have 0.04"  # type: ignore[operator]
+    days = rows["arrived"].drop_nulls()
+    first = ((days.dt.day() == 1) & days.dt.month().is_in([1, 4, 7, 10])).mean()
+    assert 0.3 < first < 0.6, "uniform quarters would have 0.01"  # type: ignore[operator]
+    both = rows.drop_nulls(["arrived", "left"])
+    assert (both["arrived"] <= both["left"]).all(), "the contract's order holds for the days"
 
 
 def test_what_is_said_of_decoding_and_bias_names_the_columns(published: Version) -> None:
     page = (published.folder / "record.html").read_text()
     assert "a whole number from its bin, drawn by released noisy counts inside the bin" in page
-    assert "Inside the bins of age, bill values lie as noisy counts say" in page
+    assert "Inside the bins of age, arrived, left, bill values lie as noisy counts say" in page
+    assert "a day from its period, drawn by released noisy counts inside the period" in page
     japanese = (published.folder / "record.ja.html").read_text()
     assert "公表された区分内のノイズ付き度数" in japanese
 
@@ -115,7 +126,7 @@ def test_a_pure_charge_one_column_and_laplace_noise(tmp_path: Path) -> None:
     trees = [draw for draw in draws if draw["kind"] == "cell_sums"]
     assert [draw["addends"]["column"] for draw in trees] == ["bill"]
     assert trees[0]["event"]["kind"] == "discrete_laplace"
-    assert len(trees[0]["event"]["moves"]) == 2 * 2
+    assert len(trees[0]["event"]["moves"]) == 2 * 5, "two for each of five levels"
     assert Fraction(sum(draw["cost"] for draw in trees), sum(draw["cost"] for draw in draws)) == pytest.approx(0.5)
 
 

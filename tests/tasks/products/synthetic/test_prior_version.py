@@ -24,7 +24,7 @@ from tasks.storage.workspace.settings import Workspace
 from tasks.verification.refinement_replay import values_sha256
 from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, as_forged, assert_found_out, edit, forge, load
-from tests.worlds.public_priors import OLD, PriorScenario, old_rows, with_prior, with_prior_pure
+from tests.worlds.public_priors import OLD, PriorScenario, old_rows, with_prior, with_prior_of, with_prior_pure
 from tests.worlds.versions import Version, Worlds
 
 CHOICE, FILE = "model_choice", "model/prior.json"
@@ -60,6 +60,27 @@ def test_laplace_noise_a_public_total_and_a_missing_column(worlds: Worlds) -> No
     assert report.ok, report.findings
     counted = {tuple(each["columns"]) for each in load(version.folder / FILE)["counts"]}
     assert {clique for clique in counted if len(clique) == 1} == {("age",), ("ward",), ("floor",)}
+
+
+@pytest.mark.parametrize("generator", ["mst", "privbayes"])
+def test_generators_that_choose_structure_begin_with_it_too(worlds: Worlds, generator: str) -> None:
+    """The choice is one draw of the version; `--deep` makes it again from the published marginals."""
+    version = worlds.published(with_prior_of(generator))
+    report = verify(version.folder, public_key=version.key, deep=True)
+    assert report.ok, report.findings
+    assert the_choice(load(version.folder / "record.json"))["index"] == 1
+    assert any("begins with the dependence of columns" in str(note) for note in version.words["product.notes"])
+
+
+@pytest.mark.parametrize(
+    ("generator", "options"), [("independent", ""), ("fixed", "options: {cliques: [[age], [ward, bill]]}, ")]
+)
+def test_generators_without_choices_take_the_columns_alone(worlds: Worlds, generator: str, options: str) -> None:
+    version = worlds.published(with_prior_of(generator, options))
+    report = verify(version.folder, public_key=version.key, deep=True)
+    assert report.ok, report.findings
+    draws = load(version.folder / "record.json")["replay"]["draws"]
+    assert {draw["kind"] for draw in draws} == {"marginal"}
 
 
 def tell_another_choice(version: Version) -> None:
@@ -171,8 +192,8 @@ def refusal(scenario: PriorScenario, folder: Path) -> Any:
         (f"path: {OLD}", f"columns: [], path: {OLD}", "prior.columns", "an empty list"),
         (f"path: {OLD}", f"sha256: {'0' * 64}, path: {OLD}", "prior.sha256", "digest"),
         (f"path: {OLD}", f"weight: 2, path: {OLD}", "prior.weight", "unknown key"),
-        ("generator: aim", "generator: mst", "product.generator", "allowed: aim"),
-        ("generator: aim", "generator: vae, options: {rows_about: 3000}", "product.generator", "allowed: aim"),
+        ("generator: aim", "generator: latent_factors", "product.generator", "allowed: aim, auto, fixed"),
+        ("generator: aim", "generator: vae, options: {rows_about: 3000}", "product.generator", "allowed: aim, auto"),
         ("generator: aim", "generator: aim, options: {init: false}", "product.options.init", "beside a prior"),
         (
             "generator: aim",
