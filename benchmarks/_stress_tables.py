@@ -27,7 +27,7 @@ Function = Callable[[Numbers], Numbers]
 
 LABEL: Final = "label"
 ROWS: Final = 35_000
-TEST_ROWS: Final = 10_000
+TEST_ROWS: Final = 5_000
 KINDS: Final = ("tree", "network", "cosines")
 _ROOTS: Final = 3
 _NODES: Final = 8
