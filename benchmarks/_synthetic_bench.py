@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import hypot, sqrt
 from statistics import mean, stdev
 from typing import Any, Final
 
@@ -35,17 +36,34 @@ class Bench:
         given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "adjacency": adjacency, "options": options}
         return [self.runs.ours(generator, table, seed=seed, **given) for seed in TRIALS]
 
-    def theirs(self, name: str, method: str, table: Categorical, *, epsilon: str = EPSILON) -> list[Made]:
+    def theirs(
+        self,
+        name: str,
+        method: str,
+        table: Categorical,
+        *,
+        epsilon: str = EPSILON,
+        trials: Sequence[int] = TRIALS,
+        prior: Categorical | None = None,
+    ) -> list[Made]:
         """Run a peer's method, three trials; none when the peer is not installed."""
         peer = self.peers.get(name)
         if peer is None:
             return []
-        return [self.runs.peer(peer, method, table, seed=seed, epsilon=epsilon, delta=DELTA) for seed in TRIALS]
+        given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "prior": prior}
+        return [self.runs.peer(peer, method, table, seed=seed, **given) for seed in trials]
 
     def errors(self, made: Sequence[Made], table: Categorical) -> dict[str, list[float]]:
         """Return the α-way errors of every trial, by α."""
         scores = [self.runs.scores(each, table) for each in made]
         return {alpha: [score["alpha_way_error"][alpha]["mean"] for score in scores] for alpha in ALPHAS}
+
+
+def ratio_of_means(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
+    """Return the mean of ours over that of theirs, and the ratio's standard error; one trial adds none to it."""
+    errors = [stdev(each) / sqrt(len(each)) / mean(each) if len(each) > 1 else 0.0 for each in (ours, theirs)]
+    ratio = mean(ours) / mean(theirs)
+    return ratio, ratio * hypot(*errors)
 
 
 def no_higher(what: str, ours: Sequence[float], theirs: Sequence[float], settings: dict[str, Setting]) -> Row:

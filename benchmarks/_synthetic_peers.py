@@ -89,10 +89,23 @@ class Runs:
         self._kept = kept
         kept.mkdir(parents=True, exist_ok=True)
 
-    def peer(self, peer: Peer, method: str, table: Categorical, *, seed: int, epsilon: str, delta: str) -> Made:
-        """Run a peer's method on a table."""
+    def peer(
+        self,
+        peer: Peer,
+        method: str,
+        table: Categorical,
+        *,
+        seed: int,
+        epsilon: str,
+        delta: str,
+        prior: Categorical | None = None,
+    ) -> Made:
+        """Run a peer's method on a table; with the rows of another one as public rows."""
         command = [str(peer.python), str(SCRIPTS / f"run_{peer.name}.py"), "--method", method]
         name = f"{peer.name}-{method}-{table.name}-{epsilon}-{delta}-{seed}"
+        if prior is not None:
+            command += ["--prior", str(prior.write(self._kept)[0])]
+            name += f"-{prior.name}"
         return self._run(name, command, table, seed, epsilon, delta)
 
     def ours(

@@ -10,19 +10,21 @@ Biased priors are made of the near one:
     half          every other column is shuffled with the others: a part of the dependence is gone
 
 Trials of one seed differ in their noise, so a difference has the standard error of both.
+
+mbi's JAM is run beside it with the same public rows. Its sensitivities are those of replacement, so ours are too
+there, and the number of rows is public for both.
 """
 
 from __future__ import annotations
 
-from math import hypot, sqrt
 from pathlib import Path
-from statistics import mean, stdev
-from typing import Final
+from statistics import mean
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._synthetic_bench import Bench, settings_of
+from benchmarks._synthetic_bench import Bench, ratio_of_means, settings_of, versions_of
 from benchmarks._synthetic_data import SEED, Categorical, acs_of_two, adult
 from benchmarks._synthetic_paper import DELTA
 from benchmarks.results import Row
@@ -33,6 +35,9 @@ TRIALS: Final = tuple(range(1, 11))
 NEAR_AT_MOST: Final = 0.80
 BIASED_AT_MOST: Final = 1.03
 NEAR: Final = "near"
+BIASED: Final = "relabelled"
+JAM_EPSILONS: Final = ("0.1", "1")
+JAM_TRIALS: Final = (0, 1, 2)
 
 
 def priors(bench: Bench, data: Path | None) -> list[Row]:
@@ -74,10 +79,10 @@ def _of_one(bench: Bench, method: str, table: Categorical, near: Categorical) ->
             bench.runs.ours(method, table, seed=seed, epsilon=EPSILON, delta=DELTA, prior=prior) for seed in TRIALS
         ]
         errors = bench.errors(made, table)["2"]
-        ratio, target = mean(errors) / mean(alone), NEAR_AT_MOST if name == NEAR else BIASED_AT_MOST
-        relative = hypot(_standard_error(errors) / mean(errors), _standard_error(alone) / mean(alone))
+        ratio, error = ratio_of_means(errors, alone)
+        target = NEAR_AT_MOST if name == NEAR else BIASED_AT_MOST
         settings = settings_of(table, made[:1]) | {"epsilon": EPSILON, "trials": len(TRIALS)}
-        settings |= {"ratio_se": round(ratio * relative, 3)}
+        settings |= {"ratio_se": round(error, 3)}
         settings |= {"with": [round(each, 4) for each in errors], "without": [round(each, 4) for each in alone]}
         settings |= {"began": sum("begins with" in str(each.report["notes"]) for each in made)}
         what = f"{table.name}, epsilon {EPSILON}: {method}'s 2-way error with the prior {name!r} over that without"
@@ -85,5 +90,35 @@ def _of_one(bench: Bench, method: str, table: Categorical, near: Categorical) ->
     return rows
 
 
-def _standard_error(errors: list[float]) -> float:
-    return stdev(errors) / sqrt(len(errors))
+def beside_jam(bench: Bench) -> list[Row]:
+    """The 2-way error of ours with a prior over that of mbi's JAM with the same public rows, on half of Adult."""
+    table, near = halves(adult())
+    rows = []
+    for epsilon in JAM_EPSILONS:
+        for name, prior in {NEAR: near, BIASED: spoiled(near)[BIASED]}.items():
+            given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "adjacency": "replace_one", "prior": prior}
+            made = [bench.runs.ours("aim", table, seed=seed, **given) for seed in JAM_TRIALS]
+            theirs = bench.theirs("mbi", "jam", table, epsilon=epsilon, trials=JAM_TRIALS, prior=prior)
+            errors = bench.errors(made, table)["2"]
+            settings = settings_of(table, made) | {"epsilon": epsilon, "adjacency": "replace_one"}
+            settings |= {"ours": list(errors), "peer": versions_of(theirs)}
+            what = f"{table.name}, epsilon {epsilon}: aim's 2-way error with the prior {name!r}"
+            if not theirs:
+                rows.append(Row(what, round(mean(errors), 4), "L1 / N", settings=settings))
+                continue
+            other = bench.errors(theirs, table)["2"]
+            ratio, error = ratio_of_means(errors, other)
+            settings |= {"theirs": list(other), "ratio_se": round(error, 3)}
+            settings |= {"peer_seconds": [each.report["cpu_seconds"] for each in theirs]}
+            rows.append(
+                Row(
+                    f"{what} over that of mbi's JAM",
+                    round(ratio, 3),
+                    "ratio",
+                    target=1.0,
+                    holds=ratio <= 1,
+                    peer=round(mean(other), 4),
+                    settings=settings,
+                )
+            )
+    return rows

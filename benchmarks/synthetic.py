@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks import _synthetic_figures as figures
+from benchmarks import _synthetic_frontier as frontier
 from benchmarks import _synthetic_limits as limits
 from benchmarks import _synthetic_rows as sections
 from benchmarks import _synthetic_structure as structure
@@ -28,7 +29,8 @@ from benchmarks._synthetic_inference import RELEASES, intervals
 from benchmarks._synthetic_linked import linked_rows
 from benchmarks._synthetic_paper import ACCURACY
 from benchmarks._synthetic_peers import Runs, peers
-from benchmarks._synthetic_priors import priors
+from benchmarks._synthetic_priors import beside_jam, priors
+from benchmarks._synthetic_stress import stress
 from benchmarks._synthetic_values import SEEDS, values_as_numbers
 from benchmarks.results import Row, write
 
@@ -46,14 +48,10 @@ def main() -> None:
         tables.append(bank(asked.data))
     if asked.data is None and {"values", "inference"} & set(asked.only or ()):
         raise SystemExit("values and inference need --data DIR with nist_acs/")
-    if asked.data is not None and "affordable" in (asked.only or SECTIONS):
-        more = [*tables, acs(asked.data)]
-    else:
-        more = tables
+    reads_acs = asked.data is not None and not WITH_ACS.isdisjoint(asked.only or SECTIONS)
+    more = [*tables, acs(asked.data)] if reads_acs else tables
     rows = [
-        row
-        for name in asked.only or SECTIONS
-        for row in SECTIONS[name](bench, more if name == "affordable" else tables)
+        row for name in asked.only or SECTIONS for row in SECTIONS[name](bench, more if name in WITH_ACS else tables)
     ]
     write("synthetic" if not asked.only else f"synthetic_{'_'.join(asked.only)}", rows)
 
@@ -126,6 +124,32 @@ def _priors(bench: Bench, tables: list[Categorical]) -> list[Row]:
     return priors(bench, _arguments().data)
 
 
+def _jam(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    return beside_jam(bench)
+
+
+def _stress(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    return stress(bench)
+
+
+def _dense(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    data = _arguments().data
+    return [row for table in _dense_tables(data) for row in frontier.dense(bench, table)]
+
+
+def _dense_tables(data: Path | None) -> list[Categorical]:
+    return [frontier.normals(), *([] if data is None else [frontier.eeg(data)])]
+
+
+def _epsilons(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    return frontier.epsilons(bench, tables[0])
+
+
+def _auto(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    wide_ones = [table for table in tables if table.name != "bank"]
+    return [row for table in [*wide_ones, frontier.normals()] for row in frontier.chosen_by_auto(bench, table)]
+
+
 def _linked(bench: Bench, tables: list[Categorical]) -> list[Row]:
     return linked_rows()
 
@@ -152,9 +176,17 @@ SECTIONS: Final[dict[str, Section]] = {
     "very_wide": _very_wide,
     "values": _values,
     "priors": _priors,
+    "jam": _jam,
+    "stress": _stress,
+    "dense": _dense,
+    "epsilons": _epsilons,
+    "auto": _auto,
     "linked": _linked,
     "inference": _inference,
 }
+
+WITH_ACS: Final = {"affordable", "auto"}
+"""Sections that read the table of the American Community Survey too."""
 
 
 def _arguments() -> argparse.Namespace:

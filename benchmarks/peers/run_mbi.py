@@ -1,4 +1,4 @@
-"""mbi's AIM and MST: the package from PyPI, and its scripts, which PyPI does not carry.
+"""mbi's AIM, MST and JAM: the package from PyPI, and its scripts, which PyPI does not carry.
 
 The folder `mechanisms` of a checkout of github.com/ryan112358/mbi must stand beside `bin` of the environment. Where a
 script is older than the package, its calls are put into the package's words here; nothing else is changed.
@@ -70,4 +70,16 @@ def mst(rows: pd.DataFrame, domain: dict[str, int], asked: argparse.Namespace) -
     return pd.DataFrame(made.to_dict())
 
 
-running.main({"aim": aim, "aim-k3": aim_degree_3, "mst": mst}, "mbi", "jax", "numpy")
+def jam(rows: pd.DataFrame, domain: dict[str, int], asked: argparse.Namespace) -> pd.DataFrame:
+    """JAM of degree 2 with its defaults otherwise; its sensitivities are those of replacement."""
+    from jam import JAM
+
+    declared = mbi.Domain.fromdict(domain)
+    public = pd.read_parquet(asked.prior)[list(domain)]
+    workload = list(itertools.combinations(domain, 2))
+    mechanism = JAM(asked.epsilon, asked.delta, degree=2)
+    _, made = mechanism.run(_dataset(rows.to_numpy(), declared), _dataset(public.to_numpy(), declared), workload)
+    return pd.DataFrame(made.to_dict())
+
+
+running.main({"aim": aim, "aim-k3": aim_degree_3, "mst": mst, "jam": jam}, "mbi", "jax", "numpy")

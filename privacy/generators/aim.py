@@ -84,7 +84,7 @@ class AimOptions(Options):
         measured_share: α, the part of a round's budget that its measurement takes; the choice takes the rest.
     """
 
-    degree: int = Field(default=2, ge=1, le=4)
+    degree: int = Field(default=2, ge=1, le=8)
     workload: tuple[WeightedClique, ...] | None = Field(default=None, min_length=1)
     downward_closure: bool = True
     init: bool = True

@@ -1,0 +1,137 @@
+"""Ours beside mbi's AIM where structure is dense and where epsilon is small, and whether `auto` chooses well.
+
+    normals     30 columns of 16 equal bins of [-4, 4]: mixtures of 8 hidden normal numbers and noise, 20,000 rows
+    eeg         30 consecutive samples of 11,500 recordings of the brain, in 16 equal bins of ±512 microvolt
+
+Errors are the mean L1 distance of all pairs over the number of rows. mbi's AIM runs with its defaults, and once on
+each dense table, since it takes hours there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import hypot, sqrt
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks._neural_data import ESR_NARROWER, esr
+from benchmarks._synthetic_bench import Bench, ratio_of_means, settings_of, versions_of
+from benchmarks._synthetic_data import SEED, Categorical
+from benchmarks._synthetic_paper import DELTA, EPSILON, TRIALS
+from benchmarks._synthetic_peers import Made
+from benchmarks.results import Row
+
+COLUMNS: Final = 30
+BINS: Final = 16
+NORMAL_ROWS: Final = 20_000
+HIDDEN: Final = 8
+_OWN: Final = 0.5
+_BOUND: Final = 4.0
+DENSE: Final = ("aim", "mst", "gaussian_copula", "latent_factors")
+DENSE_AT_MOST: Final = 0.80
+OVER_AIM_AT_MOST: Final = {"0.1": 0.95, "1": 0.90, "10": 0.95}
+AUTO_EPSILONS: Final = ("0.1", "1")
+_DEVIATIONS: Final = 2.0
+
+
+def normals() -> Categorical:
+    """Return 20,000 made-up rows of 30 correlated normal columns of variance 1 in 16 equal bins of [-4, 4]."""
+    random = np.random.default_rng(SEED)
+    loadings = random.normal(size=(HIDDEN, COLUMNS))
+    loadings *= sqrt(1 - _OWN**2) / np.linalg.norm(loadings, axis=0)
+    mixed = random.normal(size=(NORMAL_ROWS, HIDDEN)) @ loadings + _OWN * random.normal(size=(NORMAL_ROWS, COLUMNS))
+    codes = np.clip((mixed + _BOUND) * BINS / (2 * _BOUND), 0, BINS - 1).astype(np.int64)
+    return _dense("normals", codes)
+
+
+def eeg(data: Path) -> Categorical:
+    """Return 30 consecutive samples of the recordings of Epileptic Seizure Recognition; `data` holds esr/."""
+    return _dense("eeg", esr(data, bins=BINS, bound=min(ESR_NARROWER)).codes()[:, :COLUMNS].astype(np.int64))
+
+
+def dense(bench: Bench, table: Categorical) -> list[Row]:
+    """Each of ours on a densely correlated table over mbi's AIM, one run of each, with times and memory."""
+    theirs = bench.theirs("mbi", "aim", table, trials=TRIALS[:1])
+    made = {
+        name: bench.runs.ours(name, table, seed=TRIALS[0], epsilon=EPSILON, delta=DELTA)
+        for name in (*DENSE, "independent")
+    }
+    errors = {name: bench.errors([each], table)["2"][0] for name, each in made.items()}
+    other = bench.errors(theirs, table)["2"][0] if theirs else None
+    rows = []
+    for name, error in errors.items():
+        settings = settings_of(table, [made[name]]) | {"error": error, "peer": versions_of(theirs)}
+        settings |= {each: made[name].report[each] for each in ("seconds", "cpu_seconds")}
+        if theirs:
+            settings |= {f"peer_{each}": theirs[0].report[each] for each in ("seconds", "peak_gigabytes")}
+        what = f"{table.name}, {name}, 2-way error"
+        if other is None or name != min(errors, key=errors.__getitem__):
+            rows.append(Row(what, round(error, 4), "L1 / N", peer=other, settings=settings))
+            continue
+        ratio = error / other
+        what = f"{what}, the least of ours, over that of mbi's AIM"
+        held = ratio <= DENSE_AT_MOST
+        rows.append(Row(what, round(ratio, 3), "ratio", DENSE_AT_MOST, held, peer=round(other, 4), settings=settings))
+    return rows
+
+
+def epsilons(bench: Bench, table: Categorical) -> list[Row]:
+    """AIM's 2-way error over that of mbi's AIM at three epsilons, three trials of each."""
+    rows = []
+    for epsilon, target in OVER_AIM_AT_MOST.items():
+        made = bench.ours("aim-k2", table, epsilon=epsilon)
+        theirs = bench.theirs("mbi", "aim", table, epsilon=epsilon)
+        rows.append(_over_mbi(bench, table, made, theirs, epsilon, target))
+    return rows
+
+
+def _over_mbi(
+    bench: Bench, table: Categorical, made: Sequence[Made], theirs: Sequence[Made], epsilon: str, target: float
+) -> Row:
+    errors = bench.errors(made, table)["2"]
+    settings = settings_of(table, made) | {"epsilon": epsilon, "ours": list(errors), "peer": versions_of(theirs)}
+    settings |= {"cpu_seconds": [each.report["cpu_seconds"] for each in made]}
+    what = f"{table.name}, epsilon {epsilon}: aim's 2-way error"
+    if not theirs:
+        return Row(what, round(mean(errors), 4), "L1 / N", settings=settings)
+    other = bench.errors(theirs, table)["2"]
+    ratio, error = ratio_of_means(errors, other)
+    settings |= {"theirs": list(other), "ratio_se": round(error, 3)}
+    settings |= {"peer_cpu_seconds": [each.report["cpu_seconds"] for each in theirs]}
+    peer, what = round(mean(other), 4), f"{what} over that of mbi's AIM"
+    return Row(what, round(ratio, 3), "ratio", target, ratio <= target, peer=peer, settings=settings)
+
+
+def chosen_by_auto(bench: Bench, table: Categorical) -> list[Row]:
+    """`auto` over the better of independent columns and MST: no worse than two standard errors of the difference."""
+    rows = []
+    about = int(float(f"{len(table.codes):.1g}"))
+    for epsilon in AUTO_EPSILONS:
+        made = {
+            name: [
+                bench.runs.ours(name, table, seed=seed, epsilon=epsilon, delta=DELTA, options=options)
+                for seed in TRIALS
+            ]
+            for name, options in (("auto", {"rows_about": about}), ("independent", None), ("mst", None))
+        }
+        errors = {name: bench.errors(each, table)["2"] for name, each in made.items()}
+        better = min(("independent", "mst"), key=lambda name: mean(errors[name]))
+        apart = _DEVIATIONS * hypot(*(stdev(errors[name]) / sqrt(len(TRIALS)) for name in ("auto", better)))
+        ratio, error = ratio_of_means(errors["auto"], errors[better])
+        settings = settings_of(table, made["auto"]) | {"epsilon": epsilon, "rows_about": about, "better": better}
+        settings |= {name: list(found) for name, found in errors.items()}
+        settings |= {"ratio_se": round(error, 3), "notes": list(made["auto"][0].report["notes"])}
+        held = mean(errors["auto"]) <= mean(errors[better]) + apart
+        what = f"{table.name}, epsilon {epsilon}: auto's 2-way error over the better of independent and mst"
+        rows.append(Row(what, round(ratio, 3), "ratio", target=1.0, holds=held, settings=settings))
+    return rows
+
+
+def _dense(name: str, codes: NDArray[np.int64]) -> Categorical:
+    cells = tuple(str(code) for code in range(BINS))
+    columns = {f"x{place:02d}": cells for place in range(codes.shape[1])}
+    return Categorical(name, columns, codes, "x00")
