@@ -1,6 +1,6 @@
-"""Ingest beside DuckDB's own reading: a snapshot of 10 million rows x 15 columns, and CREATE TABLE AS of the file.
+"""Ingest beside DuckDB's own reading: a snapshot of rows x 15 columns, and CREATE TABLE AS of the file.
 
-    python -m benchmarks.ingest [--rows N] [--folder FOLDER] [--turns N]
+    python -m benchmarks.ingest [--csv ROWS] [--parquet ROWS] [--folder FOLDER] [--turns N]
 
 Both are processes of their own with the same threads and memory, in turns. Compared is processor time, which other
 work on the machine does not stretch as it does the wall clock's. The rows are made up (`ten_million_rows_data`,
@@ -33,7 +33,7 @@ from contracts.contract.odcs import load_contract
 from contracts.release.source import Source
 from tasks.ingest import ingest
 
-ROWS: Final = 10_000_000
+ROWS: Final = {"csv": 10_000_000, "parquet": 100_000_000}
 TURNS: Final = 3
 MEMORY: Final = "1GB"
 TARGETS: Final = {"csv": 1.5, "parquet": 2.0}
@@ -45,7 +45,8 @@ Figures = dict[str, dict[str, list[float]]]
 def main() -> None:
     """Make the rows, read them both ways, and write results/ingest.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=ROWS)
+    for form, most in ROWS.items():
+        parser.add_argument(f"--{form}", type=int, default=most, metavar="ROWS")
     parser.add_argument("--folder", type=Path, default=None)
     parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--one", nargs=2, default=None, help=argparse.SUPPRESS)
@@ -55,22 +56,24 @@ def main() -> None:
         return
     with TemporaryDirectory() as temporary:
         folder = given.folder or Path(temporary)
-        _make(folder, given.rows)
+        sizes = {form: int(getattr(given, form)) for form in ROWS}
+        _make(folder, sizes)
         before = machine("duckdb")
-        taken = {form: _in_turns(folder, form, given.turns) for form in TARGETS}
-    settings = before | {"rows": given.rows, "columns": 15, "memory_limit": MEMORY, "turns": given.turns}
+        taken = {form: _in_turns(folder, form, given.turns) for form in sizes}
+    settings = before | {"columns": 15, "memory_limit": MEMORY, "turns": given.turns}
     settings |= {"load_average_after": machine()["load_average"]}
-    write("ingest", [row for form, seconds in taken.items() for row in _rows(form, seconds, settings)])
+    found = (_rows(form, seconds, settings | {"rows": sizes[form]}) for form, seconds in taken.items())
+    write("ingest", [row for rows in found for row in rows])
 
 
-def _make(folder: Path, rows: int) -> None:
+def _make(folder: Path, sizes: dict[str, int]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_contract(folder / "parquet.odcs.yaml")
     (folder / "csv.odcs.yaml").write_text((EXAMPLE / "adult.odcs.yaml").read_text())
     if not (folder / "people.csv").exists():
-        write_csv(load_contract(folder / "csv.odcs.yaml"), folder / "people.csv", rows=rows, seed=1)
+        write_csv(load_contract(folder / "csv.odcs.yaml"), folder / "people.csv", rows=sizes["csv"], seed=1)
     if not (folder / "people").is_dir():
-        write_parquet(folder / "people", rows=rows)
+        write_parquet(folder / "people", rows=sizes["parquet"])
 
 
 def _in_turns(folder: Path, form: str, turns: int) -> dict[str, list[float]]:

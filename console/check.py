@@ -24,8 +24,8 @@ GATE_BREAKS, WOULD_ASK = 3, 1
 MOST_COLUMNS = 30
 _ACCEPTED = "rows that fit up to the workspace's share ([run] asks_above), or the operator's word"
 _REMEDY = (
-    "declare what the code book says of them, such as `missing: [N]` or `other:`, never what you see in the rows; "
-    "or accept it: sudare run SPEC --accept-misfits"
+    "declare what the code book says of them, such as `missing: [N]`, `other:`, or the `height:` and `width:` of "
+    "pictures, never what you see in the rows; or accept it: sudare run SPEC --accept-misfits"
 )
 
 
