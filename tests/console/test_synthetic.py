@@ -270,7 +270,7 @@ def test_a_synthetic_plan_shows_what_the_generator_will_draw(shared: Place, type
     [
         ("generator: aim", "generator: aimm", "product.generator", "aim"),
         ("{degree: 2}", "{degre: 2}", "product.options.degre", "degree"),
-        ("{degree: 2}", "{degree: two}", "product.options.degree", "a whole number from 1 to 4"),
+        ("{degree: 2}", "{degree: two}", "product.options.degree", "a whole number from 1 to 8"),
         ("{degree: 2}", "{degree: 2, workload: [[sex]]}", "product.options", "not both"),
         (
             "{degree: 2}",
