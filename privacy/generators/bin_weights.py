@@ -225,7 +225,10 @@ class _Blocks:
         """Split a bin over its leaves, half by half; `before` has the cumulated estimates, from 0 [rows]."""
         shares[first:end] = 1.0
         for low, middle, high in self.halves(first, end):
-            plain = float((smooth[middle] - smooth[low]) / (smooth[high] - smooth[low]))
+            rise = float(smooth[high] - smooth[low])
+            # Beside 10^9 rows a double may hold no rise of a run that has next to none: then its length decides.
+            plain = self._share(low, middle, high) if rise <= 0 else float(smooth[middle] - smooth[low]) / rise
+            plain = min(1.0, max(0.0, plain))
             part = self._part(low, middle, high, before, plain)
             shares[low:middle] *= part
             shares[middle:high] *= 1 - part

@@ -19,6 +19,8 @@ LEAST: Final = 6
 _CALLS: Final = (exp.Anonymous, exp.Trim, exp.RegexpLike)
 """Worth a column, however short."""
 _NAMES: Final = (exp.Alias, exp.Identifier)
+_NEW: Final = ("sudare_part\x1f", "sudare_value\x1f")
+"""How new columns' names begin. No column of a contract can be named so: it is a control character."""
 
 
 def share_parts(select: exp.Select) -> None:
@@ -34,7 +36,7 @@ def share_parts(select: exp.Select) -> None:
     if any(item.find(exp.AggFunc, exp.Window) for item in select.expressions):
         return
     alias, levels, below = table.this.alias_or_name, [list(select.expressions)], table
-    for name in ("sudare_part_", "sudare_value_"):
+    for name in _NEW:
         moved = _moved(levels, name, alias)
         if moved:
             levels.append(moved)

@@ -18,10 +18,10 @@ def shared(sql: str) -> str:
 
 def test_what_is_repeated_is_a_column_below_and_what_that_repeats_is_one_below_it() -> None:
     told = shared("SELECT f(g(a) + 1), f(g(a) + 1) + 2, g(a) FROM s AS t")
-    parts = 'SELECT "t".*, F("t"."sudare_value_0" + 1) AS "sudare_part_0"'
-    parts += ', "t"."sudare_value_0" AS "sudare_part_1"'
-    values = 'SELECT "t".*, G(a) AS "sudare_value_0" FROM s AS t OFFSET 0'
-    top = 'SELECT "t"."sudare_part_0", "t"."sudare_part_0" + 2, "t"."sudare_part_1"'
+    parts = 'SELECT "t".*, F("t"."sudare_value\x1f0" + 1) AS "sudare_part\x1f0"'
+    parts += ', "t"."sudare_value\x1f0" AS "sudare_part\x1f1"'
+    values = 'SELECT "t".*, G(a) AS "sudare_value\x1f0" FROM s AS t OFFSET 0'
+    top = 'SELECT "t"."sudare_part\x1f0", "t"."sudare_part\x1f0" + 2, "t"."sudare_part\x1f1"'
     assert told == f'{top} FROM ({parts} FROM ({values}) AS "t" OFFSET 0) AS "t"'
 
 
@@ -41,7 +41,7 @@ def test_a_part_that_every_place_guards_stays_behind_its_guards(guarded: str) ->
     assert "F(a) AS" not in shared(f"SELECT ({guarded}) IS NULL, NOT ({guarded}) = b FROM s AS t")
     apart = f"SELECT {guarded}, COALESCE(c, f(a)) FROM s AS t"
     assert shared(apart) == parse_one(apart, dialect="postgres").sql("postgres")
-    assert 'F(a) AS "sudare_part_0"' in shared(f"SELECT {guarded}, f(a) FROM s AS t")
+    assert 'F(a) AS "sudare_part\x1f0"' in shared(f"SELECT {guarded}, f(a) FROM s AS t")
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,14 @@ def test_awkward_values_of_every_kind_get_the_codes_of_duckdb(postgres: Postgres
     assert got == expected
 
 
+def test_columns_named_as_parts_of_the_statement_are_read(postgres: PostgresServer) -> None:
+    names = ("sudare_part_0", "sudare_value_0", "sudare_part_1", "t0", SOURCE)
+    contract = contract_of(*(column("categories", "string", name, values=["1", "b"]) for name in names))
+    rows = pa.table({name: [None, "b", " b", "1.0", "c"] for name in names})
+    got, expected = staged_there(postgres, contract, dict.fromkeys(names, "text"), rows)
+    assert got == expected
+
+
 @pytest.mark.long
 def test_awkward_numbers_get_the_offsets_of_duckdb(postgres: PostgresServer) -> None:
     contract, kinds, rows = numbers_table()
