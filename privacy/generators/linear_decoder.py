@@ -74,6 +74,7 @@ _NORM_ROOM: Final = 2
 NOT_TRAINED: Final = message(
     "the decoder is linear and made of noisy sums: of so few rows a training would have learnt next to nothing"
 )
+ASKED_FOR: Final = message("the decoder is linear and made of noisy sums, as options.decoder says")
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,20 +146,27 @@ def linear_form(task: SynthesisTask, projection: Projection, label: LabelCodes, 
         label: groups of rows.
         rows: about how many there are, as declared [rows].
     """
-    deviation = 1 / math.sqrt(2 * float(rho_for(task.epsilon, task.delta)) * float(_AXES))
-    edge = noise_edge(projection.width, deviation * ON / ABOVE)
+    edge = noise_edge(projection.width, _deviation(task, _AXES) * ON / ABOVE)
     # With as many axes as entries `projected` measures none.
     whole = replace(projection, dimensions=projection.width)
     return LinearForm(whole, label, projection.dimensions, edge <= _RARE * rows)
 
 
-def linear_plan(task: SynthesisTask, form: LinearForm, what: str, *, most_megabytes: float) -> GeneratorPlan:
+def linear_plan(
+    task: SynthesisTask, form: LinearForm, what: str, *, rows: int, most_megabytes: float
+) -> GeneratorPlan:
     """Plan the sums, which take the whole charge.
 
+    Args:
+        task, form: the charge, and what is measured.
+        what: the generator, for messages.
+        rows: about how many there are, as declared [rows].
+        most_megabytes: the limit of memory [MB].
     Raises:
-        CannotGenerate: too small a charge, or too little memory.
+        CannotGenerate: too small a charge, noise that drowns a label of average size, or too little memory.
     """
     statistics, shares = form.statistics, form.shares
+    _refuse_drowned(task, form, what, rows=rows)
     events = sum_events(task, statistics, sum_noises(task, 1.0, shares), what)
     steps = tuple(
         PlannedStep(name, 1, float(share), sum_in_words(event, statistic.move))
@@ -174,11 +182,34 @@ def linear_plan(task: SynthesisTask, form: LinearForm, what: str, *, most_megaby
     return GeneratorPlan(events, steps, megabytes, 1 + 1e-6 * width * width, {})
 
 
+def _deviation(task: SynthesisTask, share: Fraction) -> float:
+    """Return the noise over one row's bound, of a draw that takes a share of the budget."""
+    return 1 / math.sqrt(2 * float(rho_for(task.epsilon, task.delta)) * float(share))
+
+
+def _refuse_drowned(task: SynthesisTask, form: LinearForm, what: str, *, rows: int) -> None:
+    """Refuse noise above the rows of a label of average size: labels would then differ by noise alone."""
+    place = len(form.projection.steps) + 1
+    noise, average = _deviation(task, form.shares[place]), rows / form.label.count
+    if noise > average:
+        enough = task
+        while _deviation(enough, form.shares[place]) > average:
+            enough = replace(enough, epsilon=enough.epsilon * Fraction(11, 10))
+        raise CannotGenerate(
+            f"{what}: noise of {noise:.3g} rows on each label, of which {average:.3g} rows are declared on average "
+            f"(rows_about {rows}); allowed: noise below that; "
+            f"do: take an epsilon of about {1.1 * float(enough.epsilon):.2g}, more rows, or fewer labels"
+        )
+
+
 def linear_fit(
-    task: SynthesisTask, form: LinearForm, counts: CountsSource, grant: Draws, timer: Timer
+    task: SynthesisTask, form: LinearForm, counts: CountsSource, grant: Draws, timer: Timer, *, asked: bool
 ) -> Fitted[Model]:
     """Measure all sums, and put the model together.
 
+    Args:
+        task, form, counts, grant, timer: what is measured, of which rows, and by whose permission.
+        asked: whether options name this decoder; else so few declared rows led to it. The notes say which.
     Raises:
         OutOfTime: the time limit has passed.
     Privacy: exactly the planned events.
@@ -186,7 +217,7 @@ def linear_fit(
     sums = Sums(grant, counts.rows(task.domain.columns), sum_noises(task, 1.0, form.shares), timer)
     model = _measured(task, form, sums.measure)
     timer.report(1.0, "done")
-    return Fitted(model, tuple(sums.drawn), (NOT_TRAINED,))
+    return Fitted(model, tuple(sums.drawn), (ASKED_FOR if asked else NOT_TRAINED,))
 
 
 def _measured(task: SynthesisTask, form: LinearForm, measure: Callable[[Moments], SumMeasurement]) -> DecoderModel:

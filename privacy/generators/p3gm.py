@@ -123,7 +123,8 @@ class P3gm:
         form = self.form(task, options)
         if self._is_linear(task, options, form):
             sums = _linear_form(task, options, form)
-            return linear_plan(task, sums, self.name, most_megabytes=options.max_memory_megabytes)
+            rows, most = options.rows_about, options.max_memory_megabytes
+            return linear_plan(task, sums, self.name, rows=rows, most_megabytes=most)
         statistics = form.statistics
         events = sum_events(task, statistics, self._noises(task, options, form), self.name)
         plan = planned_training(task, options, parameters=form.parameters, beside=events, what=self.name)
@@ -151,7 +152,8 @@ class P3gm:
         """
         timer, form = Timer(options, progress), self.form(task, options)
         if isinstance(plan.events[-1], DiscreteGaussian):
-            return linear_fit(task, _linear_form(task, options, form), counts, grant, timer)
+            sums_form, asked = _linear_form(task, options, form), options.decoder == "linear"
+            return linear_fit(task, sums_form, counts, grant, timer, asked=asked)
         noises = self._noises(task, options, form)
         sums = Sums(grant, counts.rows(task.domain.columns), noises, timer)
         # PHASE ONE: centre, axes, mixture

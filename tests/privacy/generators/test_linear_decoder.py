@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import DiscreteGaussian, PoissonSampledGaussian
 from privacy.generators.generator import CannotGenerate, SynthesisTask
-from privacy.generators.linear_decoder import NOT_TRAINED
+from privacy.generators.linear_decoder import ASKED_FOR, NOT_TRAINED
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
 from privacy.learning.layout import ColumnLayout, RowLayout
@@ -111,7 +112,7 @@ def test_what_is_drawn_is_what_was_planned_and_the_whole_charge(sqlite_place: Pl
     assert 0.98 < best_epsilon(run.plan.events, DELTA)[0] <= 1
     assert sum(step.share for step in run.plan.steps) == pytest.approx(1)
     assert made.trainings == ()
-    assert made.notes == (NOT_TRAINED,)
+    assert made.notes == (ASKED_FOR,)
 
 
 def test_what_was_drawn_is_drawn_again_after_a_stop(sqlite_place: Place) -> None:
@@ -137,6 +138,7 @@ def test_rows_come_out_with_shares_means_and_spread(sqlite_place: Place) -> None
 
 def test_a_model_is_read_back_as_it_was_written(sqlite_place: Place) -> None:
     _, made = fitted(sqlite_place, 700)
+    assert made.notes == (NOT_TRAINED,)
     again = read_model(made.model.kind, *made.model.to_arrays())
     assert (again.sample(500, seed=1) == made.model.sample(500, seed=1)).all()
 
@@ -155,6 +157,21 @@ def test_too_little_memory_is_refused_by_the_plan() -> None:
         CannotGenerate, match=r"about 1 MB of memory; allowed: max_memory_megabytes 0\.1; do: raise it"
     ):
         made.plan(question(), read)
+
+
+@pytest.mark.parametrize(
+    ("rows", "epsilon", "decoder"),
+    [(5, Fraction(1), "auto"), (5, Fraction(1), "linear"), (700, Fraction(1, 1000), "linear")],
+)
+def test_noise_that_drowns_the_labels_is_refused_by_the_plan(rows: int, epsilon: Fraction, decoder: str) -> None:
+    """No rows are made of noise alone; the epsilon that the message names is taken."""
+    made = generator("p3gm")
+    read = made.options(label="kind", rows_about=rows, decoder=decoder)
+    with pytest.raises(CannotGenerate, match=r"rows on each label.* do: take an epsilon of about") as refused:
+        made.plan(question(epsilon), read)
+    enough = re.search(r"an epsilon of about ([0-9.e+]+),", str(refused.value))
+    assert enough is not None
+    assert made.plan(question(Fraction(enough[1])), read).events
 
 
 def test_no_row_moves_the_labels_means_further_than_the_event_says(sqlite_place: Place) -> None:

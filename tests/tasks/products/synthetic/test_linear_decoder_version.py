@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from privacy.generators.linear_decoder import NOT_TRAINED
+from privacy.generators.linear_decoder import ASKED_FOR
 from tasks.verify import verify
 from tests.tasks.verification.forgery import forge, load
 from tests.worlds.pictures import PictureScenario
@@ -22,7 +22,7 @@ def published(worlds: Worlds) -> Version:
 
 def test_a_version_that_was_not_trained_says_so_verifies_and_is_fitted_again(published: Version) -> None:
     record = load(published.folder / "record.json")
-    assert NOT_TRAINED in record["replay"]["notes"]
+    assert ASKED_FOR in record["replay"]["notes"]
     assert not list(published.folder.glob("measurements/*checkpoint*"))
     report = verify(published.folder, public_key=published.key, deep=True)
     assert report.ok, report.findings
