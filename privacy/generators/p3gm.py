@@ -56,6 +56,7 @@ from privacy.generators.training_run import Sums, Timer, train
 from privacy.generators.whole_decoder import DecoderLayers, decoder_model, layers_of, whole_decoder
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
+from privacy.learning.errors import CannotTrain
 from privacy.learning.groups import LabelCodes
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import FixedDeviation, LatentModel
@@ -218,8 +219,14 @@ class P3gm:
             )
         if options.decoder != "auto" or form.owner is None:
             return options.decoder == "linear"
-        events = sum_events(task, form.statistics, self._noises(task, options, form), self.name)
-        plan = calibrated_training(task, options, beside=events, what=self.name)
+        try:
+            events = sum_events(task, form.statistics, self._noises(task, options, form), self.name)
+            plan = calibrated_training(task, options, beside=events, what=self.name)
+        except CannotGenerate as refused:
+            # A charge that no training fits into is one that a training learns nothing from; a wrong batch is wrong.
+            if isinstance(refused.__cause__, CannotTrain) and refused.__cause__.what != "epsilon":
+                raise
+            return True
         return signal_to_noise(plan, form.parameters) < _LEARNS
 
     def _noises(self, task: SynthesisTask, options: PhasedOptions, form: ModelForm) -> tuple[GaussianNoise, ...]:

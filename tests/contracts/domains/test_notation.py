@@ -24,6 +24,7 @@ from contracts.domains.time_zones import TIME_ZONES
 from contracts.sql.portable.value_kinds import portable_findings
 from tests.contracts.samples import CONTRACT, column, contract_findings, contract_of
 from tests.contracts.sql.portable.portable_rows import MISREAD as HOSTILE
+from tests.contracts.sql.portable.portable_rows import in_numbers
 from tests.contracts.sql.portable.test_storage_types import DAYS, NUMBERS, read, read_portably, stored
 
 NOTATIONS = {
@@ -92,7 +93,7 @@ def test_a_day_has_one_code_as_text_of_the_format_and_as_any_type(form: str) -> 
     texts = pa.array([None if day is None else day.strftime(form) for day in days])
     expected = read(a_column, texts)
     assert expected[0][0] == 59
-    assert expected[-1] == (a_column.null_code, 1, 0, 0)
+    assert expected[-1] == (a_column.null_code, *in_numbers((1, 0, 0)))
     assert read_portably(a_column, texts, "text") == expected
     assert read_portably(a_column, pa.array(days), "day") == expected
     midnights = [None if day is None else datetime(day.year, day.month, day.day) for day in days]
@@ -129,16 +130,19 @@ def test_what_is_not_of_the_notation_is_missing_and_a_misfit() -> None:
     """The brief list: 1.5 under a decimal comma is another notation, so nobody takes 1.500 for 1500 or for 1.5."""
     a_column = numbers_column("decimal", {"decimal": ","})
     texts = [",", "1,", ",5", "1,5,2", "−1,5", "NaN", "1e5", "１,５", "1 5", "1.5", "1.500"]
-    assert read(a_column, pa.array(texts)) == [(a_column.null_code, 0, 1, 0)] * len(texts)
+    assert read(a_column, pa.array(texts)) == [(a_column.null_code, *in_numbers((0, 1, 0)))] * len(texts)
     dated = days_column("%d.%m.%Y")
     texts = ["31.02.2024", "1.1.24", "2024-12-31", "12/31/2024", "１.１.2024", "1. 1. 2024"]
-    assert read(dated, pa.array(texts)) == [(dated.null_code, 0, 1, 0)] * len(texts)
+    assert read(dated, pa.array(texts)) == [(dated.null_code, *in_numbers((0, 1, 0)))] * len(texts)
 
 
 def test_without_a_notation_nothing_changes() -> None:
     """A decimal comma is a misfit, and the wrong case for the tests above: without `decimal:` 1,5 is no 1.5."""
     a_column = numbers_column("decimal", {})
-    assert read(a_column, pa.array(["1,5", "1.5"])) == [(a_column.null_code, 0, 1, 0), (3, 0, 0, 0)]
+    assert read(a_column, pa.array(["1,5", "1.5"])) == [
+        (a_column.null_code, *in_numbers((0, 1, 0))),
+        (3, *in_numbers((0, 0, 0))),
+    ]
 
 
 def test_python_reads_missing_texts_as_the_statements_do() -> None:

@@ -161,7 +161,13 @@ def test_too_little_memory_is_refused_by_the_plan() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "epsilon", "decoder"),
-    [(5, Fraction(1), "auto"), (5, Fraction(1), "linear"), (700, Fraction(1, 1000), "linear")],
+    [
+        (5, Fraction(1), "auto"),
+        (5, Fraction(1), "linear"),
+        (700, Fraction(1, 1000), "linear"),
+        (50, Fraction(1, 100), "auto"),
+        (700, Fraction(1, 10_000), "auto"),
+    ],
 )
 def test_noise_that_drowns_the_labels_is_refused_by_the_plan(rows: int, epsilon: Fraction, decoder: str) -> None:
     """No rows are made of noise alone; the epsilon that the message names is taken."""
@@ -197,3 +203,9 @@ def test_few_rows_teach_what_tells_labels_apart(sqlite_place: Place, decoder: st
     _, made = fitted(sqlite_place, 700, decoder=decoder)
     found = recognised(made.model.sample(3000, seed=1), table(3000, seed=9))
     assert (found > 0.72) == well, found
+
+
+def test_a_batch_of_more_than_all_rows_stays_wrong_where_the_decoder_is_chosen() -> None:
+    made = generator("p3gm")
+    with pytest.raises(CannotGenerate, match="batch"):
+        made.plan(question(Fraction(1, 100)), made.options(label="kind", rows_about=700, batch=701))
