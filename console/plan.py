@@ -162,21 +162,21 @@ def nearest_workspace(folder: Path | None) -> Workspace | None:
         return None
 
 
-_ENGINES: Final = {"spark": "Spark", "clickhouse": "ClickHouse", "postgresql": "PostgreSQL"}
+ENGINES: Final = {"spark": "Spark", "clickhouse": "ClickHouse", "postgresql": "PostgreSQL"}
 
 
 def _reads(payload: dict[str, Any]) -> str:
     """Say who needs memory beside this process: what reads the rows."""
     engine = payload.get("engine")
     return (
-        "DuckDB may use to read the data" if engine is None else f"{_ENGINES[engine]} needs, where it counts the rows"
+        "DuckDB may use to read the data" if engine is None else f"{ENGINES[engine]} needs, where it counts the rows"
     )
 
 
 def _takes(payload: dict[str, Any]) -> str:
     """Say what takes time beside the noise."""
     engine = payload.get("engine")
-    return "reading the data takes" if engine is None else f"counting in {_ENGINES[engine]} takes"
+    return "reading the data takes" if engine is None else f"counting in {ENGINES[engine]} takes"
 
 
 def print_plan(console: Console, payload: dict[str, Any], *, exact: bool) -> None:
