@@ -29,6 +29,22 @@ class RowLoss(TypedDict):
 
 _BATCHES = 100
 _SMALLEST_BATCH = 100
+_OF_A_TRAINING: Final = (
+    *(
+        "hidden",
+        "batch",
+        "epochs",
+        "learning_rate",
+        "gradient_norm",
+        "checkpoints",
+        "reserve",
+        "device",
+        "rows_at_once",
+    ),
+    *("number_loss", "number_variance", "kl_weight", "latent_samples"),
+    *("components", "rounds", "first_share", "spread", "variance_hidden"),
+)
+"""Options that say nothing of a decoder made of sums alone."""
 
 
 class TrainingOptions(BaseModel):
@@ -166,6 +182,17 @@ class PhasedOptions(LatentOptions):
     spread: float = Field(default=2.0, gt=0, le=100, allow_inf_nan=False)
     variance_hidden: tuple[int, ...] = Field(default=(), max_length=8)
     decoder: Literal["auto", "trained", "linear"] = "auto"
+
+    @model_validator(mode="after")
+    def _no_options_of_a_training_that_is_not_there(self) -> PhasedOptions:
+        fields = type(self).model_fields
+        idle = [name for name in _OF_A_TRAINING if getattr(self, name) != fields[name].default]
+        if self.decoder == "linear" and idle:
+            raise ValueError(
+                f"no options of a training ({', '.join(idle)}) beside decoder: linear, which trains nothing; leave "
+                "them out, or write decoder: trained"
+            )
+        return self
 
     def mixture_of(self, layout: RowLayout) -> tuple[LabelHandling, int]:
         """Return how the label is treated, and how many components there are; by the columns' kinds alone."""

@@ -34,7 +34,6 @@ import numpy as np
 from contracts.message import message
 from privacy.accounting.convert import rho_for
 from privacy.arrays import Floats
-from privacy.generators.class_gaussian import WEIGHT
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import (
     CannotGenerate,
@@ -45,6 +44,7 @@ from privacy.generators.generator import (
     PlannedStep,
     SynthesisTask,
 )
+from privacy.generators.labelled_vectors import LabelledVectors, one_layer
 from privacy.generators.number_scale import mean_square, shells_within
 from privacy.generators.projection import Projected, Projection, mean_away, projected
 from privacy.generators.training_budget import sum_events, sum_in_words, sum_noises
@@ -54,11 +54,9 @@ from privacy.grant.measurement import SumMeasurement
 from privacy.learning.class_shrinkage import shrunk_classes
 from privacy.learning.groups import Everyone, LabelCodes
 from privacy.learning.lattice import MOST_BITS
-from privacy.learning.mixture import Mixture, into_bound
+from privacy.learning.mixture import into_bound
 from privacy.learning.moments import ABOVE, ON, MomentBlocks, Moments
-from privacy.learning.outputs import output_columns
 from privacy.learning.principal_components import noise_edge, principal_components
-from privacy.learning.whole_network import LARGEST_LATENT, LatentMixture, to_steps, whole_layers
 
 _CENTRE, _NORMS = Fraction(1, 20), Fraction(1, 50)
 _AXES: Final = Fraction(3, 10)
@@ -67,8 +65,6 @@ _RARE: Final = 0.2
 """An axis that has more of all that varies is rare."""
 _ROOM: Final = 1.5
 """The norm bound on the axes, over the rows' root mean square norm there."""
-_LEAST_SPREAD: Final = 0.1
-"""Of what varies in all: at least so much is spread evenly, however large noise has made the labels' means."""
 _NORM_ROOM: Final = 2
 """Up to how many times the norm bound norms are told apart."""
 NOT_TRAINED: Final = message(
@@ -249,7 +245,8 @@ def _measured(task: SynthesisTask, form: LinearForm, measure: Callable[[Moments]
         noise = (means.deviation * bound) ** 2, (measured.deviation * float(reach)) ** 2
         first = noise[1] / (noise[0] + noise[1]) if sum(noise) > 0 else 0.5
         mixture = replace(mixture, means=first * (offsets @ axes) + (1 - first) * mixture.means)
-    return _decoder(task, form, made, counts, middle, offsets, axes, mixture, varies)
+    found = LabelledVectors(counts, middle, offsets, axes, mixture, varies)
+    return one_layer(task, form.projection, made, form.label.column, found)
 
 
 def _centred(made: Projected | None) -> tuple[Floats | None, None]:
@@ -279,53 +276,3 @@ def _standing_out(second: MomentBlocks, dimensions: int, bound: float) -> tuple[
     share = float(found.moments[:kept].sum()) / max(float(np.trace(squares)), float(found.moments.sum()), 1e-9)
     reach = bound * min(1.0, _ROOM * math.sqrt(max(share, 1e-4)))
     return found.axes[:, :kept], Fraction(reach).limit_denominator(10**6)
-
-
-def _decoder(
-    task: SynthesisTask,
-    form: LinearForm,
-    made: Projected,
-    counts: Floats,
-    middle: Floats,
-    offsets: Floats,
-    axes: Floats,
-    mixture: Mixture | None,
-    varies: float,
-) -> DecoderModel:
-    """Write a label's mean and what varies about it as a decoder of one layer.
-
-    Latent entries are the axes' and then those of the directions, beside the axes, in which labels' means differ.
-    """
-    total, width, kept = max(float(counts.sum()), 1.0), form.projection.width, axes.shape[1]
-    shares = counts / total if counts.sum() > 0 else np.full(counts.size, 1 / counts.size)
-    beside = (offsets - middle) - (offsets - middle) @ axes @ axes.T
-    _, sizes, directions = np.linalg.svd(beside, full_matrices=False)
-    directions = directions[sizes > 1e-9] if (sizes > 1e-9).any() else directions[:1]
-    on_axes = offsets @ axes if mixture is None else mixture.means
-    means = np.concatenate([on_axes - middle @ axes, beside @ directions.T], axis=1)
-    covariances = np.zeros((counts.size, means.shape[1], means.shape[1]))
-    within = 0.0
-    if mixture is not None:
-        covariances[:, :kept, :kept] = mixture.cholesky()
-        within = float(shares @ np.trace(mixture.covariances, axis1=1, axis2=2))
-    # What labels' means and axes do not explain of the rows' mean square is spread evenly.
-    explained = float(shares @ (offsets**2).sum(axis=1)) + within
-    spread = math.sqrt(max(varies - explained, _LEAST_SPREAD * varies) / max(width - kept, 1))
-    latents = LatentMixture(
-        # At least 1: no label becomes impossible by rounding.
-        np.maximum(np.rint(shares * WEIGHT), 1.0).astype(np.int64),
-        np.clip(to_steps(means), -LARGEST_LATENT, LARGEST_LATENT),
-        to_steps(covariances),
-    )
-    decoded = np.concatenate([axes, directions.T], axis=1) / made.factors[:, None]
-    return DecoderModel(
-        rows=task.public_total if task.public_total is not None else round(float(counts.sum())),
-        columns=output_columns(form.projection.layout),
-        latents=latents,
-        network=whole_layers([(decoded, made.centre + middle / made.factors)]),
-        reading="values",
-        spreads=to_steps(spread / made.factors),
-        label=form.label.column,
-        labels=np.arange(counts.size, dtype=np.int64),
-        impossible=task.impossible,
-    )

@@ -152,6 +152,7 @@ class P3gm:
         Privacy: exactly the planned events; those of the reserve only after a crash.
         """
         timer, form = Timer(options, progress), self.form(task, options)
+        # What was planned is drawn: a training's events come last, so a sum at the end means that there is none.
         if isinstance(plan.events[-1], DiscreteGaussian):
             sums_form, asked = _linear_form(task, options, form), options.decoder == "linear"
             return linear_fit(task, sums_form, counts, grant, timer, asked=asked)

@@ -120,12 +120,7 @@ def _postgres(tree: exp.Expression) -> exp.Expression:
         if isinstance(subquery.parent, exp.From) and not subquery.alias:
             subquery.set("alias", exp.TableAlias(this=exp.to_identifier("unnamed")))
     for select in list(tree.find_all(exp.Select)):
-        if (
-            select.args.get("from_")
-            and isinstance(select.args["from_"].this, exp.Table)
-            and not select.args.get("group")
-        ):
-            share_parts(select)
+        share_parts(select)
     return tree
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import DiscreteGaussian, PoissonSampledGaussian
@@ -209,3 +210,12 @@ def test_a_batch_of_more_than_all_rows_stays_wrong_where_the_decoder_is_chosen()
     made = generator("p3gm")
     with pytest.raises(CannotGenerate, match="batch"):
         made.plan(question(Fraction(1, 100)), made.options(label="kind", rows_about=700, batch=701))
+
+
+@pytest.mark.parametrize("option", [{"epochs": 40}, {"hidden": [500]}, {"batch": 100}, {"first_share": 0.3}])
+def test_an_option_of_a_training_is_refused_where_nothing_is_trained(option: dict[str, Any]) -> None:
+    made = generator("p3gm")
+    with pytest.raises(ValidationError, match=f"training .{next(iter(option))}. beside decoder: linear.* leave them"):
+        made.options(label="kind", rows_about=700, decoder="linear", **option)
+    for decoder in ("auto", "trained"):
+        assert made.options(label="kind", rows_about=700, decoder=decoder, **option).decoder == decoder

@@ -86,7 +86,7 @@ _OF_LIBPQ: Final = (
     (r"server does not support SSL, but SSL was required", _NO_TLS),
     (r"(SSL error|SSL SYSCALL error): .*", _NO_TLS),
 )
-"""What libpq says at the end of a line, after where the server is; the first that fits."""
+"""What libpq says at the end of a line, after where the server is, in lines that are none of the server's."""
 
 
 def cause_of(error: psycopg.Error) -> Cause:
@@ -97,14 +97,20 @@ def cause_of(error: psycopg.Error) -> Cause:
 
 
 def _cause_of_text(text: str, *, needs_password: bool, used_password: bool) -> Cause:
-    lines = [line.strip() for line in text.splitlines()]
-    answers = [found[1] for line in lines if (found := re.search(r"(?:^|: )[A-Z]+:  (.*)$", line))]
+    answers: list[str] = []
+    others: list[str] = []
+    for line in text.splitlines():
+        found = re.search(r"(?:^|: )[A-Z]+:  (.*)$", line.strip())
+        if found is None:
+            others.append(line.strip())
+        else:
+            answers.append(found[1])
     for answer in answers:
         for sentence, cause in _OF_THE_SERVER:
             if re.fullmatch(sentence, answer):
                 return cause
     for sentence, cause in _OF_LIBPQ:
-        if any(re.search(f"(?:^|: ){sentence}", line) for line in lines):
+        if any(re.search(f"(?:^|: ){sentence}", line) for line in others):
             return cause
     if needs_password:
         return _CREDENTIALS

@@ -33,6 +33,9 @@ TEXTS = {
     ),
     f"{AT}Connection refused\n\tIs the server running on that host?": "a server that cannot be reached",
     f'{AT}FATAL:  Datenbank "role" existiert nicht': "a server that answers and does not let this user in",
+    f'{AT}FATAL:  database "a: SSL error: certificate verify failed" is odd': (
+        "a server that answers and does not let this user in"
+    ),
     f'{AT}FATAL:  a cause of the next version, and no role "x" does not exist': (
         "a server that answers and does not let this user in"
     ),
