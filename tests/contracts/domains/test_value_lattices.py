@@ -172,14 +172,19 @@ def test_offsets_fit_their_type_at_its_edges() -> None:
     assert offsets_of(wide, lattice, pl.Series([10**9, 10**12, 123456789])) == [10**9 + 1, 10**9 + 1, 123456790]
 
 
-def test_a_column_that_is_not_of_numbers_has_no_lattice() -> None:
-    days = column("date", "date", bounds=["2020-01-15", "2020-12-31"], granularity="day")
+def test_only_numbers_are_added_up_and_only_numbers_and_dates_are_counted_on_a_lattice() -> None:
     labels = column("categories", "string", values=["a", "b"])
-    for each in (days, labels):
-        assert each.domain.value_bounds is None
-        lattice = ValueLattice("x", Decimal(0), Decimal(1), Decimal(1), True)
-        with pytest.raises(ValueError, match="not added up"):
-            offsets_of(each, lattice, pl.Series([date(2020, 2, 1)]))
+    lattice = ValueLattice("x", Decimal(0), Decimal(1), Decimal(1), True)
+    assert (labels.domain.value_bounds, labels.domain.lattice_bounds) == (None, None)
+    with pytest.raises(ValueError, match="not added up"):
+        offsets_of(labels, lattice, pl.Series(["a"]))
+    days = column("date", "date", bounds=["2020-01-15", "2020-12-31"], granularity="day")
+    assert days.domain.value_bounds is None
+    assert days.domain.lattice_bounds is not None
+    low, high = days.domain.lattice_bounds
+    delivered = pl.Series([date(2020, 1, 1), date(2020, 1, 15), date(2020, 2, 1), date(2021, 5, 1), None])
+    found = offsets_of(days, ValueLattice("x", low, high, Decimal(1), True), delivered)
+    assert found == [1, 1, 18, 352, MISSING]
 
 
 def test_names_differ_where_lattices_do_and_are_no_column_of_a_contract() -> None:

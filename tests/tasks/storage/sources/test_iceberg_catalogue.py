@@ -107,7 +107,7 @@ def test_a_catalogue_in_postgresql_with_a_user_by_name(
     told = refusal(named.source(credentials="reader"), tmp_path)
     assert "found: a database without an Iceberg catalogue" in told
     assert SECRET not in told
-    monkeypatch.setenv("SUDARE_CREDENTIALS_STRANGER", f'{{"user": "stranger", "password": "{SECRET}"}}')
+    monkeypatch.setenv("SUDARE_CREDENTIALS_STRANGER", f'{{"user": "no_role_of_this_server", "password": "{SECRET}"}}')
     assert "refuses these credentials" in refusal(named.source(credentials="stranger"), tmp_path)
 
 
