@@ -1,7 +1,7 @@
 """The other programs, each in an environment of its own, and our own generators, run the same way.
 
-`--peers DIR` holds one virtual environment a peer: mbi, datasynthesizer, smartnoise, prv. What was measured is kept
-in a folder, so that an interrupted benchmark goes on where it was, and one peer can be measured on another day.
+`--peers DIR` holds one virtual environment a peer: mbi, dpmm, datasynthesizer, smartnoise, prv. What was measured is
+kept in a folder, so that an interrupted benchmark goes on where it was, and one peer can be measured on another day.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tasks.evaluation.predictors import accuracies
 SCRIPTS: Final = Path(__file__).parent / "peers"
 INSTALLED: Final = {
     "mbi": "mbi==2.0.0 jax[cpu]==0.10.2 pandas pyarrow, and the folder mechanisms of its repository",
+    "dpmm": "dpmm==0.1.9 pyarrow<20",
     "datasynthesizer": "DataSynthesizer==0.1.13 pyarrow",
     "smartnoise": "smartnoise-synth==1.0.8 pyarrow",
     "prv": "prv-accountant==0.2.0",

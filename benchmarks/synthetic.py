@@ -145,6 +145,10 @@ def _epsilons(bench: Bench, tables: list[Categorical]) -> list[Row]:
     return frontier.epsilons(bench, tables[0])
 
 
+def _dpmm(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    return frontier.beside_dpmm(bench, tables[0])
+
+
 def _auto(bench: Bench, tables: list[Categorical]) -> list[Row]:
     wide_ones = [table for table in tables if table.name != "bank"]
     return [row for table in [*wide_ones, frontier.normals()] for row in frontier.chosen_by_auto(bench, table)]
@@ -180,6 +184,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "stress": _stress,
     "dense": _dense,
     "epsilons": _epsilons,
+    "dpmm": _dpmm,
     "auto": _auto,
     "linked": _linked,
     "inference": _inference,
