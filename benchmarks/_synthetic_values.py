@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from math import sqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -71,6 +73,30 @@ def values_as_numbers(data: Path, method: str) -> list[Row]:
         data: holds nist_acs/.
         method: the generator.
     """
+    truth, errors, noise = _measured(data, method)
+    seeds = SEEDS[method]
+    common: dict[str, Setting] = {
+        "epsilon": str(EPSILON),
+        "delta": str(VALUES_DELTA),
+        "rows": ACS_ROWS,
+        "share": SHARE,
+        "seeds": seeds["joined"],
+        "seeds_direct": DIRECT_SEEDS,
+        **{f"seeds_{way}": count for way, count in seeds.items() if way != "joined"},
+    }
+    return [
+        _row(
+            f"acs, {method}, 24 columns: error of the {STATISTICS[at[1]]} of {COLUMNS[at[0]]}",
+            {way: float(found[at]) for way, found in errors.items()},
+            float(noise[at]),
+            common | {"exact": float(truth[at])},
+        )
+        for at in np.ndindex(truth.shape)
+    ]
+
+
+def _measured(data: Path, method: str) -> tuple[Numbers, dict[str, Numbers], Numbers]:
+    """Return the exact numbers, the error of each way, and that of a direct release, shape (columns, statistics)."""
     contract, seeds = load_contract(ACS_CONTRACT), SEEDS[method]
     numbers = range(1, DIRECT_SEEDS + 1)
     with TemporaryDirectory() as name:
@@ -87,33 +113,29 @@ def values_as_numbers(data: Path, method: str) -> list[Row]:
         }
     direct = np.array([[_direct(exact[each], contract, each, seed) for each in COLUMNS] for seed in numbers])
     errors = {way: _root_mean_square(found - truth) for way, found in made.items()}
-    noise = _root_mean_square(direct - truth)
-    rows = []
-    for place in np.ndindex(truth.shape):
-        column, statistic = COLUMNS[place[0]], STATISTICS[place[1]]
-        settings: dict[str, Setting] = {
-            "epsilon": str(EPSILON),
-            "delta": str(VALUES_DELTA),
-            "rows": ACS_ROWS,
-            "share": SHARE,
-            "seeds": seeds["joined"],
-            "seeds_direct": DIRECT_SEEDS,
-            **{f"seeds_{way}": count for way, count in seeds.items() if way != "joined"},
-            "exact": float(truth[place]),
-            **{f"error_{way}": round(float(found[place]), 3) for way, found in errors.items()},
-            "error_direct": round(float(noise[place]), 3),
-            **machine("sudare", "numpy", "duckdb"),
-        }
-        # A direct median of whole years may be exact in every seed: then the ratio has no meaning.
-        ratio = float(errors["joined"][place] / noise[place]) if noise[place] > 0 else None
-        holds = errors["joined"][place] == 0 if ratio is None else ratio <= AT_MOST
-        # Each root mean square of k errors is known to 1 / sqrt(2 k) of itself.
-        relative = np.sqrt(1 / (2 * seeds["joined"]) + 1 / (2 * DIRECT_SEEDS))
-        settings["standard_error"] = None if ratio is None else round(ratio * float(relative), 3)
-        what = f"acs, {method}, 24 columns: error of the {statistic} of {column} over that of a direct release"
-        rounded = None if ratio is None else round(ratio, 2)
-        rows.append(Row(what, rounded, "ratio", target=AT_MOST, holds=bool(holds), settings=settings))
-    return rows
+    return truth, errors, _root_mean_square(direct - truth)
+
+
+def _row(what: str, errors: Mapping[str, float], direct: float, settings: dict[str, Setting]) -> Row:
+    """Hold the error with joined bins against that of a direct release.
+
+    Args:
+        what: what is off.
+        errors: by way.
+        direct: of the direct release.
+        settings: what was measured, without the errors.
+    """
+    settings |= {f"error_{way}": round(found, 3) for way, found in errors.items()}
+    settings |= {"error_direct": round(direct, 3), **machine("sudare", "numpy", "duckdb")}
+    # A direct median of whole years may be exact in every seed: then the ratio has no meaning.
+    ratio = errors["joined"] / direct if direct > 0 else None
+    holds = errors["joined"] == 0 if ratio is None else ratio <= AT_MOST
+    # Each root mean square of k errors is known to 1 / sqrt(2 k) of itself.
+    relative = sqrt(1 / (2 * int(str(settings["seeds"]))) + 1 / (2 * DIRECT_SEEDS))
+    settings["standard_error"] = None if ratio is None else round(ratio * relative, 3)
+    rounded = None if ratio is None else round(ratio, 2)
+    what = f"{what} over that of a direct release"
+    return Row(what, rounded, "ratio", target=AT_MOST, holds=holds, settings=settings)
 
 
 def _product(method: str, way: str) -> SyntheticProduct:
