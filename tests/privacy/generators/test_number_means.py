@@ -11,8 +11,18 @@ import pytest
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 
-from contracts.domains.value_bins import BinTree, bin_ends
-from privacy.generators.bin_weights import leaf_covariance, leaf_estimates, leaf_shares, monotone
+from contracts.contract.bin_contents import MOST_WEIGHT
+from contracts.domains.numbers import IntegerDomain
+from contracts.domains.value_bins import BinTree, bin_ends, bin_tree
+from privacy.generators.bin_weights import (
+    contents_by,
+    leaf_covariance,
+    leaf_estimates,
+    leaf_shares,
+    monotone,
+    whole_weights,
+    with_mean,
+)
 from privacy.generators.joined_fit import CountedColumn, known_margins
 from privacy.generators.number_means import mean_offset
 from tests.privacy.generators.test_inside_bins import DOMAIN, counted, tree
@@ -129,3 +139,18 @@ def test_a_wide_last_bin_that_noise_hides_falls_off_as_its_neighbour_does() -> N
     truth = offsets[offsets >= 50_000].mean()
     smooth, uniform = np.average(middles[last], weights=shares[last]), np.average(middles[last], weights=counts[last])
     assert abs(smooth - truth) < 0.5 * abs(uniform - truth)
+
+
+@pytest.mark.parametrize("mean", [0.0, 1.5, 18.0, 19.0])
+def test_a_mean_that_no_share_reaches_leaves_every_bin_a_whole_weight(mean: float) -> None:
+    """Noise may ask for a mean beyond all values. Shares of far bins then nearly underflow, and are shares still."""
+    terms = {"bounds": [0, 19], "bins": {"width": 1}}
+    domain = IntegerDomain.model_validate(DOMAIN.model_dump() | terms)
+    made = bin_tree("children", domain, 1, joins=True)
+    assert made is not None
+    tilted = with_mean(np.full(20, 0.05), np.array([100.0]), made, [0, 20], mean)
+    contents = contents_by(tilted, made, range(21))
+    assert (contents.weights >= 1).all()
+    assert (contents.weights <= MOST_WEIGHT).all()
+    tiny = whole_weights(np.array([1e-310, 3e-310]))
+    assert abs(tiny[1] / tiny.sum() - 0.75) < 1e-6
