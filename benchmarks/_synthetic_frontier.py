@@ -1,4 +1,4 @@
-"""Ours beside mbi's AIM where structure is dense and where epsilon is small, beside dpmm, and what `auto` chooses.
+"""Ours beside mbi's AIM where structure is dense and where epsilon is small, and beside dpmm.
 
     normals     30 columns of 16 equal bins of [-4, 4]: mixtures of 8 hidden normal numbers and noise, 20,000 rows
     eeg         30 consecutive samples of 11,500 recordings of the brain, in 16 equal bins of ±512 microvolt
@@ -9,9 +9,9 @@ each dense table, since it takes hours there.
 
 from __future__ import annotations
 
-from math import hypot, sqrt
+from math import sqrt
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Final
 
 import numpy as np
@@ -34,8 +34,6 @@ DENSE_AT_MOST: Final = 0.80
 OVER_AIM_AT_MOST: Final = {"0.1": 0.95, "1": 0.90, "10": 0.95}
 DPMM: Final = {"aim-k2": "aim", "mst": "mst", "privbayes": "privbayes"}
 """Ours, and dpmm's name of the same method."""
-AUTO_EPSILONS: Final = ("0.1", "1")
-_DEVIATIONS: Final = 2.0
 
 
 def normals() -> Categorical:
@@ -110,31 +108,6 @@ def _over_peer(
     settings |= {"peer_cpu_seconds": [each.report["cpu_seconds"] for each in theirs]}
     what = f"{what} over that of {peer[0]}'s"
     return Row(what, round(ratio, 3), "ratio", target, ratio <= target, peer=round(mean(other), 4), settings=settings)
-
-
-def chosen_by_auto(bench: Bench, table: Categorical) -> list[Row]:
-    """`auto` over the better of independent columns and MST: no worse than two standard errors of the difference."""
-    rows = []
-    about = int(float(f"{len(table.codes):.1g}"))
-    for epsilon in AUTO_EPSILONS:
-        made = {
-            name: [
-                bench.runs.ours(name, table, seed=seed, epsilon=epsilon, delta=DELTA, options=options)
-                for seed in TRIALS
-            ]
-            for name, options in (("auto", {"rows_about": about}), ("independent", None), ("mst", None))
-        }
-        errors = {name: bench.errors(each, table)["2"] for name, each in made.items()}
-        better = min(("independent", "mst"), key=lambda name: mean(errors[name]))
-        apart = _DEVIATIONS * hypot(*(stdev(errors[name]) / sqrt(len(TRIALS)) for name in ("auto", better)))
-        ratio, error = ratio_of_means(errors["auto"], errors[better])
-        settings = settings_of(table, made["auto"]) | {"epsilon": epsilon, "rows_about": about, "better": better}
-        settings |= {name: list(found) for name, found in errors.items()}
-        settings |= {"ratio_se": round(error, 3), "notes": list(made["auto"][0].report["notes"])}
-        held = mean(errors["auto"]) <= mean(errors[better]) + apart
-        what = f"{table.name}, epsilon {epsilon}: auto's 2-way error over the better of independent and mst"
-        rows.append(Row(what, round(ratio, 3), "ratio", target=1.0, holds=held, settings=settings))
-    return rows
 
 
 def _dense(name: str, codes: NDArray[np.int64]) -> Categorical:

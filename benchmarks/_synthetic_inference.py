@@ -33,7 +33,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.release.synthetic import SyntheticProduct
 from privacy.generators.copied_model import copies_of
-from privacy.generators.fit_option import whole_fitter
+from privacy.generators.fit_modifier import whole_fitter
 from privacy.generators.fitting import released_counts
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import plan_synthetic

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from math import sqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -34,7 +36,7 @@ from contracts.domains.value_trees import ValueTree, usual_resolution
 from contracts.release.spec import Source
 from contracts.release.synthetic import SyntheticProduct
 from privacy.accounting.convert import rho_for
-from privacy.generators.generator import no_seed
+from privacy.generators.generator import Model, no_seed
 from privacy.generators.inside_bins import with_inside
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
@@ -56,9 +58,9 @@ EPSILON: Final = Decimal(1)
 VALUES_DELTA: Final = Decimal("1e-9")
 SHARE: Final = "0.4"
 """Of the charge, for age and income, with joined bins."""
-SEEDS: Final = {"independent": {"joined": 24, "measured": 8, "uniform": 8}, "mst": {"joined": 8}}
+SEEDS: Final = {"independent": {"joined": 64, "measured": 8, "uniform": 8}, "mst": {"joined": 32}}
 """How many, of each way. A tree of pairs over 24 columns with their declared bins takes a minute and more to fit."""
-DIRECT_SEEDS: Final = 100
+DIRECT_SEEDS: Final = 400
 AT_MOST: Final = 1.5
 STATISTICS: Final = ("mean", "median", "0.9-quantile")
 Numbers = NDArray[np.float64]
@@ -71,6 +73,30 @@ def values_as_numbers(data: Path, method: str) -> list[Row]:
         data: holds nist_acs/.
         method: the generator.
     """
+    truth, errors, noise = _measured(data, method)
+    seeds = SEEDS[method]
+    common: dict[str, Setting] = {
+        "epsilon": str(EPSILON),
+        "delta": str(VALUES_DELTA),
+        "rows": ACS_ROWS,
+        "share": SHARE,
+        "seeds": seeds["joined"],
+        "seeds_direct": DIRECT_SEEDS,
+        **{f"seeds_{way}": count for way, count in seeds.items() if way != "joined"},
+    }
+    return [
+        _row(
+            f"acs, {method}, 24 columns: error of the {STATISTICS[at[1]]} of {COLUMNS[at[0]]}",
+            {way: float(found[at]) for way, found in errors.items()},
+            float(noise[at]),
+            common | {"exact": float(truth[at])},
+        )
+        for at in np.ndindex(truth.shape)
+    ]
+
+
+def _measured(data: Path, method: str) -> tuple[Numbers, dict[str, Numbers], Numbers]:
+    """Return the exact numbers, the error of each way, and that of a direct release, shape (columns, statistics)."""
     contract, seeds = load_contract(ACS_CONTRACT), SEEDS[method]
     numbers = range(1, DIRECT_SEEDS + 1)
     with TemporaryDirectory() as name:
@@ -87,33 +113,29 @@ def values_as_numbers(data: Path, method: str) -> list[Row]:
         }
     direct = np.array([[_direct(exact[each], contract, each, seed) for each in COLUMNS] for seed in numbers])
     errors = {way: _root_mean_square(found - truth) for way, found in made.items()}
-    noise = _root_mean_square(direct - truth)
-    rows = []
-    for place in np.ndindex(truth.shape):
-        column, statistic = COLUMNS[place[0]], STATISTICS[place[1]]
-        settings: dict[str, Setting] = {
-            "epsilon": str(EPSILON),
-            "delta": str(VALUES_DELTA),
-            "rows": ACS_ROWS,
-            "share": SHARE,
-            "seeds": seeds["joined"],
-            "seeds_direct": DIRECT_SEEDS,
-            **{f"seeds_{way}": count for way, count in seeds.items() if way != "joined"},
-            "exact": float(truth[place]),
-            **{f"error_{way}": round(float(found[place]), 3) for way, found in errors.items()},
-            "error_direct": round(float(noise[place]), 3),
-            **machine("sudare", "numpy", "duckdb"),
-        }
-        # A direct median of whole years may be exact in every seed: then the ratio has no meaning.
-        ratio = float(errors["joined"][place] / noise[place]) if noise[place] > 0 else None
-        holds = errors["joined"][place] == 0 if ratio is None else ratio <= AT_MOST
-        # Each root mean square of k errors is known to 1 / sqrt(2 k) of itself.
-        relative = np.sqrt(1 / (2 * seeds["joined"]) + 1 / (2 * DIRECT_SEEDS))
-        settings["standard_error"] = None if ratio is None else round(ratio * float(relative), 3)
-        what = f"acs, {method}, 24 columns: error of the {statistic} of {column} over that of a direct release"
-        rounded = None if ratio is None else round(ratio, 2)
-        rows.append(Row(what, rounded, "ratio", target=AT_MOST, holds=bool(holds), settings=settings))
-    return rows
+    return truth, errors, _root_mean_square(direct - truth)
+
+
+def _row(what: str, errors: Mapping[str, float], direct: float, settings: dict[str, Setting]) -> Row:
+    """Hold the error with joined bins against that of a direct release.
+
+    Args:
+        what: what is off.
+        errors: by way.
+        direct: of the direct release.
+        settings: what was measured, without the errors.
+    """
+    settings |= {f"error_{way}": round(found, 3) for way, found in errors.items()}
+    settings |= {"error_direct": round(direct, 3), **machine("sudare", "numpy", "duckdb")}
+    # A direct median of whole years may be exact in every seed: then the ratio has no meaning.
+    ratio = errors["joined"] / direct if direct > 0 else None
+    holds = errors["joined"] == 0 if ratio is None else ratio <= AT_MOST
+    # Each root mean square of k errors is known to 1 / sqrt(2 k) of itself.
+    relative = sqrt(1 / (2 * int(str(settings["seeds"]))) + 1 / (2 * DIRECT_SEEDS))
+    settings["standard_error"] = None if ratio is None else round(ratio * relative, 3)
+    rounded = None if ratio is None else round(ratio, 2)
+    what = f"{what} over that of a direct release"
+    return Row(what, rounded, "ratio", target=AT_MOST, holds=holds, settings=settings)
 
 
 def _product(method: str, way: str) -> SyntheticProduct:
@@ -148,7 +170,12 @@ def _exact(folder: Path, contract: Contract) -> dict[str, Numbers]:
 
 
 def _made(folder: Path, contract: Contract, table: PrivateTable, product: SyntheticProduct, seed: int) -> Numbers:
-    """Plan, charge, fit, sample and decode; return mean, median and 0.9-quantile of each column."""
+    """Fit, sample and decode; return mean, median and 0.9-quantile of each column."""
+    return _numbers(_fitted(folder, contract, table, product, seed), contract, seed)
+
+
+def _fitted(folder: Path, contract: Contract, table: PrivateTable, product: SyntheticProduct, seed: int) -> Model:
+    """Plan, charge and fit; return the model as it is published."""
     made = generator(product.generator)
     plan = plan_synthetic(product, contract, made.options(), epsilon=EPSILON, delta=VALUES_DELTA)
     wanted = replace(_WANTED, method=product.generator, seed=seed)
@@ -157,7 +184,11 @@ def _made(folder: Path, contract: Contract, table: PrivateTable, product: Synthe
         source = SnapshotSource(table, contract)
         whole = with_inside(made, plan.task)
         fitted = whole.fit(plan.task, plan.options, plan.plan, source, grant, lambda done, what: None, no_seed)
-    model = read_model(fitted.model.kind, *fitted.model.to_arrays())
+    return read_model(fitted.model.kind, *fitted.model.to_arrays())
+
+
+def _numbers(model: Model, contract: Contract, seed: int) -> Numbers:
+    """Sample and decode; return mean, median and 0.9-quantile of each column."""
     (piece,) = synthetic_rows(model, contract, PostProcessingSeed(seed), model.rows)
     by_name = {each.form.name: each for each in piece}
     return np.array([_three(by_name[column].numbers[~by_name[column].missing]) for column in COLUMNS])

@@ -169,25 +169,43 @@ def _at_size(folder: Path, rows: int, search: Search | None) -> Iterator[Measure
     if search is None:
         return
     for workers in (1, 2):
-        (folder / f"cluster{workers}").mkdir()
-        processes = standalone_cluster(
-            folder / f"cluster{workers}", python, secret=SECRET, workers=workers, java=JAVA
-        )
-        with processes as cluster:
-            settings = SparkSettings(python, f"spark://127.0.0.1:{cluster.port}", "900m", "benchmark")
-            run = folder / f"run{workers}"
-            with listening(search.forms | in_utf8([CONTROL]), search.heard):
-                send_on_loopback(CONTROL)
-                yield in_engine("cluster", workers, rows, settings, source, contract, counts, run, (search, cluster))
+        yield _in_cluster(folder, workers, rows, source, contract, counts, search)
+    yield _over_connect(folder, rows, source, contract, counts, search)
+
+
+def _in_cluster(
+    folder: Path,
+    workers: int,
+    rows: int,
+    source: Source,
+    contract: Contract,
+    counts: list[NDArray[np.int64]],
+    search: Search,
+) -> Measured:
+    """Measure a standalone cluster of so many workers; as `in_engine`."""
+    (folder / f"cluster{workers}").mkdir()
+    python = Path(os.environ["SUDARE_SPARK_PYTHON"])
+    processes = standalone_cluster(folder / f"cluster{workers}", python, secret=SECRET, workers=workers, java=JAVA)
+    with processes as cluster, listening(search.forms | in_utf8([CONTROL]), search.heard):
+        settings = SparkSettings(python, f"spark://127.0.0.1:{cluster.port}", "900m", "benchmark")
+        send_on_loopback(CONTROL)
+        run = folder / f"run{workers}"
+        return in_engine("cluster", workers, rows, settings, source, contract, counts, run, (search, cluster))
+
+
+def _over_connect(
+    folder: Path, rows: int, source: Source, contract: Contract, counts: list[NDArray[np.int64]], search: Search
+) -> Measured:
+    """Measure a server of Spark Connect behind TLS; as `in_engine`."""
     (folder / "connect").mkdir()
-    paths = loopback_certificates(folder)
+    python, paths = Path(os.environ["SUDARE_SPARK_PYTHON"]), loopback_certificates(folder)
     with ExitStack() as stack:
         server = stack.enter_context(connect_server(folder / "connect", python, token=SECRET, java=JAVA))
         port = stack.enter_context(tls_front(server.port, certificate=paths.certificate, key=paths.key))
         master = f"sc://127.0.0.1:{port}"
         settings = SparkSettings(python, master, credentials="benchmark-server", certificate=paths.authority)
         run = folder / "run-connect"
-        yield in_engine("Connect", 2, rows, settings, source, contract, counts, run, (search, server))
+        return in_engine("Connect", 2, rows, settings, source, contract, counts, run, (search, server))
 
 
 def in_engine(

@@ -23,9 +23,11 @@ from benchmarks import _synthetic_frontier as frontier
 from benchmarks import _synthetic_limits as limits
 from benchmarks import _synthetic_rows as sections
 from benchmarks import _synthetic_structure as structure
+from benchmarks._synthetic_auto import chosen_by_auto
 from benchmarks._synthetic_bench import Bench
 from benchmarks._synthetic_data import Categorical, acs, adult, adult_of_15_columns, bank, ten_million, wide
 from benchmarks._synthetic_inference import RELEASES, intervals
+from benchmarks._synthetic_joined import JOINED_SEEDS, pairs_of_joined
 from benchmarks._synthetic_linked import linked_rows
 from benchmarks._synthetic_paper import ACCURACY
 from benchmarks._synthetic_peers import Runs, peers
@@ -46,8 +48,8 @@ def main() -> None:
         print("Bank is left out: no --data and no SUDARE_BENCHMARK_DATA")
     else:
         tables.append(bank(asked.data))
-    if asked.data is None and {"values", "inference"} & set(asked.only or ()):
-        raise SystemExit("values and inference need --data DIR with nist_acs/")
+    if asked.data is None and {"values", "joined", "inference"} & set(asked.only or ()):
+        raise SystemExit("values, joined and inference need --data DIR with nist_acs/")
     reads_acs = asked.data is not None and not WITH_ACS.isdisjoint(asked.only or SECTIONS)
     more = [*tables, acs(asked.data)] if reads_acs else tables
     rows = [
@@ -120,6 +122,13 @@ def _values(bench: Bench, tables: list[Categorical]) -> list[Row]:
     return [] if data is None else [row for name in SEEDS for row in values_as_numbers(data, name)]
 
 
+def _joined(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    asked = _arguments()
+    if asked.data is None:
+        return []
+    return [row for name in JOINED_SEEDS for row in pairs_of_joined(asked.data, asked.kept, name)]
+
+
 def _priors(bench: Bench, tables: list[Categorical]) -> list[Row]:
     return priors(bench, _arguments().data)
 
@@ -151,7 +160,7 @@ def _dpmm(bench: Bench, tables: list[Categorical]) -> list[Row]:
 
 def _auto(bench: Bench, tables: list[Categorical]) -> list[Row]:
     wide_ones = [table for table in tables if table.name != "bank"]
-    return [row for table in [*wide_ones, frontier.normals()] for row in frontier.chosen_by_auto(bench, table)]
+    return [row for table in [*wide_ones, frontier.normals()] for row in chosen_by_auto(bench, table)]
 
 
 def _linked(bench: Bench, tables: list[Categorical]) -> list[Row]:
@@ -179,6 +188,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "affordable": _affordable,
     "very_wide": _very_wide,
     "values": _values,
+    "joined": _joined,
     "priors": _priors,
     "jam": _jam,
     "stress": _stress,

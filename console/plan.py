@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
@@ -17,6 +18,7 @@ from console.render import print_facts
 from contracts.errors import SourceUnreadable
 from contracts.reading.scalars import Problem, nearest
 from contracts.reading.yaml_lines import nearest_file
+from contracts.release.source import ENGINES
 from flows.capacity import check_capacity
 from flows.request import Request
 from privacy.accounting.amounts import atto_to_text, pico_to_text
@@ -115,9 +117,19 @@ def _account_left(request: Request, workspace: Workspace | None, *, rows_come_la
             if not rows_come_later:
                 _check_source(request)
             raise
+    return _priced(name, priced, [fitting_epsilon(state, asked) for state in priced.accounts])
+
+
+def _priced(name: str, priced: Admission, fitting: Sequence[Fraction | None]) -> dict[str, Any]:
+    """Return what a release would cost its people's accounts.
+
+    Args:
+        name: of the account that its spec names.
+        priced: what each account would be charged.
+        fitting: the largest epsilon that each account holds; None where no epsilon fits.
+    """
     costs = {part.account: part.amount for part in priced.parts}
     remaining = {state.terms.name: state.remaining for state in priced.accounts}
-    fitting = [fitting_epsilon(state, asked) for state in priced.accounts]
     smallest = None if None in fitting else min(epsilon for epsilon in fitting if epsilon is not None)
     return {
         "name": name,
@@ -160,9 +172,6 @@ def nearest_workspace(folder: Path | None) -> Workspace | None:
         if folder is not None:
             raise
         return None
-
-
-ENGINES: Final = {"spark": "Spark", "clickhouse": "ClickHouse", "postgresql": "PostgreSQL"}
 
 
 def _reads(payload: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.reading.scalars import nearest, word_list
-from contracts.release.synthetic_options import unusable
+from contracts.release.synthetic_modifiers import unusable
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.arrays import Floats
 from privacy.inference.combining import POPULATION, TABLE, check_terms

@@ -10,7 +10,7 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.reading.scalars import nearest, word_list
 from contracts.release.product_spec import MOST_ROWS
-from contracts.release.synthetic_options import unusable
+from contracts.release.synthetic_modifiers import unusable
 from privacy.generators.generator import Model
 from privacy.generators.rows import seed_text, synthetic_rows
 from privacy.marginals.errors import NothingPossible

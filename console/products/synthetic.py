@@ -8,10 +8,10 @@ from typing import Any
 from rich.console import Console
 
 from console.products.fitted import FittedView, claim_words, draws_object
-from console.products.option_views import with_lines
+from console.products.modifier_views import with_lines
 from console.render import print_facts
 from contracts.release.spec import ReleaseSpec
-from contracts.release.synthetic_options import OPTIONS, named_parts, option_parts
+from contracts.release.synthetic_modifiers import MODIFIERS, modifier_parts, named_parts
 from privacy.generators.generator import SynthesisTask
 from privacy.generators.release_plan import FittedPlan
 
@@ -22,7 +22,7 @@ class SyntheticProductView(FittedView):
     def plan_object(self, spec: ReleaseSpec, plan: FittedPlan[SynthesisTask]) -> dict[str, Any]:
         """Return the generator, its columns, and what it draws; data-free."""
         made, payload = plan.plan, dict[str, Any]()
-        for _, view in option_parts(spec.product, "view"):
+        for _, view in modifier_parts(spec.product, "view"):
             payload |= view.plan_object(plan)
         return {
             "generator": plan.generator,
@@ -50,7 +50,7 @@ class SyntheticProductView(FittedView):
                 else "not known beforehand: of some columns it is not planned that they are measured",
             ),
         ]
-        return with_lines(facts, ((view, view.plan_lines(payload)) for _, view in named_parts(OPTIONS, "view")))
+        return with_lines(facts, ((view, view.plan_lines(payload)) for _, view in named_parts(MODIFIERS, "view")))
 
     def print_version(self, console: Console, replay: dict[str, Any]) -> None:
         """Print rows, model, and what was measured."""
@@ -62,7 +62,7 @@ class SyntheticProductView(FittedView):
             ("model", f"{replay['model']['values']}, {replay['model']['arrays']}"),
             ("measured", f"{', '.join(f'{kind}: {n}' for kind, n in measured.items())}, in measurements/"),
         ]
-        views = named_parts(OPTIONS, "view")
+        views = named_parts(MODIFIERS, "view")
         print_facts(console, with_lines(facts, ((view, view.version_lines(replay)) for _, view in views)))
 
 

@@ -34,7 +34,7 @@ from contracts.reading.scalars import (
     spelled,
     word_list,
 )
-from contracts.release.product_spec import SyntheticOption
+from contracts.release.product_spec import SyntheticModifier
 
 if TYPE_CHECKING:
     from contracts.contract.impossible_cells import Clique
@@ -245,7 +245,7 @@ def generator_or_accept(schema: dict[str, Any]) -> None:
     schema["oneOf"] = [{"required": ["generator"]}, {"required": ["accept"]}]
 
 
-class AcceptOption(SyntheticOption):
+class AcceptModifier(SyntheticModifier):
     """Candidates of which the first that meets all criteria is published."""
 
     def asked(self, product: Any) -> bool:

@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema
 from contracts.domains.domain_terms import Frozen
 from contracts.domains.value_bins import FEWEST_JOINED, BinTree, bin_tree
 from contracts.reading.scalars import Amount, FieldPath, Label, Problem, as_tuple, nearest, refuse, show, word_list
-from contracts.release.product_spec import SyntheticOption
+from contracts.release.product_spec import SyntheticModifier
 
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract
@@ -126,7 +126,7 @@ def inside_problems(
         yield (), Problem(f"no column with {wanted}", "at least one such column", remedy)
 
 
-class InsideOption(SyntheticOption):
+class InsideModifier(SyntheticModifier):
     """Counts inside bins; `bins: private` takes them too."""
 
     def asked(self, product: Any) -> bool:
@@ -148,7 +148,7 @@ class InsideOption(SyntheticOption):
         return tuple(tree.lattice for tree in product.trees(contract))
 
 
-class JoinedBinsOption(SyntheticOption):
+class JoinedBinsModifier(SyntheticModifier):
     """Neighbouring bins that are joined before the generator counts them."""
 
     def asked(self, product: Any) -> bool:

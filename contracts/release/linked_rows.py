@@ -17,7 +17,7 @@ from contracts.contract.flattening import flat_name, named_columns, reached
 from contracts.contract.linked_tables import Link, LinkedTables
 from contracts.reading.scalars import FieldPath, Problem, word_list
 from contracts.release.acceptance import acceptance_of
-from contracts.release.product_spec import SyntheticOption
+from contracts.release.product_spec import SyntheticModifier
 
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract
@@ -100,7 +100,7 @@ def pair_problems(names: Sequence[str], contract: Contract) -> Iterator[tuple[Fi
             yield ("columns",), Problem(found, "an order between columns of one table", remedy)
 
 
-class LinkedTablesOption(SyntheticOption):
+class LinkedTablesModifier(SyntheticModifier):
     """Rows of two linked tables, by the generator of that name."""
 
     counts_parents = True

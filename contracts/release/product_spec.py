@@ -84,10 +84,10 @@ class ProductSpec(Frozen):
         return ()
 
 
-class SyntheticOption(ABC):
-    """An option of synthetic rows, as a spec asks for it; the table is in `contracts.release.synthetic_options`.
+class SyntheticModifier(ABC):
+    """A modifier of synthetic rows, as a spec asks for it; the table is in `contracts.release.synthetic_modifiers`.
 
-    `product` is a `SyntheticProduct`, whose module imports those of its options.
+    `product` is a `SyntheticProduct`, whose module imports those of its modifiers.
     """
 
     counts_parents: ClassVar[bool] = False
@@ -98,11 +98,11 @@ class SyntheticOption(ABC):
         """Say whether a product asks for it."""
 
     def as_read(self, written: dict[str, Any]) -> dict[str, Any]:
-        """Return the keys of a product as they are read, where the option stands for others."""
+        """Return the keys of a product as they are read, where the modifier stands for others."""
         return written
 
     def contradiction(self, product: Any) -> Problem | None:
-        """Say what in a product contradicts the option by itself; refused while the spec is read."""
+        """Say what in a product contradicts the modifier by itself; refused while the spec is read."""
         return None
 
     def problems(
@@ -111,14 +111,14 @@ class SyntheticOption(ABC):
         """Yield what does not fit the contract, with its place in the product.
 
         Args:
-            product: the product, whether it asks for the option or not.
+            product: the product, whether it asks for the modifier or not.
             names: its columns; none where some of them are unknown.
             contract: its contract.
         """
         return iter(())
 
     def options_at(self, product: Any) -> FieldPath | None:
-        """Return where the generator's options are written, if the option moves them."""
+        """Return where the generator's options are written, if the modifier moves them."""
         return None
 
     def public_files(self, product: Any) -> tuple[tuple[FieldPath, str], ...]:

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from contracts.domains.domain_terms import Frozen
 from contracts.reading.scalars import FieldPath, Label, Problem, as_tuple, nearest, refuse, show, word_list
-from contracts.release.product_spec import SyntheticOption
+from contracts.release.product_spec import SyntheticModifier
 
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract
@@ -80,7 +80,7 @@ def reason_problem(because: str) -> Problem | None:
     return Problem(found, f"why these rows are public, in {LEAST_LETTERS} to {MOST_LETTERS} characters")
 
 
-class PriorOption(SyntheticOption):
+class PriorModifier(SyntheticModifier):
     """Public rows that the model may begin with."""
 
     def asked(self, product: Any) -> bool:

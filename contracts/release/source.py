@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -33,6 +34,8 @@ from contracts.sql.selection import select_tree
 from contracts.sql.value_types import ValueType
 
 EngineName = Literal["spark", "clickhouse", "postgresql"]
+ENGINES: Final[Mapping[EngineName, str]] = {"spark": "Spark", "clickhouse": "ClickHouse", "postgresql": "PostgreSQL"}
+"""Engines that count in the place of DuckDB: their names in a spec, and as they are written."""
 WAREHOUSES: Final[frozenset[EngineName]] = frozenset({"postgresql"})
 """Engines that count a table of their own, at an address of the same kind."""
 _CREDENTIALS = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")

@@ -26,7 +26,7 @@ from contracts.reading.scalars import (
 from contracts.release.acceptance import Acceptance, generator_or_accept
 from contracts.release.copies import CopyCount
 from contracts.release.inside_bins import MEASURED, InsideSpec, bin_trees
-from contracts.release.product_spec import MOST_ROWS, ProductSpec, SyntheticOption
+from contracts.release.product_spec import MOST_ROWS, ProductSpec, SyntheticModifier
 from contracts.release.public_prior import PriorSpec
 
 ALL: Final = "all"
@@ -115,15 +115,15 @@ class SyntheticProduct(ProductSpec):
     @classmethod
     def _as_read(cls, written: Any) -> Any:
         """Read keys that stand for others."""
-        from contracts.release.synthetic_options import spec_options  # of the other products none asks
+        from contracts.release.synthetic_modifiers import spec_modifiers  # of the other products none asks
 
-        for option in spec_options().values() if isinstance(written, dict) else ():
-            written = option.as_read(written)
+        for modifier in spec_modifiers().values() if isinstance(written, dict) else ():
+            written = modifier.as_read(written)
         return written
 
     @model_validator(mode="after")
     def _without_contradiction(self) -> SyntheticProduct:
-        from contracts.release.synthetic_options import contradiction_of
+        from contracts.release.synthetic_modifiers import contradiction_of
 
         problem = contradiction_of(self)
         if problem is not None:
@@ -135,16 +135,16 @@ class SyntheticProduct(ProductSpec):
     def _each_once(cls, columns: str | tuple[str, ...]) -> str | tuple[str, ...]:
         return distinct_columns(columns, least="at least one column")
 
-    def _asked(self) -> tuple[SyntheticOption, ...]:
-        """Return the options that it asks for."""
-        from contracts.release.synthetic_options import asked_options, spec_options
+    def _asked(self) -> tuple[SyntheticModifier, ...]:
+        """Return the modifiers that it asks for."""
+        from contracts.release.synthetic_modifiers import asked_modifiers, spec_modifiers
 
-        return tuple(spec_options()[name] for name in asked_options(self))
+        return tuple(spec_modifiers()[name] for name in asked_modifiers(self))
 
     @property
     def public_files(self) -> tuple[tuple[FieldPath, str], ...]:
-        """The files of its options whose rows are declared public."""
-        return tuple(file for option in self._asked() for file in option.public_files(self))
+        """The files of its modifiers whose rows are declared public."""
+        return tuple(file for modifier in self._asked() for file in modifier.public_files(self))
 
     @property
     def rows_about(self) -> object:
@@ -154,13 +154,13 @@ class SyntheticProduct(ProductSpec):
     @property
     def options_at(self) -> FieldPath:
         """Where its options are written, below the product."""
-        moved = (option.options_at(self) for option in self._asked())
+        moved = (modifier.options_at(self) for modifier in self._asked())
         return next((at for at in moved if at is not None), ("options",))
 
     @property
     def counts_parents(self) -> bool:
-        """Whether an option counts the rows of the base's parent table."""
-        return any(option.counts_parents for option in self._asked())
+        """Whether a modifier counts the rows of the base's parent table."""
+        return any(modifier.counts_parents for modifier in self._asked())
 
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are synthesized, in the contract's order."""
@@ -179,13 +179,13 @@ class SyntheticProduct(ProductSpec):
         return () if measured is None else bin_trees(measured, self.names(contract), contract, joins=joins)
 
     def lattices(self, contract: Contract) -> tuple[ValueLattice, ...]:
-        """Return the lattices of what its options count."""
-        return tuple(lattice for option in self._asked() for lattice in option.lattices(self, contract))
+        """Return the lattices of what its modifiers count."""
+        return tuple(lattice for modifier in self._asked() for lattice in modifier.lattices(self, contract))
 
 
 def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterator[tuple[FieldPath, Problem]]:
     """Yield what in a synthetic product does not fit its contract, with its place in the product."""
-    from contracts.release.synthetic_options import option_problems
+    from contracts.release.synthetic_modifiers import modifier_problems
 
     known = [column.name for column in contract.columns]
     unknown = [] if product.columns == ALL else [c for c in enumerate(product.columns) if c[1] not in known]
@@ -204,7 +204,7 @@ def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterato
             allowed = "bounds and edges whose digits, decimals included, are at most 15"
             remedy = "write coarser edges, or rescale the column in `select:`"
             yield ("columns",), Problem(f"the column {name!r}, too fine for a double", allowed, remedy)
-    yield from option_problems(product, () if unknown else names, contract)
+    yield from modifier_problems(product, () if unknown else names, contract)
     if names and not unknown:
         yield from _impossible(names, contract)
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from contracts.errors import Finding, SpecRefused
-from contracts.release.synthetic_options import unusable
+from contracts.release.synthetic_modifiers import unusable
 from flows.evaluation.product_evaluations import rows_of
 from flows.evaluation.version_evaluation import Real, file_source, private_snapshot
 from tasks.evaluate import check_target, evaluate

@@ -27,7 +27,7 @@ class LinkedEvaluation:
         made: Path,
         terms: dict[str, Any],
     ) -> PrivateScores:
-        """Compare; as `OptionEvaluation`."""
+        """Compare; as `ModifierEvaluation`."""
         contract, names, limit = meaning.contract, meaning.names, terms["memory_limit"]
         above = record.replay.rows.parents
         parents = rows_of(path, "" if above is None else above.data, parent_name(record.release))

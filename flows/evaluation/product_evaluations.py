@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from contracts.errors import Finding, SpecRefused
-from contracts.release.synthetic_options import option_parts
+from contracts.release.synthetic_modifiers import modifier_parts
 from flows.evaluation.version_evaluation import Evaluation, Real, private_snapshot, refuse_option
 from privacy.evaluation.scores import PrivateScores
 from privacy.private_table import PrivateTable
@@ -27,8 +27,8 @@ from tasks.storage.workspace.settings import Workspace
 from tasks.verification.fitted_meaning import SyntheticMeaning
 
 
-class OptionEvaluation(Protocol):
-    """How rows under an option are compared with real ones."""
+class ModifierEvaluation(Protocol):
+    """How rows under a modifier are compared with real ones."""
 
     def scores(
         self,
@@ -63,7 +63,7 @@ def evaluate_rows(
     check_target(meaning.names, target)
     made, limit = rows_of(path, record.replay.rows.data, record.release), workspace.memory_limit
     terms: dict[str, Any] = {"columns": meaning.names, "target": target, "memory_limit": limit}
-    own: list[OptionEvaluation] = [way for _, way in option_parts(meaning.product, "evaluation")]
+    own: list[ModifierEvaluation] = [way for _, way in modifier_parts(meaning.product, "evaluation")]
     with private_snapshot(real, meaning.contract, workspace, parents=meaning.product.counts_parents) as table:
         if own:
             scores = own[0].scores(path, record, meaning, table, made, terms)

@@ -12,7 +12,6 @@ each parameter by itself; what is charged is the loss of all of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar, Final
 
 import numpy as np
@@ -20,27 +19,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from contracts.message import message
-from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, WeightsAndBias, layers_of
-from privacy.classifiers.perturbation_options import (
-    PerturbationOptions,
-    checked_useful,
-    events_of,
-    noise_notes,
-    noise_of,
-    parameter_epsilon,
-    perturbation_plan,
-)
+from privacy.classifiers.classifier_model import ParameterRange, WeightsAndBias, layers_of
+from privacy.classifiers.perturbation_options import PerturbationOptions, events_of, noise_of, parameter_epsilon
+from privacy.classifiers.perturbed_training import PerturbedTraining
 from privacy.classifiers.trainer import ClassificationTask
-from privacy.generators.generator import (
-    CannotGenerate,
-    CountsSource,
-    DrawSeed,
-    FitProgress,
-    Fitted,
-    GeneratorPlan,
-)
-from privacy.grant.draws import Draws
-from privacy.grant.queries.parameters import ParameterQuery
+from privacy.generators.generator import CannotGenerate
 from privacy.learning.errors import CannotTrain
 from privacy.learning.perturbed import DeltaTraining
 
@@ -48,7 +31,6 @@ SAYS: Final = message(
     "anonymized learning: noise on the clamped change of every weight in every batch; the epsilon of one parameter "
     "bounds that parameter alone"
 )
-KEY: Final = "parameters-0001"
 
 
 class AnonymizedLearningOptions(PerturbationOptions):
@@ -67,54 +49,13 @@ class AnonymizedLearningOptions(PerturbationOptions):
     checkpoints: int = Field(default=1, ge=1, le=5000)
 
 
-class AnonymizedLearning:
-    """Trains on noisy changes."""
+class AnonymizedLearning(PerturbedTraining[AnonymizedLearningOptions]):
+    """Trains on noisy changes, from checkpoint to checkpoint."""
 
     name: ClassVar[str] = "anonymized_learning"
     summary: ClassVar[str] = SAYS
+    drawn: ClassVar[str] = "changes of parameters"
     options = AnonymizedLearningOptions
-
-    def plan(self, task: ClassificationTask, options: AnonymizedLearningOptions) -> GeneratorPlan:
-        """Plan the draws.
-
-        Raises:
-            CannotGenerate: an option that cannot be, too small a charge, or noise that drowns the parameters.
-        """
-        made = self.perturbation(task, options)
-        checked_useful(task, options, made, self.name)
-        return perturbation_plan(task, made, noise_of(task, options, made), "changes of parameters")
-
-    def fit(
-        self,
-        task: ClassificationTask,
-        options: AnonymizedLearningOptions,
-        plan: GeneratorPlan,
-        counts: CountsSource,
-        grant: Draws,
-        progress: FitProgress,
-        seed: DrawSeed,
-    ) -> Fitted[ClassifierModel]:
-        """Train within the grant from checkpoint to checkpoint, and take the last one's parameters.
-
-        Raises:
-            GrantExceeded: more was planned than the grant holds; nothing was drawn.
-        Privacy: exactly the planned events.
-        """
-        made = self.perturbation(task, options)
-        noise = noise_of(task, options, made)
-
-        def report_step(done: int, draws: int) -> None:
-            progress(0.99 * done / draws, f"training, checkpoint {done} of {draws}")
-
-        # Batches, clamping and noise are the grant's; what comes back is released.
-        drawn = grant.draw(ParameterQuery(task.rows(counts), made, noise), key=KEY, progress=report_step)
-        progress(1.0, "done")
-        model = ClassifierModel(task.rows_layout, task.label, _layers(task, options, drawn[-1].values))
-        return Fitted(model, tuple(drawn), noise_notes(task, options, made))
-
-    def hidden(self, options: AnonymizedLearningOptions) -> tuple[int, ...]:
-        """Widths of the hidden layers."""
-        return options.hidden
 
     def bounds(self, options: AnonymizedLearningOptions) -> ParameterRange | None:
         """Changes are clamped; weights are not."""
@@ -134,17 +75,19 @@ class AnonymizedLearning:
         except CannotTrain as refused:
             raise CannotGenerate(f"anonymized_learning: {refused}") from refused
 
-    def weights(
-        self, task: ClassificationTask, options: AnonymizedLearningOptions, drawn: Mapping[str, NDArray[np.int64]]
-    ) -> tuple[WeightsAndBias, ...] | None:
-        """Take the weights out of the last checkpoint, the only one that is published.
+    def layers(
+        self, task: ClassificationTask, options: AnonymizedLearningOptions, words: NDArray[np.int64]
+    ) -> tuple[WeightsAndBias, ...]:
+        """Round a checkpoint's parameters to float32.
 
         Raises:
-            ValueError: no such draw.
+            ValueError: another number of parameters.
         """
-        if len(drawn) != 1:
-            raise ValueError("one checkpoint must be published, the last one")
-        return _layers(task, options, next(iter(drawn.values())))
+        parameters = options.training(task).parameters
+        if words.shape != (parameters,):
+            raise ValueError(f"a checkpoint that holds no {parameters} parameters")
+        # The words of a checkpoint are the bits of float64 numbers.
+        return layers_of(np.ascontiguousarray(words).view(np.float64).astype(np.float32), task.widths(options.hidden))
 
     def per_parameter(self, task: ClassificationTask, options: AnonymizedLearningOptions) -> str | None:
         """Give the epsilon of each parameter by itself, over all epochs."""
@@ -153,14 +96,3 @@ class AnonymizedLearning:
         # A row is in one batch an epoch: one parameter moves once an epoch for each row of the unit.
         steps = made.epochs_per_draw * task.rows_per_unit
         return f"{parameter_epsilon(events[0], len(events), steps, task.delta):.6g}"
-
-
-def _layers(
-    task: ClassificationTask, options: AnonymizedLearningOptions, words: NDArray[np.int64]
-) -> tuple[WeightsAndBias, ...]:
-    """Round a checkpoint's parameters to float32."""
-    parameters = options.training(task).parameters
-    if words.shape != (parameters,):
-        raise ValueError(f"a checkpoint that holds no {parameters} parameters")
-    # The words of a checkpoint are the bits of float64 numbers.
-    return layers_of(np.ascontiguousarray(words).view(np.float64).astype(np.float32), task.widths(options.hidden))

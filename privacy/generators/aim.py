@@ -119,37 +119,17 @@ class Aim(MarginalGenerator):
                 "do: drop `init`, or drop `prior:`"
             )
         spending = Spending(task, options.noise)
-        first, share = aim.first(spending), aim.round_share(spending)
-        columns = [spending.event(part) for part in first.values()]
-        measured = aim.measured(share, spending)
-        noise, choice = spending.event(measured), spending.choice(share - measured)
+        first = aim.first(spending)
         # A first model takes the one-way marginals, one round's two draws and an estimate.
         before = drawing_seconds(len(first) + 2) + estimation_seconds(model_size(task.domain, task.impossible))
         check_time(options, before)
-        one_way = float(sum(first.values()) / spending.total)
-        last, weighed = float(LAST_SHARE), 0.0 if task.prior is None else float(CHOICE_SHARE)
-        words = (
-            f"at first epsilon {float(choice.epsilon):.3g}; {noise_in_words([noise])}; later less noise, fewer rounds"
-        )
-        steps = (
-            PlannedStep("one-way marginals", len(first), one_way, noise_in_words(columns)) if first else None,
-            prior_step(task, spending),
-            PlannedStep(
-                "rounds of a private choice and a measurement",
-                aim.rounds,
-                1 - one_way - weighed - last,
-                words + aim.limited(before),
-            ),
-            PlannedStep(
-                "measured again, where that is worth most", aim.rounds + len(first), last, "all that is left"
-            ),
-        )
+        columns = [(clique, spending.event(part)) for clique, part in first.items()]
         return GeneratorPlan(
             (spending.budget,),
-            tuple(step for step in steps if step is not None),
+            aim.steps(spending, before),
             options.max_model_megabytes,
             before + aim.seconds(aim.rounds),
-            expected_error(task.domain, list(zip(first, columns, strict=True))),
+            expected_error(task.domain, columns),
         )
 
     def fit(
@@ -209,6 +189,33 @@ class _Aim:
     def measured(self, share: Fraction, spending: Spending) -> Fraction:
         """Return the part of a round that its measurement takes, αx."""
         return spending.down(Fraction(str(self.options.measured_share)) * share)
+
+    def steps(self, spending: Spending, before: float) -> tuple[PlannedStep, ...]:
+        """Return what the budget is spent on.
+
+        Args:
+            spending: gives the budget.
+            before: how long a first model takes [s].
+        Raises:
+            CannotGenerate: the charge is too small for the columns, the prior's choice or a round.
+        """
+        first, share = self.first(spending), self.round_share(spending)
+        measured = self.measured(share, spending)
+        noise, choice = spending.event(measured), spending.choice(share - measured)
+        one_way, last = float(sum(first.values()) / spending.total), float(LAST_SHARE)
+        rest = 1 - one_way - (0.0 if self.asked.prior is None else float(CHOICE_SHARE)) - last
+        columns = noise_in_words([spending.event(part) for part in first.values()]) if first else ""
+        words = (
+            f"at first epsilon {float(choice.epsilon):.3g}; {noise_in_words([noise])}; later less noise, fewer rounds"
+        )
+        again, rounds = self.rounds + len(first), words + self.limited(before)
+        steps = (
+            PlannedStep("one-way marginals", len(first), one_way, columns) if first else None,
+            prior_step(self.asked, spending),
+            PlannedStep("rounds of a private choice and a measurement", self.rounds, rest, rounds),
+            PlannedStep("measured again, where that is worth most", again, last, "all that is left"),
+        )
+        return tuple(step for step in steps if step is not None)
 
     def seconds(self, rounds: int) -> float:
         """Say roughly how long so many rounds take [s]."""

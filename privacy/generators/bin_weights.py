@@ -294,6 +294,7 @@ def _of_level(low: int, high: int, sizes: Sequence[int]) -> Iterator[int]:
 
 def whole_weights(shares: Floats) -> NDArray[np.int64]:
     """Return shares, some above 0, as whole weights of at most `MOST_WEIGHT` together, at least 1."""
-    weights = np.floor(shares * (MOST_WEIGHT / float(shares.sum()))).astype(np.int64)
+    # Divided first: of shares that nearly underflow the quotient of the largest weight and their sum would overflow.
+    weights = np.floor(shares / float(shares.sum()) * MOST_WEIGHT).astype(np.int64)
     weights[np.argmax(shares)] += int(weights.sum() == 0)
     return weights

@@ -28,7 +28,7 @@ from contracts.message import message
 from privacy.accounting.events import DiscreteLaplace
 from privacy.arrays import Floats
 from privacy.generators.copied_model import CopiedModel
-from privacy.generators.fit_option import FitOption
+from privacy.generators.fit_modifier import FitModifier
 from privacy.generators.fitting import fitted_model, total_of
 from privacy.generators.generator import (
     CannotGenerate,
@@ -118,7 +118,7 @@ class Copies(Fitter[Any, SynthesisTask, Any]):
         return replace(fitted, model=CopiedModel(fitted.model, tuple(copies)))
 
 
-class CopiesFit(FitOption):
+class CopiesFit(FitModifier):
     """Further models, fitted after the first."""
 
     draws = False

@@ -115,7 +115,7 @@ class SynthesisTask:
         copies: how many further models are fitted, each to the measurements drawn again around the first.
         prior: public rows that a model may begin with; None where there are none.
         given: columns that rows will be drawn for, and whose own distribution is known; nothing is spent on it.
-        options: of synthetic rows, those that ask something of the fit (`privacy.generators.fit_option`).
+        modifiers: of synthetic rows, those that ask something of the fit (`privacy.generators.fit_modifier`).
     """
 
     domain: CellDomain
@@ -132,7 +132,7 @@ class SynthesisTask:
     copies: int = 0
     prior: PublicPrior | None = None
     given: Clique = ()
-    options: tuple[str, ...] = ()
+    modifiers: tuple[str, ...] = ()
 
     @property
     def modelled(self) -> Clique:

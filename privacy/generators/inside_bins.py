@@ -29,7 +29,7 @@ from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.events import CountNoise
 from privacy.generators.bin_weights import bin_contents, inside_error
 from privacy.generators.filled_model import FilledModel
-from privacy.generators.fit_option import FitOption
+from privacy.generators.fit_modifier import FitModifier
 from privacy.generators.generator import (
     CannotGenerate,
     CountsSource,
@@ -212,7 +212,7 @@ def _refuse_unweighed(generator: Fitter[Any, Any, Any]) -> None:
         )
 
 
-class InsideFit(FitOption):
+class InsideFit(FitModifier):
     """What is measured inside bins before the generator fits; with joined bins, over which the generator counts."""
 
     def terms(self, product: Any, contract: Contract, read: Any) -> dict[str, Any]:

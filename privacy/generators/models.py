@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from contracts.plug_ins import load_place
-from contracts.release.synthetic_options import OPTIONS
+from contracts.release.synthetic_modifiers import MODIFIERS
 from privacy.generators.decoder_model import DecoderModel, read_decoder
 from privacy.generators.deformed_decoder import DeformedDecoder, read_deformed
 from privacy.generators.generator import Model
@@ -124,14 +124,14 @@ def read_model(kind: str, values: Mapping[str, Any], arrays: Mapping[str, NDArra
     Raises:
         ValueError: not a model of that kind.
     """
-    of_options = dict(parts.model for parts in OPTIONS.values() if parts.model is not None)
-    if kind not in _READERS and kind not in of_options:
-        allowed = ", ".join(sorted({*_READERS, *of_options}))
+    of_modifiers = dict(parts.model for parts in MODIFIERS.values() if parts.model is not None)
+    if kind not in _READERS and kind not in of_modifiers:
+        allowed = ", ".join(sorted({*_READERS, *of_modifiers}))
         raise ValueError(f"model kind {kind[:60]!r}; allowed: {allowed}")
     try:
         if kind in _READERS:
             return _READERS[kind](values, arrays)
-        made: Model = load_place(of_options[kind])(values, arrays, read_model)
+        made: Model = load_place(of_modifiers[kind])(values, arrays, read_model)
         return made
     # Whatever a stranger's values break while they are read is a refusal.
     except (KeyError, TypeError, ModelTooLarge, NothingPossible) as error:

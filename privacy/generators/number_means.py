@@ -35,7 +35,8 @@ def mean_offset(tree: BinTree, counts: CellSumMeasurement, total: CellSumMeasure
     """
     width = tree.lattice.width
     starts = np.array([*tree.cuts, width + 1], dtype=np.float64)
-    middles, halves = (starts[:-1] + starts[1:] - 1) / (2 * width), np.diff(starts - 1) / (2 * width)
+    # From its first to its last offset: a leaf of one value has no half.
+    middles, halves = (starts[:-1] + starts[1:] - 1) / (2 * width), (np.diff(starts) - 1) / (2 * width)
     rows = leaf_estimates(counts.values, tree, counts.variance)
     weights = np.stack([middles, np.ones(tree.leaves)])
     of_tree = counts.variance * leaf_covariance(tree, weights)

@@ -26,7 +26,7 @@ import numpy as np
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.message import message
-from privacy.generators.fit_option import FitOption
+from privacy.generators.fit_modifier import FitModifier
 from privacy.generators.fitting import Fitting
 from privacy.generators.generator import CannotGenerate, Fitter, PlannedStep, SynthesisTask
 from privacy.generators.registry import names_that_say
@@ -102,7 +102,7 @@ def _scores(fitting: Fitting, compared: Sequence[Clique]) -> tuple[DistanceScore
     )
 
 
-class PriorFit(FitOption):
+class PriorFit(FitModifier):
     """Public rows that a generator may begin with."""
 
     def check_generator(self, generator: Fitter[Any, Any, Any], product: Any) -> None:

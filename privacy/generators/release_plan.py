@@ -13,12 +13,12 @@ from pydantic import BaseModel
 from contracts.contract.contract import Contract
 from contracts.release.classifier import ClassifierProduct
 from contracts.release.synthetic import SyntheticProduct
-from contracts.release.synthetic_options import option_parts
+from contracts.release.synthetic_modifiers import modifier_parts
 from privacy.accounting.amounts import PICO, delta_down, pico_to_text
 from privacy.accounting.claim import ClaimedBy, release_claim
 from privacy.accounting.events import PrivacyEvent
 from privacy.generators.calibration import Calibrated, MultiplierRange, calibrated
-from privacy.generators.fit_option import check_generator, option_terms, whole_fitter
+from privacy.generators.fit_modifier import check_generator, modifier_terms, whole_fitter
 from privacy.generators.generator import CannotGenerate, Fitter, Generator, GeneratorPlan, SynthesisTask
 from privacy.generators.registry import generator, names_that_say
 from privacy.learning.layout import row_layout
@@ -126,10 +126,10 @@ def plan_synthetic(
     Args:
         product, contract, options: of the release.
         epsilon, delta: the charge.
-        read: what was read for the product's options, by their name.
+        read: what was read for the product's modifiers, by their name.
 
     Raises:
-        CannotGenerate: no such generator, one that cannot make these columns, or that an option does not go with; or
+        CannotGenerate: no such generator, one that cannot make these columns, or that a modifier does not go with; or
             as of `plan_fit`.
     """
     made_by: Generator[Any] = generator(product.generator)
@@ -171,6 +171,6 @@ def task_of(
         public_total=None if contract.total is None else contract.total.value,
         layout=row_layout(contract, names),
         contract=contract,
-        options=tuple(name for name, _ in option_parts(product, "fit")),
-        **option_terms(product, contract, read or {}),
+        modifiers=tuple(name for name, _ in modifier_parts(product, "fit")),
+        **modifier_terms(product, contract, read or {}),
     )

@@ -12,7 +12,7 @@ from contracts.release.spec import ReleaseSpec
 from contracts.release.tables.product import TableSpec
 from privacy.classifiers.trainer import ClassificationTask, trainer
 from privacy.evaluation.seen_releases import SeenModel, SeenRows, SeenTable, SeenTables
-from privacy.generators.fit_option import whole_fitter
+from privacy.generators.fit_modifier import whole_fitter
 from privacy.generators.generator import FitProgress, SynthesisTask
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import FittedPlan

@@ -21,7 +21,7 @@ from tasks.records.draws.drawn import published_draws
 from tasks.records.model.classifier_statements import ClassifierRecord
 from tasks.records.model.synthetic_statements import FittedRecord, FittedReplay, SyntheticRecord
 from tasks.records.model.version_statements import RecordTerms
-from tasks.records.options.record_option import record_options
+from tasks.records.modifiers.record_modifier import record_modifiers
 from tasks.records.unpublished import Published
 
 
@@ -48,7 +48,7 @@ def _synthetic(record: SyntheticRecord, contract: Contract, product: SyntheticPr
         rows=replay.rows.number,
         rows_from=replay.rows.from_,
         fitted=_fitted(replay),
-        **{name: told for option in record_options(product) for name, told in option.published(replay).items()},
+        **{name: told for modifier in record_modifiers(product) for name, told in modifier.published(replay).items()},
     )
     return {"synthetic": (plan, made), "fit": (plan, made), "synthesis": made, "classifier": None, "tables": ()}
 

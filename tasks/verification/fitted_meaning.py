@@ -17,7 +17,7 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding, SudareError
 from contracts.release.product_spec import MOST_ROWS
 from contracts.release.synthetic import ESTIMATED, SyntheticProduct, synthetic_problems
-from contracts.release.synthetic_options import asked_options, named_parts, stated_options
+from contracts.release.synthetic_modifiers import asked_modifiers, named_parts, stated_modifiers
 from privacy.accounting.events import PrivacyEvent, event_from_json
 from tasks.records.model.draw_kinds import draw_checks
 from tasks.records.model.synthetic_statements import DrawsReplay, FittedRecord, SyntheticRecord, SyntheticReplay
@@ -72,9 +72,11 @@ def read_synthetic(replay: SyntheticReplay, *, where: str) -> tuple[SyntheticMea
     return (None if findings else SyntheticMeaning(contract, product, product.names(contract))), findings
 
 
-def option_checks(product: SyntheticProduct, replay: SyntheticReplay) -> tuple[Any, ...]:
-    """Return the checks of the options that a product asks for, or that its record states, in their order."""
-    return tuple(checks for _, checks in named_parts({*asked_options(product), *stated_options(replay)}, "checks"))
+def modifier_checks(product: SyntheticProduct, replay: SyntheticReplay) -> tuple[Any, ...]:
+    """Return the checks of the modifiers that a product asks for, or that its record states, in their order."""
+    return tuple(
+        checks for _, checks in named_parts({*asked_modifiers(product), *stated_modifiers(replay)}, "checks")
+    )
 
 
 def stated_number(record: SyntheticRecord, meaning: SyntheticMeaning) -> tuple[int, str]:
@@ -97,7 +99,7 @@ def check_rows_and_model(record: SyntheticRecord, meaning: SyntheticMeaning, *, 
     ]
     if origin == "public" and total is not None:
         pairs.append(("replay.model.rows", model.rows, total.value))
-    if not any(checks.decides_rows for checks in option_checks(meaning.product, replay)):
+    if not any(checks.decides_rows for checks in modifier_checks(meaning.product, replay)):
         pairs.append(("replay.rows.number", rows.number, number))
     return list(differences(pairs, where=where, allowed=AS_SAID))
 
@@ -110,14 +112,14 @@ def required_files(replay: SyntheticReplay) -> frozenset[str]:
 
 
 def row_files(replay: SyntheticReplay) -> tuple[str, ...]:
-    """Return the Parquet files of rows that may have a CSV copy: that of the rows, and those that options add."""
+    """Return the Parquet files of rows that may have a CSV copy: that of the rows, and those that modifiers add."""
     return (replay.rows.data, *(name for checks in _checks_of_record(replay) for name in checks.row_files(replay)))
 
 
 def _checks_of_record(replay: SyntheticReplay) -> tuple[Any, ...]:
-    """Return the checks of the options that a record names, before its product is read."""
+    """Return the checks of the modifiers that a record names, before its product is read."""
     named = {name for name, written in replay.product.items() if written is not None}
-    return tuple(checks for _, checks in named_parts({*named, *stated_options(replay)}, "checks"))
+    return tuple(checks for _, checks in named_parts({*named, *stated_modifiers(replay)}, "checks"))
 
 
 def drawn_files(replay: DrawsReplay) -> set[str]:

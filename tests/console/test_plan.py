@@ -9,8 +9,7 @@ from typing import get_args
 import pytest
 
 from benchmarks._periodic_place import make_periodic
-from console.plan import ENGINES
-from contracts.release.source import EngineName
+from contracts.release.source import ENGINES, EngineName
 from tests.console.conftest import Place, Typed
 
 

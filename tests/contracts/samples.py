@@ -8,7 +8,7 @@ from typing import Any
 from contracts.contract.contract import Column, Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import ContractRefused, Finding, SpecRefused
-from contracts.release.spec import load_spec
+from contracts.release.spec import ReleaseSpec, load_spec
 
 CONTRACT = """\
 apiVersion: v3.1.0
@@ -114,6 +114,11 @@ def replaced(text: str, *pairs: tuple[str, str]) -> str:
 def loaded(folder: Path, *pairs: tuple[str, str]) -> Contract:
     """Load the sample contract with replacements."""
     return load_contract(write(folder, "people.odcs.yaml", replaced(CONTRACT, *pairs)))
+
+
+def spec_of(folder: Path, *pairs: tuple[str, str]) -> ReleaseSpec:
+    """Load the sample spec with replacements."""
+    return load_spec(write(folder, "people.yaml", replaced(SPEC, *pairs)))
 
 
 def contract_findings(folder: Path, text: str | bytes) -> tuple[Finding, ...]:

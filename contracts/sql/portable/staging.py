@@ -107,16 +107,11 @@ def staged(contract: Contract, kinds: Mapping[str, ValueKind], beside: Sequence[
         names.codes[column.name]: code_expression(column, source[column.name], kinds[column.name])
         for column in contract.columns
     }
-    marks: dict[str, list[Any]] = {name: [] for name in names.marks}
-    for check in _row_checks(contract):
-        column, (mark, bit) = str(check.column), names.broken[check.name]
-        broken = violation_expression(check, contract, source[column], kinds[column])
-        marks[mark].append(ibis.cases((broken, ibis.literal(1 << bit, "int32")), else_=ibis.literal(0, "int32")))
-    made |= {mark: reduce(add, terms).cast("int32") for mark, terms in marks.items()}
-    of_rows = [each for each in beside if each.column != unit]
-    for each in of_rows:
-        cell, kind = source[each.column], kinds[each.column]
-        made[names.beside[each.name]] = beside_expression(contract.column(each.column), each, cell, kind)
+    made |= _marks(contract, kinds, names, source)
+    for each in beside:
+        if each.column != unit:
+            cell, kind = source[each.column], kinds[each.column]
+            made[names.beside[each.name]] = beside_expression(contract.column(each.column), each, cell, kind)
     if unit is None and not any(isinstance(each, KeyColumn) for each in beside):
         return source.select(**made)
     whose = (
@@ -135,6 +130,16 @@ def staged(contract: Contract, kinds: Mapping[str, ValueKind], beside: Sequence[
             name = names.beside[each.name]
             kept[name] = _hidden(rows, rows[_UNIT] if each.column == unit else rows[name])
     return rows.select(**{name: kept[name] for name in names.columns})
+
+
+def _marks(contract: Contract, kinds: Mapping[str, ValueKind], names: Stage, source: Any) -> dict[str, Any]:
+    """Return the expression of each column of marks: the bit of every check that the row breaks."""
+    marks: dict[str, list[Any]] = {name: [] for name in names.marks}
+    for check in _row_checks(contract):
+        column, (mark, bit) = str(check.column), names.broken[check.name]
+        broken = violation_expression(check, contract, source[column], kinds[column])
+        marks[mark].append(ibis.cases((broken, ibis.literal(1 << bit, "int32")), else_=ibis.literal(0, "int32")))
+    return {mark: reduce(add, terms).cast("int32") for mark, terms in marks.items()}
 
 
 def unit_text(cell: Any, kind: ValueKind) -> Any:

@@ -39,12 +39,11 @@ from tasks.records.model.release_statement import Manifest
 from tasks.records.strict_json import printable
 from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.files.listed_rows import read_csv_rows, read_rows
-from tasks.verification.files.table_files import OTHER_TABLE, ColumnArrays, compare_column
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 from tasks.verification.fitted.file_forms import drawn_forms
 from tasks.verification.fitted.fitted_values import FittedValues, check_fitted_values
 from tasks.verification.fitted.planned_checks import PlannedChecks
-from tasks.verification.fitted_meaning import check_table_files, csv_copy
+from tasks.verification.fitted_meaning import check_table_files
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import (
     OTHER,
@@ -192,18 +191,7 @@ class AdaptiveChecks(PlannedChecks[AdaptiveRecord, AdaptiveMeaning, AdaptivePlan
         cells, name = made.plan.cells, data_file(made.plan.name)
         codes, expected = published_rows(made)
         terms: dict[str, Any] = {"cells": cells, "clique": cells.clique, "codes": codes, "values": tuple(expected)}
-        findings: list[Finding] = []
-        data = files.read(name, findings)
-        if data is not None:
-            columns, wrong = read_rows(data, where=printable(name), **terms)
-            findings += wrong + _compared(columns, expected, printable(name))
-        csv = csv_copy(name)
-        copy = files.read(csv, findings) if csv in files.manifest.files else None
-        if copy is not None:
-            formulas = self._record.replay.formulas
-            columns, wrong = read_csv_rows(copy, where=printable(csv), **terms, formulas=formulas)
-            findings += wrong + _compared(columns, expected, printable(csv))
-        return findings
+        return self._compare_table(files, name, expected, read=read_rows, read_csv=read_csv_rows, terms=terms)
 
     def forms(self) -> Mapping[str, FileForm]:
         """Of the tables and of what was drawn."""
@@ -246,12 +234,3 @@ def _check_stated(replay: AdaptiveReplay, plan: AdaptivePlan, where: str) -> lis
         found, wanted = (draw.kind, draw.key, draw.clique), (kind, each.key, each.clique)
         pairs.append((f"replay.draws[{place}]", str(found), str(wanted)))
     return list(differences(pairs, where=where, allowed="as product and contract say"))
-
-
-def _compared(found: ColumnArrays | None, expected: Mapping[str, NDArray[np.int64]], where: str) -> list[Finding]:
-    """Compare every number of a file."""
-    findings: list[Finding] = []
-    for name, array in expected.items() if found is not None else ():
-        told: dict[str, Any] = {"where": where, "name": name, "source": "made again", "remedy": OTHER_TABLE}
-        findings += compare_column(found[name], array, **told)  # type: ignore[index]
-    return findings

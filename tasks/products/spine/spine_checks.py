@@ -51,8 +51,9 @@ from tasks.records.strict_json import printable
 from tasks.verification.data_files.exact_tables import exact_values
 from tasks.verification.data_files.rewriting import version_marks
 from tasks.verification.draws.draw_checks import FileForm
-from tasks.verification.files.table_files import MISFIT, OTHER_TABLE, UNREADABLE, compare_column, read_parquet
+from tasks.verification.files.table_files import MISFIT, UNREADABLE, read_parquet
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder
+from tasks.verification.fitted.drawn_checks import compare_columns
 from tasks.verification.fitted.file_forms import drawn_forms
 from tasks.verification.fitted.fitted_values import FittedValues, check_fitted_values
 from tasks.verification.fitted.planned_checks import PlannedChecks
@@ -205,11 +206,8 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
             return findings
         where, cells = printable(name), meaning.cells_at(draw.level)
         columns, wrong = read_parquet(data, where=where, cells=cells, clique=draw.clique, values=_COLUMNS)
-        findings += wrong
-        for column in _COLUMNS if columns is not None else ():
-            told: dict[str, Any] = {"where": where, "name": column, "source": "made again", "remedy": OTHER_TABLE}
-            findings += compare_column(columns[column], expected.values[column], **told)  # type: ignore[index]
-        return findings
+        numbers = {column: expected.values[column] for column in _COLUMNS}
+        return [*findings, *wrong, *compare_columns(columns, numbers, where)]
 
     def _read_totals(self, name: str, level: str, meaning: SpineMeaning, files: OpenFiles) -> NDArray[np.int64]:
         """Read the public counts of a level; the digest of the places holds them.

@@ -38,19 +38,12 @@ from tasks.records.strict_json import printable
 from tasks.verification.clip_checks import COUNTED, check_clips, wanted_of
 from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.draws.quantile_choice_draws import chosen_by
-from tasks.verification.files.table_files import (
-    OTHER_TABLE,
-    ColumnArrays,
-    Types,
-    compare_column,
-    read_csv_table,
-    read_parquet,
-)
+from tasks.verification.files.table_files import Types, read_csv_table, read_parquet
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 from tasks.verification.fitted.drawn_checks import DrawnChecks
 from tasks.verification.fitted.file_forms import drawn_forms
 from tasks.verification.fitted.fitted_values import check_fitted_values
-from tasks.verification.fitted_meaning import check_table_files, csv_copy
+from tasks.verification.fitted_meaning import check_table_files
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import (
     OTHER,
@@ -213,18 +206,7 @@ class StatisticsChecks(DrawnChecks[StatisticsRecord, StatisticsMeaning]):
             terms["marks"].pop(SUPPRESSED)
         if self._record.replay.labels is not None:
             terms["beside"] = self._contract.beside(table.by)
-        findings: list[Finding] = []
-        data = files.read(name, findings)
-        if data is not None:
-            columns, wrong = read_parquet(data, where=printable(name), **terms)
-            findings += wrong + _compared(columns, expected, printable(name))
-        csv = csv_copy(name)
-        copy = files.read(csv, findings) if csv in files.manifest.files else None
-        if copy is not None:
-            formulas = self._record.replay.formulas
-            columns, wrong = read_csv_table(copy, where=printable(csv), **terms, formulas=formulas)
-            findings += wrong + _compared(columns, expected, printable(csv))
-        return findings
+        return self._compare_table(files, name, expected, read=read_parquet, read_csv=read_csv_table, terms=terms)
 
     @property
     def _contract(self) -> Contract:
@@ -285,18 +267,3 @@ def _amounts(draw: FittedDraw) -> dict[str, Any] | None:
 
 def _types(columns: Columns) -> Types:
     return {name: {"i": "int64", "f": "double", "b": "bool"}[array.dtype.kind] for name, array in columns.items()}
-
-
-def _compared(found: ColumnArrays | None, expected: Columns, where: str) -> list[Finding]:
-    """Compare every number of a file."""
-    findings: list[Finding] = []
-    for name, array in expected.items() if found is not None else ():
-        findings += compare_column(
-            found[name],  # type: ignore[index]
-            array.reshape(-1),
-            where=where,
-            name=name,
-            source="made again from the noisy measurements",
-            remedy=OTHER_TABLE,
-        )
-    return findings

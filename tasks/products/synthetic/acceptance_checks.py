@@ -17,7 +17,7 @@ from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_f
 from privacy.marginals.noise_tail import tail
 from tasks.records.draws.acceptance import AcceptanceDraw
 from tasks.records.model.synthetic_statements import SyntheticRecord, SyntheticReplay
-from tasks.verification.fitted.option_checks import OptionChecks
+from tasks.verification.fitted.modifier_checks import ModifierChecks
 from tasks.verification.fitted_meaning import SyntheticMeaning
 
 _NOT_ACCEPTED: Final = "the rows were not accepted by the criteria that they are published under: do not use them"
@@ -25,7 +25,7 @@ _ROUNDED: Final = 1 + 1e-6
 """By what share a chance that is computed in floats may be off."""
 
 
-class AcceptedChecks(OptionChecks):
+class AcceptedChecks(ModifierChecks):
     """The checks of candidates of which one was accepted."""
 
     def check_record(self, record: SyntheticRecord, meaning: SyntheticMeaning, *, where: str) -> list[Finding]:

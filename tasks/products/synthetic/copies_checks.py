@@ -21,12 +21,12 @@ from tasks.records.model.synthetic_statements import (
 )
 from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.fitted.model_reader import OTHER_MODEL
-from tasks.verification.fitted.option_checks import CompareModels, ModelOptionChecks, RowTable
+from tasks.verification.fitted.modifier_checks import CompareModels, ModelModifierChecks, RowTable
 from tasks.verification.fitted_meaning import AS_SAID, SyntheticMeaning
 from tasks.verification.record_identity import differences
 
 
-class CopiesChecks(ModelOptionChecks):
+class CopiesChecks(ModelModifierChecks):
     """The checks of copies."""
 
     def files(self, replay: SyntheticReplay) -> set[str]:

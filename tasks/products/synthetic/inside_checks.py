@@ -17,11 +17,11 @@ from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.draw_checks import SHARE
 from tasks.verification.fitted.model_distance import OTHER_FIT, WHERE
 from tasks.verification.fitted.model_reader import OTHER_MODEL
-from tasks.verification.fitted.option_checks import CompareModels, ModelOptionChecks
+from tasks.verification.fitted.modifier_checks import CompareModels, ModelModifierChecks
 from tasks.verification.fitted_meaning import SyntheticMeaning
 
 
-class InsideChecks(ModelOptionChecks):
+class InsideChecks(ModelModifierChecks):
     """The checks of counts inside bins, and of joined bins."""
 
     def check_model(self, model: Model, stated: ModelStatement, meaning: SyntheticMeaning) -> list[Finding]:

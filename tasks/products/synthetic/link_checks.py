@@ -32,14 +32,14 @@ from tasks.records.strict_json import printable
 from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.fitted.file_forms import form_of_rows
 from tasks.verification.fitted.model_reader import OTHER_MODEL
-from tasks.verification.fitted.option_checks import CompareModels, ModelOptionChecks, RowTable
+from tasks.verification.fitted.modifier_checks import CompareModels, ModelModifierChecks, RowTable
 from tasks.verification.fitted_meaning import AS_SAID, SyntheticMeaning, stated_number
 from tasks.verification.record_identity import OTHER, differences
 
 _BROKEN: Final = "the rows of the two tables do not belong together: do not use them"
 
 
-class LinkChecks(ModelOptionChecks):
+class LinkChecks(ModelModifierChecks):
     """The checks of two linked tables."""
 
     decides_rows = True

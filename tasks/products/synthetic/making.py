@@ -12,7 +12,7 @@ from tasks.records.draws.drawn import write_drawn
 from tasks.records.facts import Outputs, RunFacts
 from tasks.records.files.synthetic_files import RowsFile, rows_file, write_model, write_rows
 from tasks.records.files.tidy_tables import WrittenFile
-from tasks.records.options.record_option import record_options
+from tasks.records.modifiers.record_modifier import record_modifiers
 
 
 def _synthesized(making: Making, _before: None) -> Outputs:
@@ -30,10 +30,10 @@ class SyntheticMaking:
         """Write rows, model, and what was drawn."""
         _, made = facts.synthetic
         files: tuple[RowsFile, ...] = (rows_file(made, facts),)
-        options = record_options(facts.spec.product)
-        for option in options:
-            files = option.row_files(files, facts)
+        modifiers = record_modifiers(facts.spec.product)
+        for modifier in modifiers:
+            files = modifier.row_files(files, facts)
         rows = write_rows(files, facts, folder, marks=marks)
         drawn = write_drawn(made.fitted, facts, folder, marks=marks)
         model = write_model(made.model, folder, marks=marks)
-        return (*rows, *drawn, *model, *(file for option in options for file in option.write(facts, folder)))
+        return (*rows, *drawn, *model, *(file for modifier in modifiers for file in modifier.write(facts, folder)))

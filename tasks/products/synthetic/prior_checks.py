@@ -17,13 +17,13 @@ from privacy.marginals.public_prior import PublicPrior
 from tasks.records.model.synthetic_statements import SyntheticReplay
 from tasks.records.strict_json import printable, read_json, shown
 from tasks.verification.files.version_folder import OpenFiles
-from tasks.verification.fitted.option_checks import OptionChecks
+from tasks.verification.fitted.modifier_checks import ModifierChecks
 from tasks.verification.fitted_meaning import SyntheticMeaning
 
 _OTHER_PRIOR: Final = "the prior is not the one that the run began with: do not use this version"
 
 
-class PriorChecks(OptionChecks):
+class PriorChecks(ModifierChecks):
     """The checks of a prior."""
 
     def files(self, replay: SyntheticReplay) -> set[str]:

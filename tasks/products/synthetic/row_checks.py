@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from contracts.errors import Finding
-from contracts.release.synthetic_options import asked_options, named_parts
+from contracts.release.synthetic_modifiers import asked_modifiers, named_parts
 from privacy.evaluation.against_noisy import distance
 from privacy.generators.generator import Model, SynthesisTask
 from privacy.generators.registry import GENERATORS, generator
@@ -26,13 +26,13 @@ from tasks.verification.fitted.file_forms import synthetic_forms
 from tasks.verification.fitted.fit_options import check_options
 from tasks.verification.fitted.fitted_checks import FittedChecks
 from tasks.verification.fitted.model_reader import read_published_model
-from tasks.verification.fitted.option_checks import RowTable
+from tasks.verification.fitted.modifier_checks import RowTable
 from tasks.verification.fitted_meaning import (
     SyntheticMeaning,
     check_own_fields,
     check_rows_and_model,
     csv_copy,
-    option_checks,
+    modifier_checks,
     read_synthetic,
     required_files,
     row_files,
@@ -85,7 +85,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         product, draws = self.meaning.product, self._record.replay.draws
         findings = check_rows_and_model(self._record, self.meaning, where=self._where)
         findings += check_options(draws, generator(product.generator).options, product.options, where=self._where)
-        for checks in option_checks(product, self._record.replay):
+        for checks in modifier_checks(product, self._record.replay):
             findings += checks.check_record(self._record, self.meaning, where=self._where)
         self._sound = self._sound and not findings
         return findings + check_own_fields(self._record, self.meaning.product.options, where=self._where)
@@ -106,8 +106,8 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
     def _check_outcome(self, files: OpenFiles, meaning: SyntheticMeaning) -> list[Finding]:
         """Read the model, and make the rows again."""
         findings: list[Finding] = []
-        replay, options = self._record.replay, option_checks(meaning.product, self._record.replay)
-        inputs = named_parts(asked_options(meaning.product), "checks")
+        replay, modifiers = self._record.replay, modifier_checks(meaning.product, self._record.replay)
+        inputs = named_parts(asked_modifiers(meaning.product), "checks")
         self._read = {name: checks.read(files, meaning, findings) for name, checks in inputs}
         names = row_files(replay)
         values, arrays = (files.read(name, findings) for name in (replay.model.values, replay.model.arrays))
@@ -130,7 +130,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         }
         findings += check_distances(self._record, apart, where=self._where)
         tables: tuple[RowTable, ...] = (row_table(model, replay.rows, meaning),)
-        for checks in options:
+        for checks in modifiers:
             tables = checks.tables(tables, model, replay, meaning)
         for table in tables:
             name = csv_copy(table.data)
@@ -140,5 +140,5 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
                 copy = None if csv is None else (name, csv)
                 findings += check_published_rows(table, meaning.contract, data, copy, replay.formulas)
         if not findings and len(rows) == len(names):
-            findings += [finding for checks in options for finding in checks.check_tables(rows, replay, meaning)]
+            findings += [finding for checks in modifiers for finding in checks.check_tables(rows, replay, meaning)]
         return findings

@@ -28,7 +28,7 @@ from tasks.records.model.synthetic_statements import SyntheticRowsStatement
 from tasks.records.strict_json import printable, shown
 from tasks.verification.files.parquet_pages import unpacked_size
 from tasks.verification.fitted.model_reader import UNREADABLE
-from tasks.verification.fitted.option_checks import RowTable
+from tasks.verification.fitted.modifier_checks import RowTable
 from tasks.verification.fitted_meaning import SyntheticMeaning
 
 OTHER_ROWS: Final = "the rows are not what the published model and seed give: do not use them"

@@ -10,7 +10,7 @@ from contracts.contract.contract import Contract
 from contracts.release.product_spec import MOST_ROWS
 from contracts.release.spec import SyntheticProduct
 from contracts.release.synthetic import ESTIMATED
-from privacy.generators.fit_option import whole_fitter
+from privacy.generators.fit_modifier import whole_fitter
 from privacy.generators.generator import Model, SynthesisTask
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
@@ -19,7 +19,7 @@ from privacy.grant.grant import Grant
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_source import SnapshotSource
 from tasks.products.post_processing_seed import seed_of_run
-from tasks.records.options.record_option import record_options
+from tasks.records.modifiers.record_modifier import record_modifiers
 from tasks.records.outputs import RowsFrom, Synthesis
 from tasks.storage.progress import step
 
@@ -59,8 +59,8 @@ def synthesize(
     model = read_model(fitted.model.kind, *fitted.model.to_arrays())
     rows, rows_from = rows_of(product, contract, model)
     made = Synthesis(fitted, model, seed(), rows, rows_from)
-    for option in record_options(product):
-        made = option.made(made, contract)
+    for modifier in record_modifiers(product):
+        made = modifier.made(made, contract)
     further = sum(len(each.draws) - 1 for each in fitted.trainings)
     logger.info("fitted %s: %d draws", plan.generator, len(fitted.draws) + further)
     return made

@@ -10,7 +10,7 @@ from tasks.records.draws.choice import choice_entry
 from tasks.records.draws.drawn import measured as measured_draws
 from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES
 from tasks.records.groups.field import NONE, FieldGroup, Run, public
-from tasks.records.options.record_option import record_options
+from tasks.records.modifiers.record_modifier import record_modifiers
 
 if TYPE_CHECKING:
     from contracts.contract.decoding import DecodedForm
@@ -106,16 +106,16 @@ def rows(run: Run) -> dict[str, Any]:
     """Say how many rows there are, and why so many."""
     made = run.facts.synthetic[1]
     told = {"number": made.rows, "from": made.rows_from, "means": ROWS_FROM[made.rows_from]}
-    for option in record_options(run.facts.spec.product):
-        told = option.rows(run, told)
+    for modifier in record_modifiers(run.facts.spec.product):
+        told = modifier.rows(run, told)
     return told
 
 
 def further_rows(run: Run) -> str:
     """Say whether further rows come from the model."""
     told: str = CONDITIONAL
-    for option in record_options(run.facts.spec.product):
-        told = option.further_rows(run, told)
+    for modifier in record_modifiers(run.facts.spec.product):
+        told = modifier.further_rows(run, told)
     return told
 
 
@@ -125,8 +125,8 @@ def decoding(run: Run) -> dict[str, str]:
 
     forms = Decoder(run.facts.contract, run.facts.synthetic[0].task.domain.columns).forms
     told = {form.name: _decoded(form) for form in forms}
-    for option in record_options(run.facts.spec.product):
-        told = option.decoding(run, told)
+    for modifier in record_modifiers(run.facts.spec.product):
+        told = modifier.decoding(run, told)
     return told
 
 
@@ -145,14 +145,14 @@ def learns_from_rows(run: Run) -> bool:
 def stated_bias(run: Run) -> str:
     """Say what rows of such a model are known to get wrong."""
     inside: str = EQUALLY_LIKELY
-    for option in record_options(run.facts.spec.product):
-        inside = option.bias_inside(run, inside)
+    for modifier in record_modifiers(run.facts.spec.product):
+        inside = modifier.bias_inside(run, inside)
     return joined([BIAS_OF_SUMS if learns_from_rows(run) else KNOWN_BIAS, inside], SENTENCES)
 
 
 def uses(run: Run) -> list[str]:
     """Say what rows of such a model are good for."""
-    further = (use for option in record_options(run.facts.spec.product) for use in option.uses(run))
+    further = (use for modifier in record_modifiers(run.facts.spec.product) for use in modifier.uses(run))
     return [*(USES_OF_SUMS if learns_from_rows(run) else USES), *further]
 
 

@@ -15,7 +15,7 @@ from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
 from tasks.records.groups.field import FieldGroup, Run
 from tasks.records.model.record_kinds import DataColumn, ProductWords, ShownFile
 from tasks.records.model.synthetic_statements import SyntheticRecord
-from tasks.records.options.record_option import options_of_replay, record_options
+from tasks.records.modifiers.record_modifier import modifiers_of_replay, record_modifiers
 from tasks.records.published_fit import fit_of
 from tasks.records.values import Values
 
@@ -55,8 +55,8 @@ class SyntheticRecordPart:
     def files(self, record: SyntheticRecord) -> Iterator[tuple[str, ShownFile]]:
         """Yield the files of what was drawn."""
         yield record.replay.rows.data, ("", "data", "dense")
-        for option in options_of_replay(record.replay):
-            yield from option.files(record.replay)
+        for modifier in modifiers_of_replay(record.replay):
+            yield from modifier.files(record.replay)
         yield from drawn_files(record.replay.draws)
 
     def data_columns(self, values: Values, path: str) -> Mapping[str, DataColumn]:
@@ -79,8 +79,8 @@ def synthetic_part(run: Run) -> dict[str, Any]:
         "rows": stated_rows(rows_file(made, facts), made.rows_from),
         "notes": messages_to_json(made.fitted.notes),
     }
-    for option in record_options(facts.spec.product):
-        for name, stated in option.replay(run).items():
+    for modifier in record_modifiers(facts.spec.product):
+        for name, stated in modifier.replay(run).items():
             part[name] = {**part[name], **stated} if name in part else stated
     return part
 

@@ -14,6 +14,7 @@ from contracts.domains.dates import DateDomain
 from contracts.domains.statements import ValueKind
 from contracts.errors import Finding
 from contracts.reading.scalars import read_day
+from contracts.release.source import ENGINES
 from contracts.sql.portable.compiler import Dialect
 from tasks.storage.engines import clickhouse_worker
 from tasks.storage.engines.engine_process import EngineProcess, scratch_of
@@ -44,7 +45,7 @@ class ClickHouseWorker(EngineProcess):
         EngineFailed: no session could be started.
     """
 
-    name: ClassVar[str] = "ClickHouse"
+    name: ClassVar[str] = ENGINES["clickhouse"]
     dialect: ClassVar[Dialect] = "clickhouse"
     log_name: ClassVar[str] = LOG
     remedy: ClassVar[str] = "Look which version of chdb is installed, and run again"

@@ -20,7 +20,7 @@ from contracts.domains.statements import ValueKind
 from contracts.domains.value_sql import identifier
 from contracts.errors import Finding
 from contracts.release.postgres_address import PostgresAddress
-from contracts.release.source import Source
+from contracts.release.source import ENGINES, Source
 from contracts.sql.portable.compiler import Dialect
 from contracts.sql.portable.staging import FILE, KEYS, ROW, SOURCE, STAGE
 from tasks.storage.engines.engine import UNCHARGED, EngineFailed, EngineNotTrusted
@@ -129,7 +129,7 @@ class PostgresSession(Warehouse):
         EngineNotTrusted: it is on another machine, and the session does not say that it is encrypted.
     """
 
-    name: ClassVar[str] = "PostgreSQL"
+    name: ClassVar[str] = ENGINES["postgresql"]
     dialect: ClassVar[Dialect] = "postgres"
     remedy: ClassVar[str] = "Look at the server, and run again"
 

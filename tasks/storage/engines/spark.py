@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 
 from contracts.domains.statements import ValueKind
 from contracts.errors import Finding
+from contracts.release.source import ENGINES
 from contracts.sql.portable.compiler import Dialect
 from tasks.storage.engines import spark_worker
 from tasks.storage.engines.engine import EngineFailed, EngineNotTrusted
@@ -47,7 +48,7 @@ class SparkWorker(EngineProcess):
         SourceUnreadable: there are no credentials of the name that the settings say.
     """
 
-    name: ClassVar[str] = "Spark"
+    name: ClassVar[str] = ENGINES["spark"]
     dialect: ClassVar[Dialect] = "pyspark"
     log_name: ClassVar[str] = LOG
     remedy: ClassVar[str] = "Look which Spark `spark.master` in sudare.toml names, and run again"

@@ -15,7 +15,7 @@ from privacy.generators.rows import PIECE_ROWS
 from tasks.records.model.synthetic_statements import DrawsReplay, SyntheticReplay
 from tasks.records.model.version_statements import Replay
 from tasks.verification.draws.draw_checks import FileForm, FittedMeaning
-from tasks.verification.fitted_meaning import SyntheticMeaning, by_kind, option_checks
+from tasks.verification.fitted_meaning import SyntheticMeaning, by_kind, modifier_checks
 from tasks.verification.table_meaning import TOTAL_MEASUREMENTS, Meaning, total_files
 
 
@@ -54,7 +54,7 @@ def synthetic_forms(replay: SyntheticReplay, meaning: SyntheticMeaning) -> dict[
     rows = form_of_rows(Decoder(meaning.contract, meaning.names).forms)
     arrays = FileForm({"array": frozenset(replay.model.sha256)}, piece=None)
     forms = {**drawn_forms(replay, meaning), replay.model.arrays: arrays, replay.rows.data: rows}
-    for checks in option_checks(meaning.product, replay):
+    for checks in modifier_checks(meaning.product, replay):
         forms |= checks.forms(replay, meaning, rows)
     return forms
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from contracts.errors import Finding, SudareError
 from privacy.accounting.events import event_from_json
-from privacy.generators.fit_option import whole_fitter
+from privacy.generators.fit_modifier import whole_fitter
 from privacy.generators.generator import CannotGenerate, Fitter, SynthesisTask
 from privacy.generators.registry import FitterRegistry
 from tasks.records.strict_json import printable, shown

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding
-from contracts.release.synthetic_options import named_parts, options_of_model
+from contracts.release.synthetic_modifiers import modifiers_of_model, named_parts
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import Model
 from privacy.learning.written_statistics import close
@@ -39,8 +39,8 @@ def compare_models(published: Model, again: Model, drawn: Sequence[Clique]) -> l
         again: the model that was estimated again.
         drawn: the columns of each draw.
     """
-    options = options_of_model(published.kind) if published.kind == again.kind else ()
-    for _, checks in named_parts(options, "checks"):
+    modifiers = modifiers_of_model(published.kind) if published.kind == again.kind else ()
+    for _, checks in named_parts(modifiers, "checks"):
         compared: list[Finding] = checks.compare(published, again, drawn, compare_models)
         return compared
     findings = []

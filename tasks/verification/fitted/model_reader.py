@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from contracts.errors import Finding, SudareError
-from contracts.release.synthetic_options import asked_options, named_parts, options_of_model
+from contracts.release.synthetic_modifiers import asked_modifiers, modifiers_of_model, named_parts
 from privacy.generators.generator import Model
 from privacy.generators.models import read_model
 from privacy.marginals.domain import CellDomain
@@ -50,7 +50,7 @@ def read_published_model(
     except (*UNREADABLE, RecursionError) as error:
         return None, [Finding(stated.arrays, "the model", printable(str(error)), "a published model", OTHER_MODEL)]
     findings = _check(model, numbers, stated, meaning)
-    names = {*asked_options(meaning.product), *options_of_model(model.kind)}
+    names = {*asked_modifiers(meaning.product), *modifiers_of_model(model.kind)}
     for _, checks in named_parts(names, "checks"):
         findings = findings or checks.check_model(model, stated, meaning)
     return (None if findings else model), findings

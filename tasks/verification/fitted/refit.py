@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from contracts.errors import Finding, SudareError
 from contracts.message import messages_to_json
 from privacy.accounting.events import PrivacyEvent
-from privacy.generators.fit_option import whole_fitter
+from privacy.generators.fit_modifier import whole_fitter
 from privacy.generators.generator import Fitted, Fitter, OutOfTime
 from privacy.generators.release_plan import FittedPlan
 from privacy.marginals.seeds import PostProcessingSeed

@@ -11,8 +11,18 @@ import pytest
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 
-from contracts.domains.value_bins import BinTree, bin_ends
-from privacy.generators.bin_weights import leaf_covariance, leaf_estimates, leaf_shares, monotone
+from contracts.contract.bin_contents import MOST_WEIGHT
+from contracts.domains.numbers import IntegerDomain
+from contracts.domains.value_bins import BinTree, bin_ends, bin_tree
+from privacy.generators.bin_weights import (
+    contents_by,
+    leaf_covariance,
+    leaf_estimates,
+    leaf_shares,
+    monotone,
+    whole_weights,
+    with_mean,
+)
 from privacy.generators.joined_fit import CountedColumn, known_margins
 from privacy.generators.number_means import mean_offset
 from tests.privacy.generators.test_inside_bins import DOMAIN, counted, tree
@@ -24,6 +34,14 @@ class Noisy:
 
     values: NDArray[np.int64]
     variance: float
+
+
+def of_single_values() -> BinTree:
+    """A tree of 20 bins of one value each."""
+    terms = {"bounds": [0, 19], "bins": {"width": 1}}
+    made = bin_tree("children", IntegerDomain.model_validate(DOMAIN.model_dump() | terms), 1, joins=True)
+    assert made is not None
+    return made
 
 
 def nodes(made: BinTree) -> NDArray[np.float64]:
@@ -94,6 +112,24 @@ def test_a_mean_is_nearer_with_the_tree_than_by_the_sum_alone() -> None:
     assert abs(np.mean(together)) < 4 * np.std(together) / 20
 
 
+def test_leaves_of_one_value_say_the_sum_as_exactly_as_their_noise_lets_them() -> None:
+    """Whitened least squares of all nodes and sums at once: a second derivation, in which no leaf is fitted first."""
+    made, random = of_single_values(), np.random.default_rng(5)
+    offsets, width = random.integers(0, 20, 500), made.lattice.width
+    exact = nodes(made) @ np.bincount(offsets, minlength=20)
+    missing = np.zeros(made.parts - exact.size)
+    noisy: Any = Noisy(np.rint(np.append(exact, missing) + random.normal(0, 8, made.parts)).astype(np.int64), 64.0)
+    sums = np.array([offsets.sum(), (width - offsets).sum()]) + np.rint(random.normal(0, 9 * width, 2))
+    summed: Any = Noisy(sums.astype(np.int64), 81.0 * width**2)
+    places = np.arange(20) / width
+    says = np.concatenate([nodes(made) / 8, np.stack([places, 1 - places]) / 9])
+    told = np.concatenate([noisy.values[: exact.size] / 8, sums / (9 * width)])
+    rows = np.linalg.lstsq(says, told, rcond=None)[0]
+    found = mean_offset(made, noisy, summed)
+    assert found is not None
+    assert abs(found - width * float(places @ rows / rows.sum())) < 1e-6 * width
+
+
 def test_no_rows_have_no_mean() -> None:
     made = tree()
     nothing: Any = Noisy(np.full(made.parts, -5), 1.0)
@@ -129,3 +165,15 @@ def test_a_wide_last_bin_that_noise_hides_falls_off_as_its_neighbour_does() -> N
     truth = offsets[offsets >= 50_000].mean()
     smooth, uniform = np.average(middles[last], weights=shares[last]), np.average(middles[last], weights=counts[last])
     assert abs(smooth - truth) < 0.5 * abs(uniform - truth)
+
+
+@pytest.mark.parametrize("mean", [0.0, 1.5, 18.0, 19.0])
+def test_a_mean_that_no_share_reaches_leaves_every_bin_a_whole_weight(mean: float) -> None:
+    """Noise may ask for a mean beyond all values. Shares of far bins then nearly underflow, and are shares still."""
+    made = of_single_values()
+    tilted = with_mean(np.full(20, 0.05), np.array([100.0]), made, [0, 20], mean)
+    contents = contents_by(tilted, made, range(21))
+    assert (contents.weights >= 1).all()
+    assert (contents.weights <= MOST_WEIGHT).all()
+    tiny = whole_weights(np.array([1e-310, 3e-310]))
+    assert abs(tiny[1] / tiny.sum() - 0.75) < 1e-6

@@ -12,13 +12,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.tasks.verification.forgery import Json, digest_of, edit, edit_table, of_kind, set_cell
-
-Change = Callable[[Any], object]
-
-
-def nothing(_: Any) -> None:
-    return None
+from tests.tasks.verification.forgery import (
+    Change,
+    Json,
+    both,
+    digest_of,
+    edit,
+    edit_table,
+    nothing,
+    of_kind,
+    replay,
+    set_cell,
+)
 
 
 @dataclass
@@ -33,18 +38,6 @@ class Forgery:
     of: str = "town"
     says: str = ""
     where: set[str] = field(default_factory=set)
-
-
-def replay(change: Change) -> Change:
-    return lambda record: change(record["replay"])
-
-
-def both(*changes: Change) -> Change:
-    def change(value: Any) -> None:
-        for one in changes:
-            one(value)
-
-    return change
 
 
 def claim(epsilon: int) -> Change:

@@ -31,6 +31,7 @@ from tasks.verify import verify
 from tests.worlds.versions import Version, broken
 
 Json = dict[str, Any]
+Change = Callable[[Any], object]
 
 
 def load(path: Path) -> Json:
@@ -265,6 +266,35 @@ def told(record: Json, path: str, value: Any) -> None:
     """Overwrite one of the publisher's declarations ("source.select", "fields.product.measured")."""
     part, _, name = path.partition(".")
     record["declarations"][part][name] = value
+
+
+def nothing(_: Any) -> None:
+    """Change nothing."""
+
+
+def replay(change: Change) -> Change:
+    """Change the replay block of a record."""
+    return lambda record: change(record["replay"])
+
+
+def both(*changes: Change) -> Change:
+    """Make one change after the other."""
+
+    def change(value: Any) -> None:
+        for one in changes:
+            one(value)
+
+    return change
+
+
+def assert_caught(version: Version, rules: set[int], says: str) -> None:
+    """Assert that `verify` passes none of these rules, that one of them has a finding, and what some finding says."""
+    report = verify(version.folder, public_key=version.key)
+    assert not report.ok
+    assert rules <= {check.rule for check in report.checks if not check.passed}, report.findings
+    assert rules & broken(report), report.findings
+    assert says in "\n".join(map(str, report.findings))
+    assert all(finding.where and finding.field and finding.found and finding.allowed for finding in report.findings)
 
 
 def of_kind(entries: list[Json], kind: str) -> Json:

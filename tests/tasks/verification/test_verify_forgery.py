@@ -14,8 +14,9 @@ from contracts.release.tables.product import Refine
 from privacy.accounting.events import DiscreteLaplace
 from privacy.ledger.journal.signing import Signer
 from tasks.verify import verify
-from tests.tasks.verification.forgeries import FORGERIES, MEASURED, Change
+from tests.tasks.verification.forgeries import FORGERIES, MEASURED
 from tests.tasks.verification.forgery import (
+    Change,
     Json,
     digest_of,
     edit,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, LiteralString, NoReturn, TypeVar
 
 from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, GateBroken, Refused, SourceUnreadable
@@ -154,39 +154,54 @@ def look(
     those of `left_out`, which are never asked for. Where the server counts the table itself (`counted`), there can be
     no select, and no message names one.
     """
-    rows = query_server(where, lambda: connection.execute(_TABLE, [schema, name]).fetchall())
-    if not rows:
-        listed = query_server(where, lambda: connection.execute(_LISTED, [MANY + 1]).fetchall())
-        there = [each if space == "public" else f"{space}.{each}" for space, each in listed]
-        allowed = ", ".join(there[:MANY]) + " and more" * (len(there) > MANY) if there else "a table (it has none)"
-        refuse(where, "source.table", "no such table", allowed, "correct `source: table:`; letters keep their case")
-    oid, kind, _, guess = rows[0]
-    below = query_server(where, lambda: [each for (each,) in connection.execute(_BELOW, [oid]).fetchall()])
-    odd = [each for each in (kind, *below) if each not in ("r", "p")]
-    if odd:
+
+    def ask(statement: LiteralString, *values: object) -> list[tuple[Any, ...]]:
+        return query_server(where, lambda: connection.execute(statement, values).fetchall())
+
+    found = ask(_TABLE, schema, name)
+    if not found:
+        _refuse_unknown(where, ask(_LISTED, MANY + 1))
+    oid, kind, _, guess = found[0]
+    below = [each for (each,) in ask(_BELOW, oid)]
+    _refuse_other_kinds(where, (kind, *below), counted=counted)
+    table = f"{identifier(schema)}.{identifier(name)}"
+    query_server(where, lambda: connection.execute(f"LOCK TABLE {table} IN ACCESS SHARE MODE".encode()))
+    if ask(_HIDDEN, oid)[0][0]:
+        remedy = "let the server's administrator give the user BYPASSRLS"
+        refuse(where, "source.table", "row-level security that would hide rows from the user", WHOLE, remedy)
+    columns = tuple(PostgresColumn(*row) for row in ask(_COLUMNS, oid))
+    without_text = [column for column in columns if unreadable(column) and column.name not in left_out]
+    if without_text and not selected:
+        _refuse_column(where, without_text[0], counted=counted)
+    columns = tuple(column for column in columns if column not in without_text)
+    # The key of a table which others inherit from says nothing of their rows.
+    key = () if below and kind == "r" else tuple(each for (each,) in ask(_KEY, oid))
+    return CatalogTable(where, oid, columns, key, schema, name, guess, bool(below), left_out)
+
+
+def _refuse_unknown(where: str, listed: list[tuple[Any, ...]]) -> NoReturn:
+    """Refuse a table that is not there; name those that are."""
+    there = [each if space == "public" else f"{space}.{each}" for space, each in listed]
+    allowed = ", ".join(there[:MANY]) + " and more" * (len(there) > MANY) if there else "a table (it has none)"
+    refuse(where, "source.table", "no such table", allowed, "correct `source: table:`; letters keep their case")
+
+
+def _refuse_other_kinds(where: str, kinds: Sequence[str], *, counted: bool) -> None:
+    """Refuse what is no plain table, and a table some of whose rows lie in none."""
+    other = [each for each in kinds if each not in ("r", "p")]
+    if other:
         remedy = "name the table that it reads" + (
             "" if counted else "; what it does row by row, `select:` can do, and is checked"
         )
         allowed = "a table: a view could join or aggregate the rows of many people"
-        refuse(where, "source.table", _KINDS.get(odd[0], "something else than a table"), allowed, remedy)
-    table = f"{identifier(schema)}.{identifier(name)}"
-    query_server(where, lambda: connection.execute(f"LOCK TABLE {table} IN ACCESS SHARE MODE".encode()))
-    if query_server(where, lambda: connection.execute(_HIDDEN, [oid]).fetchall())[0][0]:
-        remedy = "let the server's administrator give the user BYPASSRLS"
-        refuse(where, "source.table", "row-level security that would hide rows from the user", WHOLE, remedy)
-    columns = tuple(
-        PostgresColumn(*row) for row in query_server(where, lambda: connection.execute(_COLUMNS, [oid]).fetchall())
+        refuse(where, "source.table", _KINDS.get(other[0], "something else than a table"), allowed, remedy)
+
+
+def _refuse_column(where: str, column: PostgresColumn, *, counted: bool) -> NoReturn:
+    """Refuse a column that has no plain text."""
+    found = f"the column {column.name!r} of type {column.written}"
+    allowed = "numbers, texts, dates, times, booleans, enumerations and lists of these"
+    remedy = "name it under `left_out:` of the contract" + (
+        "" if counted else ", or take the other columns with `select:`"
     )
-    refused = [column for column in columns if unreadable(column) and column.name not in left_out]
-    if refused and not selected:
-        found = f"the column {refused[0].name!r} of type {refused[0].written}"
-        allowed = "numbers, texts, dates, times, booleans, enumerations and lists of these"
-        remedy = "name it under `left_out:` of the contract" + (
-            "" if counted else ", or take the other columns with `select:`"
-        )
-        refuse(where, "source.table", found, allowed, remedy)
-    columns = tuple(column for column in columns if column not in refused)
-    key = tuple(row[0] for row in query_server(where, lambda: connection.execute(_KEY, [oid]).fetchall()))
-    if below and kind == "r":
-        key = ()  # that of a table which others inherit from says nothing of their rows
-    return CatalogTable(where, oid, columns, key, schema, name, guess, bool(below), left_out)
+    refuse(where, "source.table", found, allowed, remedy)

@@ -83,6 +83,25 @@ def test_generators_without_choices_take_the_columns_alone(worlds: Worlds, gener
     assert {draw["kind"] for draw in draws} == {"marginal"}
 
 
+@pytest.mark.parametrize(("rows_about", "chosen"), [(100, "independent"), (1000, "mst"), (3000, "aim")])
+def test_auto_hands_the_prior_to_the_generator_that_it_chooses(worlds: Worlds, rows_about: int, chosen: str) -> None:
+    """Its number of rows decides. The version has the draws of that generator, the prior's choice among them where
+    there is structure to choose; `--deep` makes generator, choice and model again."""
+    scenario = replace(with_prior_of("auto", f"options: {{rows_about: {rows_about}}}, "), release=f"auto-{chosen}")
+    version = worlds.published(scenario)
+    report = verify(version.folder, public_key=version.key, deep=True)
+    assert report.ok, report.findings
+    notes = [str(note) for note in version.words["product.notes"]]
+    assert any(f"{chosen} was chosen" in note for note in notes)
+    record = load(version.folder / "record.json")
+    assert record["replay"]["product"]["prior"]["counts_sha256"] == digest(load(version.folder / FILE))
+    if chosen == "independent":
+        assert {draw["kind"] for draw in record["replay"]["draws"]} == {"marginal"}
+    else:
+        assert the_choice(record)["index"] == 1
+        assert any(f"begins with the dependence of columns in {OLD}" in note for note in notes)
+
+
 def tell_another_choice(version: Version) -> None:
     """State the other model as chosen: the digest in the journal is another."""
     forge(version, record=lambda record: the_choice(record).update(index=0))

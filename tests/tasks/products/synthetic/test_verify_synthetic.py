@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,14 +27,18 @@ from tasks.records.draws.marginal import MarginalDraw
 from tasks.records.files.array_file import write_arrays
 from tasks.records.files.row_arrays import arrow_array
 from tasks.verify import verify
+from tests.tasks.verification.forgeries import Forgery
 from tests.tasks.verification.forgery import (
+    Change,
     Json,
     as_published,
+    assert_caught,
     digest_of,
     edit,
     forge,
     load,
     of_kind,
+    replay,
     restate_rows,
     set_cell,
     told,
@@ -44,12 +46,7 @@ from tests.tasks.verification.forgery import (
 from tests.worlds.synthetic_rows import aim
 from tests.worlds.versions import Version, Worlds, broken, publish_version
 
-Change = Callable[[Any], object]
 DATA = "data/stays.parquet"
-
-
-def nothing(_: Any) -> None:
-    return None
 
 
 @pytest.fixture(scope="module")
@@ -60,18 +57,6 @@ def published(worlds: Worlds) -> Version:
 @pytest.fixture
 def version(published: Version, tmp_path: Path) -> Version:
     return published.copy(tmp_path / "v")
-
-
-def replay(change: Change) -> Change:
-    return lambda record: change(record["replay"])
-
-
-def both(*changes: Change) -> Change:
-    def change(value: Any) -> None:
-        for one in changes:
-            one(value)
-
-    return change
 
 
 def first_of(draws: list[Json], kind: str) -> int:
@@ -233,17 +218,6 @@ def drop_last_draw(record: Json) -> None:
     record["replay"]["draws"].pop()
 
 
-@dataclass
-class Forgery:
-    """One consistent forgery, and the rules that must find it."""
-
-    rules: set[int]
-    record: Change = nothing
-    journal: Change = nothing
-    files: Callable[[Path], object] = nothing
-    says: str = ""
-
-
 FORGERIES = {
     "two rows exchanged": Forgery({9}, files=swap_rows, says="sampled again"),
     "a row against the declared order": Forgery({9}, files=break_order, says="arrived <= left"),
@@ -305,12 +279,7 @@ def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, 
     if name.startswith("a choice of") or name.startswith("a choice that"):
         choices_file(version.folder)
     forge(version, journal=forgery.journal)
-    report = verify(version.folder, public_key=version.key)
-    assert not report.ok
-    assert forgery.rules <= {check.rule for check in report.checks if not check.passed}, report.findings
-    assert forgery.rules & broken(report), report.findings
-    assert forgery.says in "\n".join(map(str, report.findings))
-    assert all(finding.where and finding.field and finding.found and finding.allowed for finding in report.findings)
+    assert_caught(version, forgery.rules, forgery.says)
 
 
 def test_a_model_and_its_rows_that_fit_each_other_but_no_measurement_are_caught_by_deep_alone(

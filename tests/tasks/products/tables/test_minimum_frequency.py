@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tasks.verify import verify
-from tests.tasks.verification.forgeries import Forgery, replay
-from tests.tasks.verification.forgery import Json, digest_of, edit_table, forge, load
+from tests.tasks.verification.forgeries import Forgery
+from tests.tasks.verification.forgery import Json, digest_of, edit_table, forge, load, replay
 from tests.worlds.tables import Scenario, second
 from tests.worlds.versions import Version, Worlds, broken, publish_version
 

@@ -12,8 +12,8 @@ import pytest
 
 from tasks.records.statistics_record import values_digest
 from tasks.verify import verify
-from tests.tasks.verification.forgeries import Change, Forgery, event, of_terms, replay
-from tests.tasks.verification.forgery import Json, edit, forge, load, of_kind, set_cell
+from tests.tasks.verification.forgeries import Forgery, event, of_terms
+from tests.tasks.verification.forgery import Change, Json, edit, forge, load, of_kind, replay, set_cell
 from tests.worlds.statistics import gaussian, pure
 from tests.worlds.versions import Version, Worlds, broken, publish_version
 

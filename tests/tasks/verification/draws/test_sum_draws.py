@@ -25,17 +25,23 @@ from tasks.verification.draws.sum_draws import worst_moves_of_sum
 from tasks.verification.fitted.model_distance import SHARE
 from tasks.verify import verify
 from tests.privacy.learning.learning_rows import LAYOUT, all_statistics, random_rows
-from tests.tasks.products.synthetic.test_verify_synthetic import (
+from tests.tasks.products.synthetic.test_verify_synthetic import model_of, resample, write_model
+from tests.tasks.verification.forgeries import Forgery
+from tests.tasks.verification.forgery import (
     Change,
-    Forgery,
+    Json,
+    assert_caught,
     both,
-    model_of,
+    digest_of,
+    edit,
+    forge,
+    load,
     nothing,
     replay,
-    resample,
-    write_model,
+    restate_rows,
+    set_cell,
+    told,
 )
-from tests.tasks.verification.forgery import Json, digest_of, edit, forge, load, restate_rows, set_cell, told
 from tests.worlds.synthetic_rows import gaussians, stretched
 from tests.worlds.versions import Version, Worlds, broken, publish_version
 
@@ -367,12 +373,7 @@ def caught(version: Version, forgery: Forgery) -> None:
     if forgery.record is not nothing and all("statistic" in d for d in load_draws(version)):
         restated(version.folder)
     forge(version, journal=forgery.journal)
-    report = verify(version.folder, public_key=version.key)
-    assert not report.ok
-    assert forgery.rules <= {check.rule for check in report.checks if not check.passed}, report.findings
-    assert forgery.rules & broken(report), report.findings
-    assert forgery.says in "\n".join(map(str, report.findings))
-    assert all(finding.where and finding.field and finding.found and finding.allowed for finding in report.findings)
+    assert_caught(version, forgery.rules, forgery.says)
 
 
 def load_draws(version: Version) -> list[Json]:

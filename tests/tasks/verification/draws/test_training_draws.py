@@ -21,17 +21,21 @@ from tasks.records.draws.training import TrainingDraw
 from tasks.records.model.schemas import version_schemas
 from tasks.verification.draws.training_draws import check_trainings
 from tasks.verify import verify
-from tests.tasks.products.synthetic.test_verify_synthetic import (
+from tests.tasks.products.synthetic.test_verify_synthetic import model_of, resample, write_model
+from tests.tasks.verification.forgeries import Forgery
+from tests.tasks.verification.forgery import (
     Change,
-    Forgery,
+    Json,
+    as_published,
+    assert_caught,
     both,
-    model_of,
+    edit,
+    forge,
+    load,
     nothing,
     replay,
-    resample,
-    write_model,
+    told,
 )
-from tests.tasks.verification.forgery import Json, as_published, edit, forge, load, told
 from tests.worlds.pictures import PictureScenario
 from tests.worlds.synthetic_rows import SyntheticScenario, aim
 from tests.worlds.trained_generator import INTERRUPT_AT, NAME, installed
@@ -162,11 +166,7 @@ def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, 
     if forgery.record is not nothing:
         edit(version.folder / "record.json", forgery.record)
     forge(version, journal=forgery.journal)
-    report = verify(version.folder, public_key=version.key)
-    assert not report.ok
-    assert forgery.rules <= {check.rule for check in report.checks if not check.passed}, report.findings
-    assert forgery.rules & broken(report), report.findings
-    assert forgery.says in "\n".join(map(str, report.findings))
+    assert_caught(version, forgery.rules, forgery.says)
 
 
 @pytest.mark.parametrize("terms", [{"adjacency": "replace_one"}, {"rows": 2}])

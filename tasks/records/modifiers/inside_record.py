@@ -6,7 +6,7 @@ from typing import Final
 
 from contracts.message import message
 from tasks.records.groups.field import Run
-from tasks.records.options.record_option import RecordOption
+from tasks.records.modifiers.record_modifier import RecordModifier
 
 COUNTED: Final = {
     "integer": message("a whole number from its bin, drawn by released noisy counts inside the bin"),
@@ -15,7 +15,7 @@ COUNTED: Final = {
 }
 
 
-class InsideRecord(RecordOption):
+class InsideRecord(RecordModifier):
     """Columns inside whose bins rows were counted."""
 
     def decoding(self, run: Run, told: dict[str, str]) -> dict[str, str]:

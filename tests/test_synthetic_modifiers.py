@@ -1,4 +1,4 @@
-"""Options of synthetic rows are rooms: the core asks their table, and names none of them."""
+"""Modifiers of synthetic rows are rooms: the core asks their table, and names none of them."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from typing import Any, Final
 import pytest
 from pydantic import ValidationError
 
-from console.products.option_views import OptionView, with_lines
+from console.products.modifier_views import ModifierView, with_lines
 from contracts.plug_ins import load_place
 from contracts.reading.scalars import Problem
-from contracts.release.product_spec import SyntheticOption
+from contracts.release.product_spec import SyntheticModifier
 from contracts.release.synthetic import SyntheticProduct
-from contracts.release.synthetic_options import (
+from contracts.release.synthetic_modifiers import (
     EXCLUSIONS,
-    OPTIONS,
+    MODIFIERS,
     UNUSABLE,
     Exclusion,
-    OptionParts,
-    asked_options,
-    option_parts,
-    option_problems,
-    spec_options,
+    ModifierParts,
+    asked_modifiers,
+    modifier_parts,
+    modifier_problems,
+    spec_modifiers,
 )
-from privacy.generators.fit_option import FitOption, whole_fitter
+from privacy.generators.fit_modifier import FitModifier, whole_fitter
 from privacy.generators.generator import SynthesisTask
 from privacy.marginals.domain import CellDomain
-from tasks.verification.fitted.option_checks import ModelOptionChecks
+from tasks.verification.fitted.modifier_checks import ModelModifierChecks
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 FOLDERS: Final = ("contracts", "privacy", "tasks", "flows", "console", "sudare")
 SEAM: Final = frozenset(
     {
-        "contracts.release.synthetic_options",  # the table
+        "contracts.release.synthetic_modifiers",  # the table
         "contracts.release.synthetic",  # the keys of a product
         "privacy.generators.generator",  # the fields of a task
         "tasks.records.model.synthetic_statements",  # the keys of the replay block
-        "console.products.option_views",
+        "console.products.modifier_views",
     }
 )
-"""The files that a new option is added to."""
+"""The files that a new modifier is added to."""
 ROOMS: Final = {
     "inside_bins": {
         *(
@@ -70,7 +70,7 @@ ROOMS: Final = {
     },
     "copies": {"privacy.generators.copied_model", "privacy.inference.combining"},
 }
-"""The modules of an option beside those that the table names."""
+"""The modules of a modifier beside those that the table names."""
 WORDS: Final = {
     "inside_bins": {
         "inside_bins",
@@ -84,7 +84,7 @@ WORDS: Final = {
     "accept": {"acceptance", "first_accepted"},
     "copies": {"takes_copies", "copies"},
 }
-"""Names and texts of code that mean an option, beside the names of its modules."""
+"""Names and texts of code that mean a modifier, beside the names of its modules."""
 OUTSIDE: Final = {
     "inside_bins": {
         "tasks.records.draws.marginal",  # marginals over joined bins
@@ -122,7 +122,7 @@ OUTSIDE: Final = {
         "tasks.inference",
     },
 }
-"""Who names an option all the same. A file may leave this list, and none may come."""
+"""Who names a modifier all the same. A file may leave this list, and none may come."""
 
 
 def modules() -> dict[str, ast.Module]:
@@ -149,23 +149,23 @@ def said(tree: ast.Module) -> set[str]:
     return words
 
 
-def room(option: str) -> set[str]:
-    """The modules of an option; joined bins live with counts inside bins."""
-    parts = OPTIONS[option]
+def room(modifier: str) -> set[str]:
+    """The modules of a modifier; joined bins live with counts inside bins."""
+    parts = MODIFIERS[modifier]
     own = {getattr(parts, name) for name in ("spec", "input", "fit", "record", "checks", "evaluation")}
-    return {place.partition(":")[0] for place in own if place is not None} | ROOMS[option]
+    return {place.partition(":")[0] for place in own if place is not None} | ROOMS[modifier]
 
 
-def outside(option: str, found: dict[str, ast.Module]) -> set[str]:
-    own = room(option)
+def outside(modifier: str, found: dict[str, ast.Module]) -> set[str]:
+    own = room(modifier)
     generators = {name for name in found if name.startswith("privacy.generators.")}
-    meant = WORDS[option] | own
+    meant = WORDS[modifier] | own
     naming = {name for name, tree in found.items() if name not in SEAM | own and meant & said(tree)}
-    # A generator says of itself by a word which options it takes.
+    # A generator says of itself by a word which modifiers it takes.
     return {
         name
         for name in naming
-        if name not in generators or (meant - {f"takes_{option}", "joins_bins"}) & said(found[name])
+        if name not in generators or (meant - {f"takes_{modifier}", "joins_bins"}) & said(found[name])
     }
 
 
@@ -174,20 +174,20 @@ def found() -> dict[str, ast.Module]:
     return modules()
 
 
-@pytest.mark.parametrize("option", ROOMS)
-def test_no_further_file_names_an_option(option: str, found: dict[str, ast.Module]) -> None:
-    """What a new option touches is counted by who names those of today; the list can only become shorter."""
-    assert outside(option, found) == OUTSIDE[option]
+@pytest.mark.parametrize("modifier", ROOMS)
+def test_no_further_file_names_a_modifier(modifier: str, found: dict[str, ast.Module]) -> None:
+    """What a new modifier touches is counted by who names those of today; the list can only become shorter."""
+    assert outside(modifier, found) == OUTSIDE[modifier]
 
 
-def test_a_file_that_names_an_option_is_found(found: dict[str, ast.Module]) -> None:
+def test_a_file_that_names_a_modifier_is_found(found: dict[str, ast.Module]) -> None:
     """The wrong case: an import, an attribute, a key."""
     for text in ("from contracts.release.copies import copy_path", "x = product.copies", "y = replay['copies']"):
         assert "tasks.added" in outside("copies", {**found, "tasks.added": ast.parse(text)})
 
 
-@pytest.mark.parametrize("parts", OPTIONS.values(), ids=OPTIONS)
-def test_every_part_stands_where_the_table_says(parts: OptionParts) -> None:
+@pytest.mark.parametrize("parts", MODIFIERS.values(), ids=MODIFIERS)
+def test_every_part_stands_where_the_table_says(parts: ModifierParts) -> None:
     places = [parts.spec, parts.input, parts.fit, parts.record, parts.checks, parts.evaluation, parts.view]
     for place in places:
         assert place is None or isinstance(load_place(place), type)
@@ -196,20 +196,20 @@ def test_every_part_stands_where_the_table_says(parts: OptionParts) -> None:
         assert callable(load_place(reader))
         assert kind
         assert parts.checks is not None
-        assert issubclass(load_place(parts.checks), ModelOptionChecks)
+        assert issubclass(load_place(parts.checks), ModelModifierChecks)
 
 
-def test_exclusions_and_uses_are_of_options_and_each_stands_once() -> None:
-    pairs = [frozenset({each.option, each.beside}) for each in EXCLUSIONS]
+def test_exclusions_and_uses_are_of_modifiers_and_each_stands_once() -> None:
+    pairs = [frozenset({each.modifier, each.beside}) for each in EXCLUSIONS]
     assert len(set(pairs)) == len(pairs)
-    assert set().union(*pairs) <= set(OPTIONS)
-    uses = [(each.option, each.use) for each in UNUSABLE]
+    assert set().union(*pairs) <= set(MODIFIERS)
+    uses = [(each.modifier, each.use) for each in UNUSABLE]
     assert len(set(uses)) == len(uses)
-    assert {option for option, _ in uses} <= set(OPTIONS)
+    assert {modifier for modifier, _ in uses} <= set(MODIFIERS)
 
 
-class NotedOption(SyntheticOption):
-    """An option from outside of the tree: its generator says so in a note."""
+class NotedModifier(SyntheticModifier):
+    """A modifier from outside of the tree: its generator says so in a note."""
 
     def asked(self, product: Any) -> bool:
         return bool(product.options.get("noted"))
@@ -218,51 +218,58 @@ class NotedOption(SyntheticOption):
         return Problem("noted beside 7 rows", "other rows") if product.rows == 7 else None
 
 
-class NotedFit(FitOption):
+class NotedFit(FitModifier):
     def stage(self, generator: Any, task: SynthesisTask) -> Any:
         return ("noted", generator)
 
 
-class PlainFit(FitOption):
+class PlainFit(FitModifier):
     draws = False
 
     def stage(self, generator: Any, task: SynthesisTask) -> Any:
         return ("plain", generator)
 
 
-class NotedView(OptionView):
+class NotedView(ModifierView):
     def version_lines(self, replay: dict[str, Any]) -> list[tuple[str, str]]:
         return [("noted", "yes")]
 
 
 @pytest.fixture
 def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[SyntheticProduct]:
-    """A product that asks for two options beside those of the tree."""
+    """A product that asks for two modifiers beside those of the tree."""
     here = f"{__name__}:"
     view = f"{here}NotedView"
-    monkeypatch.setitem(OPTIONS, "noted", OptionParts(f"{here}NotedOption", fit=f"{here}NotedFit", view=view))
-    monkeypatch.setitem(OPTIONS, "plain", OptionParts(f"{here}NotedOption", fit=f"{here}PlainFit"))
-    spec_options.cache_clear()
+    monkeypatch.setitem(MODIFIERS, "noted", ModifierParts(f"{here}NotedModifier", fit=f"{here}NotedFit", view=view))
+    monkeypatch.setitem(MODIFIERS, "plain", ModifierParts(f"{here}NotedModifier", fit=f"{here}PlainFit"))
+    spec_modifiers.cache_clear()
     yield SyntheticProduct(kind="synthetic", generator="mst", options={"noted": True})
-    spec_options.cache_clear()
+    spec_modifiers.cache_clear()
 
 
-def test_an_option_is_asked_for_by_its_row_alone(noted: SyntheticProduct, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_modifier_is_asked_for_by_its_row_alone(noted: SyntheticProduct, monkeypatch: pytest.MonkeyPatch) -> None:
     """No other file knows of it: it is read, refused, excluded, put around the generator, and shown."""
-    assert asked_options(noted) == ("noted", "plain")
+    assert asked_modifiers(noted) == ("noted", "plain")
     with pytest.raises(ValidationError, match="noted beside 7 rows"):
         SyntheticProduct(kind="synthetic", generator="mst", options={"noted": True}, rows=7)
     task = SynthesisTask(
-        CellDomain(("a",), (2,)), {}, "add_remove", 1, Fraction(1), Fraction(0), None, options=asked_options(noted)
+        CellDomain(("a",), (2,)),
+        {},
+        "add_remove",
+        1,
+        Fraction(1),
+        Fraction(0),
+        None,
+        modifiers=asked_modifiers(noted),
     )
     generator: Any = "mst"
     assert whole_fitter(generator, task) == ("plain", ("noted", "mst"))
     assert whole_fitter(generator, task, draws_only=True) == ("noted", "mst")
-    views = [view for _, view in option_parts(noted, "view")]
+    views = [view for _, view in modifier_parts(noted, "view")]
     lines = with_lines([("rows", "10"), ("model", "m")], [(view, view.version_lines({})) for view in views])
     assert lines == [("rows", "10"), ("noted", "yes"), ("model", "m")]
     further = Exclusion("noted", "copies", "{product.copies} copies beside noted", "one", "drop it", at=("copies",))
-    monkeypatch.setattr("contracts.release.synthetic_options.EXCLUSIONS", (further,))
+    monkeypatch.setattr("contracts.release.synthetic_modifiers.EXCLUSIONS", (further,))
     both = noted.model_copy(update={"copies": 3})
-    assert [problem.found for _, problem in option_problems(both, (), contract=None)] == ["3 copies beside noted"]  # type: ignore[arg-type]
-    assert list(option_problems(noted, (), contract=None)) == []  # type: ignore[arg-type]
+    assert [problem.found for _, problem in modifier_problems(both, (), contract=None)] == ["3 copies beside noted"]  # type: ignore[arg-type]
+    assert list(modifier_problems(noted, (), contract=None)) == []  # type: ignore[arg-type]

@@ -11,10 +11,10 @@ from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import WrittenFile, written
 from tasks.records.model.record_kinds import ShownFile
 from tasks.records.model.synthetic_statements import SyntheticReplay
-from tasks.records.options.record_option import RecordOption
+from tasks.records.modifiers.record_modifier import RecordModifier
 
 
-class PriorRecord(RecordOption):
+class PriorRecord(RecordModifier):
     """A prior."""
 
     def write(self, facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:

@@ -17,11 +17,11 @@ from tasks.records.files.tidy_tables import DATA
 from tasks.records.groups.field import Run
 from tasks.records.model.record_kinds import ShownFile
 from tasks.records.model.synthetic_statements import SyntheticReplay
-from tasks.records.options.record_option import RecordOption
+from tasks.records.modifiers.record_modifier import RecordModifier
 from tasks.records.outputs import Synthesis
 
 
-class LinkedRecord(RecordOption):
+class LinkedRecord(RecordModifier):
     """Rows of two tables: a file each, and keys that lead from one to the other."""
 
     def made(self, made: Synthesis, contract: Contract) -> Synthesis:

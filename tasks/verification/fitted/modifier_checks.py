@@ -1,4 +1,4 @@
-"""What a verification asks of an option of synthetic rows; the table is in `contracts.release.synthetic_options`."""
+"""What a verification asks of a modifier of synthetic rows; its table: `contracts.release.synthetic_modifiers`."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class RowTable:
     copied: bool = True
 
 
-class OptionChecks:
-    """What a verification asks of a version whose product asks for an option, or whose record states it."""
+class ModifierChecks:
+    """What a verification asks of a version whose product asks for a modifier, or whose record states it."""
 
     decides_rows: ClassVar[bool] = False
     """Whether the number of rows follows from something else than product and model."""
@@ -78,7 +78,7 @@ class OptionChecks:
     def tables(
         self, tables: tuple[RowTable, ...], model: Model, replay: SyntheticReplay, meaning: SyntheticMeaning
     ) -> tuple[RowTable, ...]:
-        """Return the published tables of rows, given those without the option."""
+        """Return the published tables of rows, given those without the modifier."""
         return tables
 
     def check_tables(
@@ -88,8 +88,8 @@ class OptionChecks:
         return []
 
 
-class ModelOptionChecks(OptionChecks, ABC):
-    """The same of an option that makes a kind of model of its own (`model` of the table)."""
+class ModelModifierChecks(ModifierChecks, ABC):
+    """The same of a modifier that makes a kind of model of its own (`model` of the table)."""
 
     @abstractmethod
     def compare(self, published: Any, again: Any, drawn: Sequence[Clique], compare: CompareModels) -> list[Finding]:

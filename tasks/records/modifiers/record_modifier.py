@@ -1,4 +1,4 @@
-"""What a version and its record have of an option of synthetic rows (`contracts.release.synthetic_options`)."""
+"""What a version and its record have of a modifier of synthetic rows (`contracts.release.synthetic_modifiers`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.contract.contract import Contract
-from contracts.release.synthetic_options import named_parts, option_parts, stated_options
+from contracts.release.synthetic_modifiers import modifier_parts, named_parts, stated_modifiers
 from tasks.records.facts import RunFacts
 from tasks.records.files.synthetic_files import RowsFile
 from tasks.records.files.tidy_tables import WrittenFile
@@ -17,15 +17,15 @@ from tasks.records.model.synthetic_statements import SyntheticReplay
 from tasks.records.outputs import Synthesis
 
 
-class RecordOption:
-    """What is made, written, stated and told of a version whose product asks for an option."""
+class RecordModifier:
+    """What is made, written, stated and told of a version whose product asks for a modifier."""
 
     def made(self, made: Synthesis, contract: Contract) -> Synthesis:
-        """Return what was made, with what follows from it under the option."""
+        """Return what was made, with what follows from it under the modifier."""
         return made
 
     def row_files(self, files: tuple[RowsFile, ...], facts: RunFacts) -> tuple[RowsFile, ...]:
-        """Return the files of rows, given those without the option."""
+        """Return the files of rows, given those without the modifier."""
         return files
 
     def write(self, facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
@@ -45,7 +45,7 @@ class RecordOption:
         return iter(())
 
     def rows(self, run: Run, told: dict[str, Any]) -> dict[str, Any]:
-        """Return what is told of the number of rows, given what is told without the option."""
+        """Return what is told of the number of rows, given what is told without the modifier."""
         return told
 
     def decoding(self, run: Run, told: dict[str, str]) -> dict[str, str]:
@@ -65,12 +65,12 @@ class RecordOption:
         return []
 
 
-def record_options(product: Any) -> list[RecordOption]:
-    """Return the record parts of the options that a product asks for, in the order of the table."""
-    return [option for _, option in option_parts(product, "record")]
+def record_modifiers(product: Any) -> list[RecordModifier]:
+    """Return the record parts of the modifiers that a product asks for, in the order of the table."""
+    return [modifier for _, modifier in modifier_parts(product, "record")]
 
 
-def options_of_replay(replay: SyntheticReplay) -> list[RecordOption]:
-    """Return the record parts of the options that a record names."""
+def modifiers_of_replay(replay: SyntheticReplay) -> list[RecordModifier]:
+    """Return the record parts of the modifiers that a record names."""
     named = {name for name, written in replay.product.items() if written is not None}
-    return [option for _, option in named_parts({*named, *stated_options(replay)}, "record")]
+    return [modifier for _, modifier in named_parts({*named, *stated_modifiers(replay)}, "record")]

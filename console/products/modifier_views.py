@@ -1,4 +1,4 @@
-"""What the console shows of options of synthetic rows; the table is in `contracts.release.synthetic_options`."""
+"""What the console shows of modifiers of synthetic rows; the table is in `contracts.release.synthetic_modifiers`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from privacy.generators.release_plan import FittedPlan
 Lines = list[tuple[str, str]]
 
 
-class OptionView:
-    """What is shown of an option: in `sudare plan --json`, and as lines of a plan and of a version."""
+class ModifierView:
+    """What is shown of a modifier: in `sudare plan --json`, and as lines of a plan and of a version."""
 
     after: ClassVar[str] = "rows"
     """The line of plan or version after which its own stand."""
@@ -29,7 +29,7 @@ class OptionView:
         return []
 
 
-class InsideView(OptionView):
+class InsideView(ModifierView):
     """What noise does to the columns inside whose bins rows are counted."""
 
     after = "error"
@@ -56,7 +56,7 @@ class InsideView(OptionView):
         ]
 
 
-class LinkedTablesView(OptionView):
+class LinkedTablesView(ModifierView):
     """The parent's rows, and the keys that lead to them."""
 
     def version_lines(self, replay: dict[str, Any]) -> Lines:
@@ -68,7 +68,7 @@ class LinkedTablesView(OptionView):
         return [("parents", f"{above['number']:,} rows of {above['table']}, {above['data']}"), ("keys", keys)]
 
 
-class AcceptView(OptionView):
+class AcceptView(ModifierView):
     """Which candidate was accepted."""
 
     after = "generator"
@@ -83,7 +83,7 @@ class AcceptView(OptionView):
         return [("accepted", accepted)]
 
 
-class CopiesView(OptionView):
+class CopiesView(ModifierView):
     """How many copies there are."""
 
     def plan_object(self, plan: FittedPlan[Any]) -> dict[str, Any]:
@@ -100,8 +100,8 @@ class CopiesView(OptionView):
         return [("copies", f"{len(copies)}, {copies[0]['data']} and so on")] if copies else []
 
 
-def with_lines(lines: Lines, added: Iterable[tuple[OptionView, Lines]]) -> Lines:
-    """Return lines with those of options, each after the line that it names."""
+def with_lines(lines: Lines, added: Iterable[tuple[ModifierView, Lines]]) -> Lines:
+    """Return lines with those of modifiers, each after the line that it names."""
     for view, own in added:
         names = [name for name, _ in lines]
         place = names.index(view.after) + 1 if own else 0

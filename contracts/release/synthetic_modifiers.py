@@ -1,6 +1,6 @@
-"""The table of options of synthetic rows: where the parts of each stand, and what excludes what.
+"""The table of modifiers of synthetic rows: where the parts of each stand, and what excludes what.
 
-An option is what a product may ask for beside its generator. Only its `spec` part is loaded for every product; the
+A modifier is what a product may ask for beside its generator. Only its `spec` part is loaded for every product; the
 others where a product asks for it.
 """
 
@@ -14,30 +14,30 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from contracts.errors import Finding
 from contracts.plug_ins import load_place
 from contracts.reading.scalars import FieldPath, Problem
-from contracts.release.product_spec import SyntheticOption
+from contracts.release.product_spec import SyntheticModifier
 
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract
 
-OptionPart = Literal["input", "fit", "record", "checks", "evaluation", "view"]
+ModifierPart = Literal["input", "fit", "record", "checks", "evaluation", "view"]
 Use = Literal["sample", "interval", "holdout"]
 
 
 @dataclass(frozen=True)
-class OptionParts:
-    """Where the parts of an option stand, each as `module:name`; None where it has none.
+class ModifierParts:
+    """Where the parts of a modifier stand, each as `module:name`; None where it has none.
 
     Args:
-        spec: what a product asks for, a `SyntheticOption` (`contracts.release.product_spec`).
-        input: what is read for it before a release is planned, an `OptionInput`
+        spec: what a product asks for, a `SyntheticModifier` (`contracts.release.product_spec`).
+        input: what is read for it before a release is planned, a `ModifierInput`
             (`tasks.products.synthetic.planning`).
-        fit: what it asks of the fit, a `FitOption` (`privacy.generators.fit_option`).
-        record: what the record, its page and its files have of it, a `RecordOption`
-            (`tasks.records.options.record_option`).
-        checks: what a verification asks of it, `OptionChecks` (`tasks.verification.fitted.option_checks`).
-        evaluation: how its rows are compared with real ones, where that is another way, an `OptionEvaluation`
+        fit: what it asks of the fit, a `FitModifier` (`privacy.generators.fit_modifier`).
+        record: what the record, its page and its files have of it, a `RecordModifier`
+            (`tasks.records.modifiers.record_modifier`).
+        checks: what a verification asks of it, `ModifierChecks` (`tasks.verification.fitted.modifier_checks`).
+        evaluation: how its rows are compared with real ones, where that is another way, a `ModifierEvaluation`
             (`flows.evaluation.product_evaluations`).
-        view: what the console shows of it, an `OptionView` (`console.products.option_views`).
+        view: what the console shows of it, a `ModifierView` (`console.products.modifier_views`).
         model: the kind of model that it makes of the generator's, and the function that reads such a model back.
         replay: the keys that lead to what the replay block of a record states of it; none where it states nothing.
     """
@@ -53,45 +53,45 @@ class OptionParts:
     replay: tuple[str, ...] = ()
 
 
-OPTIONS: Final = {
-    "inside_bins": OptionParts(
-        spec="contracts.release.inside_bins:InsideOption",
+MODIFIERS: Final = {
+    "inside_bins": ModifierParts(
+        spec="contracts.release.inside_bins:InsideModifier",
         fit="privacy.generators.inside_bins:InsideFit",
-        record="tasks.records.options.inside_record:InsideRecord",
+        record="tasks.records.modifiers.inside_record:InsideRecord",
         checks="tasks.products.synthetic.inside_checks:InsideChecks",
-        view="console.products.option_views:InsideView",
+        view="console.products.modifier_views:InsideView",
         model=("filled", "privacy.generators.filled_model:read_filled"),
     ),
-    "bins": OptionParts(
-        spec="contracts.release.inside_bins:JoinedBinsOption",
+    "bins": ModifierParts(
+        spec="contracts.release.inside_bins:JoinedBinsModifier",
     ),
-    "prior": OptionParts(
-        spec="contracts.release.public_prior:PriorOption",
+    "prior": ModifierParts(
+        spec="contracts.release.public_prior:PriorModifier",
         input="tasks.products.synthetic.prior_rows:PriorInput",
         fit="privacy.generators.prior_choice:PriorFit",
-        record="tasks.records.options.prior_record:PriorRecord",
+        record="tasks.records.modifiers.prior_record:PriorRecord",
         checks="tasks.products.synthetic.prior_checks:PriorChecks",
     ),
-    "linked_tables": OptionParts(
-        spec="contracts.release.linked_rows:LinkedTablesOption",
-        record="tasks.records.options.linked_record:LinkedRecord",
+    "linked_tables": ModifierParts(
+        spec="contracts.release.linked_rows:LinkedTablesModifier",
+        record="tasks.records.modifiers.linked_record:LinkedRecord",
         checks="tasks.products.synthetic.link_checks:LinkChecks",
         evaluation="flows.evaluation.linked_evaluation:LinkedEvaluation",
-        view="console.products.option_views:LinkedTablesView",
+        view="console.products.modifier_views:LinkedTablesView",
         model=("linked", "privacy.generators.linked_model:read_linked"),
         replay=("rows", "parents"),
     ),
-    "accept": OptionParts(
-        spec="contracts.release.acceptance:AcceptOption",
+    "accept": ModifierParts(
+        spec="contracts.release.acceptance:AcceptModifier",
         checks="tasks.products.synthetic.acceptance_checks:AcceptedChecks",
-        view="console.products.option_views:AcceptView",
+        view="console.products.modifier_views:AcceptView",
     ),
-    "copies": OptionParts(
-        spec="contracts.release.copies:CopiesOption",
+    "copies": ModifierParts(
+        spec="contracts.release.copies:CopiesModifier",
         fit="privacy.generators.copies:CopiesFit",
-        record="tasks.records.options.copies_record:CopiesRecord",
+        record="tasks.records.modifiers.copies_record:CopiesRecord",
         checks="tasks.products.synthetic.copies_checks:CopiesChecks",
-        view="console.products.option_views:CopiesView",
+        view="console.products.modifier_views:CopiesView",
         model=("copied", "privacy.generators.copied_model:read_copied"),
         replay=("copies",),
     ),
@@ -101,10 +101,10 @@ OPTIONS: Final = {
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Two options that no product may ask for together.
+    """Two modifiers that no product may ask for together.
 
     Args:
-        option: one of them, whose key the finding names.
+        modifier: one of them, whose key the finding names.
         beside: the other.
         found: what is found; `{product.copies}` stands for what the product has there.
         allowed: what is allowed.
@@ -113,7 +113,7 @@ class Exclusion:
         while_read: whether the spec cannot even be read; else it is a finding beside others.
     """
 
-    option: str
+    modifier: str
     beside: str
     found: str
     allowed: str
@@ -186,20 +186,20 @@ EXCLUSIONS: Final = (
         at=("copies",),
     ),
 )
-"""What excludes what. Beside these a generator may be one that an option cannot go with: that its `fit` part says."""
+"""What excludes what. A generator may be one that a modifier cannot go with too: that its `fit` part says."""
 
 
 @dataclass(frozen=True)
 class Unusable:
-    """What a version with an option cannot be used for.
+    """What a version with a modifier cannot be used for.
 
     Args:
-        option: the option.
+        modifier: the modifier.
         use: `sample`, further rows; `interval`, estimates with intervals; `holdout`, a comparison with public rows.
         found, allowed, remedy: of the finding.
     """
 
-    option: str
+    modifier: str
     use: Use
     found: str
     allowed: str
@@ -239,71 +239,73 @@ UNUSABLE: Final = (
 
 
 @cache
-def spec_options() -> dict[str, SyntheticOption]:
-    """Return the spec part of each option by its name, in the order of the table."""
-    return {name: load_place(parts.spec)() for name, parts in OPTIONS.items()}
+def spec_modifiers() -> dict[str, SyntheticModifier]:
+    """Return the spec part of each modifier by its name, in the order of the table."""
+    return {name: load_place(parts.spec)() for name, parts in MODIFIERS.items()}
 
 
-def asked_options(product: Any) -> tuple[str, ...]:
-    """Return the options that a product of synthetic rows asks for, in the order of the table.
+def asked_modifiers(product: Any) -> tuple[str, ...]:
+    """Return the modifiers that a product of synthetic rows asks for, in the order of the table.
 
     Args:
         product: a `SyntheticProduct`; of any other kind none is asked for.
     """
     if getattr(product, "kind", None) != "synthetic":
         return ()
-    return tuple(name for name, option in spec_options().items() if option.asked(product))
+    return tuple(name for name, modifier in spec_modifiers().items() if modifier.asked(product))
 
 
-def option_parts(product: Any, part: OptionPart) -> Iterator[tuple[str, Any]]:
-    """Yield the name and a part of each option that a product asks for; as `named_parts`."""
-    return named_parts(asked_options(product), part)
+def modifier_parts(product: Any, part: ModifierPart) -> Iterator[tuple[str, Any]]:
+    """Yield the name and a part of each modifier that a product asks for; as `named_parts`."""
+    return named_parts(asked_modifiers(product), part)
 
 
-def named_parts(names: Collection[str], part: OptionPart) -> Iterator[tuple[str, Any]]:
-    """Yield the name and a part of each option of these names that has it; only its own modules are loaded."""
-    for name, places in OPTIONS.items():
+def named_parts(names: Collection[str], part: ModifierPart) -> Iterator[tuple[str, Any]]:
+    """Yield the name and a part of each modifier of these names that has it; only its own modules are loaded."""
+    for name, places in MODIFIERS.items():
         place = getattr(places, part) if name in names else None
         if place is not None:
             yield name, load_place(place)()
 
 
-def stated_options(replay: object) -> frozenset[str]:
-    """Return the options of which the replay block of a record states something."""
-    found = {name: reduce(getattr, parts.replay, replay) for name, parts in OPTIONS.items() if parts.replay}
+def stated_modifiers(replay: object) -> frozenset[str]:
+    """Return the modifiers of which the replay block of a record states something."""
+    found = {name: reduce(getattr, parts.replay, replay) for name, parts in MODIFIERS.items() if parts.replay}
     return frozenset(name for name, stated in found.items() if stated)
 
 
-def options_of_model(kind: str) -> frozenset[str]:
-    """Return the option that makes models of that kind, if one does."""
-    return frozenset(name for name, parts in OPTIONS.items() if parts.model is not None and parts.model[0] == kind)
+def modifiers_of_model(kind: str) -> frozenset[str]:
+    """Return the modifier that makes models of that kind, if one does."""
+    return frozenset(name for name, parts in MODIFIERS.items() if parts.model is not None and parts.model[0] == kind)
 
 
 def contradiction_of(product: Any) -> Problem | None:
-    """Say why a product cannot be read: two options that exclude each other, or one that contradicts itself."""
-    asked = asked_options(product)
+    """Say why a product cannot be read: two modifiers that exclude each other, or one that contradicts itself."""
+    asked = asked_modifiers(product)
     for each in EXCLUSIONS:
-        if each.while_read and each.option in asked and each.beside in asked:
+        if each.while_read and each.modifier in asked and each.beside in asked:
             problem = each.problem(product)
             return Problem(problem.found, problem.allowed, problem.remedy, each.at)
-    found = (option.contradiction(product) for name, option in spec_options().items() if name in asked)
+    found = (modifier.contradiction(product) for name, modifier in spec_modifiers().items() if name in asked)
     return next((problem for problem in found if problem is not None), None)
 
 
-def option_problems(product: Any, names: tuple[str, ...], contract: Contract) -> Iterator[tuple[FieldPath, Problem]]:
-    """Yield what of the options excludes each other or does not fit the contract, with its place in the product.
+def modifier_problems(
+    product: Any, names: tuple[str, ...], contract: Contract
+) -> Iterator[tuple[FieldPath, Problem]]:
+    """Yield what of the modifiers excludes each other or does not fit the contract, with its place in the product.
 
     Args:
         product: the product.
         names: its columns; none where some of them are unknown.
         contract: its contract.
     """
-    asked = asked_options(product)
-    for name, option in spec_options().items():
+    asked = asked_modifiers(product)
+    for name, modifier in spec_modifiers().items():
         for each in EXCLUSIONS:
-            if each.option == name and not each.while_read and {name, each.beside} <= set(asked):
+            if each.modifier == name and not each.while_read and {name, each.beside} <= set(asked):
                 yield each.at, each.problem(product)
-        yield from option.problems(product, names, contract)
+        yield from modifier.problems(product, names, contract)
 
 
 def unusable(product: Any, use: Use, *, where: str, field: str) -> list[Finding]:
@@ -314,9 +316,9 @@ def unusable(product: Any, use: Use, *, where: str, field: str) -> list[Finding]
         use: for what.
         where, field: of the findings.
     """
-    asked = asked_options(product)
+    asked = asked_modifiers(product)
     return [
         Finding(where, field, each.found, each.allowed, each.remedy)
         for each in UNUSABLE
-        if each.use == use and each.option in asked
+        if each.use == use and each.modifier in asked
     ]

@@ -15,10 +15,10 @@ from tasks.records.files.tidy_tables import DATA
 from tasks.records.groups.field import Run
 from tasks.records.model.record_kinds import ShownFile
 from tasks.records.model.synthetic_statements import SyntheticReplay
-from tasks.records.options.record_option import RecordOption
+from tasks.records.modifiers.record_modifier import RecordModifier
 
 
-class CopiesRecord(RecordOption):
+class CopiesRecord(RecordModifier):
     """Copies of the rows: a file each, with a seed that follows from that of the rows."""
 
     def row_files(self, files: tuple[RowsFile, ...], facts: RunFacts) -> tuple[RowsFile, ...]:

@@ -1,0 +1,1 @@
+"""What versions and records have of the modifiers of synthetic rows."""

@@ -1,1 +1,0 @@
-"""What versions and records have of the options of synthetic rows."""
