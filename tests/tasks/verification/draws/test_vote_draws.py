@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from tasks.verify import verify
-from tests.tasks.verification.forgery import Json, as_forged, forge
 from tests.worlds.synthetic_rows import SyntheticScenario, aim
 from tests.worlds.versions import Worlds
 
