@@ -45,7 +45,6 @@ from privacy.learning.candidates import Candidates
 from privacy.learning.layout import RowLayout
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.seeds import PostProcessingSeed
-from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.table_plans.split import NoiseKind
 
 _MEGABYTE: Final = 2**20
@@ -53,7 +52,8 @@ _MOST_CANDIDATES: Final = 100_000
 _FIRST: Final = 4
 """Rounds in which rows are drawn by their votes; then those with most are kept."""
 _SECONDS: Final = 1.0
-_DISTANCES_PER_SECOND: Final = 2e8
+_SECONDS_PER_DISTANCE: Final = 4e-10
+_SECONDS_PER_ENTRY: Final = 3e-11
 _ROWS_ASSUMED: Final = 100_000
 
 
@@ -111,8 +111,9 @@ class PrivateEvolution:
             if rounds
         )
         megabytes = 8 * most * (layout.code_width + layout.width) / _MEGABYTE
-        distances = _ROWS_ASSUMED * sum(rounds * count for rounds, count in split) * (1 + layout.width / 16)
-        return GeneratorPlan(events, steps, megabytes, _SECONDS + distances / _DISTANCES_PER_SECOND, {})
+        distances = _ROWS_ASSUMED * sum(rounds * count for rounds, count in split)
+        seconds = _SECONDS + distances * (_SECONDS_PER_DISTANCE + layout.width * _SECONDS_PER_ENTRY)
+        return GeneratorPlan(events, steps, megabytes, seconds, {})
 
     def fit(
         self,
@@ -139,7 +140,7 @@ class PrivateEvolution:
         for turn, part in enumerate(spending.split(spending.total, [1] * options.rounds)):
             progress(turn / options.rounds, "counting votes")
             # MEASURE
-            asked = VoteQuery(rows, Candidates(layout.names, candidates, options.label), _noise(spending, part))
+            asked = VoteQuery(rows, Candidates(layout.names, candidates, options.label), spending.buys(part))
             drawn.append(grant.draw(asked, key=f"votes-{turn + 1:04d}"))
             if turn + 1 == options.rounds:
                 break
@@ -196,10 +197,6 @@ def _begun(evolution: Evolution, options: PrivateEvolutionOptions) -> Codes:
         return evolution.begin(options.population)
     except NothingPossible as nothing:
         raise CannotGenerate(str(nothing)) from nothing
-
-
-def _noise(spending: Spending, part: Fraction) -> GaussianNoise | LaplaceNoise:
-    return spending.buys(part)
 
 
 def _estimated(
