@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
@@ -82,6 +83,19 @@ def test_blocks_and_kinds_of_floats_do_not_matter(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(counted, "_EXACT_FLOAT32", 0)
     assert vote_vectors(codes, LAYOUT).dtype == np.float64
     assert np.array_equal(wide.votes(codes, LAYOUT), votes)
+
+
+def test_memory_does_not_grow_with_the_rows() -> None:
+    """Ten times the rows take no more at once than blocks do: 50 MB, where all distances would take 800 MB."""
+    candidates = Candidates(LAYOUT.names, random_rows(1000, 2).astype(np.int64), "label")
+    codes, peaks = random_rows(200_000), []
+    for rows in (20_000, 200_000):
+        tracemalloc.start()
+        candidates.votes(codes[:rows], LAYOUT)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]
+    assert peaks[1] < 50 * 2**20
 
 
 def test_many_columns_are_counted_in_float64_and_exactly() -> None:
