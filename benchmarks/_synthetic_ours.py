@@ -15,7 +15,7 @@ import argparse
 import json
 import resource
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -86,6 +86,18 @@ _COLUMN: Final = """\
               nulls: {{policy: map, to: "0"}}
               provenance: {{kind: declared}}
 """
+_NUMBER: Final = """\
+      - name: {name}
+        logicalType: integer
+        customProperties:
+          - property: domain
+            value:
+              kind: integer
+              bounds: [0, {last}]
+              bins: {{width: 1}}
+              nulls: {{policy: map, to: 0}}
+              provenance: {{kind: declared}}
+"""
 
 
 @dataclass(frozen=True)
@@ -115,7 +127,7 @@ def main() -> None:
     domain: dict[str, int] = json.loads(asked.domain.read_text())
     with TemporaryDirectory() as folder:
         begun = time.perf_counter()
-        contract, table, rows = _snapshot(Path(folder), asked.data, domain, wanted.adjacency)
+        contract, table, rows = _snapshot(Path(folder), asked.data, domain, wanted.adjacency, asked.numbers)
         reading = time.perf_counter() - begun
         before = resource.getrusage(resource.RUSAGE_SELF)
         with _timed_counts() as counting:
@@ -148,13 +160,15 @@ def contract_columns(contract: Contract) -> tuple[str, ...]:
 
 
 def _snapshot(
-    folder: Path, data: Path, domain: Mapping[str, int], adjacency: str
+    folder: Path, data: Path, domain: Mapping[str, int], adjacency: str, numbers: Sequence[str]
 ) -> tuple[Contract, PrivateTable, int]:
-    """Write the contract of the codes and ingest them."""
+    """Write the contract of the codes, of which some are numbers with a bin each, and ingest them."""
     rows = parquet.read_metadata(data).num_rows
     public = f'[{{kind: total, value: {rows}, reference: "benchmark"}}]'
     columns = "".join(
-        _COLUMN.format(name=json.dumps(name), values=json.dumps([str(code) for code in range(size)]))
+        _NUMBER.format(name=json.dumps(name), last=size - 1)
+        if name in numbers
+        else _COLUMN.format(name=json.dumps(name), values=json.dumps([str(code) for code in range(size)]))
         for name, size in domain.items()
     )
     invariants = public if adjacency == "replace_one" else "[]"
@@ -257,6 +271,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--delta", type=Decimal, required=True)
     parser.add_argument("--adjacency", choices=("add_remove", "replace_one"), required=True)
     parser.add_argument("--options", type=json.loads, default={})
+    parser.add_argument("--numbers", nargs="*", default=(), help="columns of numbers; the others are categories")
     parser.add_argument("--prior", type=Path, default=None, help="codes of public rows")
     parser.add_argument("--steps", action="store_true", help="estimate the model after every measurement once more")
     return parser.parse_args()

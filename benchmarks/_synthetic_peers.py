@@ -121,13 +121,19 @@ class Runs:
         options: Mapping[str, Any] | None = None,
         steps: bool = False,
         prior: Categorical | None = None,
+        numbers: Sequence[str] = (),
     ) -> Made:
-        """Run one of our generators on a table; with the rows of another one as a public prior."""
+        """Run one of our generators on a table; with the rows of another one as a public prior.
+
+        Columns are categories, but for those that are named as `numbers`, of one bin a code.
+        """
         written = json.dumps(dict(options or {}), sort_keys=True)
         command = [sys.executable, "-m", "benchmarks._synthetic_ours", "--method", method]
         command += ["--adjacency", adjacency, "--options", written, *(["--steps"] if steps else [])]
         about = sha256(written.encode()).hexdigest()[:8] if options else "default"
         name = f"ours-{method}-{about}-{adjacency}-{table.name}-{epsilon}-{delta}-{seed}{'-steps' if steps else ''}"
+        if numbers:
+            command, name = [*command, "--numbers", *numbers], f"{name}-numbers"
         if prior is not None:
             command += ["--prior", str(prior.write(self._kept)[0])]
             name += f"-{prior.name}"

@@ -54,6 +54,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
         *("cell_moments", "cell_moments_middle"),
     ),
     "residuals": ("residuals", "residuals_replace_one"),
+    "votes": ("votes", "votes_replace_one"),
     "strategies": ("strategies", "strategies_replace_one"),
     "group_levels": ("adaptive_tables", "adaptive_tables_replace_one", "adaptive_tables_laplace"),
     "weighted_sums": ("weighted_sums", "weighted_sums_replace_one", "weighted_counts"),

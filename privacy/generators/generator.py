@@ -226,7 +226,9 @@ class CountsSource(Protocol):
 
 
 class Model(Protocol):
-    """A fitted model: all that sampling needs, released, in whole numbers so that it replays on any machine."""
+    """A fitted model: all that sampling needs, released, in whole numbers so that it replays on any machine.
+
+    One whose fit is in whole numbers too says `in_whole_numbers = True`: fitted again it must be the same."""
 
     kind: ClassVar[str]
 

@@ -211,7 +211,19 @@ def checked_layout(task: SynthesisTask, label: str | None, what: str) -> RowLayo
     """Return the layout of what is asked for, or refuse what no projection can be made of.
 
     Raises:
-        CannotGenerate: no such label or none of listed values, no column beside it, too many entries, or delta 0.
+        CannotGenerate: as `labelled_layout`; or delta 0.
+    """
+    layout = labelled_layout(task, label, what)
+    if task.delta == 0:
+        raise CannotGenerate(f"{what}: Gaussian noise needs a delta above 0; do: give the charge a delta")
+    return layout
+
+
+def labelled_layout(task: SynthesisTask, label: str | None, what: str) -> RowLayout:
+    """Return the layout of what is asked for, or refuse what rows of vectors with a label cannot be.
+
+    Raises:
+        CannotGenerate: no such label or none of listed values, no column beside it, or too many entries.
     """
     if task.layout is None or (label is not None and label not in task.domain.columns):
         raise CannotGenerate(
@@ -230,8 +242,6 @@ def checked_layout(task: SynthesisTask, label: str | None, what: str) -> RowLayo
             f"{what}: rows are vectors of {task.layout.width} entries; allowed: {MOST_ENTRIES}; "
             "do: take fewer columns, or coarser categories"
         )
-    if task.delta == 0:
-        raise CannotGenerate(f"{what}: Gaussian noise needs a delta above 0; do: give the charge a delta")
     return task.layout
 
 

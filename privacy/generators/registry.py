@@ -78,6 +78,7 @@ GENERATORS: Final = FitterRegistry(
         "linked_tables": "privacy.generators.linked_tables:LinkedTablesGenerator",
         "mst": "privacy.generators.mst:MaximumSpanningTree",
         "p3gm": "privacy.generators.p3gm:P3gm",
+        "private_evolution": "privacy.generators.private_evolution:PrivateEvolution",
         "privbayes": "privacy.generators.privbayes:PrivBayes",
         "vae": "privacy.generators.vae:Vae",
     },

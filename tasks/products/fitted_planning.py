@@ -150,7 +150,7 @@ def read_message(message: str, options: Mapping[str, object]) -> tuple[tuple[str
         problem = Problem(found.removeprefix(f"{place}: "), allowed or "what the generator can do", remedy)
         return tuple(place.split(".")), problem
     problem = Problem(found, allowed or "what the generator can do", remedy)
-    named = [word.strip(":") for text in (found, allowed) for word in text.split()]
+    named = [word.strip(":").removeprefix("options.") for text in (found, allowed) for word in text.split()]
     option = next((word for word in named if word in options), None)
     if option is not None:
         return (*OPTIONS, option), problem

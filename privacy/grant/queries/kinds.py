@@ -29,6 +29,7 @@ from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.grant.queries.strategies import StrategyQuery
 from privacy.grant.queries.sums import SumQuery
 from privacy.grant.queries.training import TrainingQuery
+from privacy.grant.queries.votes import VoteQuery
 
 GROUP: Final = "sudare.queries"
 BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
@@ -48,6 +49,7 @@ BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
     ParameterQuery,
     PlaceCountQuery,
     LevelCountQuery,
+    VoteQuery,
     SiteShare,
     SumOverSites,
 )

@@ -87,6 +87,10 @@ BUILT_IN: Final = {
         form="tasks.records.draws.parameters:ParameterForm",
         checks="tasks.verification.draws.parameter_draws:ParameterChecks",
     ),
+    "votes": DrawParts(
+        form="tasks.records.draws.votes:VoteForm",
+        checks="tasks.verification.draws.vote_draws:VoteChecks",
+    ),
 }
 """In the order in which their files are written."""
 

@@ -32,7 +32,14 @@ _ROWS: Final = "one for each cell of each group's level"
 
 
 def read_rows(
-    data: bytes, *, where: str, cells: Cells, clique: Sequence[str], codes: NDArray[np.int64], values: Sequence[str]
+    data: bytes,
+    *,
+    where: str,
+    cells: Cells,
+    clique: Sequence[str],
+    codes: NDArray[np.int64],
+    values: Sequence[str],
+    wanted: str = _ROWS,
 ) -> tuple[ColumnArrays | None, list[Finding]]:
     """Read a Parquet file whose rows are known.
 
@@ -43,13 +50,14 @@ def read_rows(
         clique: the label columns.
         codes: the rows in their order, by their row-major numbers.
         values: the columns of whole numbers after the labels.
+        wanted: what the rows are, for the message.
     Returns:
         tuple: the value columns (None where they cannot be read), and what is wrong.
     """
     types = dict.fromkeys(values, "int64")
     try:
         file = open_parquet(data, clique)
-        expected = codes.size, _ROWS
+        expected = codes.size, wanted
         findings = check_form(file.schema_arrow, file.metadata.num_rows, where, clique, types, expected=expected)
         if not findings:
             findings = check_weight(data, file.metadata, where, cells, clique, types, rows=codes.size)

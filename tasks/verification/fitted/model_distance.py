@@ -30,9 +30,10 @@ WHERE: Final = "model"
 def compare_models(published: Model, again: Model, drawn: Sequence[Clique]) -> list[Finding]:
     """Compare the models by number of rows and form, then by their numbers, or by their marginals.
 
-    A decoder is compared number by number, for nothing less tells what its rows are. A graphical model of the same
-    cliques has no other distribution with the same marginals on them; one of larger cliques could hold what was never
-    measured, and agree on all that was.
+    A decoder is compared number by number, for nothing less tells what its rows are. A model whose fit is whole
+    numbers throughout must be the same (`in_whole_numbers`). A graphical model of the same cliques has no other
+    distribution with the same marginals on them; one of larger cliques could hold what was never measured, and agree
+    on all that was.
 
     Args:
         published: the published model.
@@ -51,6 +52,8 @@ def compare_models(published: Model, again: Model, drawn: Sequence[Clique]) -> l
         findings.append(Finding(WHERE, printable(differing[0]), found, allowed, OTHER_FIT))
     if abs(published.rows - again.rows) > TOLERANCE * max(again.rows, 1) + 1:
         findings.append(Finding(WHERE, "rows", str(published.rows), f"{again.rows}, estimated again", OTHER_FIT))
+    if getattr(published, "in_whole_numbers", False):
+        return findings + _compare_exactly(published, again)
     if isinstance(published, DecoderModel):
         return findings + _compare_numbers(published, again)
     return findings + _compare_marginals(published, again, drawn)
@@ -66,6 +69,16 @@ def _compare_numbers(published: Model, again: Model) -> list[Finding]:
             allowed = f"those estimated again, up to {SHARE:g} of the largest"
             findings.append(Finding(WHERE, f"array {printable(name)}", found, allowed, OTHER_FIT))
     return findings
+
+
+def _compare_exactly(published: Model, again: Model) -> list[Finding]:
+    """Compare rows and the numbers of two models, of which none may differ."""
+    mine, theirs = ({**model.to_arrays()[1], "rows": np.array(model.rows)} for model in (published, again))
+    return [
+        Finding(WHERE, f"array {printable(name)}", "other numbers", "exactly those that are fitted again", OTHER_FIT)
+        for name in sorted(mine.keys() & theirs.keys())
+        if not np.array_equal(mine[name], theirs[name])
+    ]
 
 
 def _compare_marginals(published: Model, again: Model, drawn: Sequence[Clique]) -> list[Finding]:

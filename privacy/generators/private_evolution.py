@@ -1,0 +1,230 @@
+"""Private evolution: made-up rows for which the confidential rows vote, round by round.
+
+    BEGIN     made-up rows, uniform over what the contract allows
+    MEASURE   each confidential row votes for the made-up row nearest to it           one draw of votes a round
+    SELECT    those with votes, drawn in proportion in the first rounds, then those with most
+    CHANGE    copies of the selected ones, a little less each round
+    ESTIMATE  the last candidates, weighted by what their noisy votes are above 0
+
+A vote sees all columns at once. So what a label owes to many columns together is learned without a marginal of them.
+Nothing is exact: not the columns by themselves, and not the labels' shares, which are part of the votes.
+
+Source: Lin et al. 2024; Tran et al. 2026 (Tab-PE). Deviates: labels' shares come from noisy votes; all is whole
+numbers, from a seed that is an option, since candidates are made between draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import ClassVar, Final
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from contracts.message import message
+from privacy.generators.evolution import MOST_CELLS, Codes, Evolution, most_voted, rates
+from privacy.generators.generator import (
+    CannotGenerate,
+    CountsSource,
+    DrawSeed,
+    FitProgress,
+    Fitted,
+    GeneratorPlan,
+    Model,
+    PlannedStep,
+    SynthesisTask,
+)
+from privacy.generators.planning import noise_in_words
+from privacy.generators.population_model import MOST_ROWS, MOST_WEIGHT, PopulationModel
+from privacy.generators.projection import labelled_layout
+from privacy.generators.spending import Spending
+from privacy.grant.draws import Draws
+from privacy.grant.queries.votes import VoteMeasurement, VoteQuery
+from privacy.learning.candidates import Candidates
+from privacy.learning.layout import RowLayout
+from privacy.marginals.errors import NothingPossible
+from privacy.marginals.seeds import PostProcessingSeed
+from privacy.table_plans.split import NoiseKind
+
+_MEGABYTE: Final = 2**20
+_MOST_CANDIDATES: Final = 100_000
+_FIRST: Final = 4
+"""Rounds in which rows are drawn by their votes; then those with most are kept."""
+_SECONDS: Final = 1.0
+_SECONDS_PER_DISTANCE: Final = 4e-10
+_SECONDS_PER_ENTRY: Final = 3e-11
+_ROWS_ASSUMED: Final = 100_000
+
+
+class PrivateEvolutionOptions(BaseModel):
+    """Options of `private_evolution`; unknown options are refused.
+
+    Args:
+        label: a column of listed values: rows vote for made-up rows of their own label; without it for any.
+        population: about how many made-up rows go on from round to round; not fewer than the label has cells.
+        children: changed copies of each that stand beside it in the later rounds.
+        rounds: of votes. The charge is shared by all of them alike.
+        seed: of all that is made at random between draws; public. Choose it without looking at the data.
+        noise: kind of noise; gaussian unless delta is 0, when not given.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    label: str | None = None
+    population: int = Field(default=1000, ge=2, le=_MOST_CANDIDATES)
+    children: int = Field(default=3, ge=0, le=100)
+    rounds: int = Field(default=14, ge=1, le=1000)
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    noise: NoiseKind | None = None
+
+
+class PrivateEvolution:
+    """Has the rows vote for made-up ones, and goes on from what they chose."""
+
+    name: ClassVar[str] = "private_evolution"
+    options = PrivateEvolutionOptions
+
+    def plan(self, task: SynthesisTask, options: PrivateEvolutionOptions) -> GeneratorPlan:
+        """Plan a draw of votes a round.
+
+        Raises:
+            CannotGenerate: no such label, fewer than two columns, too many cells or candidates, no possible row, or
+                too small a charge.
+        """
+        layout = _layout(task, options)
+        most = options.population * (1 + options.children)
+        if most > _MOST_CANDIDATES:
+            raise CannotGenerate(
+                f"options.population: {options.population} with {options.children} children each are {most} "
+                f"candidates; allowed: {_MOST_CANDIDATES}; do: lower population or children"
+            )
+        _begun(_evolution(task, layout, options), options)
+        spending = Spending(task, options.noise)
+        parts = spending.split(spending.total, [1] * options.rounds)
+        events = tuple(map(spending.event, parts))
+        first = min(_FIRST + 1, options.rounds)
+        split = ((first, options.population), (options.rounds - first, most))
+        steps = tuple(
+            PlannedStep(f"votes for {count:,} candidates", rounds, rounds / options.rounds, noise_in_words(events))
+            for rounds, count in split
+            if rounds
+        )
+        megabytes = 8 * most * (layout.code_width + layout.width) / _MEGABYTE
+        distances = _ROWS_ASSUMED * sum(rounds * count for rounds, count in split)
+        seconds = _SECONDS + distances * (_SECONDS_PER_DISTANCE + layout.width * _SECONDS_PER_ENTRY)
+        return GeneratorPlan(events, steps, megabytes, seconds, {})
+
+    def fit(
+        self,
+        task: SynthesisTask,
+        options: PrivateEvolutionOptions,
+        plan: GeneratorPlan,
+        counts: CountsSource,
+        grant: Draws,
+        progress: FitProgress,
+        seed: DrawSeed,
+    ) -> Fitted[Model]:
+        """Let rows vote, round by round.
+
+        Raises:
+            GrantExceeded: more was planned than the grant holds; nothing was drawn.
+        Privacy: exactly the planned events; candidates follow from the votes before and the public seed.
+        """
+        layout = _layout(task, options)
+        evolution, spending = _evolution(task, layout, options), Spending(task, options.noise)
+        rows, falling = counts.rows(layout.names), rates(options.rounds - 1)
+        # BEGIN
+        candidates = _begun(evolution, options)
+        population, drawn = len(candidates), list[VoteMeasurement]()
+        for turn, part in enumerate(spending.split(spending.total, [1] * options.rounds)):
+            progress(turn / options.rounds, "counting votes")
+            # MEASURE
+            asked = VoteQuery(rows, Candidates(layout.names, candidates, options.label), spending.buys(part))
+            drawn.append(grant.draw(asked, key=f"votes-{turn + 1:04d}"))
+            if turn + 1 == options.rounds:
+                break
+            # SELECT and CHANGE
+            votes = drawn[-1].values
+            if turn < _FIRST:
+                selected = evolution.drawn(candidates, votes, population, turn)
+                candidates = evolution.changed(selected, falling[turn], turn * (1 + options.children))
+            else:
+                selected = candidates[most_voted(votes, population)]
+                made = (
+                    evolution.changed(selected, falling[turn], turn * (1 + options.children) + child)
+                    for child in range(options.children)
+                )
+                candidates = np.concatenate([selected, *made])
+        progress(1.0, "done")
+        model, notes = _estimated(task, candidates, drawn, population)
+        return Fitted(model, tuple(drawn), notes)
+
+
+def _layout(task: SynthesisTask, options: PrivateEvolutionOptions) -> RowLayout:
+    layout = labelled_layout(task, options.label, PrivateEvolution.name)
+    if len(layout.columns) < 2:
+        raise CannotGenerate(
+            "private_evolution: one column alone has nothing to do with others; do: add columns, or take independent"
+        )
+    wide = next((each.name for each in layout.columns if each.table.shape[0] > MOST_CELLS), None)
+    if wide is not None:
+        raise CannotGenerate(
+            f"private_evolution: column {wide!r} has {layout.column(wide).table.shape[0]:,} cells; allowed: "
+            f"{MOST_CELLS:,}; do: take coarser bins"
+        )
+    return layout
+
+
+def _evolution(task: SynthesisTask, layout: RowLayout, options: PrivateEvolutionOptions) -> Evolution:
+    return Evolution(task.domain, layout, task.impossible, options.label, PostProcessingSeed(options.seed))
+
+
+def _begun(evolution: Evolution, options: PrivateEvolutionOptions) -> Codes:
+    """Return the first rows.
+
+    Raises:
+        CannotGenerate: no possible row, or a population of fewer rows than the label has cells.
+    """
+    label = options.label
+    cells = 1 if label is None else evolution.domain.sizes((label,))[0]
+    if options.population < cells:
+        raise CannotGenerate(
+            f"options.population: {options.population} rows for the {cells} cells of {label!r}; allowed: at least "
+            "one a cell; do: raise population, or name another label"
+        )
+    try:
+        return evolution.begin(options.population)
+    except NothingPossible as nothing:
+        raise CannotGenerate(str(nothing)) from nothing
+
+
+def _estimated(
+    task: SynthesisTask, candidates: Codes, drawn: Sequence[VoteMeasurement], population: int
+) -> tuple[PopulationModel, tuple[str, ...]]:
+    """Return the last candidates that have most votes, weighted by them; and what to know of them."""
+    votes = drawn[-1].values
+    kept = most_voted(votes, population)
+    kept = kept[votes[kept] > 0] if votes.max() > 0 else kept
+    weights = np.maximum(votes[kept], 1)
+    # Noise may be of any size: weights are brought down until their sum fits.
+    while int(weights.sum()) > MOST_WEIGHT:
+        weights = (weights + 1) // 2
+    rows = task.public_total if task.public_total is not None else _total(drawn)
+    note = message(
+        "the rows are made of {kept} of the last {count} candidates, which had {mean} votes each on average, with "
+        "noise of standard deviation {deviation}",
+        kept=kept.size,
+        count=votes.size,
+        mean=f"{rows / votes.size:.3g}",
+        deviation=f"{drawn[-1].variance ** 0.5:.3g}",
+    )
+    return PopulationModel(task.domain, rows, candidates[kept], weights), (note,)
+
+
+def _total(drawn: Sequence[VoteMeasurement]) -> int:
+    """Return the number of rows: every round adds all of them up, and the fewer candidates the less noise it has."""
+    weights = [Fraction(1, each.values.size) for each in drawn]
+    sums = [int(each.values.sum()) for each in drawn]
+    mean = sum((weight * found for weight, found in zip(weights, sums, strict=True)), Fraction(0)) / sum(weights)
+    return min(max(0, round(mean)), MOST_ROWS)

@@ -1,0 +1,110 @@
+"""Votes for candidates that a fit drew: a version with them is checked, deep too, and what is forged is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from privacy.generators.population_model import PopulationModel
+from privacy.marginals.domain import CellDomain
+from tasks.verification.fitted.model_distance import compare_models
+from tasks.verify import verify
+from tests.tasks.verification.forgery import Json, as_forged, forge
+from tests.worlds.synthetic_rows import SyntheticScenario, aim
+from tests.worlds.versions import Version, Worlds
+
+OPTIONS = "{label: ward, population: 60, rounds: 7, seed: 3}"
+
+
+def evolved(options: str = OPTIONS) -> SyntheticScenario:
+    product = f"{{kind: synthetic, generator: private_evolution, options: {options}}}"
+    return replace(aim(), product=product, release="evolved")
+
+
+def forged(worlds: Worlds, folder: Path, change: Callable[[Json], object]) -> Version:
+    version = as_forged(worlds.published(evolved(), here=True).copy(folder / "v"))
+    forge(version, record=change)
+    return version
+
+
+def fields(version: Version, *, deep: bool = False) -> set[str]:
+    return {finding.field for finding in verify(version.folder, public_key=version.key, deep=deep).findings}
+
+
+@pytest.mark.parametrize("options", [OPTIONS, "{population: 60, rounds: 3, children: 0}"])
+def test_a_version_of_votes_holds_and_its_fit_made_again_is_its_model(worlds: Worlds, options: str) -> None:
+    """Votes have a file each; nothing of generator or options is left as the publisher's word."""
+    version = worlds.published(evolved(options), here=True)
+    report = verify(version.folder, public_key=version.key, deep=True)
+    assert report.ok, report.findings
+    assert not {"replay.product.generator", "replay.product.options"} & set(report.word)
+    assert (version.folder / "measurements" / "votes-0001.parquet").is_file()
+    assert pq.read_table(version.folder / "data" / "evolved.parquet").num_rows > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (lambda draw: draw["event"].update(moves=[2]), "replay.draws[0].event.moves"),
+        (lambda draw: draw.update(label="nobody"), "replay.draws[0].label"),
+        (lambda draw: draw.update(clique=["ward"]), "replay.draws[0].clique"),
+        (lambda draw: draw.update(shape=[6, 10]), "replay.draws[0].shape"),
+    ],
+)
+def test_what_a_draw_of_votes_cannot_state_is_refused(
+    worlds: Worlds, tmp_path: Path, change: Callable[[Json], object], field: str
+) -> None:
+    assert field in fields(forged(worlds, tmp_path, lambda record: change(record["replay"]["draws"][0])))
+
+
+def test_forged_votes_are_refused(worlds: Worlds, tmp_path: Path) -> None:
+    """One vote more, in a file whose every digest is made again: it is not what was entered when it was drawn."""
+    version = as_forged(worlds.published(evolved(), here=True).copy(tmp_path / "v"))
+    path = version.folder / "measurements" / "votes-0003.parquet"
+    table = pq.read_table(path)
+    noisy = table.column("noisy").to_numpy() + np.eye(1, len(table), dtype=np.int64)[0]
+    pq.write_table(
+        table.set_column(0, table.schema.field(0), [noisy]), path, compression="zstd", use_dictionary=False
+    )
+    forge(version)
+    assert "SHA-256 of column noisy" in fields(version)
+
+
+def test_other_candidates_another_seed_and_fewer_rounds_do_not_come_to_the_draws(
+    worlds: Worlds, tmp_path: Path
+) -> None:
+    """Only the fit made again can tell: it asks for votes for the candidates that follow from seed and votes."""
+
+    def candidates(record: Json) -> None:
+        record["replay"]["draws"][4]["candidates"] = "0" * 64
+
+    def seed(record: Json) -> None:
+        record["replay"]["product"]["options"]["seed"] = 4
+
+    def children(record: Json) -> None:
+        record["replay"]["product"]["options"]["children"] = 2
+
+    for number, change in enumerate((candidates, seed, children)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert "the fit" in fields(forged(worlds, folder, change), deep=True)
+
+
+def test_a_population_fitted_again_must_be_the_same_number_by_number() -> None:
+    """One vote more, a code beside, a member less or a row more: what decoders may differ by, populations may not."""
+    codes = np.arange(6, dtype=np.int64).reshape(3, 2)
+    model = PopulationModel(CellDomain(("a", "b"), (6, 6)), 1000, codes, np.array([900, 80, 20]))
+    assert compare_models(model, replace(model), []) == []
+    bent = [
+        (replace(model, weights=np.array([900, 81, 20])), "array weights"),
+        (replace(model, codes=codes[:, ::-1].copy()), "array codes"),
+        (replace(model, codes=codes[:2], weights=model.weights[:2]), "shapes"),
+        (replace(model, rows=1001), "array rows"),
+    ]
+    for other, field in bent:
+        assert field in {finding.field for finding in compare_models(other, model, [])}
