@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow.parquet as parquet
 import pytest
 
+from contracts.errors import SpecRefused
+from flows.evaluation.version_evaluation import evaluate_version
+from tasks.storage.workspace.settings import Workspace
 from tasks.verify import verify
 from tests.tasks.products.synthetic.test_pictures import refusals
 from tests.tasks.verification.forgery import edit, forge, load
-from tests.worlds.pictures import PictureScenario, TwoPictureScenario
+from tests.worlds.pictures import PictureScenario, TwoPictureScenario, as_table, drawn
 from tests.worlds.versions import Version, Worlds, broken
 
 MODEL = Path("model") / "model.json"
@@ -49,10 +54,24 @@ def test_rows_of_two_columns_of_pictures_follow_from_the_published_model(worlds:
     assert report.ok, report.findings
 
 
+def test_scores_of_pictures_are_refused_with_what_to_do(published: Version, tmp_path: Path) -> None:
+    rows = tmp_path / "real.parquet"
+    parquet.write_table(as_table(*drawn(20)), rows)
+    workspace = Workspace.create(tmp_path / "place")
+    with pytest.raises(SpecRefused, match=r"'picture', a column of pictures\n.*single values\n    do: train"):
+        evaluate_version(published.folder, rows, target=None, workspace=workspace, at=datetime.now(UTC))
+
+
 @pytest.mark.parametrize(
     ("options", "charge", "message"),
     [
-        ("{label: nope}", "1e-9", "'nope' is not among the columns\n    allowed: one of picture, shape"),
+        (
+            "{label: nope}",
+            "1e-9",
+            "product.options.label\n    found: 'nope' is not among the columns\n    allowed: one of picture, shape",
+        ),
+        ("{label: shape, decoder: linear}", "1e-9", "do: drop it: it is an option of ae, p3gm"),
+        ("{label: shape, dimension: 4}", "1e-9", "do: write 'dimensions' instead of 'dimension'"),
         ("{label: shape, spin: 1}", "1e-9", "one of label, dimensions, frequencies, clip, deform"),
         ("{label: shape, deform: 3}", "1e-9", "a number from 0 to 0.5\n    do: correct it, or drop it for 0.15"),
         (
