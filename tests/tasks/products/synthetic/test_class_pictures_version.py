@@ -10,6 +10,8 @@ import pytest
 
 from contracts.errors import SpecRefused
 from flows.evaluation.version_evaluation import evaluate_version
+from privacy.generators.deformed_decoder import DeformedDecoder
+from tasks.sample import published_model
 from tasks.storage.workspace.settings import Workspace
 from tasks.verify import verify
 from tests.tasks.products.synthetic.test_pictures import refusals
@@ -46,6 +48,28 @@ def test_other_deformations_than_the_spec_says_are_found_out(published: Version,
     assert {9, 11} <= broken(verify(version.folder, public_key=version.key, deep=True))
 
 
+def test_a_version_of_split_labels_verifies_and_is_fitted_again(worlds: Worlds, tmp_path: Path) -> None:
+    """Five draws, each round's groups named by a digest of the mixture before; fewer rounds are other events."""
+    product = PRODUCT.replace("dimensions: 8", "dimensions: 4, components: 4")
+    version = worlds.published(PictureScenario(product=product, rows=900))
+    record = load(version.folder / "record.json")
+    assert len([draw for draw in record["replay"]["draws"] if draw["kind"] == "sums"]) == 5
+    model, _ = published_model(version.folder)
+    assert isinstance(model, DeformedDecoder)
+    assert model.labels.size > 3
+    assert set(model.labels.tolist()) == {0, 1, 2}
+    report = verify(version.folder, public_key=version.key, deep=True)
+    assert report.ok, report.findings
+    copy = version.copy(tmp_path / "v")
+
+    def fewer(record: dict) -> None:
+        record["replay"]["product"]["options"]["components"] = 2
+
+    forge(copy, record=fewer)
+    report = verify(copy.folder, public_key=copy.key)
+    assert "replay.product.generator" in {finding.field for finding in report.findings}, report.findings
+
+
 def test_rows_of_two_columns_of_pictures_follow_from_the_published_model(worlds: Worlds) -> None:
     """Named against the alphabet, which is the order of keys in the published model."""
     version = worlds.published(TwoPictureScenario(product=PRODUCT))
@@ -72,7 +96,8 @@ def test_scores_of_pictures_are_refused_with_what_to_do(published: Version, tmp_
         ),
         ("{label: shape, decoder: linear}", "1e-9", "do: drop it: it is an option of ae, p3gm"),
         ("{label: shape, dimension: 4}", "1e-9", "do: write 'dimensions' instead of 'dimension'"),
-        ("{label: shape, spin: 1}", "1e-9", "one of label, dimensions, frequencies, clip, deform"),
+        ("{label: shape, spin: 1}", "1e-9", "one of label, dimensions, frequencies, clip, deform, components"),
+        ("{label: shape, components: 17}", "1e-9", "a whole number from 1 to 16"),
         ("{label: shape, deform: 3}", "1e-9", "a number from 0 to 0.5\n    do: correct it, or drop it for 0.15"),
         (
             "{label: shape, clip: 1e-9}",
