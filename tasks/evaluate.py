@@ -19,7 +19,7 @@ from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.scores import PrivateScores, compare
 from privacy.evaluation.yardsticks import BOOTSTRAP, INDEPENDENT, majority
 from privacy.private_table import PrivateTable
-from tasks.evaluation.encoded_rows import encoded_rows, fetched_rows
+from tasks.evaluation.encoded_rows import encoded_rows, fetched_rows, refuse_pictures
 from tasks.evaluation.predictors import LEARNERS, accuracies
 from tasks.evaluation.yardstick_scores import MAKERS, learned_from_real, propensities, yardstick_of
 from tasks.storage.duckdb_session import connect
@@ -43,6 +43,7 @@ SECONDS = {
 }
 """What the stages of 50,000 rows and 15 columns take, for the share that is done."""
 LAST_SECONDS = 1.0
+_LEARN = "train a classifier of your own on the version's pictures, and test it on real ones"
 
 
 def evaluate(
@@ -75,11 +76,7 @@ def evaluate(
     Privacy: nothing is drawn or charged, and the result must not be shown to anybody who may not see the rows.
     """
     check_target(columns, target)
-    pictures = contract.pictures(list(columns))
-    if pictures:
-        found = f"{pictures[0]!r}, a column of pictures"
-        allowed = "columns of single values: pictures have no marginals to compare"
-        raise Refused([Finding("the evaluation", "columns", found, allowed)])
+    refuse_pictures(contract, columns, "the evaluation", _LEARN)
     if table.contract_digest != contract.digest:
         allowed = "the contract that encoded the snapshot"
         found = "another contract than the snapshot's"

@@ -49,6 +49,8 @@ class FittedView:
             (each["what"], f"{each['draws']:,}", f"{each['share']:.1%}", each["noise"]) for each in payload["steps"]
         ]
         console.print(table(("step", *NUMBERS, "noise"), rows, numbers=NUMBERS))
+        for note in payload["notes"]:
+            console.print(note)
 
 
 def draws_object(plan: FittedPlan[Any], *, seconds: float) -> dict[str, Any]:
@@ -58,6 +60,7 @@ def draws_object(plan: FittedPlan[Any], *, seconds: float) -> dict[str, Any]:
         "steps": [
             {"what": each.what, "draws": each.count, "share": each.share, "noise": each.noise} for each in made.steps
         ],
+        "notes": list(made.notes),
         **claim_object(plan),
         "events": [event.to_json() for event in made.events],
         "megabytes": BASE_MEGABYTES + round(made.megabytes),

@@ -17,6 +17,7 @@ from contracts.release.source import Source
 from contracts.release.spec import ChargeTerms, Publish, ReleaseSpec, load_spec
 from contracts.release.spec_checks import check_spec
 from privacy.private_table import PrivateTable, snapshot_mark
+from tasks.evaluation.encoded_rows import refuse_pictures
 from tasks.evaluation.public_rows import published_files, refuse_own_rows
 from tasks.products.product_kind import planning_of
 from tasks.products.version_records import (
@@ -32,6 +33,7 @@ from tasks.storage.workspace.settings import Workspace
 from tasks.verification.files.version_folder import open_version
 
 _PUBLIC: Final = "an attack on confidential rows would be an access that nothing records: name public rows"
+_WITHOUT: Final = "attack a release of columns without pictures"
 _READ: Final[dict[str, Callable[[Path], tuple[Any, Any]]]] = {
     "synthetic": published_record,
     "classifier": published_classifier_record,
@@ -103,10 +105,7 @@ def columns_of(attacked: Attacked) -> tuple[str, ...]:
     if product_kinds()[product.kind].shadow is None:
         found, allowed = f"a release of kind {product.kind}", "a kind of which shadow releases are made"
         raise SpecRefused([Finding("the attack", "product.kind", found, allowed)])
-    pictures = contract.pictures(names)
-    if pictures:
-        found, allowed = f"{pictures[0]!r}, a column of pictures", "columns of single values"
-        raise SpecRefused([Finding("the attack", "columns", found, allowed)])
+    refuse_pictures(contract, names, "the attack", _WITHOUT)
     if attacked.spec.reference is not None:
         found = "a refinement chosen on an earlier version, which is made of confidential rows"
         raise SpecRefused([Finding("the attack", "product.refine", found, "a refinement of the release by itself")])

@@ -17,7 +17,7 @@ model). Beside P3GM (Takagi et al. 2021) it keeps phase one, with a component a 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Literal
@@ -45,8 +45,8 @@ from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
 from privacy.grant.queries.sums import SumQuery
 from privacy.learning.embedding import ClipNorm, Embedding
-from privacy.learning.groups import LabelCodes
-from privacy.learning.mixture import Mixture, class_gaussians
+from privacy.learning.groups import LabelCodes, Responsibilities
+from privacy.learning.mixture import Mixture, class_gaussians, mixture_statistic
 from privacy.learning.moments import MomentBlocks, Moments, sum_event
 from privacy.learning.outputs import output_columns
 from privacy.learning.whole_network import LatentMixture, to_steps, whole_layers
@@ -55,7 +55,10 @@ from privacy.marginals.sensitivity import GaussianNoise
 _CENTRE: Final = Fraction(1, 20)
 _AXES: Final = Fraction(1, 4)
 """Of the budget; the classes take the rest."""
+_NONE: Final = Fraction(0)
 WEIGHT: Final = 2**40
+_WEIGHT_BITS: Final = 5
+"""A row is shared out among components in parts of 2^-5: finer ones would leave less room for rows of one unit."""
 _MEGABYTE: Final = 2**20
 _MULTIPLICATIONS_PER_SECOND: Final = 1e10
 _ROWS_ASSUMED: Final = 100_000
@@ -98,6 +101,11 @@ class GaussianForm:
     names: tuple[str, ...]
     shares: tuple[Fraction, ...]
     statistics: tuple[Moments, ...]
+
+    @property
+    def rounds(self) -> int:
+        """In how many rounds classes are split and measured again."""
+        return sum(isinstance(each.groups, Responsibilities) for each in self.statistics)
 
 
 class ClassGaussian:
@@ -163,11 +171,14 @@ class ClassGaussian:
         made = projected(form.projection, measure)
         # MEASURE the classes
         axes = made.axes if form.projection.projects else None
-        statistic = _class_statistic(form.label, form.projection.embedding(made.centre, axes, factors=made.factors))
-        measured = measure(statistic)
-        blocks = statistic.blocks(measured.values, variance=measured.variance)
-        mixture = self.classes(blocks, float(form.projection.bound))
-        model = self.model(task, options, form, _decoder(task, form, made, mixture, np.asarray(blocks.counts)))
+        embedded = form.projection.embedding(made.centre, axes, factors=made.factors)
+
+        def blocks(statistic: Moments) -> MomentBlocks:
+            measured = measure(statistic)
+            return statistic.blocks(measured.values, variance=measured.variance)
+
+        mixture, sizes = self.classes(form, embedded, blocks)
+        model = self.model(task, options, form, _decoder(task, form, made, mixture, sizes))
         progress(1.0, "done")
         return Fitted(model, tuple(drawn))
 
@@ -182,34 +193,63 @@ class ClassGaussian:
         projection = Projection(layout, names, options.dimensions, options.clip, options.scale == "measured")
         return form_of(projection, options.label, _CENTRE, _AXES)
 
-    def classes(self, blocks: MomentBlocks, bound: float) -> Mixture:
-        """Return a Gaussian for each label, from the labels' noisy moments."""
-        return class_gaussians(blocks, bound=bound, floor=bound * bound * 1e-6, least=1.0)
+    def classes(
+        self, form: GaussianForm, embedded: Embedding, measure: Callable[[Moments], MomentBlocks]
+    ) -> tuple[Mixture, Floats]:
+        """Measure the labels, and return a mixture with owners, and the noisy counts of its components.
+
+        Args:
+            form: what is measured.
+            embedded: from rows to vectors on the released axes.
+            measure: draws what is next in the plan.
+        """
+        blocks, bound = measure(class_statistic(form.label, embedded)), float(embedded.bound)
+        mixture = class_gaussians(blocks, bound=bound, floor=bound * bound * 1e-6, least=1.0)
+        return mixture, np.asarray(blocks.counts)
 
     def model(self, task: SynthesisTask, options: Any, form: GaussianForm, decoder: DecoderModel) -> DecoderModel:
         """Return the model that is published."""
         return decoder
 
 
-def form_of(projection: Projection, label: str, centre: Fraction, axes: Fraction) -> GaussianForm:
+def form_of(
+    projection: Projection, label: str, centre: Fraction, axes: Fraction, *, rounds: int = 0, early: Fraction = _NONE
+) -> GaussianForm:
     """Return what is measured, in order.
 
     Args:
         projection: all columns but the label.
         label: the column whose cells are the classes.
         centre, axes: their shares of the budget; the classes take the rest.
+        rounds: in which classes are split into components and measured again.
+        early: share of the budget that each measurement before the last round takes.
     """
     groups = LabelCodes(label, int(projection.layout.column(label).table.shape[0]))
     first = projection.shares(centre, axes)
     # The classes' stand-in: centre and axes are not known yet.
-    statistics = (*projection.first_statistics(), _class_statistic(groups, projection.stand_in()))
-    shares = (*first, 1 - sum(first, Fraction(0)))
-    return GaussianForm(projection, groups, (*projection.steps, "classes"), shares, statistics)
+    embedded = projection.stand_in()
+    again = (component_statistic(groups, embedded, _even(groups, embedded)),) * rounds
+    statistics = (*projection.first_statistics(), class_statistic(groups, embedded), *again)
+    before = (*first, *(early,) * rounds)
+    names = (*projection.steps, "classes", *("components of classes",) * rounds)
+    return GaussianForm(projection, groups, names, (*before, 1 - sum(before, _NONE)), statistics)
 
 
-def _class_statistic(label: LabelCodes, embedded: Embedding) -> Moments:
+def class_statistic(label: LabelCodes, embedded: Embedding) -> Moments:
     """Return what is measured of the classes."""
     return Moments(embedded, label, ("counts", "sums", "full"))
+
+
+def component_statistic(label: LabelCodes, embedded: Embedding, mixture: Mixture) -> Moments:
+    """Return what is measured of components; a row is shared out among those of its own class."""
+    return mixture_statistic(mixture, embedded, weight_bits=_WEIGHT_BITS, labels=label)
+
+
+def _even(label: LabelCodes, embedded: Embedding) -> Mixture:
+    """Return a stand-in of components: one a class, all alike."""
+    count, size = label.count, embedded.dimension
+    spread = np.repeat(np.eye(size)[None], count, axis=0)
+    return Mixture(np.full(count, 1 / count), np.zeros((count, size)), spread, np.arange(count, dtype=np.int64))
 
 
 def _noises(task: SynthesisTask, form: GaussianForm) -> tuple[GaussianNoise, ...]:
@@ -242,7 +282,7 @@ def _decoder(
         reading="values",
         spreads=np.zeros(form.projection.width, dtype=np.int64),
         label=form.label.column,
-        labels=np.arange(len(counts), dtype=np.int64),
+        labels=np.arange(counts.size, dtype=np.int64) if mixture.owners is None else mixture.owners,
         impossible=impossible,
     )
 

@@ -4,11 +4,17 @@
     MEASURE   the second moment of their smooth part           lowest frequencies of each picture: a public basis
     MEASURE   counts, means and covariances of each label      of the vectors on the leading axes
     ESTIMATE  each label's covariance, drawn towards that of all labels               (`class_shrinkage`)
-    SAMPLE    a label, a normal vector, back along the axes, and a small deformation  (`deformations`)
+    SPLIT     each Gaussian in two, and MEASURE again, as often as the charge affords (`binary_splitting`)
+    SAMPLE    a Gaussian, a normal vector, back along the axes, and a small deformation  (`deformations`)
 
 Beside `class_gaussian` three things are different, and none of them costs anything. Noise falls on the few numbers of
 the smooth part, not on all pairs of pixels. What a label's own rows cannot tell through the noise comes from those of
 all labels. And that a picture may lie or lean a little differently is not measured: it is known.
+
+How many components a label has at most follows from the charge alone. K components of a label have a K-th of its rows
+each, so noise is K times as large beside them. K is the largest power of two with which that is no more than noise of
+`_NOISE` rows is beside one Gaussian a label, whatever the number of rows is. Rows of a round are shared out among the
+components of their own label, so all components together cost what one does.
 
 Source: as `class_gaussian`; Ahmed, Natarajan, Rao 1974 (the cosine basis).
 """
@@ -16,7 +22,7 @@ Source: as `class_gaussian`; Ahmed, Natarajan, Rao 1974 (the cosine basis).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -25,21 +31,39 @@ from typing import ClassVar, Final
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from privacy.accounting.amounts import AmountRefused
+from privacy.accounting.convert import rho_for
 from privacy.arrays import Floats
-from privacy.generators.class_gaussian import ClassGaussian, GaussianForm, form_of
+from privacy.generators.class_gaussian import (
+    ClassGaussian,
+    GaussianForm,
+    class_statistic,
+    component_statistic,
+    form_of,
+)
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.deformed_decoder import deformed_decoder
 from privacy.generators.generator import CannotGenerate, SynthesisTask
 from privacy.generators.projection import Projection, checked_layout
+from privacy.generators.spending import too_small
+from privacy.learning.binary_splitting import split_mixture
 from privacy.learning.class_shrinkage import shrunk_classes
 from privacy.learning.deformations import ONE, Deformation
-from privacy.learning.embedding import ClipNorm
-from privacy.learning.mixture import Mixture
-from privacy.learning.moments import MomentBlocks
+from privacy.learning.embedding import ClipNorm, Embedding
+from privacy.learning.mixture import Mixture, smallest_floor
+from privacy.learning.moments import MomentBlocks, Moments
 
 _CENTRE: Final = Fraction(3, 100)
 _AXES: Final = Fraction(1, 10)
 """Of the budget; the classes take the rest."""
+_EARLY: Final = Fraction(7, 100)
+"""Of the budget, each measurement of labels or components that are split again."""
+_NOISE, _MOST_ROUNDS = 4, 4
+"""Noise of a label's count, times its components, up to which it is split [rows]; and how often at most."""
+_MOST_PER_UNIT: Final = 16
+"""Rows of a unit with which the sums of shared rows fit into events."""
+_ROWS_PER_AXIS: Final = 8
+"""A component of fewer rows than this times the axes would say little of its covariance."""
 _PIXEL: Final = 1 / 32
 """Squared norm bound, over the pixels: half of `class_gaussian`'s, for noise costs more than what is cut off."""
 _SCALE, _SHIFT = 2 / 3, 1 / 4
@@ -57,6 +81,8 @@ class ClassPicturesOptions(BaseModel):
             without looking at the data.
         deform: how far pictures are turned and sheared at random, as a standard deviation of the slope; sizes change
             by two thirds of it, and places by a quarter of it times the side. 0 for not at all.
+        components: Gaussians of a label at most; they double round by round. Without it as many as the charge
+            affords.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -66,6 +92,7 @@ class ClassPicturesOptions(BaseModel):
     frequencies: int = Field(default=140, ge=1, le=1024)
     clip: ClipNorm = None
     deform: float = Field(default=0.15, ge=0, le=0.5, allow_inf_nan=False)
+    components: int | None = Field(default=None, ge=1, le=2**_MOST_ROUNDS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,17 +143,52 @@ class ClassPictures(ClassGaussian):
         # No more axes than there are frequencies to seek them in.
         dimensions = min(options.dimensions, sum(min(options.frequencies, each) for each in places))
         projection = SmoothProjection(layout, names, dimensions, clip, frequencies=options.frequencies)
-        return form_of(projection, options.label, _CENTRE, _AXES)
+        rounds = rounds_afforded(task) if options.components is None else options.components.bit_length() - 1
+        if rounds and task.rows_per_unit > _MOST_PER_UNIT:
+            raise CannotGenerate(
+                f"{self.name}: components is {options.components} with max_rows_per_unit {task.rows_per_unit}; "
+                f"allowed: 1 where a unit has more than {_MOST_PER_UNIT} rows; do: leave components out"
+            )
+        return form_of(projection, options.label, _CENTRE, _AXES, rounds=rounds, early=_EARLY)
 
-    def classes(self, blocks: MomentBlocks, bound: float) -> Mixture:
-        """Return a Gaussian for each label, as far as noise lets it differ from that of all labels."""
-        return shrunk_classes(blocks, bound=bound)
+    def classes(
+        self, form: GaussianForm, embedded: Embedding, measure: Callable[[Moments], MomentBlocks]
+    ) -> tuple[Mixture, Floats]:
+        """Measure the labels, then their components; each as far as noise lets it differ from that of all."""
+        bound, least = float(embedded.bound), _ROWS_PER_AXIS * embedded.dimension
+        blocks = measure(class_statistic(form.label, embedded))
+        mixture = shrunk_classes(blocks, bound=bound)
+        for _ in range(form.rounds):
+            # SPLIT those whose halves are still large enough
+            large = np.asarray(blocks.counts) >= 2 * max(least, 2 * blocks.deviation)
+            mixture = split_mixture(mixture, large, floor=max(smallest_floor(embedded), bound * bound * 1e-6))
+            # MEASURE, all components together
+            blocks = measure(component_statistic(form.label, embedded, mixture))
+            mixture = shrunk_classes(blocks, bound=bound, owners=mixture.owners)
+        return mixture, np.asarray(blocks.counts)
 
     def model(
         self, task: SynthesisTask, options: ClassPicturesOptions, form: GaussianForm, decoder: DecoderModel
     ) -> DecoderModel:
         """Return the model that is published: the decoder, and how its pictures are deformed."""
         return deformed_decoder(decoder, {name: deformation(options.deform, *sides) for name, sides in _sides(form)})
+
+
+def rounds_afforded(task: SynthesisTask) -> int:
+    """Return how often labels are split: by the charge and the relation alone.
+
+    Raises:
+        CannotGenerate: too small a charge.
+    """
+    try:
+        budget = float(rho_for(task.epsilon, task.delta) * (1 - _CENTRE - _AXES)) if task.delta > 0 else 0.0
+    except AmountRefused as refused:
+        raise too_small(refused) from refused
+    if task.rows_per_unit > _MOST_PER_UNIT:
+        return 0
+    # Three parts of one bound each: a count's noise has the variance 3 / (2 rho), times two where rows are exchanged.
+    variance = (3 if task.adjacency == "add_remove" else 6) * task.rows_per_unit**2 / (2 * budget) if budget else 1e9
+    return min(max(math.floor(math.log2(_NOISE / math.sqrt(variance))), 0), _MOST_ROUNDS)
 
 
 def deformation(deform: float, height: int, width: int) -> Deformation:

@@ -186,6 +186,7 @@ class GeneratorPlan:
         expected_error: for each order (1, 2, ...), the mean over all marginals of that order of the expected L1 error
             that noise alone makes [rows]; empty where it cannot be said.
         inside_error: of each column whose bins are looked into, what noise inside them is expected to do.
+        notes: what else a person should know before it is charged.
     """
 
     events: tuple[PrivacyEvent, ...]
@@ -194,6 +195,7 @@ class GeneratorPlan:
     seconds: float
     expected_error: Mapping[int, float]
     inside_error: Mapping[str, InsideError] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def no_seed() -> PostProcessingSeed:

@@ -149,7 +149,7 @@ def linear_form(task: SynthesisTask, projection: Projection, label: LabelCodes, 
 
 
 def linear_plan(
-    task: SynthesisTask, form: LinearForm, what: str, *, rows: int, most_megabytes: float
+    task: SynthesisTask, form: LinearForm, what: str, *, rows: int, most_megabytes: float, asked: bool
 ) -> GeneratorPlan:
     """Plan the sums, which take the whole charge.
 
@@ -158,6 +158,7 @@ def linear_plan(
         what: the generator, for messages.
         rows: about how many there are, as declared [rows].
         most_megabytes: the limit of memory [MB].
+        asked: whether options name this decoder; the notes say which.
     Raises:
         CannotGenerate: too small a charge, noise that drowns a label of average size, or too little memory.
     """
@@ -175,12 +176,19 @@ def linear_plan(
             f"{what}: about {megabytes:,.0f} MB of memory; allowed: max_memory_megabytes {most_megabytes:g}; "
             "do: raise it, or take fewer columns"
         )
-    return GeneratorPlan(events, steps, megabytes, 1 + 1e-6 * width * width, {})
+    return GeneratorPlan(events, steps, megabytes, 1 + 1e-6 * width * width, {}, notes=_notes(asked=asked))
 
 
 def _deviation(task: SynthesisTask, share: Fraction) -> float:
     """Return the noise over one row's bound, of a draw that takes a share of the budget."""
-    return 1 / math.sqrt(2 * float(rho_for(task.epsilon, task.delta)) * float(share))
+    # As `Moments.moves`: k rows of a unit move a sum k times as far, rows that are exchanged the root of two times.
+    relation = task.rows_per_unit * (math.sqrt(2) if task.adjacency == "replace_one" else 1.0)
+    return relation / math.sqrt(2 * float(rho_for(task.epsilon, task.delta)) * float(share))
+
+
+def _notes(*, asked: bool) -> tuple[str, ...]:
+    """Say why nothing is trained."""
+    return (ASKED_FOR if asked else NOT_TRAINED,)
 
 
 def _refuse_drowned(task: SynthesisTask, form: LinearForm, what: str, *, rows: int) -> None:
@@ -213,7 +221,7 @@ def linear_fit(
     sums = Sums(grant, counts.rows(task.domain.columns), sum_noises(task, 1.0, form.shares), timer)
     model = _measured(task, form, sums.measure)
     timer.report(1.0, "done")
-    return Fitted(model, tuple(sums.drawn), (ASKED_FOR if asked else NOT_TRAINED,))
+    return Fitted(model, tuple(sums.drawn), _notes(asked=asked))
 
 
 def _measured(task: SynthesisTask, form: LinearForm, measure: Callable[[Moments], SumMeasurement]) -> DecoderModel:

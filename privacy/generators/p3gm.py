@@ -123,9 +123,9 @@ class P3gm:
         """
         form = self.form(task, options)
         if self._is_linear(task, options, form):
-            sums = _linear_form(task, options, form)
+            sums, asked = _linear_form(task, options, form), options.decoder == "linear"
             rows, most = options.rows_about, options.max_memory_megabytes
-            return linear_plan(task, sums, self.name, rows=rows, most_megabytes=most)
+            return linear_plan(task, sums, self.name, rows=rows, most_megabytes=most, asked=asked)
         statistics = form.statistics
         events = sum_events(task, statistics, self._noises(task, options, form), self.name)
         plan = planned_training(task, options, parameters=form.parameters, beside=events, what=self.name)
@@ -191,7 +191,8 @@ class P3gm:
     def form(self, task: SynthesisTask, options: PhasedOptions) -> ModelForm:
         """Return what the options make of the columns, or refuse what must fail."""
         layout = checked_layout(task, options.label, self.name)
-        check_relation(task, self.name)
+        if options.decoder != "linear":
+            check_relation(task, self.name, "decoder: linear")
         treated, components = options.mixture_of(layout)
         owner = options.label if treated == "components" else None
         # A label that owns components is no part of the vectors.

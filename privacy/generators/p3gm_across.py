@@ -24,7 +24,7 @@ from privacy.generators.generator import CannotGenerate, SynthesisTask
 from privacy.generators.latent_options import PhasedOptions
 from privacy.generators.p3gm import ModelForm, P3gm
 from privacy.generators.projection import Projected
-from privacy.generators.training_budget import sum_noises
+from privacy.generators.training_budget import check_relation, sum_noises
 from privacy.grant.measurement import SumMeasurement
 from privacy.learning.errors import CannotTrain
 from privacy.learning.layout import RowLayout
@@ -87,6 +87,8 @@ class P3gmAcross:
 
     def __init__(self, task: SynthesisTask, options: PhasedOptions, across: Across) -> None:
         self._made_by, self._asked, self._options = P3gm(), task, options
+        # Whatever decoder is asked for: sites always train.
+        check_relation(task, self._made_by.name)
         self._form: ModelForm = self._made_by.form(task, options)
         self.plan = _planned(task, options, self._form, across)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint
@@ -55,6 +55,17 @@ class FitterRegistry:
                 f"({type(error).__name__}); do: mend or remove the package that registers it"
             ) from error
 
+    def names_where(self, holds: Callable[[Any], bool]) -> tuple[str, ...]:
+        """Return the names of those of which something holds, sorted; of one that cannot be loaded it does not."""
+
+        def fits(name: str) -> bool:
+            try:
+                return holds(self.load(name))
+            except CannotGenerate:
+                return False
+
+        return tuple(name for name in self.names if fits(name))
+
     def _points(self) -> dict[str, EntryPoint]:
         """Return the entry point of each name; a built-in name cannot be taken by a package."""
         found = {point.name: point for point in registered(self.group)}
@@ -101,14 +112,7 @@ def names() -> tuple[str, ...]:
 
 def names_that_say(what: str) -> tuple[str, ...]:
     """Return the names of the generators that say so of themselves; one that cannot be loaded does not."""
-
-    def says(name: str) -> bool:
-        try:
-            return bool(getattr(generator(name), what, False))
-        except CannotGenerate:
-            return False
-
-    return tuple(name for name in names() if says(name))
+    return GENERATORS.names_where(lambda made: bool(getattr(made, what, False)))
 
 
 def generator(name: str) -> Generator[Any]:

@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 
 from privacy.arrays import Floats
+from privacy.learning.lattice import LatticePoints
 from privacy.learning.mixture import Mixture, into_bound
 from privacy.learning.moments import ABOVE, ON, MomentBlocks
 from privacy.learning.principal_components import noise_edge
@@ -29,15 +30,18 @@ _NARROWEST, _WIDEST = 0.15, 8.0
 """Limits of a class's variance in any direction, over that of all classes."""
 
 
-def shrunk_classes(blocks: MomentBlocks, *, bound: float, difference: float = DIFFERENCE) -> Mixture:
-    """Return one Gaussian for each label, from the (noisy) moments of labels.
+def shrunk_classes(
+    blocks: MomentBlocks, *, bound: float, difference: float = DIFFERENCE, owners: LatticePoints | None = None
+) -> Mixture:
+    """Return one Gaussian for each label, or for each of their components, from the (noisy) moments of these.
 
-    A label whose count may be noise gets the mean of all labels and the pooled covariance.
+    A label or component whose count may be noise gets the mean of all and the pooled covariance.
 
     Args:
-        blocks: counts (K,), sums (K, d) and full second moments (K, d, d) of the labels' rows.
+        blocks: counts (K,), sums (K, d) and full second moments (K, d, d) of the labels' or components' rows.
         bound: norm bound of the vectors.
         difference: t, > 0.
+        owners: the label of each component, shape (K,); without it each is its own.
     Raises:
         ValueError: a block is missing.
     Privacy: post-processing where the blocks are released.
@@ -58,7 +62,7 @@ def shrunk_classes(blocks: MomentBlocks, *, bound: float, difference: float = DI
     noise = np.where(known, deviations, np.inf)[:, None, None] ** 2 / np.outer(scales, scales)
     covariances = _shrunk(spread, noise, scales, axes, difference)
     weights = np.maximum(counts, 1e-6 * total)
-    labels = np.arange(counts.size, dtype=np.int64)
+    labels = np.arange(counts.size, dtype=np.int64) if owners is None else owners
     return Mixture(weights / weights.sum(), means, covariances, labels)
 
 

@@ -285,10 +285,12 @@ class Responsibilities:
 
     def weights(self, codes: Unsigned, layout: RowLayout, vectors: Floats) -> Floats:
         """Return posteriors in units of 1 / A, shape (rows, K); each row adds up to A."""
-        logs = np.stack([self._log_posterior(group, vectors) for group in range(self.count)], axis=1)
-        if self.labels is not None:
-            # exp(-inf) = 0: a row has no share in the components of other cells.
-            logs[self.labels.of(codes, layout)[:, None] != self.owners] = -np.inf
+        # exp(-inf) = 0: a row has no share in the components of other cells.
+        logs = np.full((vectors.shape[0], self.count), -np.inf)
+        cells = None if self.labels is None else self.labels.of(codes, layout)
+        for group in range(self.count):
+            own = slice(None) if cells is None or self.owners is None else cells == self.owners[group]
+            logs[own, group] = self._log_posterior(group, vectors[own])
         # Relative to the likeliest component, so that the exponential neither overflows nor loses it.
         logs -= logs.max(axis=1, keepdims=True)
         cumulative = np.cumsum(scaled_exponential(logs, _EXPONENTIAL_BITS), axis=1)

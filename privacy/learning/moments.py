@@ -249,8 +249,9 @@ def _part(part: MomentPart, vectors: Floats, weights: Floats) -> Floats:
     if part == "counts":
         return np.asarray(weights.sum(axis=0)[:, None])
     if part == "full":
-        # One product a group: Z' diag(a_g) Z, Z the chunk's vectors.
-        each = [((weights[:, [group]] * vectors).T @ vectors) for group in range(weights.shape[1])]
+        # One product a group: Z' diag(a_g) Z, Z the vectors of the chunk's rows that have a share in it.
+        shares = [(some, weights[some, group, None]) for group, some in enumerate(weights.T > 0)]
+        each = [(share * vectors[some]).T @ vectors[some] for some, share in shares]
         return np.asarray(np.stack(each).reshape(weights.shape[1], -1))
     return np.asarray(weights.T @ (vectors if part == "sums" else vectors * vectors))
 

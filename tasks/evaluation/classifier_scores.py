@@ -13,7 +13,7 @@ from privacy.classifiers.inputs import classifier_layout
 from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.model_scores import PrivateModelScores, model_scores
 from privacy.private_table import PrivateTable
-from tasks.evaluation.encoded_rows import encoded_rows, fetched_rows
+from tasks.evaluation.encoded_rows import encoded_rows, fetched_rows, refuse_pictures
 from tasks.products.classifier.classifier_statement_checks import WEIGHTS, ClassifierMeaning
 from tasks.records.model.classifier_statements import ClassifierRecord
 from tasks.records.strict_json import printable
@@ -21,6 +21,7 @@ from tasks.storage.duckdb_session import connect
 from tasks.storage.progress import step
 
 _REMEDY = "sudare verify says what is wrong with this version"
+_PREDICT = "predict labels of real pictures with the published weights, by code of your own"
 
 
 def published_classifier(path: Path, record: ClassifierRecord, meaning: ClassifierMeaning) -> ClassifierModel:
@@ -68,10 +69,7 @@ def evaluate_model(
     if table.contract_digest != contract.digest:
         found, allowed = "another contract than the snapshot's", "the contract that encoded the snapshot"
         raise Refused([Finding(f"contract {contract.id}", "digest", found, allowed)])
-    pictures = contract.pictures(names)
-    if pictures:
-        found, allowed = f"{pictures[0]!r}, a column of pictures", "columns of single values"
-        raise Refused([Finding("the evaluation", "columns", found, allowed)])
+    refuse_pictures(contract, names, "the evaluation", _PREDICT)
     spill, place = table.path.parent / "spill", names.index(meaning.product.label)
     chosen = ", ".join(map(identifier, names))
     with step("evaluate"):

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from contracts.contract.contract import Contract
-from contracts.errors import Finding, Refused
+from contracts.errors import Finding, Refused, SpecRefused
 from contracts.sql.encoding import encode_select
 from privacy.evaluation.cells import EncodedRows
 from tasks.storage.duckdb_session import attempt, connect, one_file, trouble
 
 if TYPE_CHECKING:
     import duckdb
+
+
+def refuse_pictures(contract: Contract, names: Sequence[str], where: str, remedy: str) -> None:
+    """Refuse columns of pictures: they have no cells to compare.
+
+    Raises:
+        SpecRefused: there is one.
+    """
+    pictures = contract.pictures(names)
+    if pictures:
+        found, allowed = f"{pictures[0]!r}, a column of pictures", "columns of single values"
+        raise SpecRefused([Finding(where, "columns", found, allowed, remedy)])
 
 
 def encoded_rows(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,12 @@ from pydantic import BaseModel, ValidationError
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import FieldPath, Problem
+from contracts.reading.validation_errors import dotted
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.amounts import PICO
 from privacy.generators.calibration import MultiplierRange
 from privacy.generators.generator import CandidateRefused, CannotGenerate, Fitter
+from privacy.generators.registry import GENERATORS, TRAINERS
 from privacy.generators.release_plan import FittedPlan
 from privacy.generators.spending import TOO_SMALL
 from tasks.products.product_kind import Needs, Payers
@@ -90,7 +93,7 @@ class FittedPlanning(ABC):
             terms = {"epsilon": spec.charge.epsilon, "delta": spec.charge.delta, **noise}
             plan = self.fit_plan(spec, contract, options, **terms)
         except ValidationError as error:
-            raise SpecRefused(spec.misread(_options_at(spec), error, model)) from None
+            raise SpecRefused(_misread(spec, error, model)) from None
         except CandidateRefused as error:
             raise SpecRefused(_of_candidate(spec, error)) from error
         except CannotGenerate as error:
@@ -127,6 +130,27 @@ def _options_at(spec: ReleaseSpec) -> FieldPath:
     return ("product", *getattr(spec.product, "options_at", OPTIONS[1:]))
 
 
+def _misread(spec: ReleaseSpec, error: ValidationError, model: Any) -> list[Finding]:
+    """Locate what the options' model refuses; of an option that others have, name these and no similar word."""
+    at = _options_at(spec)
+    unknown = {
+        dotted((*at, *item["loc"])): str(item["loc"][0])
+        for item in error.errors()
+        if item["type"] == "extra_forbidden" and len(item["loc"]) == 1
+    }
+    owners = {field: ", ".join(_owners(spec, option)) for field, option in unknown.items()}
+    return [
+        replace(each, remedy=f"drop it: it is an option of {owners[each.field]}") if owners.get(each.field) else each
+        for each in spec.misread(at, error, model)
+    ]
+
+
+def _owners(spec: ReleaseSpec, option: str) -> tuple[str, ...]:
+    """Name the generators or trainers that have an option; those that cannot be loaded are left out."""
+    registry = GENERATORS if spec.product.kind == "synthetic" else TRAINERS
+    return registry.names_where(lambda fitter: option in fitter.options.model_fields)
+
+
 def _of_candidate(spec: ReleaseSpec, refused: CandidateRefused) -> list[Finding]:
     """Locate what is wrong with one of several candidates, or with what they must meet."""
     at: FieldPath = (*_options_at(spec), *refused.at)
@@ -149,10 +173,12 @@ def read_message(message: str, options: Mapping[str, object]) -> tuple[tuple[str
     if place is not None:
         problem = Problem(found.removeprefix(f"{place}: "), allowed or "what the generator can do", remedy)
         return tuple(place.split(".")), problem
-    problem = Problem(found, allowed or "what the generator can do", remedy)
     named = [word.strip(":").removeprefix("options.") for text in (found, allowed) for word in text.split()]
     option = next((word for word in named if word in options), None)
     if option is not None:
+        # The field says which option it is: once is enough.
+        problem = Problem(found.removeprefix(f"options.{option}: "), allowed or "what the generator can do", remedy)
         return (*OPTIONS, option), problem
+    problem = Problem(found, allowed or "what the generator can do", remedy)
     of_the_charge = found.startswith(TOO_SMALL) or _OF_THE_CHARGE.search(found) is not None
     return ("charge", "epsilon") if of_the_charge else ("product",), problem

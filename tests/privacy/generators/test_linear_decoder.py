@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -114,6 +114,40 @@ def test_what_is_drawn_is_what_was_planned_and_the_whole_charge(sqlite_place: Pl
     assert sum(step.share for step in run.plan.steps) == pytest.approx(1)
     assert made.trainings == ()
     assert made.notes == (ASKED_FOR,)
+
+
+@pytest.mark.parametrize("terms", [{"adjacency": "replace_one"}, {"rows_per_unit": 3}])
+def test_sums_alone_are_planned_under_every_relation_and_trainings_are_not(terms: dict[str, Any]) -> None:
+    """The plan costs the whole charge: each event's sensitivity is that of the relation."""
+    made, asked = generator("p3gm"), replace(question(), **terms)
+    read = made.options(label="kind", rows_about=20_000, decoder="linear")
+    plan = made.plan(asked, read)
+    assert 0.98 < best_epsilon(plan.events, DELTA)[0] <= 1
+    moves = {(event.moves[0], len(event.moves)) for event in plan.events if isinstance(event, DiscreteGaussian)}
+    alone = made.plan(question(), read).events
+    plain = {(event.moves[0], len(event.moves)) for event in alone if isinstance(event, DiscreteGaussian)}
+    k, parts = asked.rows_per_unit, 1 + (asked.adjacency == "replace_one")
+    assert moves == {(k * move, parts * count) for move, count in plain}
+    with pytest.raises(CannotGenerate, match="write decoder: linear, or take class_gaussian"):
+        made.plan(asked, made.options(label="kind", rows_about=20_000))
+
+
+def test_a_plan_says_why_nothing_is_trained() -> None:
+    made = generator("p3gm")
+    for rows, options, notes in (
+        (700, {}, (NOT_TRAINED,)),
+        (700, {"decoder": "linear"}, (ASKED_FOR,)),
+        (40_000, {}, ()),
+    ):
+        assert made.plan(question(), made.options(label="kind", rows_about=rows, **options)).notes == notes
+
+
+def test_noise_that_drowns_a_label_counts_the_relation() -> None:
+    """The noise that is refused is that of the relation: with k rows a unit, k times as much."""
+    made, read = generator("p3gm"), {"label": "kind", "rows_about": 90, "decoder": "linear"}
+    made.plan(question(), made.options(**read))
+    with pytest.raises(CannotGenerate, match=r"noise of .* rows on each label"):
+        made.plan(replace(question(), rows_per_unit=10), made.options(**read))
 
 
 def test_what_was_drawn_is_drawn_again_after_a_stop(sqlite_place: Place) -> None:

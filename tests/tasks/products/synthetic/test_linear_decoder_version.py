@@ -28,6 +28,14 @@ def test_a_version_that_was_not_trained_says_so_verifies_and_is_fitted_again(pub
     assert report.ok, report.findings
 
 
+def test_sums_alone_need_no_coin_for_each_row(worlds: Worlds) -> None:
+    """Rows that are exchanged move each of these sums by a known amount, and no training is there to refuse them."""
+    privacy = "{unit: {kind: row, scope: block}, adjacency: replace_one}"
+    version = worlds.published(PictureScenario(product=PRODUCT, release="linear", privacy=privacy))
+    report = verify(version.folder, public_key=version.key, deep=True)
+    assert report.ok, report.findings
+
+
 def test_another_choice_of_the_decoder_is_found_out(published: Version, tmp_path: Path) -> None:
     """A training charges other events than sums alone."""
     version = published.copy(tmp_path / "v")
