@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from itertools import combinations
 from pathlib import Path
-from statistics import mean, stdev
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
@@ -41,9 +40,9 @@ from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_source import SnapshotSource
 
 DECLARED: Final = "declared"
-USUAL: Final = "0.1"
-JOINED_SEEDS: Final = {"mst": {USUAL: 4, "0.2": 4, DECLARED: 2, "0.15": 4}, "aim": {USUAL: 2, DECLARED: 2}}
-"""How many, of each share. With declared bins a fit takes a minute and more."""
+SHARES: Final = ("0.1", "0.2", "0.4")
+JOINED_SEEDS: Final = {"mst": {**dict.fromkeys(SHARES, 4), DECLARED: 1}}
+"""How many, of each way and share. With declared bins a fit takes many times as long."""
 
 
 def pairs_of_joined(data: Path, kept: Path, method: str) -> list[Row]:
@@ -57,7 +56,7 @@ def pairs_of_joined(data: Path, kept: Path, method: str) -> list[Row]:
     contract, seeds = load_contract(ACS_CONTRACT), JOINED_SEEDS[method]
     with TemporaryDirectory() as name:
         folder = Path(name)
-        table = _taken_in(folder, data, contract, _product(method, USUAL))
+        table = _taken_in(folder, data, contract, _product(method, SHARES[0]))
         exact = _exact(folder, contract)
         truth = np.array([_three(exact[column])[0] for column in COLUMNS])
         real = _pairs(table, contract)
@@ -75,15 +74,12 @@ def pairs_of_joined(data: Path, kept: Path, method: str) -> list[Row]:
         share: np.sqrt(np.mean((np.array([each["means"] for each in several]) - truth) ** 2, axis=0))
         for share, several in found.items()
     }
-    pairs = [(share, DECLARED if share == USUAL else USUAL) for share in seeds if share != DECLARED]
-    return [_row(method, share, over, errors, means) for share, over in pairs]
+    return [_row(method, share, errors, means) for share in SHARES]
 
 
-def _row(
-    method: str, share: str, over: str, errors: dict[str, list[float]], means: dict[str, NDArray[np.float64]]
-) -> Row:
-    """Compare the pairs at a share with those at another one, or with declared bins."""
-    ratio, error = ratio_of_means(errors[share], errors[over])
+def _row(method: str, share: str, errors: dict[str, list[float]], means: dict[str, NDArray[np.float64]]) -> Row:
+    """Compare the pairs at a share with those with declared bins."""
+    ratio, error = ratio_of_means(errors[share], errors[DECLARED])
     settings: dict[str, Setting] = {
         "epsilon": str(EPSILON),
         "delta": str(VALUES_DELTA),
@@ -91,14 +87,11 @@ def _row(
         "ratio_se": round(error, 3),
         **machine("sudare", "numpy", "duckdb"),
     }
-    for each in (share, over):
-        settings[f"seeds, {each}"] = len(errors[each])
-        settings[f"pairs, {each}"] = round(mean(errors[each]), 4)
-        settings[f"sd of pairs, {each}"] = round(stdev(errors[each]), 4)
-        of_means = zip(COLUMNS, means[each], strict=True)
-        settings |= {f"error of the mean of {column}, {each}": round(float(one), 3) for column, one in of_means}
-    before = "declared bins" if over == DECLARED else f"share {over}"
-    what = f"acs, {method}, 24 columns, bins joined with share {share}: error of pairs over that with {before}"
+    for name, way in (("joined", share), (DECLARED, DECLARED)):
+        settings |= {f"seeds_{name}": len(errors[way]), f"pairs_{name}": [round(each, 4) for each in errors[way]]}
+        of_means = zip(COLUMNS, means[way], strict=True)
+        settings |= {f"error_of_mean_{column}_{name}": round(float(one), 3) for column, one in of_means}
+    what = f"acs, {method}, 24 columns, bins joined with share {share}: error of pairs over that with declared bins"
     return Row(what, round(ratio, 3), "ratio", settings=settings)
 
 

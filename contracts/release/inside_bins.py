@@ -3,6 +3,7 @@
 inside_bins: uniform                                every value of a bin is equally likely
 inside_bins: measured                               a tenth of the charge counts rows inside bins
 inside_bins: {share: 0.2, columns: [age, income]}   a fifth of it, for these columns
+bins: private                                       a fifth of it, which also says which bins are joined
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ UNIFORM: Final = "uniform"
 MEASURED: Final = "measured"
 ALL: Final = "all"
 USUAL_SHARE: Final = Decimal("0.1")
+JOINED_SHARE: Final = Decimal("0.2")
+"""What is usual with joined bins: the generator counts the fewer cells the better its bins are known."""
 MOST_SHARE: Final = Decimal("0.9")
 MOST_JOINABLE: Final = 256
 """Declared bins of a column that may be joined: marginals of three such columns are still counted in memory."""
@@ -154,6 +157,13 @@ class JoinedBinsModifier(SyntheticModifier):
     def asked(self, product: Any) -> bool:
         """Say whether bins are joined."""
         return product.bins is not None
+
+    def as_read(self, written: dict[str, Any]) -> dict[str, Any]:
+        """Read `inside_bins` without a share as one with the share that is usual with joined bins."""
+        inside = {} if written.get("inside_bins") == MEASURED else written.get("inside_bins")
+        if written.get("bins") is None or not isinstance(inside, dict) or "share" in inside:
+            return written
+        return {**written, "inside_bins": {**inside, "share": str(JOINED_SHARE)}}
 
     def contradiction(self, product: Any) -> Problem | None:
         """Refuse joined bins of values that are drawn uniformly."""

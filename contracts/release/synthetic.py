@@ -25,7 +25,7 @@ from contracts.reading.scalars import (
 )
 from contracts.release.acceptance import Acceptance, generator_or_accept
 from contracts.release.copies import CopyCount
-from contracts.release.inside_bins import MEASURED, InsideSpec, bin_trees
+from contracts.release.inside_bins import JOINED_SHARE, MEASURED, InsideSpec, bin_trees
 from contracts.release.product_spec import MOST_ROWS, ProductSpec, SyntheticModifier
 from contracts.release.public_prior import PriorSpec
 
@@ -169,7 +169,7 @@ class SyntheticProduct(ProductSpec):
     @property
     def measured_inside(self) -> InsideSpec | None:
         """What is measured inside bins; None where values are drawn uniformly."""
-        inside = InsideSpec() if self.inside_bins is None and self.bins else self.inside_bins
+        inside = InsideSpec(share=JOINED_SHARE) if self.inside_bins is None and self.bins else self.inside_bins
         return inside if inside is not None and inside.method == MEASURED else None
 
     def trees(self, contract: Contract) -> tuple[BinTree, ...]:

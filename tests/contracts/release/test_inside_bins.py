@@ -9,7 +9,7 @@ import pytest
 
 from contracts.contract.contract import Contract
 from contracts.errors import SpecRefused
-from contracts.release.inside_bins import InsideSpec
+from contracts.release.inside_bins import JOINED_SHARE, InsideSpec
 from contracts.release.spec import SyntheticProduct, load_spec
 from contracts.release.spec_checks import check_spec
 from tests.contracts.contract.test_bin_contents import PAY, PRICE, contract
@@ -61,6 +61,27 @@ def test_a_product_is_written_as_it_was_where_nothing_is_said(tmp_path: Path) ->
     for written in ("uniform", "measured", "{share: 0.3, columns: [pay]}"):
         read = product(tmp_path, written)
         assert SyntheticProduct.model_validate(read.model_dump(mode="json")) == read
+
+
+@pytest.mark.parametrize(
+    ("written", "share"),
+    [
+        ("null", JOINED_SHARE),
+        ("measured", JOINED_SHARE),
+        ("{columns: [pay]}", JOINED_SHARE),
+        ("{share: 0.1}", Decimal("0.1")),
+        ("{share: 0.4, columns: [pay]}", Decimal("0.4")),
+    ],
+)
+def test_joined_bins_have_a_usual_share_of_their_own(tmp_path: Path, written: str, share: Decimal) -> None:
+    """Where none is written; and what is written out has the share in it, so that a record reads as the spec did."""
+    joined = product(tmp_path, f"{written}\n  bins: private")
+    assert joined.measured_inside is not None
+    assert joined.measured_inside.share == share
+    again = SyntheticProduct.model_validate(joined.model_dump(mode="json"))
+    assert again == joined
+    assert again.measured_inside == joined.measured_inside
+    assert joined.measured_inside.columns == (("pay",) if "pay" in written else "all")
 
 
 @pytest.mark.parametrize(
