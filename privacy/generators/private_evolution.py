@@ -99,12 +99,12 @@ class PrivateEvolution:
                 f"options.population: {options.population} with {options.children} children each are {most} "
                 f"candidates; allowed: {_MOST_CANDIDATES}; do: lower population or children"
             )
-        _begun(_evolution(task, layout, options), options)
+        population = len(_begun(_evolution(task, layout, options), options))
         spending = Spending(task, options.noise)
         parts = spending.split(spending.total, [1] * options.rounds)
         events = tuple(map(spending.event, parts))
         first = min(_FIRST + 1, options.rounds)
-        split = ((first, options.population), (options.rounds - first, most))
+        split = ((first, population), (options.rounds - first, population * (1 + options.children)))
         steps = tuple(
             PlannedStep(f"votes for {count:,} candidates", rounds, rounds / options.rounds, noise_in_words(events))
             for rounds, count in split

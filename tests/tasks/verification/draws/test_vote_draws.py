@@ -21,8 +21,8 @@ from tests.worlds.versions import Version, Worlds
 OPTIONS = "{label: ward, population: 60, rounds: 7, seed: 3}"
 
 
-def evolved(options: str = OPTIONS) -> SyntheticScenario:
-    product = f"{{kind: synthetic, generator: private_evolution, options: {options}}}"
+def evolved(options: str = OPTIONS, more: str = "") -> SyntheticScenario:
+    product = f"{{kind: synthetic, generator: private_evolution, options: {options}{more}}}"
     return replace(aim(), product=product, release="evolved")
 
 
@@ -36,10 +36,15 @@ def fields(version: Version, *, deep: bool = False) -> set[str]:
     return {finding.field for finding in verify(version.folder, public_key=version.key, deep=deep).findings}
 
 
-@pytest.mark.parametrize("options", [OPTIONS, "{population: 60, rounds: 3, children: 0}"])
-def test_a_version_of_votes_holds_and_its_fit_made_again_is_its_model(worlds: Worlds, options: str) -> None:
+@pytest.mark.parametrize(
+    ("options", "more"),
+    [(OPTIONS, ""), ("{population: 60, rounds: 3, children: 0}", ""), (OPTIONS, ", inside_bins: measured")],
+)
+def test_a_version_of_votes_holds_and_its_fit_made_again_is_its_model(
+    worlds: Worlds, options: str, more: str
+) -> None:
     """Votes have a file each; nothing of generator or options is left as the publisher's word."""
-    version = worlds.published(evolved(options), here=True)
+    version = worlds.published(evolved(options, more), here=True)
     report = verify(version.folder, public_key=version.key, deep=True)
     assert report.ok, report.findings
     assert not {"replay.product.generator", "replay.product.options"} & set(report.word)
