@@ -24,13 +24,13 @@ import numpy as np
 
 from privacy.learning.layout import ColumnLayout, RowLayout
 
-Numbers = Literal["auto", "bins", "scaled"]
+NumberEntry = Literal["auto", "bins", "scaled"]
 """An option of generators: by bins, scaled by the bounds, or by bins where those are far from even."""
 UNEVEN: Final = 10
 """Bins are far from even where their middles lie more than so many times as far apart in one place as in another."""
 
 
-def entering(layout: RowLayout, numbers: Numbers) -> RowLayout:
+def entering(layout: RowLayout, numbers: NumberEntry) -> RowLayout:
     """Return the layout with those numbers by bins that are to enter so; names, cells and entries stay the same.
 
     Args:
@@ -40,7 +40,7 @@ def entering(layout: RowLayout, numbers: Numbers) -> RowLayout:
     return RowLayout(tuple(_by_bins(each) if _enters_by_bins(each, numbers) else each for each in layout.columns))
 
 
-def _enters_by_bins(column: ColumnLayout, numbers: Numbers) -> bool:
+def _enters_by_bins(column: ColumnLayout, numbers: NumberEntry) -> bool:
     if column.kind != "number" or numbers == "scaled":
         return False
     apart = np.diff(column.points)

@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from privacy.accounting.amounts import AmountRefused
 from privacy.arrays import Floats
-from privacy.generators.bin_places import Numbers, entering
+from privacy.generators.bin_places import NumberEntry, entering
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import (
     CannotGenerate,
@@ -82,7 +82,7 @@ class ClassGaussianOptions(BaseModel):
     dimensions: int = Field(default=32, ge=1, le=1024)
     clip: ClipNorm = None
     scale: Literal["measured", "declared"] = "measured"
-    numbers: Numbers = "auto"
+    numbers: NumberEntry = "auto"
 
 
 @dataclass(frozen=True, eq=False)

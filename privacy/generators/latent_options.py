@@ -7,7 +7,7 @@ from typing import Final, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from privacy.generators.bin_places import Numbers
+from privacy.generators.bin_places import NumberEntry
 from privacy.learning.embedding import ClipNorm
 from privacy.learning.layout import RowLayout
 from privacy.learning.plan import MOST_BATCH, Schedule, check_batch
@@ -181,7 +181,7 @@ class PhasedOptions(LatentOptions):
     rounds: int = Field(default=5, ge=1, le=100)
     clip: ClipNorm = None
     scale: Scale = "measured"
-    numbers: Numbers = "auto"
+    numbers: NumberEntry = "auto"
     first_share: float = Field(default=0.4, ge=0.01, le=0.99)
     spread: float = Field(default=2.0, gt=0, le=100, allow_inf_nan=False)
     variance_hidden: tuple[int, ...] = Field(default=(), max_length=8)
