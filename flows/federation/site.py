@@ -158,8 +158,8 @@ def _answering(federation: Federation, name: str, grant: Grant, table: PrivateTa
         rows = source.rows(federation.trained[0].names)
     if federation.generated is not None:
         rows, trained = (
-            source.rows(federation.generated.layout.names),
-            source.rows(federation.generated.trained_layout.names),
+            source.rows(layout.names).with_layout(layout)
+            for layout in (federation.generated.layout, federation.generated.trained_layout)
         )
     return Joined(federation, name, grant, rows, counts, mark, trained)
 

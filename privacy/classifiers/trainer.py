@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
@@ -67,7 +67,7 @@ class ClassificationTask(SynthesisTask):
 
     def rows(self, counts: CountsSource) -> PrivateRows:
         """Return the handle on the rows, as they lie in vectors here; nothing is read before a grant opens it."""
-        return replace(counts.rows(self.domain.columns), layout=self.rows_layout)
+        return counts.rows(self.domain.columns).with_layout(self.rows_layout)
 
     def widths(self, hidden: tuple[int, ...]) -> tuple[int, ...]:
         """Entries of the input, of the hidden layers, and of the output."""

@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from privacy.accounting.amounts import AmountRefused
 from privacy.arrays import Floats
+from privacy.generators.bin_places import NumberEntry, entering
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import (
     CannotGenerate,
@@ -74,6 +75,8 @@ class ClassGaussianOptions(BaseModel):
             1/4 a column that may be null, and 1 a category. Choose it without looking at the data.
         scale: "measured", numbers that fill little of their declared range are stretched, as far as a noisy count
             of norms says (`number_scale`; not where `clip` is given); "declared", they are left as they are declared.
+        numbers: how they enter: "scaled" by their bounds; "bins", by the places of their bins (`bin_places`); "auto",
+            by bins where those are far from even.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -82,6 +85,7 @@ class ClassGaussianOptions(BaseModel):
     dimensions: int = Field(default=32, ge=1, le=1024)
     clip: ClipNorm = None
     scale: Literal["measured", "declared"] = "measured"
+    numbers: NumberEntry = "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +161,7 @@ class ClassGaussian:
         Privacy: exactly the planned events.
         """
         form = self.form(task, options)
-        rows = counts.rows(task.domain.columns)
+        rows = counts.rows(task.domain.columns).with_layout(form.projection.layout)
         drawn: list[SumMeasurement] = []
         noises = _noises(task, form)
 
@@ -188,7 +192,7 @@ class ClassGaussian:
         Raises:
             CannotGenerate: no such label, too many entries, or delta 0.
         """
-        layout = checked_layout(task, options.label, self.name)
+        layout = entering(checked_layout(task, options.label, self.name), options.numbers)
         names = tuple(name for name in layout.names if name != options.label)
         projection = Projection(layout, names, options.dimensions, options.clip, options.scale == "measured")
         return form_of(projection, options.label, _CENTRE, _AXES)

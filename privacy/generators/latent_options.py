@@ -7,6 +7,7 @@ from typing import Final, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from privacy.generators.bin_places import NumberEntry
 from privacy.learning.embedding import ClipNorm
 from privacy.learning.layout import RowLayout
 from privacy.learning.plan import MOST_BATCH, Schedule, check_batch
@@ -165,6 +166,8 @@ class PhasedOptions(LatentOptions):
             1/4 a column that may be null, and 1 a category. Choose it without looking at the data.
         scale: "measured", numbers that fill little of their declared range are stretched, as far as a noisy count
             of norms says (`number_scale`; not where `clip` is given); "declared", they are left as they are declared.
+        numbers: how they enter: "scaled" by their bounds; "bins", by the places of their bins (`bin_places`); "auto",
+            by bins where those are far from even.
         first_share: of the budget that centre, axes and mixture take, the training taking the rest.
         spread: root mean square of the latent vectors' entries.
         variance_hidden: widths of the hidden layers of the network that gives a row's variance (`p3gm`).
@@ -178,6 +181,7 @@ class PhasedOptions(LatentOptions):
     rounds: int = Field(default=5, ge=1, le=100)
     clip: ClipNorm = None
     scale: Scale = "measured"
+    numbers: NumberEntry = "auto"
     first_share: float = Field(default=0.4, ge=0.01, le=0.99)
     spread: float = Field(default=2.0, gt=0, le=100, allow_inf_nan=False)
     variance_hidden: tuple[int, ...] = Field(default=(), max_length=8)

@@ -218,7 +218,8 @@ def linear_fit(
         OutOfTime: the time limit has passed.
     Privacy: exactly the planned events.
     """
-    sums = Sums(grant, counts.rows(task.domain.columns), sum_noises(task, 1.0, form.shares), timer)
+    rows = counts.rows(task.domain.columns).with_layout(form.projection.layout)
+    sums = Sums(grant, rows, sum_noises(task, 1.0, form.shares), timer)
     model = _measured(task, form, sums.measure)
     timer.report(1.0, "done")
     return Fitted(model, tuple(sums.drawn), _notes(asked=asked))

@@ -26,6 +26,7 @@ from typing import ClassVar, Final
 
 from contracts.message import joined, message, plural
 from privacy.accounting.events import DiscreteGaussian
+from privacy.generators.bin_places import entering
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import (
     CannotGenerate,
@@ -157,13 +158,15 @@ class P3gm:
             sums_form, asked = _linear_form(task, options, form), options.decoder == "linear"
             return linear_fit(task, sums_form, counts, grant, timer, asked=asked)
         noises = self._noises(task, options, form)
-        sums = Sums(grant, counts.rows(task.domain.columns), noises, timer)
+        rows = counts.rows(task.domain.columns).with_layout(form.layout)
+        sums = Sums(grant, rows, noises, timer)
         # PHASE ONE: centre, axes, mixture
         # Counts, sums and squares move by one bound each: a count's noise has the deviation sqrt(3 / (2 rho)).
         made, mixture = self.embedded(form, sums.measure, deviation=sqrt(1.5 / float(noises[-1].rho)))
         # PHASE TWO: variance and decoder
         learner = self.learner(form, options, made, mixture)
-        trained_rows = counts.rows(form.projection.names)
+        names = form.projection.names
+        trained_rows = counts.rows(names).with_layout(form.layout.select(names))
         trained = train(grant, trained_rows, learner, plan_of(options, plan.events), options, timer)
         model, notes = self.model(task, options, form, made, mixture, layers_of(trained, "decoder"))
         progress(1.0, "done")
@@ -190,7 +193,7 @@ class P3gm:
 
     def form(self, task: SynthesisTask, options: PhasedOptions) -> ModelForm:
         """Return what the options make of the columns, or refuse what must fail."""
-        layout = checked_layout(task, options.label, self.name)
+        layout = entering(checked_layout(task, options.label, self.name), options.numbers)
         if options.decoder != "linear":
             check_relation(task, self.name, "decoder: linear")
         treated, components = options.mixture_of(layout)

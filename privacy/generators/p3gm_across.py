@@ -35,7 +35,18 @@ from privacy.learning.plan import checked_useful
 
 FEDERATED: Final = frozenset(
     {
-        *("label", "hidden", "learning_rate", "dimensions", "components", "labels", "rounds", "clip", "scale"),
+        *(
+            "label",
+            "hidden",
+            "learning_rate",
+            "dimensions",
+            "components",
+            "labels",
+            "rounds",
+            "clip",
+            "scale",
+            "numbers",
+        ),
         *(
             "first_share",
             "spread",

@@ -85,9 +85,11 @@ class Federation:
             self.silent[name].remove(call.number)
             return None
         grant, source = open_grant(self.ledgers[name], "run-1"), self.sources[name]
-        trained = source.rows(self.phased.trained_layout.names)
+        rows, trained = (
+            source.rows(each.names).with_layout(each) for each in (self.phased.layout, self.phased.trained_layout)
+        )
         return contribute_phase(
-            grant, self.phased, source.rows(), trained, call, plan=self.phased.plan, key="fed", execution=CPU
+            grant, self.phased, rows, trained, call, plan=self.phased.plan, key="fed", execution=CPU
         )
 
     def run(self, stop: int | None = None) -> tuple[tuple[RoundSum, ...], FederatedModel]:
@@ -156,7 +158,9 @@ def test_both_phases_together_cost_the_charge_and_hardly_less(changed: dict[str,
     assert both.to_json() == plan.to_json()
 
 
-@pytest.mark.parametrize("options", [{}, {"labels": "joined", "components": 3, "rounds": 2}, {"scale": "declared"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"labels": "joined", "components": 3, "rounds": 2}, {"scale": "declared", "numbers": "bins"}]
+)
 def test_a_run_that_is_stopped_goes_on_in_either_phase(
     places: Callable[[str], Place], options: dict[str, Any]
 ) -> None:

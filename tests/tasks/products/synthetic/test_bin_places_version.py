@@ -1,0 +1,49 @@
+"""A version whose numbers entered by the places of their bins: verified, fitted again, and told from a scaled one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tasks.verify import verify
+from tests.tasks.verification.forgery import Json, as_forged, forge, load, told
+from tests.worlds.synthetic_rows import aim
+from tests.worlds.versions import Version, Worlds
+
+PRODUCT = (
+    "{kind: synthetic, generator: class_gaussian, columns: [ward, insured, bill], "
+    "options: {label: ward, numbers: bins}}"
+)
+
+
+@pytest.fixture(scope="module")
+def published(worlds: Worlds) -> Version:
+    return worlds.published(replace(aim(), product=PRODUCT, release="bills"), here=True)
+
+
+def test_a_version_by_bins_says_so_verifies_and_is_fitted_again(published: Version) -> None:
+    record = load(published.folder / "record.json")
+    assert record["replay"]["product"]["options"]["numbers"] == "bins"
+    report = verify(published.folder, public_key=published.key, deep=True)
+    assert report.ok, report.findings
+
+
+@pytest.mark.parametrize("numbers", ["scaled", "auto"])
+def test_another_way_to_enter_is_the_publishers_word_until_the_fit_is_made_again(
+    published: Version, tmp_path: Path, numbers: str
+) -> None:
+    """Both have the same plan and the same sums; what stands for a bin in the model is another number."""
+    version = as_forged(published.copy(tmp_path / "v"))
+
+    def forged(record: Json) -> None:
+        told(record, "software.code", "f" * 64)
+        record["replay"]["product"]["options"]["numbers"] = numbers
+        record["declarations"]["fields"]["product.options"]["numbers"] = numbers
+
+    forge(version, record=forged)
+    shallow = verify(version.folder, public_key=version.key)
+    assert shallow.ok, shallow.findings
+    report = verify(version.folder, public_key=version.key, deep=True)
+    assert [each.rule for each in report.checks if each.findings] == [11], report.findings
