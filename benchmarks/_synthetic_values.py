@@ -58,9 +58,9 @@ EPSILON: Final = Decimal(1)
 VALUES_DELTA: Final = Decimal("1e-9")
 SHARE: Final = "0.4"
 """Of the charge, for age and income, with joined bins."""
-SEEDS: Final = {"independent": {"joined": 64, "measured": 8, "uniform": 8}, "mst": {"joined": 32}}
+SEEDS: Final = {"independent": {"joined": 24, "measured": 8, "uniform": 8}, "mst": {"joined": 8}}
 """How many, of each way. A tree of pairs over 24 columns with their declared bins takes a minute and more to fit."""
-DIRECT_SEEDS: Final = 400
+DIRECT_SEEDS: Final = 100
 AT_MOST: Final = 1.5
 STATISTICS: Final = ("mean", "median", "0.9-quantile")
 Numbers = NDArray[np.float64]
