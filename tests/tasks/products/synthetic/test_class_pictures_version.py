@@ -52,7 +52,11 @@ def test_rows_of_two_columns_of_pictures_follow_from_the_published_model(worlds:
 @pytest.mark.parametrize(
     ("options", "charge", "message"),
     [
-        ("{label: nope}", "1e-9", "'nope' is not among the columns\n    allowed: one of picture, shape"),
+        (
+            "{label: nope}",
+            "1e-9",
+            "product.options.label\n    found: options.label: 'nope' is not among the columns\n    allowed: one of picture",
+        ),
         ("{label: shape, spin: 1}", "1e-9", "one of label, dimensions, frequencies, clip, deform"),
         ("{label: shape, deform: 3}", "1e-9", "a number from 0 to 0.5\n    do: correct it, or drop it for 0.15"),
         (
