@@ -55,7 +55,7 @@ def test_rows_of_two_columns_of_pictures_follow_from_the_published_model(worlds:
         (
             "{label: nope}",
             "1e-9",
-            "product.options.label\n    found: options.label: 'nope' is not among the columns\n    allowed: one of picture",
+            "product.options.label\n    found: options.label: 'nope' is not among the columns\n    allowed: one of",
         ),
         ("{label: shape, spin: 1}", "1e-9", "one of label, dimensions, frequencies, clip, deform"),
         ("{label: shape, deform: 3}", "1e-9", "a number from 0 to 0.5\n    do: correct it, or drop it for 0.15"),
