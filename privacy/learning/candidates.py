@@ -13,7 +13,7 @@ candidates: k rows of a unit that come or go move them by at most k in all, and 
     numbers   |c|² - 2 r·c is compared, whose parts are whole and below 2^24 in float32, or below 2^53 in float64:
               exact in any order of sums, so that threads and libraries do not matter
 
-Source: Lin et al. 2024 (private evolution: votes for the nearest candidate); Swanberg et al. 2025 (of tables).
+Source: Lin et al. 2024 (private evolution: votes for the nearest candidate); Tran et al. 2026 (of tables, Tab-PE).
 Deviates: a label's share of the votes is not exact, but part of the one noisy draw.
 """
 
