@@ -38,7 +38,7 @@ METHODS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "class_gaussian": ("class_gaussian", {}),
     "class_gaussian, numbers scaled": ("class_gaussian", {"numbers": "scaled"}),
 }
-TABLES: Final = {"loans": tuple(METHODS), "accounts": tuple(METHODS), "adult": ("p3gm", "p3gm, numbers scaled")}
+TABLES: Final = {"loans": tuple(METHODS), "accounts": tuple(METHODS), "adult": tuple(METHODS)[1:]}
 """The tables, and which methods are measured on them."""
 _SHUFFLED: Final = 0
 
