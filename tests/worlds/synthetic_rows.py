@@ -301,7 +301,7 @@ def stretched() -> SyntheticScenario:
     """A number most of whose values lie in a small part of its range, stretched as noisy counts of norms say."""
     product = (
         "{kind: synthetic, generator: class_gaussian, columns: [ward, floor, insured, bill], "
-        "options: {label: ward, dimensions: 3}}"
+        "options: {label: ward, dimensions: 3, numbers: scaled}}"
     )
     properties = STAY.replace("[0, 12.5, 100, 900]", "[0, 1, 2, 3, 4, 5, 900]")
     return replace(aim(), product=product, properties=properties, release="stretched")
