@@ -52,6 +52,14 @@ def test_a_version_of_votes_holds_and_its_fit_made_again_is_its_model(
     assert pq.read_table(version.folder / "data" / "evolved.parquet").num_rows > 0
 
 
+def test_the_record_promises_no_tables_of_columns_that_nobody_counted(worlds: Worlds) -> None:
+    """Votes are no marginals: the words are those of generators that learn from rows."""
+    told = worlds.published(evolved(), here=True).words
+    assert "measured marginal" not in told["product.known_bias"]
+    assert told["product.known_bias"].startswith("the model keeps the noisy sums over rows")
+    assert not any("tables of the measured columns" in use for use in told["product.uses"])
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [
