@@ -50,6 +50,7 @@ from privacy.learning.binary_splitting import split_mixture
 from privacy.learning.class_shrinkage import shrunk_classes
 from privacy.learning.deformations import ONE, Deformation
 from privacy.learning.embedding import ClipNorm, Embedding
+from privacy.learning.groups import MOST_GROUPS
 from privacy.learning.mixture import Mixture, smallest_floor
 from privacy.learning.moments import MomentBlocks, Moments
 
@@ -143,7 +144,16 @@ class ClassPictures(ClassGaussian):
         # No more axes than there are frequencies to seek them in.
         dimensions = min(options.dimensions, sum(min(options.frequencies, each) for each in places))
         projection = SmoothProjection(layout, names, dimensions, clip, frequencies=options.frequencies)
-        rounds = rounds_afforded(task) if options.components is None else options.components.bit_length() - 1
+        cells = int(layout.column(options.label).table.shape[0])
+        most = max((MOST_GROUPS // cells).bit_length() - 1, 0)
+        rounds = min(rounds_afforded(task), most)
+        if options.components is not None:
+            rounds = options.components.bit_length() - 1
+        if rounds > most:
+            raise CannotGenerate(
+                f"{self.name}: components is {options.components} for the {cells:,} cells of {options.label!r}; "
+                f"allowed: {MOST_GROUPS:,} Gaussians of all labels, {2**most} a label; do: leave components out"
+            )
         if rounds and task.rows_per_unit > _MOST_PER_UNIT:
             raise CannotGenerate(
                 f"{self.name}: components is {options.components} with max_rows_per_unit {task.rows_per_unit}; "
