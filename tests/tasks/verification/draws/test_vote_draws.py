@@ -45,9 +45,12 @@ def test_a_version_of_votes_holds_and_its_fit_made_again_is_its_model(
 ) -> None:
     """Votes have a file each; nothing of generator or options is left as the publisher's word."""
     version = worlds.published(evolved(options, more), here=True)
+    word = verify(version.folder, public_key=version.key).word
+    assert {"replay.product.options.population", "replay.draws.candidates", "replay.draws.label"} <= set(word)
     report = verify(version.folder, public_key=version.key, deep=True)
     assert report.ok, report.findings
-    assert not {"replay.product.generator", "replay.product.options"} & set(report.word)
+    told = ("replay.product.generator", "replay.product.options.", "replay.draws.")
+    assert not [name for name in report.word if name.startswith(told)]
     assert (version.folder / "measurements" / "votes-0001.parquet").is_file()
     assert pq.read_table(version.folder / "data" / "evolved.parquet").num_rows > 0
 
