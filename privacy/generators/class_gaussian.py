@@ -140,7 +140,8 @@ class ClassGaussian:
             for name, share, event, statistic in zip(form.names, form.shares, events, form.statistics, strict=True)
         )
         width, size = form.projection.width, form.projection.latent
-        megabytes = 8 * (6 * width * width + 4 * size * size * form.label.count) / _MEGABYTE
+        gaussians = form.label.count * 2**form.rounds
+        megabytes = 8 * (6 * width * width + 4 * size * size * gaussians) / _MEGABYTE
         seconds = 0.5 + 2 * _ROWS_ASSUMED * width * width / _MULTIPLICATIONS_PER_SECOND
         return GeneratorPlan(events, steps, megabytes, seconds, {})
 

@@ -37,6 +37,7 @@ _TRIALS: Final = 4
 _BITS: Final = 24
 """Of a uniform number. Times twice a rate of 16 bits, times `MOST_CELLS`, it stays below 2^63."""
 MOST_CELLS: Final = 2**20
+_MOST_SUM: Final = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,7 @@ class Evolution:
 
     def drawn(self, rows: Codes, votes: NDArray[np.int64], count: int, turn: int) -> Codes:
         """Draw rows in proportion to their votes, where these are positive; evenly where none are."""
-        weights = np.maximum(votes, 0)
+        weights = brought_down(np.maximum(votes, 0), most=_MOST_SUM)
         ends = np.cumsum(weights if weights.any() else np.ones_like(weights))
         words = self.seed.derived(f"draw/{turn}").words(0, count)
         places = (words % np.uint64(ends[-1])).astype(np.int64)
@@ -158,6 +159,14 @@ def _fifth_root(turn: int, whole: int) -> int:
 def rates(changes: int) -> tuple[int, ...]:
     """Return the rate of each change, falling from 1/2 to 1/100 with the fifth root of time [2^-16]."""
     return tuple(_BEFORE - (_BEFORE - _AFTER) * _fifth_root(turn, changes + 2) // ONE for turn in range(changes))
+
+
+def brought_down(weights: NDArray[np.int64], *, most: int) -> NDArray[np.int64]:
+    """Halve weights until their sum is at most `most`; those above 0 stay above 0."""
+    # Python's whole numbers: noise of many candidates may sum to more than 64 bits hold.
+    while sum(weights.tolist()) > most:
+        weights = (weights + 1) // 2
+    return weights
 
 
 def most_voted(votes: NDArray[np.int64], count: int) -> NDArray[np.intp]:

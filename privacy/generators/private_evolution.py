@@ -23,7 +23,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from contracts.message import message
-from privacy.generators.evolution import MOST_CELLS, Codes, Evolution, most_voted, rates
+from privacy.generators.evolution import MOST_CELLS, Codes, Evolution, brought_down, most_voted, rates
 from privacy.generators.generator import (
     CannotGenerate,
     CountsSource,
@@ -41,7 +41,7 @@ from privacy.generators.projection import labelled_layout
 from privacy.generators.spending import Spending
 from privacy.grant.draws import Draws
 from privacy.grant.queries.votes import VoteMeasurement, VoteQuery
-from privacy.learning.candidates import Candidates
+from privacy.learning.candidates import MOST_COLUMNS, Candidates
 from privacy.learning.layout import RowLayout
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.seeds import PostProcessingSeed
@@ -89,8 +89,8 @@ class PrivateEvolution:
         """Plan a draw of votes a round.
 
         Raises:
-            CannotGenerate: no such label, fewer than two columns, too many cells or candidates, no possible row, or
-                too small a charge.
+            CannotGenerate: no such label, fewer than two or too many columns, too many cells or candidates, no
+                possible row, or too small a charge.
         """
         layout = _layout(task, options)
         most = options.population * (1 + options.children)
@@ -167,6 +167,10 @@ def _layout(task: SynthesisTask, options: PrivateEvolutionOptions) -> RowLayout:
         raise CannotGenerate(
             "private_evolution: one column alone has nothing to do with others; do: add columns, or take independent"
         )
+    if len(layout.columns) > MOST_COLUMNS:
+        raise CannotGenerate(
+            f"private_evolution: {len(layout.columns):,} columns; allowed: {MOST_COLUMNS:,}; do: take fewer columns"
+        )
     wide = next((each.name for each in layout.columns if each.table.shape[0] > MOST_CELLS), None)
     if wide is not None:
         raise CannotGenerate(
@@ -206,10 +210,8 @@ def _estimated(
     votes = drawn[-1].values
     kept = most_voted(votes, population)
     kept = kept[votes[kept] > 0] if votes.max() > 0 else kept
-    weights = np.maximum(votes[kept], 1)
-    # Noise may be of any size: weights are brought down until their sum fits.
-    while int(weights.sum()) > MOST_WEIGHT:
-        weights = (weights + 1) // 2
+    # Noise may be of any size.
+    weights = brought_down(np.maximum(votes[kept], 1), most=MOST_WEIGHT)
     rows = task.public_total if task.public_total is not None else _total(drawn)
     note = message(
         "the rows are made of {kept} of the last {count} candidates, which had {mean} votes each on average, with "
@@ -225,6 +227,6 @@ def _estimated(
 def _total(drawn: Sequence[VoteMeasurement]) -> int:
     """Return the number of rows: every round adds all of them up, and the fewer candidates the less noise it has."""
     weights = [Fraction(1, each.values.size) for each in drawn]
-    sums = [int(each.values.sum()) for each in drawn]
+    sums = [sum(each.values.tolist()) for each in drawn]
     mean = sum((weight * found for weight, found in zip(weights, sums, strict=True)), Fraction(0)) / sum(weights)
     return min(max(0, round(mean)), MOST_ROWS)

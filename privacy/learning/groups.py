@@ -24,7 +24,7 @@ _DEVIATION_BITS: Final = 10
 _MOST_DEVIATIONS: Final = 2.0**10
 _EXPONENTIAL_BITS: Final = 30
 _MOST_WEIGHT_BITS: Final = 12
-_MOST_GROUPS: Final = 1 << 12
+MOST_GROUPS: Final = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class LabelCodes:
     def __post_init__(self) -> None:
         if type(self.column) is not str:
             raise ValueError("column must be a name")
-        whole_number("count", self.count, 1, _MOST_GROUPS)
+        whole_number("count", self.count, 1, MOST_GROUPS)
 
     @property
     def public(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class NearestCentre:
     def __post_init__(self) -> None:
         object.__setattr__(self, "centres", whole_array("centres", self.centres, (None, None)))
         # These limits keep |c|^2 <= 2^36 · 2^14 = 2^50 and 2 |z.c| < 2^53: distances are compared exactly.
-        if magnitude(self.centres) > 1 << 18 or self.count > _MOST_GROUPS or self.centres.shape[1] > 1 << 14:
+        if magnitude(self.centres) > 1 << 18 or self.count > MOST_GROUPS or self.centres.shape[1] > 1 << 14:
             raise ValueError("centres must be at most 2^12, of at most 2^14 entries, within 2^18 units of the origin")
 
     @property
@@ -166,7 +166,7 @@ class NormShells:
     def __post_init__(self) -> None:
         object.__setattr__(self, "edges", whole_array("edges", self.edges, (None,)))
         within = self.edges[0] >= 1 and self.edges[-1] < EXACT
-        if not within or (np.diff(self.edges) <= 0).any() or self.count > _MOST_GROUPS:
+        if not within or (np.diff(self.edges) <= 0).any() or self.count > MOST_GROUPS:
             raise ValueError("edges must rise, from 1 to below 2^53, and be fewer than 2^12")
 
     @property
@@ -227,7 +227,7 @@ class Responsibilities:
         shape = (count, dimension) if diagonal else (count, dimension, dimension)
         object.__setattr__(self, "factors", whole_array("factors", self.factors, shape))
         whole_number("bits", self.bits, 1, _MOST_WEIGHT_BITS)
-        if count > _MOST_GROUPS or magnitude(self.log_weights) > 1 << 40 or magnitude(self.centres) > 1 << 26:
+        if count > MOST_GROUPS or magnitude(self.log_weights) > 1 << 40 or magnitude(self.centres) > 1 << 26:
             raise ValueError("a mixture must have at most 2^12 components, near the origin, with finite weights")
         # |z - c| < 2^27 in units of 2^-8, entry by entry: products with a factor must sum to below 2^52.
         columns = np.abs(self.factors.astype(np.float64)).reshape(count, -1, dimension).sum(axis=1)

@@ -137,9 +137,9 @@ def _decoded(form: DecodedForm) -> str:
 
 
 def learns_from_rows(run: Run) -> bool:
-    """Say whether sums over rows were measured, or anything was trained on them."""
+    """Say whether sums over rows or their votes were measured, or anything was trained on them."""
     fitted = run.facts.synthetic[1].fitted
-    return bool(fitted.sums or fitted.trainings)
+    return bool(fitted.sums or fitted.trainings or fitted.of_kind("votes"))
 
 
 def stated_bias(run: Run) -> str:

@@ -30,6 +30,7 @@ _OF_TRAININGS: Final = tuple(
     f"replay.draws.training.plan.{name}" for name in ("clipping_norm", "expected_batch_size")
 )
 _OF_PARAMETERS: Final = ("replay.draws.parameters.perturbation",)
+_OF_VOTES: Final = ("replay.draws.candidates", "replay.draws.label")
 
 
 def check_options(
@@ -99,11 +100,16 @@ def check_perturbation(
 def options_on_word(
     draws: Sequence[FittedDraw], written: Mapping[str, Any], *, fitted_again: bool
 ) -> tuple[str, ...]:
-    """Name the options on the publisher's word: without `--deep` all, with it those of a fit on private rows."""
+    """Name the options on the publisher's word: without `--deep` all, with it those of a fit on private rows.
+
+    For which candidates rows voted no number of a draw shows either: a fit made again comes to them.
+    """
     trained = any(isinstance(draw, TrainingDraw) for draw in draws)
     perturbed = any(isinstance(draw, ParameterDraw) for draw in draws)
     named = tuple(f"{OPTIONS}.{name}" for name in sorted(written)) if trained or perturbed or not fitted_again else ()
-    return (*named, *(_OF_TRAININGS if trained else ()), *(_OF_PARAMETERS if perturbed else ()))
+    voted = not fitted_again and any(draw.kind == "votes" for draw in draws)
+    told = (trained, _OF_TRAININGS), (perturbed, _OF_PARAMETERS), (voted, _OF_VOTES)
+    return (*named, *(name for holds, names in told if holds for name in names))
 
 
 def _misfit(error: Exception, where: str) -> Finding:

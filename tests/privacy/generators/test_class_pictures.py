@@ -217,3 +217,18 @@ def test_the_lowest_cosines_are_orthonormal_and_begin_with_the_mean() -> None:
 
 def test_it_is_registered() -> None:
     assert "class_pictures" in names()
+
+
+def test_labels_are_split_no_further_than_there_may_be_gaussians_and_memory_is_told_of_all() -> None:
+    """300 labels of 16 components would be 4,800 of at most 4,096: known before anything is charged."""
+    kinds = ColumnLayout("kind", "category", np.eye(300))
+    asked = question(RowLayout((LAYOUT.columns[0], kinds)), epsilon=Fraction(100), delta=Fraction(1, 10**5))
+    assert rounds_afforded(asked) == 4
+    one, most = (
+        ClassPictures().plan(asked, ClassPictures.options(label="kind", components=components))
+        for components in (1, None)
+    )
+    assert [step.what for step in most.steps].count("components of classes") == 3
+    assert 4 < most.megabytes / one.megabytes <= 8
+    with pytest.raises(CannotGenerate, match=r"16 for the 300 cells of 'kind'; allowed: 4,096 .* 8 a label"):
+        ClassPictures().plan(asked, ClassPictures.options(label="kind", components=16))

@@ -16,11 +16,11 @@ from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.generators.evolution import ONE, Evolution, most_voted, rates
 from privacy.generators.generator import CannotGenerate, SynthesisTask
 from privacy.generators.models import read_model
-from privacy.generators.population_model import PopulationModel
-from privacy.generators.private_evolution import PrivateEvolution, PrivateEvolutionOptions
+from privacy.generators.population_model import MOST_ROWS, PopulationModel
+from privacy.generators.private_evolution import PrivateEvolution, PrivateEvolutionOptions, _estimated
 from privacy.grant.grant import open_grant
-from privacy.grant.queries.votes import VoteQuery
-from privacy.learning.candidates import Candidates
+from privacy.grant.queries.votes import VoteMeasurement, VoteQuery
+from privacy.learning.candidates import MOST_COLUMNS, Candidates
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.ledger.errors import GrantExceeded
@@ -227,6 +227,27 @@ def test_where_noise_drowns_all_votes_there_is_a_model_all_the_same(sqlite_place
     fitted = run.fit(ReadTable(table()[:0]))  # type: ignore[arg-type]
     assert fitted.model.rows >= 0
     assert possible(fitted.model.sample(50, seed=1))
+
+
+@pytest.mark.parametrize("size", [10**12, 10**17, 2**62])
+def test_votes_whose_sum_is_beyond_64_bits_still_give_rows_and_a_model(size: int) -> None:
+    """Of a charge so small that noise of many candidates adds up to more than 64 bits hold."""
+    begun = EVOLUTION.begin(300)
+    votes = np.where(np.arange(300) < 150, size, 0)
+    drawn = EVOLUTION.drawn(np.arange(300, dtype=np.int64)[:, None], votes, 2000, 0)[:, 0]
+    assert 0 <= drawn.min() < drawn.max() < 150
+    event = DiscreteLaplace(Fraction(1, 10**15), (1,))
+    measured = VoteMeasurement("votes-0001", votes, event, 2e30, 1, "a" * 64, "b" * 64, "label")
+    model, _ = _estimated(question(), begun, [measured], 300)
+    assert (model.rows, len(model.weights)) == (MOST_ROWS, 150)
+    assert len(set(model.weights.tolist())) == 1
+
+
+def test_more_columns_than_candidates_may_have_are_refused_before_anything_is_charged() -> None:
+    layout = RowLayout(tuple(ColumnLayout(f"c{place}", "category", np.eye(2)) for place in range(MOST_COLUMNS + 1)))
+    task = replace(asked(CellDomain(layout.names, (2,) * len(layout.names))), layout=layout)
+    with pytest.raises(CannotGenerate, match="1,025 columns; allowed: 1,024; do: take fewer"):
+        PrivateEvolution().plan(task, PrivateEvolutionOptions(population=20, rounds=2))
 
 
 BAD: list[tuple[dict[str, Any], str]] = [

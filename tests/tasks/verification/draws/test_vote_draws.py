@@ -45,11 +45,22 @@ def test_a_version_of_votes_holds_and_its_fit_made_again_is_its_model(
 ) -> None:
     """Votes have a file each; nothing of generator or options is left as the publisher's word."""
     version = worlds.published(evolved(options, more), here=True)
+    word = verify(version.folder, public_key=version.key).word
+    assert {"replay.product.options.population", "replay.draws.candidates", "replay.draws.label"} <= set(word)
     report = verify(version.folder, public_key=version.key, deep=True)
     assert report.ok, report.findings
-    assert not {"replay.product.generator", "replay.product.options"} & set(report.word)
+    told = ("replay.product.generator", "replay.product.options.", "replay.draws.")
+    assert not [name for name in report.word if name.startswith(told)]
     assert (version.folder / "measurements" / "votes-0001.parquet").is_file()
     assert pq.read_table(version.folder / "data" / "evolved.parquet").num_rows > 0
+
+
+def test_the_record_promises_no_tables_of_columns_that_nobody_counted(worlds: Worlds) -> None:
+    """Votes are no marginals: the words are those of generators that learn from rows."""
+    told = worlds.published(evolved(), here=True).words
+    assert "measured marginal" not in told["product.known_bias"]
+    assert told["product.known_bias"].startswith("the model keeps the noisy sums over rows")
+    assert not any("tables of the measured columns" in use for use in told["product.uses"])
 
 
 @pytest.mark.parametrize(
