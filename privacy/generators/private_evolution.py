@@ -110,7 +110,8 @@ class PrivateEvolution:
             for rounds, count in split
             if rounds
         )
-        megabytes = 8 * most * (layout.code_width + layout.width) / _MEGABYTE
+        # Codes, and of each vector itself, its square, and the copy of a label's candidates, in float64.
+        megabytes = 8 * most * (layout.code_width + 3 * layout.width) / _MEGABYTE
         distances = _ROWS_ASSUMED * sum(rounds * count for rounds, count in split)
         seconds = _SECONDS + distances * (_SECONDS_PER_DISTANCE + layout.width * _SECONDS_PER_ENTRY)
         return GeneratorPlan(events, steps, megabytes, seconds, {})
