@@ -165,7 +165,8 @@ def _layout(task: SynthesisTask, options: PrivateEvolutionOptions) -> RowLayout:
     layout = labelled_layout(task, options.label, PrivateEvolution.name)
     if len(layout.columns) < 2:
         raise CannotGenerate(
-            "private_evolution: one column alone has nothing to do with others; do: add columns, or take independent"
+            "private_evolution: one column alone has nothing to do with others; allowed: at least two columns; "
+            "do: add columns, or take independent"
         )
     wide = next((each.name for each in layout.columns if each.table.shape[0] > MOST_CELLS), None)
     if wide is not None:

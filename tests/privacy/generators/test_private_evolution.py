@@ -230,7 +230,8 @@ def test_where_noise_drowns_all_votes_there_is_a_model_all_the_same(sqlite_place
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"label": "size"}, "'size' is not among the columns; allowed: one of width"),
+    ({"label": "size"}, "'size' is not among the columns; allowed: one of width.*; do: name one of these columns"),
+    ({"label": "lable"}, "do: write 'label' instead of 'lable'"),
     ({"label": "width"}, "'width' is a number in bins; allowed: a column of listed values"),
     ({"population": 2}, "2 rows for the 3 cells of 'label'; allowed: at least one a cell"),
     ({"population": 50_000}, "are 200000 candidates; allowed: 100000; do: lower population or children"),
@@ -249,7 +250,7 @@ def test_what_must_fail_is_refused_by_the_plan(changed: dict[str, Any], said: st
 
 def test_one_column_and_no_possible_row_are_refused() -> None:
     one = replace(asked(CellDomain(("ward",), (4,))), layout=LAYOUT.select(["ward"]))
-    with pytest.raises(CannotGenerate, match="one column alone"):
+    with pytest.raises(CannotGenerate, match=r"one column alone.*; allowed: at least two columns; do: add columns"):
         PrivateEvolution().plan(one, PrivateEvolutionOptions())
     nothing = question(impossible={("ward", "label"): np.ones((4, 3), dtype=bool)})
     for label in ("label", None):
