@@ -28,6 +28,7 @@ from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
+from privacy.marginals.uncertainty import variance
 from tests.privacy.generators.small_table import Run, Stopped, asked, start, stopping_after
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place
 
@@ -256,6 +257,15 @@ def test_one_column_and_no_possible_row_are_refused() -> None:
     for label in ("label", None):
         with pytest.raises(CannotGenerate, match=r"no row|exclude every row"):
             PrivateEvolution().plan(nothing, PrivateEvolutionOptions(label=label))
+
+
+@pytest.mark.parametrize(("rounds", "candidates"), [(14, 99 * 4), (3, 99)])
+def test_a_plan_says_how_many_rows_have_as_many_votes_as_noise(rounds: int, candidates: int) -> None:
+    """33 rows of each of three labels, with three copies of each from the sixth round on."""
+    options = PrivateEvolutionOptions(label="label", population=100, rounds=rounds)
+    made = PrivateEvolution().plan(question(), options)
+    deviation = variance(made.events[-1]) ** 0.5
+    assert made.notes[0].startswith(f"with {deviation * candidates:,.0f} rows a made-up row of the last round has ")
 
 
 MODEL = PopulationModel(
