@@ -42,7 +42,7 @@ from privacy.generators.projection import labelled_layout
 from privacy.generators.spending import Spending
 from privacy.grant.draws import Draws
 from privacy.grant.queries.votes import VoteMeasurement, VoteQuery
-from privacy.learning.candidates import Candidates
+from privacy.learning.candidates import MOST_COLUMNS, Candidates
 from privacy.learning.layout import RowLayout
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.seeds import PostProcessingSeed
@@ -169,6 +169,10 @@ def _layout(task: SynthesisTask, options: PrivateEvolutionOptions) -> RowLayout:
         raise CannotGenerate(
             "private_evolution: one column alone has nothing to do with others; allowed: at least two columns; "
             "do: add columns, or take independent"
+        )
+    if len(layout.columns) > MOST_COLUMNS:
+        raise CannotGenerate(
+            f"private_evolution: {len(layout.columns):,} columns; allowed: {MOST_COLUMNS:,}; do: name fewer columns"
         )
     wide = next((each.name for each in layout.columns if each.table.shape[0] > MOST_CELLS), None)
     if wide is not None:

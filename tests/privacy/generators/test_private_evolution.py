@@ -20,7 +20,7 @@ from privacy.generators.population_model import PopulationModel
 from privacy.generators.private_evolution import PrivateEvolution, PrivateEvolutionOptions
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.votes import VoteQuery
-from privacy.learning.candidates import Candidates
+from privacy.learning.candidates import MOST_COLUMNS, Candidates
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.ledger.errors import GrantExceeded
@@ -247,6 +247,14 @@ def test_what_must_fail_is_refused_by_the_plan(changed: dict[str, Any], said: st
     options = PrivateEvolutionOptions(**{"label": "label", **changed})
     with pytest.raises(CannotGenerate, match=said):
         PrivateEvolution().plan(task, options)
+
+
+def test_more_columns_than_candidates_may_have_are_refused_before_anything_is_charged() -> None:
+    names = tuple(f"c{number}" for number in range(MOST_COLUMNS + 1))
+    layout = RowLayout(tuple(ColumnLayout(name, "number", MIDDLES) for name in names))
+    many = replace(asked(CellDomain(names, (16,) * len(names))), layout=layout)
+    with pytest.raises(CannotGenerate, match=r"1,025 columns; allowed: 1,024; do: name fewer columns"):
+        PrivateEvolution().plan(many, PrivateEvolutionOptions())
 
 
 def test_one_column_and_no_possible_row_are_refused() -> None:
