@@ -42,6 +42,16 @@ def _parse_columns(written: object) -> object:
     return written if written == ALL else as_tuple(written)
 
 
+def _parse_joined(written: object) -> object:
+    """Read the one word; what says how much is counted, and of which columns, is a key beside it."""
+    if written is None or isinstance(written, str):
+        return written
+    refuse([Problem(show(written), "private", "write `bins: private`, and share and columns under `inside_bins:`")])
+
+
+JoinedBins = Annotated[Literal["private"] | None, BeforeValidator(_parse_joined)]
+
+
 class InsideSpec(Frozen):
     """How values lie inside bins.
 

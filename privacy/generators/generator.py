@@ -106,8 +106,7 @@ class SynthesisTask:
         epsilon: what the release may cost, > 0.
         delta: 0 <= delta < 1; 0 asks for a pure guarantee, with Laplace noise.
         public_total: the number of rows, where the contract declares it public (replace_one); else None.
-        layout: the same columns as entries of a vector, for generators that learn from rows; None where it is not
-            known.
+        layout: the same columns as entries of a vector, for generators that learn from rows; None where unknown.
         inside: what is measured inside bins beside what the generator draws; None where nothing is.
         contract: the contract, for generators that read its labels; None where it is not known.
         known: noisy marginals that were released before within the same charge: what a model is fitted to beside its
@@ -183,8 +182,7 @@ class GeneratorPlan:
         steps: what it is spent on.
         megabytes: most memory that the model may take.
         seconds: rough time.
-        expected_error: for each order (1, 2, ...), the mean over all marginals of that order of the expected L1 error
-            that noise alone makes [rows]; empty where it cannot be said.
+        expected_error: by order (1, 2, ...) mean L1 error of marginals by noise alone [rows]; empty where unknown.
         inside_error: of each column whose bins are looked into, what noise inside them is expected to do.
         notes: what else a person should know before it is charged.
     """

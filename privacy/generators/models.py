@@ -33,7 +33,6 @@ STEPS: Final = 2**20
 FORBIDDEN: Final = -(2**62)
 _LOWEST: Final = -(2**40)
 _MOST_ROWS: Final = 2**31 - 1
-_MOST_COLUMNS: Final = 4096
 _MOST_MEGABYTES: Final = 4096.0
 
 
@@ -143,16 +142,11 @@ def _read_graphical(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.i
     wanted = {"domain", "rows", "cliques", "steps", "forbidden"}
     if set(values) != wanted or (values["steps"], values["forbidden"]) != (STEPS, FORBIDDEN):
         raise ValueError(f"a graphical model has exactly {', '.join(sorted(wanted))}, in steps of 2^-20")
-    columns, shape = values["domain"]["columns"], values["domain"]["shape"]
-    if len(columns) > _MOST_COLUMNS or not all(isinstance(name, str) for name in columns):
-        raise ValueError(f"columns must be at most {_MOST_COLUMNS} names")
-    if not all(isinstance(size, int) and not isinstance(size, bool) for size in shape):
-        raise ValueError("the domain's shape must be whole numbers")
+    domain = CellDomain.read(values["domain"])
     cliques = tuple(tuple(clique) for clique in values["cliques"])
     names = [_name(number) for number in range(len(cliques))]
     if set(arrays) != set(names):
         raise ValueError("one array a clique, named potential-0000 and so on")
-    domain = CellDomain(tuple(columns), tuple(shape))
     # Checked before a table is made: a stranger's cliques could ask for any amount of memory.
     check_size(domain, cliques, _MOST_MEGABYTES)
     made = PublishedModel(domain, values["rows"], cliques, tuple(arrays[name] for name in names))

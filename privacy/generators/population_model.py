@@ -119,10 +119,4 @@ def read_population(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.i
     """
     if set(values) != {"domain", "rows"} or set(arrays) != {"codes", "weights"}:
         raise ValueError("a population has exactly domain and rows, codes and weights")
-    columns, shape = values["domain"]["columns"], values["domain"]["shape"]
-    if not all(isinstance(name, str) for name in columns):
-        raise ValueError("columns must be names")
-    if not all(isinstance(size, int) and not isinstance(size, bool) for size in shape):
-        raise ValueError("the domain's shape must be whole numbers")
-    domain = CellDomain(tuple(columns), tuple(shape))
-    return PopulationModel(domain, values["rows"], arrays["codes"], arrays["weights"])
+    return PopulationModel(CellDomain.read(values["domain"]), values["rows"], arrays["codes"], arrays["weights"])

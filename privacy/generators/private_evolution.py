@@ -23,6 +23,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from contracts.message import message
+from privacy.accounting.events import CountNoise
 from privacy.generators.evolution import MOST_CELLS, Codes, Evolution, brought_down, most_voted, rates
 from privacy.generators.generator import (
     CannotGenerate,
@@ -45,6 +46,7 @@ from privacy.learning.candidates import MOST_COLUMNS, Candidates
 from privacy.learning.layout import RowLayout
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.uncertainty import variance
 from privacy.table_plans.split import NoiseKind
 
 _MEGABYTE: Final = 2**20
@@ -114,7 +116,7 @@ class PrivateEvolution:
         megabytes = 8 * most * (layout.code_width + 3 * layout.width) / _MEGABYTE
         distances = _ROWS_ASSUMED * sum(rounds * count for rounds, count in split)
         seconds = _SECONDS + distances * (_SECONDS_PER_DISTANCE + layout.width * _SECONDS_PER_ENTRY)
-        return GeneratorPlan(events, steps, megabytes, seconds, {})
+        return GeneratorPlan(events, steps, megabytes, seconds, {}, notes=(_rows_needed(events[-1], split),))
 
     def fit(
         self,
@@ -166,11 +168,12 @@ def _layout(task: SynthesisTask, options: PrivateEvolutionOptions) -> RowLayout:
     layout = labelled_layout(task, options.label, PrivateEvolution.name)
     if len(layout.columns) < 2:
         raise CannotGenerate(
-            "private_evolution: one column alone has nothing to do with others; do: add columns, or take independent"
+            "private_evolution: one column alone has nothing to do with others; allowed: at least two columns; "
+            "do: add columns, or take independent"
         )
     if len(layout.columns) > MOST_COLUMNS:
         raise CannotGenerate(
-            f"private_evolution: {len(layout.columns):,} columns; allowed: {MOST_COLUMNS:,}; do: take fewer columns"
+            f"private_evolution: {len(layout.columns):,} columns; allowed: {MOST_COLUMNS:,}; do: name fewer columns"
         )
     wide = next((each.name for each in layout.columns if each.table.shape[0] > MOST_CELLS), None)
     if wide is not None:
@@ -202,6 +205,16 @@ def _begun(evolution: Evolution, options: PrivateEvolutionOptions) -> Codes:
         return evolution.begin(options.population)
     except NothingPossible as nothing:
         raise CannotGenerate(str(nothing)) from nothing
+
+
+def _rows_needed(event: CountNoise, split: Sequence[tuple[int, int]]) -> str:
+    """Say with how many rows a candidate of the last round has as many votes as noise."""
+    noise, candidates = variance(event) ** 0.5, next(count for rounds, count in reversed(split) if rounds)
+    return (
+        f"with {noise * candidates:,.0f} rows a made-up row of the last round has {noise:.3g} votes on average, "
+        "as many as the standard deviation of their noise; with far fewer rows, lower options.population or "
+        "take another generator"
+    )
 
 
 def _estimated(

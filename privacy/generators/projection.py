@@ -22,6 +22,7 @@ from typing import Final
 
 import numpy as np
 
+from contracts.reading.scalars import nearest
 from privacy.arrays import Floats
 from privacy.generators.generator import CannotGenerate, SynthesisTask
 from privacy.generators.number_scale import measured_factor, numbers_of, shells_statistic
@@ -226,9 +227,10 @@ def labelled_layout(task: SynthesisTask, label: str | None, what: str) -> RowLay
         CannotGenerate: no such label or none of listed values, no column beside it, or too many entries.
     """
     if task.layout is None or (label is not None and label not in task.domain.columns):
+        columns = task.domain.columns
+        remedy = nearest(label or "", columns) or "name one of these columns"
         raise CannotGenerate(
-            f"options.label: {label!r} is not among the columns; "
-            f"allowed: one of {', '.join(task.domain.columns)}; do: mend the spec"
+            f"options.label: {label!r} is not among the columns; allowed: one of {', '.join(columns)}; do: {remedy}"
         )
     if label is not None and task.layout.column(label).kind != "category":
         raise CannotGenerate(

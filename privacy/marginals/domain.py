@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Any, Final
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
+
+MOST_COLUMNS: Final = 4096
+"""Of a domain that a stranger wrote."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,20 @@ class CellDomain:
         """Return the domain that a contract declares, of all its columns or of the given ones."""
         names = tuple(columns) if columns is not None else tuple(column.name for column in contract.columns)
         return cls(names, contract.shape(names))
+
+    @classmethod
+    def read(cls, stated: Mapping[str, Any]) -> CellDomain:
+        """Read a published domain; written by a stranger, and checked.
+
+        Raises:
+            ValueError, KeyError, TypeError: not such a domain, or one of too many columns.
+        """
+        columns, shape = stated["columns"], stated["shape"]
+        if len(columns) > MOST_COLUMNS or not all(isinstance(name, str) for name in columns):
+            raise ValueError(f"columns must be at most {MOST_COLUMNS} names")
+        if not all(isinstance(size, int) and not isinstance(size, bool) for size in shape):
+            raise ValueError("the domain's shape must be whole numbers")
+        return cls(tuple(columns), tuple(shape))
 
     @cached_property
     def _place(self) -> dict[str, int]:

@@ -106,6 +106,16 @@ def test_what_cannot_be_read_is_refused_with_its_line(tmp_path: Path, written: s
     assert finding.remedy or finding.allowed
 
 
+@pytest.mark.parametrize("written", ["{share: 0.2, columns: [pay]}", "[pay]"])
+def test_a_share_of_joined_bins_is_sent_to_the_key_that_has_it(tmp_path: Path, written: str) -> None:
+    with pytest.raises(SpecRefused) as refused:
+        product(tmp_path, f"measured\n  bins: {written}")
+    (finding,) = refused.value.findings
+    assert (finding.field, finding.allowed) == ("product.bins", "private")
+    assert finding.remedy == "write `bins: private`, and share and columns under `inside_bins:`"
+    assert ":9" in finding.where
+
+
 @pytest.mark.parametrize(
     ("written", "found"),
     [

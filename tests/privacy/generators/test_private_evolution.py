@@ -28,6 +28,7 @@ from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
+from privacy.marginals.uncertainty import variance
 from tests.privacy.generators.small_table import Run, Stopped, asked, start, stopping_after
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place
 
@@ -243,15 +244,9 @@ def test_votes_whose_sum_is_beyond_64_bits_still_give_rows_and_a_model(size: int
     assert len(set(model.weights.tolist())) == 1
 
 
-def test_more_columns_than_candidates_may_have_are_refused_before_anything_is_charged() -> None:
-    layout = RowLayout(tuple(ColumnLayout(f"c{place}", "category", np.eye(2)) for place in range(MOST_COLUMNS + 1)))
-    task = replace(asked(CellDomain(layout.names, (2,) * len(layout.names))), layout=layout)
-    with pytest.raises(CannotGenerate, match="1,025 columns; allowed: 1,024; do: take fewer"):
-        PrivateEvolution().plan(task, PrivateEvolutionOptions(population=20, rounds=2))
-
-
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"label": "size"}, "'size' is not among the columns; allowed: one of width"),
+    ({"label": "size"}, "'size' is not among the columns; allowed: one of width.*; do: name one of these columns"),
+    ({"label": "lable"}, "do: write 'label' instead of 'lable'"),
     ({"label": "width"}, "'width' is a number in bins; allowed: a column of listed values"),
     ({"population": 2}, "2 rows for the 3 cells of 'label'; allowed: at least one a cell"),
     ({"population": 50_000}, "are 200000 candidates; allowed: 100000; do: lower population or children"),
@@ -268,14 +263,31 @@ def test_what_must_fail_is_refused_by_the_plan(changed: dict[str, Any], said: st
         PrivateEvolution().plan(task, options)
 
 
+def test_more_columns_than_candidates_may_have_are_refused_before_anything_is_charged() -> None:
+    names = tuple(f"c{number}" for number in range(MOST_COLUMNS + 1))
+    layout = RowLayout(tuple(ColumnLayout(name, "number", MIDDLES) for name in names))
+    many = replace(asked(CellDomain(names, (16,) * len(names))), layout=layout)
+    with pytest.raises(CannotGenerate, match=r"1,025 columns; allowed: 1,024; do: name fewer columns"):
+        PrivateEvolution().plan(many, PrivateEvolutionOptions())
+
+
 def test_one_column_and_no_possible_row_are_refused() -> None:
     one = replace(asked(CellDomain(("ward",), (4,))), layout=LAYOUT.select(["ward"]))
-    with pytest.raises(CannotGenerate, match="one column alone"):
+    with pytest.raises(CannotGenerate, match=r"one column alone.*; allowed: at least two columns; do: add columns"):
         PrivateEvolution().plan(one, PrivateEvolutionOptions())
     nothing = question(impossible={("ward", "label"): np.ones((4, 3), dtype=bool)})
     for label in ("label", None):
         with pytest.raises(CannotGenerate, match=r"no row|exclude every row"):
             PrivateEvolution().plan(nothing, PrivateEvolutionOptions(label=label))
+
+
+@pytest.mark.parametrize(("rounds", "candidates"), [(14, 99 * 4), (3, 99)])
+def test_a_plan_says_how_many_rows_have_as_many_votes_as_noise(rounds: int, candidates: int) -> None:
+    """33 rows of each of three labels, with three copies of each from the sixth round on."""
+    options = PrivateEvolutionOptions(label="label", population=100, rounds=rounds)
+    made = PrivateEvolution().plan(question(), options)
+    deviation = variance(made.events[-1]) ** 0.5
+    assert made.notes[0].startswith(f"with {deviation * candidates:,.0f} rows a made-up row of the last round has ")
 
 
 MODEL = PopulationModel(
