@@ -49,7 +49,7 @@ def _parse_joined(written: object) -> object:
     refuse([Problem(show(written), "private", "write `bins: private`, and share and columns under `inside_bins:`")])
 
 
-JoinedBins = Annotated[Literal["private"] | None, BeforeValidator(_parse_joined)]
+PrivateBins = Annotated[Literal["private"] | None, BeforeValidator(_parse_joined)]
 
 
 class InsideSpec(Frozen):

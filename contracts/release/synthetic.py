@@ -25,7 +25,7 @@ from contracts.reading.scalars import (
 )
 from contracts.release.acceptance import Acceptance, generator_or_accept
 from contracts.release.copies import CopyCount
-from contracts.release.inside_bins import JOINED_SHARE, MEASURED, InsideSpec, JoinedBins, bin_trees
+from contracts.release.inside_bins import JOINED_SHARE, MEASURED, InsideSpec, PrivateBins, bin_trees
 from contracts.release.product_spec import MOST_ROWS, ProductSpec, SyntheticModifier
 from contracts.release.public_prior import PriorSpec
 
@@ -109,7 +109,7 @@ class SyntheticProduct(ProductSpec):
     inside_bins: InsideSpec | None = Field(default=None, exclude_if=lambda written: written is None)
     copies: CopyCount | None = Field(default=None, exclude_if=lambda written: written is None)
     prior: PriorSpec | None = Field(default=None, exclude_if=lambda written: written is None)
-    bins: JoinedBins = Field(default=None, exclude_if=lambda written: written is None)
+    bins: PrivateBins = Field(default=None, exclude_if=lambda written: written is None)
 
     @model_validator(mode="before")
     @classmethod
