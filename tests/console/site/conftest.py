@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import uvicorn
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from benchmarks.orchestration import release_plainly
@@ -87,9 +88,15 @@ def site(shown: Shown) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="session")
-def client(site: Site) -> TestClient:
-    """A reader of the public rendering."""
-    return TestClient(make_app(site), base_url="http://localhost", follow_redirects=False)
+def app(site: Site) -> FastAPI:
+    """The public rendering."""
+    return make_app(site)
+
+
+@pytest.fixture
+def client(app: FastAPI) -> TestClient:
+    """A reader who comes for the first time: with no cookie of a language."""
+    return TestClient(app, base_url="http://localhost", follow_redirects=False)
 
 
 @pytest.fixture
