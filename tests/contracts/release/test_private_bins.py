@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import SpecRefused
-from contracts.release.inside_bins import InsideSpec
+from contracts.release.inside_bins import JOINED_SHARE, InsideSpec
 from contracts.release.joined_cells import joined_cells, joins_fit
 from contracts.release.spec import SyntheticProduct, load_spec
 from contracts.release.spec_checks import check_spec
@@ -44,7 +44,7 @@ def written(folder: Path, *changes: tuple[str, str]) -> Path:
 def test_private_bins_are_measured_and_written_as_themselves(tmp_path: Path) -> None:
     made = contract(tmp_path, PAY + CITY)
     product = load_spec(written(tmp_path)).synthetic_product
-    assert product.measured_inside == InsideSpec()
+    assert product.measured_inside == InsideSpec(share=JOINED_SHARE)
     assert [tree.column for tree in product.trees(made)] == ["pay"]
     assert SyntheticProduct.model_validate(product.model_dump(mode="json")) == product
     plain = load_spec(written(tmp_path, ("  bins: private\n", ""))).synthetic_product
