@@ -37,7 +37,7 @@ POPULATIONS_OF_CAUSAL: Final = 15
 BINS_OF_PARITY: Final = 4
 BINS_OF_CAUSAL: Final = 16
 BINS_OF_EVOLUTION: Final = 64
-"""Chosen on causal models of other seeds, with population and rounds; see docs/synthetic.md."""
+"""Chosen on causal models of other seeds, with members and rounds; see docs/synthetic.md."""
 EVOLUTION: Final = "private_evolution"
 TRIALS_OF_CAUSAL: Final = 1
 """Of the others of ours."""

@@ -37,7 +37,7 @@ NOISE: Final = GaussianNoise(Fraction(1, 8))
 """Of each round."""
 ROUNDS: Final = 2
 ROWS_PER_UNIT: Final = 10
-POPULATION: Final = 8
+MEMBERS: Final = 8
 LEVELS: Final = np.linspace(0, 1, 9)[:, None]
 LAYOUT: Final = RowLayout(
     (
@@ -60,7 +60,7 @@ def played(
 ) -> Floats:
     """Run both rounds on one of two tables, as a grant draws them, and weigh all votes."""
     noise, relation = SampledNoise(SecureBytes()), Relation(adjacency, ROWS_PER_UNIT)
-    stage, begun = DrawStage(relation, 0, None, silent), EVOLUTION.begin(POPULATION)
+    stage, begun = DrawStage(relation, 0, None, silent), EVOLUTION.begin(MEMBERS)
     weighed = np.zeros(trials)
     for trial in range(trials):
         codes = begun

@@ -40,6 +40,18 @@ def entering(layout: RowLayout, numbers: NumberEntry) -> RowLayout:
     return RowLayout(tuple(_by_bins(each) if _enters_by_bins(each, numbers) else each for each in layout.columns))
 
 
+def entry_notes(declared: RowLayout | None, used: RowLayout) -> tuple[str, ...]:
+    """Name the numbers that enter by the places of their bins, for a plan; nothing where none does.
+
+    Args:
+        declared: as the contract has them.
+        used: as a generator takes them.
+    """
+    names = () if declared is None else (each.name for each in used.columns if each is not declared.column(each.name))
+    listed = ", ".join(names)
+    return (f"numbers that enter by the places of their bins: {listed}",) if listed else ()
+
+
 def _enters_by_bins(column: ColumnLayout, numbers: NumberEntry) -> bool:
     if column.kind != "number" or numbers == "scaled":
         return False

@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from privacy.accounting.amounts import AmountRefused
 from privacy.arrays import Floats
-from privacy.generators.bin_places import NumberEntry, entering
+from privacy.generators.bin_places import NumberEntry, entering, entry_notes
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import (
     CannotGenerate,
@@ -143,7 +143,8 @@ class ClassGaussian:
         gaussians = form.label.count * 2**form.rounds
         megabytes = 8 * (6 * width * width + 4 * size * size * gaussians) / _MEGABYTE
         seconds = 0.5 + 2 * _ROWS_ASSUMED * width * width / _MULTIPLICATIONS_PER_SECOND
-        return GeneratorPlan(events, steps, megabytes, seconds, {})
+        notes = entry_notes(task.layout, form.projection.layout)
+        return GeneratorPlan(events, steps, megabytes, seconds, {}, notes=notes)
 
     def fit(
         self,

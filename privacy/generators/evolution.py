@@ -1,4 +1,4 @@
-"""How a population of made-up rows goes on from noisy votes: all public, in whole numbers, the same on any machine.
+"""How made-up rows go on from noisy votes: all public, in whole numbers, the same on any machine.
 
     BEGIN    rows drawn uniformly among those that the contract allows, the labels in equal shares
     SELECT   first rounds: rows drawn in proportion to their noisy votes; later: those with most votes
@@ -37,7 +37,8 @@ _TRIALS: Final = 4
 _BITS: Final = 24
 """Of a uniform number. Times twice a rate of 16 bits, times `MOST_CELLS`, it stays below 2^63."""
 MOST_CELLS: Final = 2**20
-_MOST_SUM: Final = 2**62
+_MOST_SUM: Final = 2**40
+"""Of weights: a word of 64 bits, taken modulo their sum, is even to within 2^-24."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +59,8 @@ class Evolution:
     label: str | None
     seed: PostProcessingSeed
 
-    def begin(self, population: int) -> Codes:
-        """Return the first rows, shape (about `population`, columns): of each possible label as many, at least one.
+    def begin(self, members: int) -> Codes:
+        """Return the first rows, shape (about `members`, columns): of each possible label as many, at least one.
 
         Raises:
             NothingPossible: no row is possible.
@@ -68,16 +69,16 @@ class Evolution:
             self.domain,
             tuple(self.impossible),
             tuple(np.where(excluded, -np.inf, 0.0) for excluded in self.impossible.values()),
-            float(population),
+            float(members),
         )
         if self.label is None:
-            return sample(uniform, population, seed=self.seed.derived("begin")).astype(np.int64)
+            return sample(uniform, members, seed=self.seed.derived("begin")).astype(np.int64)
         cells = self.domain.sizes((self.label,))[0]
         found: list[Codes] = []
         for label in range(cells):
             own = self.seed.derived(f"begin/{label}")
             try:
-                rows = sample(uniform, max(1, population // cells), seed=own, where={self.label: label})
+                rows = sample(uniform, max(1, members // cells), seed=own, where={self.label: label})
             except NothingPossible:
                 continue
             found.append(rows.astype(np.int64))

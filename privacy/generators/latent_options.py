@@ -31,17 +31,8 @@ class RowLoss(TypedDict):
 _BATCHES = 100
 _SMALLEST_BATCH = 100
 _OF_A_TRAINING: Final = (
-    *(
-        "hidden",
-        "batch",
-        "epochs",
-        "learning_rate",
-        "gradient_norm",
-        "checkpoints",
-        "reserve",
-        "device",
-        "rows_at_once",
-    ),
+    *("hidden", "batch", "epochs", "learning_rate", "gradient_norm"),
+    *("checkpoints", "reserve", "device", "rows_at_once"),
     *("number_loss", "number_variance", "kl_weight", "latent_samples"),
     *("components", "rounds", "first_share", "spread", "variance_hidden"),
 )

@@ -21,7 +21,7 @@ from contracts.release.synthetic_modifiers import MODIFIERS
 from privacy.generators.decoder_model import DecoderModel, read_decoder
 from privacy.generators.deformed_decoder import DeformedDecoder, read_deformed
 from privacy.generators.generator import Model
-from privacy.generators.population_model import PopulationModel, read_population
+from privacy.generators.weighted_rows import WeightedRows, read_weighted_rows
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import ModelTooLarge, NothingPossible
 from privacy.marginals.graphical_model import GraphicalModel
@@ -158,7 +158,7 @@ _READERS: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, NDArray[np.i
     PublishedModel.kind: _read_graphical,
     DecoderModel.kind: read_decoder,
     DeformedDecoder.kind: read_deformed,
-    PopulationModel.kind: read_population,
+    WeightedRows.kind: read_weighted_rows,
 }
 
 

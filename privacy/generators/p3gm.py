@@ -19,14 +19,14 @@ paper's is `number_loss: squared_error`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 from typing import ClassVar, Final
 
 from contracts.message import joined, message, plural
 from privacy.accounting.events import DiscreteGaussian
-from privacy.generators.bin_places import entering
+from privacy.generators.bin_places import entering, entry_notes
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import (
     CannotGenerate,
@@ -119,10 +119,14 @@ class P3gm:
         """Plan the sums, and the training in what they leave.
 
         Raises:
-            CannotGenerate: no such label, replace_one, several rows a unit, a batch of more than the declared rows,
-                too small a charge, or too little memory or time.
+            CannotGenerate: no such label, too small a charge, or too little memory or time; of a training also
+                replace_one, several rows a unit, or a batch of more than the declared rows.
         """
         form = self.form(task, options)
+        plan = self._planned(task, options, form)
+        return replace(plan, notes=(*entry_notes(task.layout, form.layout), *plan.notes))
+
+    def _planned(self, task: SynthesisTask, options: PhasedOptions, form: ModelForm) -> GeneratorPlan:
         if self._is_linear(task, options, form):
             sums, asked = _linear_form(task, options, form), options.decoder == "linear"
             rows, most = options.rows_about, options.max_memory_megabytes

@@ -35,27 +35,9 @@ from privacy.learning.plan import checked_useful
 
 FEDERATED: Final = frozenset(
     {
-        *(
-            "label",
-            "hidden",
-            "learning_rate",
-            "dimensions",
-            "components",
-            "labels",
-            "rounds",
-            "clip",
-            "scale",
-            "numbers",
-        ),
-        *(
-            "first_share",
-            "spread",
-            "variance_hidden",
-            "number_loss",
-            "number_variance",
-            "kl_weight",
-            "latent_samples",
-        ),
+        *("label", "hidden", "learning_rate", "dimensions", "components", "labels", "rounds"),
+        *("clip", "scale", "numbers", "first_share", "spread", "variance_hidden"),
+        *("number_loss", "number_variance", "kl_weight", "latent_samples"),
     }
 )
 """Options that a federation may give; the others are the federation's own, or each party's."""

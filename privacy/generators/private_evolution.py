@@ -37,9 +37,9 @@ from privacy.generators.generator import (
     SynthesisTask,
 )
 from privacy.generators.planning import noise_in_words
-from privacy.generators.population_model import MOST_ROWS, MOST_WEIGHT, PopulationModel
 from privacy.generators.projection import labelled_layout
 from privacy.generators.spending import Spending
+from privacy.generators.weighted_rows import MOST_ROWS, MOST_WEIGHT, WeightedRows
 from privacy.grant.draws import Draws
 from privacy.grant.queries.votes import VoteMeasurement, VoteQuery
 from privacy.learning.candidates import MOST_COLUMNS, Candidates
@@ -64,7 +64,7 @@ class PrivateEvolutionOptions(BaseModel):
 
     Args:
         label: a column of listed values: rows vote for made-up rows of their own label; without it for any.
-        population: about how many made-up rows go on from round to round; not fewer than the label has cells.
+        members: about how many made-up rows go on from round to round; not fewer than the label has cells.
         children: changed copies of each that stand beside it in the later rounds.
         rounds: of votes. The charge is shared by all of them alike.
         seed: of all that is made at random between draws; public. Choose it without looking at the data.
@@ -74,7 +74,7 @@ class PrivateEvolutionOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     label: str | None = None
-    population: int = Field(default=1000, ge=2, le=_MOST_CANDIDATES)
+    members: int = Field(default=1000, ge=2, le=_MOST_CANDIDATES)
     children: int = Field(default=3, ge=0, le=100)
     rounds: int = Field(default=14, ge=1, le=1000)
     seed: int = Field(default=0, ge=0, lt=2**63)
@@ -95,18 +95,18 @@ class PrivateEvolution:
                 possible row, or too small a charge.
         """
         layout = _layout(task, options)
-        most = options.population * (1 + options.children)
+        most = options.members * (1 + options.children)
         if most > _MOST_CANDIDATES:
             raise CannotGenerate(
-                f"options.population: {options.population} with {options.children} children each are {most} "
-                f"candidates; allowed: {_MOST_CANDIDATES}; do: lower population or children"
+                f"options.members: {options.members} with {options.children} children each are {most} "
+                f"candidates; allowed: {_MOST_CANDIDATES}; do: lower members or children"
             )
-        population = len(_begun(_evolution(task, layout, options), options))
+        members = len(_begun(_evolution(task, layout, options), options))
         spending = Spending(task, options.noise)
         parts = spending.split(spending.total, [1] * options.rounds)
         events = tuple(map(spending.event, parts))
         first = min(_FIRST + 1, options.rounds)
-        split = ((first, population), (options.rounds - first, population * (1 + options.children)))
+        split = ((first, members), (options.rounds - first, members * (1 + options.children)))
         steps = tuple(
             PlannedStep(f"votes for {count:,} candidates", rounds, rounds / options.rounds, noise_in_words(events))
             for rounds, count in split
@@ -139,7 +139,7 @@ class PrivateEvolution:
         rows, falling = counts.rows(layout.names), rates(options.rounds - 1)
         # BEGIN
         candidates = _begun(evolution, options)
-        population, drawn = len(candidates), list[VoteMeasurement]()
+        members, drawn = len(candidates), list[VoteMeasurement]()
         for turn, part in enumerate(spending.split(spending.total, [1] * options.rounds)):
             progress(turn / options.rounds, "counting votes")
             # MEASURE
@@ -150,17 +150,17 @@ class PrivateEvolution:
             # SELECT and CHANGE
             votes = drawn[-1].values
             if turn < _FIRST:
-                selected = evolution.drawn(candidates, votes, population, turn)
+                selected = evolution.drawn(candidates, votes, members, turn)
                 candidates = evolution.changed(selected, falling[turn], turn * (1 + options.children))
             else:
-                selected = candidates[most_voted(votes, population)]
+                selected = candidates[most_voted(votes, members)]
                 made = (
                     evolution.changed(selected, falling[turn], turn * (1 + options.children) + child)
                     for child in range(options.children)
                 )
                 candidates = np.concatenate([selected, *made])
         progress(1.0, "done")
-        model, notes = _estimated(task, candidates, drawn, population)
+        model, notes = _estimated(task, candidates, drawn, members)
         return Fitted(model, tuple(drawn), notes)
 
 
@@ -192,17 +192,17 @@ def _begun(evolution: Evolution, options: PrivateEvolutionOptions) -> Codes:
     """Return the first rows.
 
     Raises:
-        CannotGenerate: no possible row, or a population of fewer rows than the label has cells.
+        CannotGenerate: no possible row, or fewer members than the label has cells.
     """
     label = options.label
     cells = 1 if label is None else evolution.domain.sizes((label,))[0]
-    if options.population < cells:
+    if options.members < cells:
         raise CannotGenerate(
-            f"options.population: {options.population} rows for the {cells} cells of {label!r}; allowed: at least "
-            "one a cell; do: raise population, or name another label"
+            f"options.members: {options.members} rows for the {cells} cells of {label!r}; allowed: at least "
+            "one a cell; do: raise members, or name another label"
         )
     try:
-        return evolution.begin(options.population)
+        return evolution.begin(options.members)
     except NothingPossible as nothing:
         raise CannotGenerate(str(nothing)) from nothing
 
@@ -212,17 +212,17 @@ def _rows_needed(event: CountNoise, split: Sequence[tuple[int, int]]) -> str:
     noise, candidates = variance(event) ** 0.5, next(count for rounds, count in reversed(split) if rounds)
     return (
         f"with {noise * candidates:,.0f} rows a made-up row of the last round has {noise:.3g} votes on average, "
-        "as many as the standard deviation of their noise; with far fewer rows, lower options.population or "
+        "as many as the standard deviation of their noise; with far fewer rows, lower options.members or "
         "take another generator"
     )
 
 
 def _estimated(
-    task: SynthesisTask, candidates: Codes, drawn: Sequence[VoteMeasurement], population: int
-) -> tuple[PopulationModel, tuple[str, ...]]:
+    task: SynthesisTask, candidates: Codes, drawn: Sequence[VoteMeasurement], members: int
+) -> tuple[WeightedRows, tuple[str, ...]]:
     """Return the last candidates that have most votes, weighted by them; and what to know of them."""
     votes = drawn[-1].values
-    kept = most_voted(votes, population)
+    kept = most_voted(votes, members)
     kept = kept[votes[kept] > 0] if votes.max() > 0 else kept
     # Noise may be of any size.
     weights = brought_down(np.maximum(votes[kept], 1), most=MOST_WEIGHT)
@@ -235,7 +235,7 @@ def _estimated(
         mean=f"{rows / votes.size:.3g}",
         deviation=f"{drawn[-1].variance ** 0.5:.3g}",
     )
-    return PopulationModel(task.domain, rows, candidates[kept], weights), (note,)
+    return WeightedRows(task.domain, rows, candidates[kept], weights), (note,)
 
 
 def _total(drawn: Sequence[VoteMeasurement]) -> int:

@@ -16,8 +16,8 @@ from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.generators.evolution import ONE, Evolution, most_voted, rates
 from privacy.generators.generator import CannotGenerate, SynthesisTask
 from privacy.generators.models import read_model
-from privacy.generators.population_model import MOST_ROWS, PopulationModel
 from privacy.generators.private_evolution import PrivateEvolution, PrivateEvolutionOptions, _estimated
+from privacy.generators.weighted_rows import MOST_ROWS, WeightedRows
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.votes import VoteMeasurement, VoteQuery
 from privacy.learning.candidates import MOST_COLUMNS, Candidates
@@ -90,7 +90,7 @@ def question(**changed: Any) -> SynthesisTask:
 
 
 def begin(place: Place, task: SynthesisTask | None = None, **options: Any) -> Run:
-    chosen = {"label": "label", "population": 200, "rounds": 8, **options}
+    chosen = {"label": "label", "members": 200, "rounds": 8, **options}
     return start(place, PrivateEvolution(), task or question(), **chosen)  # type: ignore[arg-type]
 
 
@@ -208,9 +208,9 @@ def test_labels_and_what_goes_with_them_are_learned(sqlite_place: Place) -> None
     Over 40 runs the largest error of a share was 0.025 on average (standard deviation 0.011), and the L1 distances
     0.233 and 0.226 (0.030 and 0.036), where first rows have 0.74 and 0.93. Bounds are eight deviations away or more.
     """
-    run = begin(sqlite_place, question(epsilon=Fraction(2)), population=300)
+    run = begin(sqlite_place, question(epsilon=Fraction(2)), members=300)
     fitted, codes = run.fit(ReadTable(table())), table()  # type: ignore[arg-type]
-    assert isinstance(fitted.model, PopulationModel)
+    assert isinstance(fitted.model, WeightedRows)
     assert possible(fitted.model.codes)
     shares = fitted.model.marginal(("label",)) / fitted.model.rows
     assert np.abs(shares - np.bincount(codes[:, 4]) / len(codes)).max() < 0.12
@@ -224,7 +224,7 @@ def test_labels_and_what_goes_with_them_are_learned(sqlite_place: Place) -> None
 
 def test_where_noise_drowns_all_votes_there_is_a_model_all_the_same(sqlite_place: Place) -> None:
     """Of no rows at all: what noise left above 0 in the last round, all of it possible."""
-    run = begin(sqlite_place, question(epsilon=Fraction(1, 100)), population=6, rounds=2, children=1)
+    run = begin(sqlite_place, question(epsilon=Fraction(1, 100)), members=6, rounds=2, children=1)
     fitted = run.fit(ReadTable(table()[:0]))  # type: ignore[arg-type]
     assert fitted.model.rows >= 0
     assert possible(fitted.model.sample(50, seed=1))
@@ -248,8 +248,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"label": "size"}, "'size' is not among the columns; allowed: one of width.*; do: name one of these columns"),
     ({"label": "lable"}, "do: write 'label' instead of 'lable'"),
     ({"label": "width"}, "'width' is a number in bins; allowed: a column of listed values"),
-    ({"population": 2}, "2 rows for the 3 cells of 'label'; allowed: at least one a cell"),
-    ({"population": 50_000}, "are 200000 candidates; allowed: 100000; do: lower population or children"),
+    ({"members": 2}, "2 rows for the 3 cells of 'label'; allowed: at least one a cell"),
+    ({"members": 50_000}, "are 200000 candidates; allowed: 100000; do: lower members or children"),
     ({"noise": "gaussian", "delta": Fraction(0)}, "gaussian needs a delta above 0"),
     ({"epsilon": Fraction(1, 10**14)}, "the charge is too small"),
 ]
@@ -284,13 +284,13 @@ def test_one_column_and_no_possible_row_are_refused() -> None:
 @pytest.mark.parametrize(("rounds", "candidates"), [(14, 99 * 4), (3, 99)])
 def test_a_plan_says_how_many_rows_have_as_many_votes_as_noise(rounds: int, candidates: int) -> None:
     """33 rows of each of three labels, with three copies of each from the sixth round on."""
-    options = PrivateEvolutionOptions(label="label", population=100, rounds=rounds)
+    options = PrivateEvolutionOptions(label="label", members=100, rounds=rounds)
     made = PrivateEvolution().plan(question(), options)
     deviation = variance(made.events[-1]) ** 0.5
     assert made.notes[0].startswith(f"with {deviation * candidates:,.0f} rows a made-up row of the last round has ")
 
 
-MODEL = PopulationModel(
+MODEL = WeightedRows(
     CellDomain(("a", "b"), (3, 2)), 100, np.array([[0, 0], [2, 1], [1, 0], [2, 0]]), np.array([5, 3, 1, 1])
 )
 
@@ -315,7 +315,7 @@ def test_each_member_comes_as_often_as_its_weight_says() -> None:
 
 def test_rows_meet_a_condition_or_it_is_said_that_none_does() -> None:
     assert {tuple(row) for row in MODEL.sample(20, seed=3, where={"a": [2]}).tolist()} == {(2, 1), (2, 0)}
-    with pytest.raises(NothingPossible, match="no member"):
+    with pytest.raises(NothingPossible, match="no made-up row"):
         MODEL.sample(20, seed=3, where={"a": [0], "b": [1]})
     with pytest.raises(ValueError, match="codes must be"):
         MODEL.sample(20, seed=3, where={"a": [3]})
@@ -323,9 +323,9 @@ def test_rows_meet_a_condition_or_it_is_said_that_none_does() -> None:
         MODEL.sample(-1, seed=3)
 
 
-def test_a_published_population_is_read_back_and_a_strangers_is_checked() -> None:
+def test_published_rows_are_read_back_and_a_strangers_is_checked() -> None:
     values, written = MODEL.to_arrays()
-    again = read_model("population", values, written)
+    again = read_model("weighted_rows", values, written)
     assert np.array_equal(again.sample(50, seed=2), MODEL.sample(50, seed=2))
     wrong: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({}, {"weights": np.array([5, 3, 1, 0])}),
@@ -343,5 +343,5 @@ def test_a_published_population_is_read_back_and_a_strangers_is_checked() -> Non
         ({"domain": {"columns": ["a"], "shape": [3]}}, {}),
     ]
     for changed, array in wrong:
-        with pytest.raises(ValueError, match=r"population|weights|codes?|rows|columns|shape|sizes|array"):
-            read_model("population", {**values, **changed}, {**written, **array})
+        with pytest.raises(ValueError, match=r"weighted rows|weights|codes?|rows|columns|shape|sizes|array"):
+            read_model("weighted_rows", {**values, **changed}, {**written, **array})

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from privacy.generators.population_model import PopulationModel
+from privacy.generators.weighted_rows import WeightedRows
 from privacy.marginals.domain import CellDomain
 from tasks.verification.fitted.model_distance import compare_models
 from tasks.verify import verify
@@ -18,7 +18,7 @@ from tests.tasks.verification.forgery import Json, as_forged, forge
 from tests.worlds.synthetic_rows import SyntheticScenario, aim
 from tests.worlds.versions import Version, Worlds
 
-OPTIONS = "{label: ward, population: 60, rounds: 7, seed: 3}"
+OPTIONS = "{label: ward, members: 60, rounds: 7, seed: 3}"
 
 
 def evolved(options: str = OPTIONS, more: str = "") -> SyntheticScenario:
@@ -38,7 +38,7 @@ def fields(version: Version, *, deep: bool = False) -> set[str]:
 
 @pytest.mark.parametrize(
     ("options", "more"),
-    [(OPTIONS, ""), ("{population: 60, rounds: 3, children: 0}", ""), (OPTIONS, ", inside_bins: measured")],
+    [(OPTIONS, ""), ("{members: 60, rounds: 3, children: 0}", ""), (OPTIONS, ", inside_bins: measured")],
 )
 def test_a_version_of_votes_holds_and_its_fit_made_again_is_its_model(
     worlds: Worlds, options: str, more: str
@@ -46,7 +46,7 @@ def test_a_version_of_votes_holds_and_its_fit_made_again_is_its_model(
     """Votes have a file each; nothing of generator or options is left as the publisher's word."""
     version = worlds.published(evolved(options, more), here=True)
     word = verify(version.folder, public_key=version.key).word
-    assert {"replay.product.options.population", "replay.draws.candidates", "replay.draws.label"} <= set(word)
+    assert {"replay.product.options.members", "replay.draws.candidates", "replay.draws.label"} <= set(word)
     report = verify(version.folder, public_key=version.key, deep=True)
     assert report.ok, report.findings
     told = ("replay.product.generator", "replay.product.options.", "replay.draws.")
@@ -111,10 +111,10 @@ def test_other_candidates_another_seed_and_fewer_rounds_do_not_come_to_the_draws
         assert "the fit" in fields(forged(worlds, folder, change), deep=True)
 
 
-def test_a_population_fitted_again_must_be_the_same_number_by_number() -> None:
-    """One vote more, a code beside, a member less or a row more: what decoders may differ by, populations may not."""
+def test_rows_fitted_again_must_be_the_same_number_by_number() -> None:
+    """One vote more, a code beside, a row less, or one more in all: what decoders may differ by, these may not."""
     codes = np.arange(6, dtype=np.int64).reshape(3, 2)
-    model = PopulationModel(CellDomain(("a", "b"), (6, 6)), 1000, codes, np.array([900, 80, 20]))
+    model = WeightedRows(CellDomain(("a", "b"), (6, 6)), 1000, codes, np.array([900, 80, 20]))
     assert compare_models(model, replace(model), []) == []
     bent = [
         (replace(model, weights=np.array([900, 81, 20])), "array weights"),

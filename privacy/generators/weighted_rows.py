@@ -27,7 +27,7 @@ MOST_WEIGHT: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class PopulationModel:
+class WeightedRows:
     """Made-up rows with weights.
 
     Args:
@@ -39,7 +39,7 @@ class PopulationModel:
         ValueError: what does not fit together, or is out of range.
     """
 
-    kind: ClassVar[str] = "population"
+    kind: ClassVar[str] = "weighted_rows"
     in_whole_numbers: ClassVar[bool] = True
     domain: CellDomain
     rows: int
@@ -51,7 +51,7 @@ class PopulationModel:
             raise ValueError(f"rows must be a whole number from 0 to {MOST_ROWS}")
         members = len(self.weights)
         if members < 1 or self.codes.shape != (members, len(self.domain.columns)):
-            raise ValueError("a population has at least one member, with a code of each column and a weight")
+            raise ValueError("weighted rows have at least one member, with a code of each column and a weight")
         if self.codes.dtype != np.int64 or self.weights.dtype != np.int64:
             raise ValueError("codes and weights must be int64")
         if ((self.codes < 0) | (self.codes >= np.array(self.domain.shape))).any():
@@ -78,7 +78,7 @@ class PopulationModel:
         ends = np.cumsum(weights)
         total = int(ends[-1])
         if total == 0:
-            raise NothingPossible("no member of the population meets the condition; do: ask for another condition")
+            raise NothingPossible("no made-up row meets the condition; do: ask for another condition")
         word = int(PostProcessingSeed(seed).words(0, 1)[0])
         # Ends as whole rows, all moved by one random part of a row.
         reached = (ends * rows + word % total) // total
@@ -111,12 +111,12 @@ class PopulationModel:
         return fine
 
 
-def read_population(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int64]]) -> PopulationModel:
-    """Read a published population back; written by a stranger, and checked.
+def read_weighted_rows(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int64]]) -> WeightedRows:
+    """Read published weighted rows back; written by a stranger, and checked.
 
     Raises:
         ValueError, KeyError, TypeError: not such a model.
     """
     if set(values) != {"domain", "rows"} or set(arrays) != {"codes", "weights"}:
-        raise ValueError("a population has exactly domain and rows, codes and weights")
-    return PopulationModel(CellDomain.read(values["domain"]), values["rows"], arrays["codes"], arrays["weights"])
+        raise ValueError("weighted rows have exactly domain and rows, codes and weights")
+    return WeightedRows(CellDomain.read(values["domain"]), values["rows"], arrays["codes"], arrays["weights"])
