@@ -269,6 +269,38 @@ def test_an_autoencoder_refuses_what_nothing_would_come_of(name: str, value: flo
         made.plan(question(), made.options(label="kind", **QUICK, **{name: value}))
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        (
+            "ae",
+            {"label": "kind", "variance_hidden": (10,)},
+            r"variance_hidden is \[10\]; allowed: \[\].*; do: leave it",
+        ),
+        ("p3gm", {"labels": "components"}, "options.labels: components, and no label; .* do: write label"),
+        ("ae", {"labels": "joined"}, "options.labels: joined, and no label; .* do: write label"),
+        (
+            "p3gm",
+            {"label": "kind", "labels": "components", "rounds": 9},
+            "options.rounds: 9 for one component of each label, .*; allowed: 1; do: leave rounds out",
+        ),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(name: str, options: dict[str, Any], message: str) -> None:
+    """They passed in silence."""
+    made = generator(name)
+    with pytest.raises(CannotGenerate, match=message):
+        made.plan(question(), made.options(**QUICK, **options))
+
+
+@pytest.mark.parametrize("layer", ["hidden", "encoder_hidden", "variance_hidden"])
+def test_a_layer_without_width_is_refused_where_it_is_written(layer: str) -> None:
+    """It was refused later, without its place in the spec."""
+    model = generator("p3gm" if layer == "variance_hidden" else "vae").options
+    with pytest.raises(ValidationError, match=rf"{layer}\.1\n.*greater than or equal to 1"):
+        model(rows_about=100, **{layer: (5, 0)})
+
+
 def test_labels_are_joined_where_another_column_is_of_categories_and_no_row_has_a_say() -> None:
     """The choice reads kinds of columns; the plan says it, with the number of components."""
     numbers = RowLayout((*LAYOUT.columns[:4], LAYOUT.columns[5]))
