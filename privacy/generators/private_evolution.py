@@ -18,6 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
+from math import sqrt
 from typing import ClassVar, Final
 
 import numpy as np
@@ -230,7 +231,7 @@ def _seconds(split: Sequence[tuple[int, int]], width: int, rows: int) -> float:
 def _last_noise(spending: Spending, options: PrivateEvolutionOptions, members: int) -> float:
     """Return the standard deviation of the sum of all noisy votes of the last round [rows]."""
     event = spending.event(spending.split(spending.total, [1] * options.rounds)[-1])
-    return float(variance(event) * _last_candidates(_split(options, members))) ** 0.5
+    return sqrt(variance(event) * _last_candidates(_split(options, members)))
 
 
 def _last_candidates(split: Sequence[tuple[int, int]]) -> int:
