@@ -41,7 +41,7 @@ from privacy.generators.generator import (
     PlannedStep,
     SynthesisTask,
 )
-from privacy.generators.projection import Projected, Projection, checked_layout, projected
+from privacy.generators.projection import Projected, Projection, check_clip, checked_layout, projected
 from privacy.generators.spending import Spending, too_small
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
@@ -199,6 +199,7 @@ class ClassGaussian:
         layout = entering(declared, options.numbers)
         names = tuple(name for name in layout.names if name != options.label)
         projection = Projection(layout, names, options.dimensions, options.clip, options.scale == "measured")
+        check_clip(projection)
         return form_of(projection, options.label, _CENTRE, _AXES)
 
     def classes(

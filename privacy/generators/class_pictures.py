@@ -45,7 +45,7 @@ from privacy.generators.class_gaussian import (
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.deformed_decoder import deformed_decoder
 from privacy.generators.generator import CannotGenerate, SynthesisTask
-from privacy.generators.projection import Projection, checked_layout
+from privacy.generators.projection import Projection, check_clip, checked_layout
 from privacy.generators.spending import too_small
 from privacy.learning.binary_splitting import split_mixture
 from privacy.learning.class_shrinkage import shrunk_classes
@@ -146,6 +146,7 @@ class ClassPictures(ClassGaussian):
         # No more axes than there are frequencies to seek them in.
         dimensions = min(options.dimensions, sum(min(options.frequencies, each) for each in places))
         projection = SmoothProjection(layout, names, dimensions, clip, frequencies=options.frequencies)
+        check_clip(projection)
         cells = int(layout.column(options.label).table.shape[0])
         most = max((MOST_GROUPS // cells).bit_length() - 1, 0)
         rounds = min(rounds_afforded(task), most)

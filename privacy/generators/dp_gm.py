@@ -33,7 +33,7 @@ from privacy.generators.generator import (
 from privacy.generators.label_shares import shares_kept
 from privacy.generators.latent_options import ClusteredOptions, check_loss
 from privacy.generators.latent_prior import fixed_mean, reach
-from privacy.generators.projection import Projected, Projection, checked_layout, projected
+from privacy.generators.projection import Projected, Projection, check_clip, checked_layout, projected
 from privacy.generators.training_budget import (
     check_relation,
     generator_plan,
@@ -139,7 +139,9 @@ class ClusteredVae:
         layout = checked_layout(task, options.label, self.name)
         check_loss(layout, options)
         check_relation(task, self.name)
-        return Projection(layout, layout.names, options.dimensions, options.clip)
+        projection = Projection(layout, layout.names, options.dimensions, options.clip)
+        check_clip(projection)
+        return projection
 
 
 def _weights(projection: Projection, options: ClusteredOptions) -> tuple[Fraction, ...]:

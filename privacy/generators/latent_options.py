@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from privacy.generators.bin_places import NumberEntry, check_numbers
 from privacy.generators.generator import CannotGenerate
 from privacy.learning.embedding import ClipNorm
+from privacy.learning.groups import MOST_GROUPS
 from privacy.learning.layout import RowLayout
 from privacy.learning.plan import MOST_BATCH, Schedule, check_batch
 
@@ -212,7 +213,7 @@ class PhasedOptions(LatentOptions):
 
 
 def check_phased(layout: RowLayout, options: PhasedOptions) -> None:
-    """Refuse options that would do nothing: of numbers where there are none, and of labels without a label.
+    """Refuse options that would do nothing, and more components than there may be.
 
     Raises:
         CannotGenerate: with what to do.
@@ -220,10 +221,23 @@ def check_phased(layout: RowLayout, options: PhasedOptions) -> None:
     written = {} if options.numbers == "auto" else {"numbers": options.numbers}
     check_numbers(layout, options.label, written)
     check_loss(layout, options)
+    _check_components(layout, options)
     if options.labels != "auto" and options.label is None:
         raise CannotGenerate(
             f"options.labels: {options.labels}, and no label; allowed: beside label; do: write label, or leave "
             "labels out"
+        )
+
+
+def _check_components(layout: RowLayout, options: PhasedOptions) -> None:
+    """Refuse more components than a mixture holds."""
+    treated, components = options.mixture_of(layout)
+    owner = options.label if treated == "components" else None
+    cells = 1 if owner is None else int(layout.column(owner).table.shape[0])
+    if cells * components > MOST_GROUPS:
+        raise CannotGenerate(
+            f"options.components: {components} for each of the {cells:,} cells of {owner!r}; allowed: "
+            f"{MOST_GROUPS:,} of all labels, {MOST_GROUPS // cells} of each; do: write fewer"
         )
 
 

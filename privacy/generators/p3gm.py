@@ -43,7 +43,7 @@ from privacy.generators.label_shares import shares_kept
 from privacy.generators.latent_options import PhasedOptions, check_phased, rounds_of
 from privacy.generators.latent_prior import Prior, fixed_mean, latents_of, log_variance_start, prior_of
 from privacy.generators.linear_decoder import LinearForm, linear_fit, linear_form, linear_plan
-from privacy.generators.projection import Projected, Projection, checked_layout, projected
+from privacy.generators.projection import Projected, Projection, check_clip, checked_layout, projected
 from privacy.generators.training_budget import (
     calibrated_training,
     check_relation,
@@ -217,6 +217,7 @@ class P3gm:
         # A label that owns components is no part of the vectors.
         names = tuple(name for name in layout.names if name != owner)
         projection = Projection(layout, names, options.dimensions, options.clip, options.scale == "measured")
+        check_clip(projection)
         labels = LabelCodes(owner, int(layout.column(owner).table.shape[0])) if owner is not None else None
         rounds = rounds_of(options, components, owned=labels is not None)
         joined = projection.entries(options.label) if options.label is not None and owner is None else None
