@@ -92,7 +92,22 @@ class InsideSpec(Frozen):
     def _some(cls, columns: str | tuple[str, ...]) -> str | tuple[str, ...]:
         if not columns:
             refuse([Problem("an empty list", f"at least one column, or {ALL}", "name columns, or drop the key")])
+        twice = [place for place, name in enumerate(columns) if columns != ALL and name in columns[:place]]
+        problems = [Problem(f"{columns[place]!r} twice", "each column once", "drop one", (place,)) for place in twice]
+        if problems:
+            refuse(problems)
         return columns
+
+    @model_validator(mode="after")
+    def _nothing_of_a_measurement_that_is_not_made(self) -> InsideSpec:
+        """Refuse a share or columns beside values that are drawn uniformly."""
+        # A record writes all keys out: those that stand as they do without being written are none.
+        idle = [name for name, usual in (("share", USUAL_SHARE), ("columns", ALL)) if getattr(self, name) != usual]
+        if self.method == UNIFORM and idle:
+            found = f"{' and '.join(idle)} beside method: {UNIFORM}, which measures nothing"
+            remedy = f"drop {' and '.join(idle)}, or write method: {MEASURED}"
+            refuse([Problem(found, f"method: {UNIFORM} alone, or method: {MEASURED}", remedy)])
+        return self
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -173,6 +188,8 @@ class JoinedBinsModifier(SyntheticModifier):
         inside = {} if written.get("inside_bins") == MEASURED else written.get("inside_bins")
         if written.get("bins") is None or not isinstance(inside, dict) or "share" in inside:
             return written
+        if inside.get("method") == UNIFORM:
+            return written  # `contradiction` refuses the two
         return {**written, "inside_bins": {**inside, "share": str(JOINED_SHARE)}}
 
     def contradiction(self, product: Any) -> Problem | None:

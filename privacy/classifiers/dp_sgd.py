@@ -35,7 +35,7 @@ from privacy.generators.generator import (
     Fitted,
     GeneratorPlan,
 )
-from privacy.generators.latent_options import TrainingOptions
+from privacy.generators.latent_options import LayerWidth, TrainingOptions
 from privacy.generators.training_budget import check_relation, generator_plan, plan_of, planned_training
 from privacy.generators.training_run import Timer, train
 from privacy.grant.draws import Draws
@@ -59,7 +59,7 @@ class DpSgdOptions(TrainingOptions):
         seed: of the initial parameters; public.
     """
 
-    hidden: tuple[int, ...] = Field(default=(), min_length=0, max_length=8)
+    hidden: tuple[LayerWidth, ...] = Field(default=(), min_length=0, max_length=8)
     epochs: float = Field(default=10, gt=0, le=10**6, allow_inf_nan=False)
     averaging: float | None = Field(default=0.9, gt=0, lt=1, allow_inf_nan=False)
     learning_rate: float = Field(default=0.05, gt=0, le=10, allow_inf_nan=False)
@@ -97,7 +97,8 @@ class DpSgd:
         parameters = parameters_in(task.widths(options.hidden))
         plan = planned_training(task, options, parameters=parameters, beside=(), what=self.name)
         width = task.rows_layout.width
-        return generator_plan(options, [], [], plan, parameters=parameters, width=width, what=self.name)
+        sizes = {"parameters": parameters, "width": width, "columns": 1}
+        return generator_plan(options, [], [], plan, **sizes, what=self.name)
 
     def fit(
         self,

@@ -27,8 +27,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from privacy.accounting.amounts import AmountRefused
 from privacy.arrays import Floats
-from privacy.generators.bin_places import NumberEntry, entering, entry_notes
+from privacy.generators.bin_places import NumberEntry, check_numbers, entering, entry_notes
 from privacy.generators.decoder_model import DecoderModel
+from privacy.generators.fit_times import ROWS_ASSUMED, START, assumed_rows, sums_seconds
 from privacy.generators.generator import (
     CannotGenerate,
     CountsSource,
@@ -40,7 +41,7 @@ from privacy.generators.generator import (
     PlannedStep,
     SynthesisTask,
 )
-from privacy.generators.projection import Projected, Projection, checked_layout, projected
+from privacy.generators.projection import Projected, Projection, check_clip, checked_layout, projected
 from privacy.generators.spending import Spending, too_small
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
@@ -61,8 +62,6 @@ WEIGHT: Final = 2**40
 _WEIGHT_BITS: Final = 5
 """A row is shared out among components in parts of 2^-5: finer ones would leave less room for rows of one unit."""
 _MEGABYTE: Final = 2**20
-_MULTIPLICATIONS_PER_SECOND: Final = 1e10
-_ROWS_ASSUMED: Final = 100_000
 
 
 class ClassGaussianOptions(BaseModel):
@@ -142,8 +141,9 @@ class ClassGaussian:
         width, size = form.projection.width, form.projection.latent
         gaussians = form.label.count * 2**form.rounds
         megabytes = 8 * (6 * width * width + 4 * size * size * gaussians) / _MEGABYTE
-        seconds = 0.5 + 2 * _ROWS_ASSUMED * width * width / _MULTIPLICATIONS_PER_SECOND
-        notes = entry_notes(task.layout, form.projection.layout)
+        rows = task.public_total or ROWS_ASSUMED
+        seconds = START + sums_seconds(form.statistics, rows=rows)
+        notes = (*entry_notes(task.layout, form.projection.layout), *assumed_rows(task.public_total))
         return GeneratorPlan(events, steps, megabytes, seconds, {}, notes=notes)
 
     def fit(
@@ -192,11 +192,14 @@ class ClassGaussian:
         """Return what is measured, in order.
 
         Raises:
-            CannotGenerate: no such label, too many entries, or delta 0.
+            CannotGenerate: no such label, too many entries, delta 0, or an option of numbers where there are none.
         """
-        layout = entering(checked_layout(task, options.label, self.name), options.numbers)
+        declared = checked_layout(task, options.label, self.name)
+        check_numbers(declared, options.label, {} if options.numbers == "auto" else {"numbers": options.numbers})
+        layout = entering(declared, options.numbers)
         names = tuple(name for name in layout.names if name != options.label)
         projection = Projection(layout, names, options.dimensions, options.clip, options.scale == "measured")
+        check_clip(projection)
         return form_of(projection, options.label, _CENTRE, _AXES)
 
     def classes(

@@ -45,7 +45,7 @@ from privacy.generators.class_gaussian import (
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.deformed_decoder import deformed_decoder
 from privacy.generators.generator import CannotGenerate, SynthesisTask
-from privacy.generators.projection import Projection, checked_layout
+from privacy.generators.projection import Projection, check_clip, checked_layout
 from privacy.generators.spending import too_small
 from privacy.learning.binary_splitting import split_mixture
 from privacy.learning.class_shrinkage import shrunk_classes
@@ -83,8 +83,8 @@ class ClassPicturesOptions(BaseModel):
             without looking at the data.
         deform: how far pictures are turned and sheared at random, as a standard deviation of the slope; sizes change
             by two thirds of it, and places by a quarter of it times the side. 0 for not at all.
-        components: Gaussians of a label at most; they double round by round. Without it as many as the charge
-            affords.
+        components: Gaussians of a label at most: 1, 2, 4, 8 or 16, for they double round by round. Without it as
+            many as the charge affords.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -130,7 +130,8 @@ class ClassPictures(ClassGaussian):
         """Return what is measured, in order.
 
         Raises:
-            CannotGenerate: no such label, a column that holds no pictures, too many entries, or delta 0.
+            CannotGenerate: no such label, a column that holds no pictures, too many entries, delta 0, or
+                components that are no power of two.
         """
         layout = checked_layout(task, options.label, self.name)
         names = tuple(name for name in layout.names if name != options.label)
@@ -145,11 +146,12 @@ class ClassPictures(ClassGaussian):
         # No more axes than there are frequencies to seek them in.
         dimensions = min(options.dimensions, sum(min(options.frequencies, each) for each in places))
         projection = SmoothProjection(layout, names, dimensions, clip, frequencies=options.frequencies)
+        check_clip(projection)
         cells = int(layout.column(options.label).table.shape[0])
         most = max((MOST_GROUPS // cells).bit_length() - 1, 0)
         rounds = min(rounds_afforded(task), most)
         if options.components is not None:
-            rounds = options.components.bit_length() - 1
+            rounds = _doublings(options.components)
         if rounds > most:
             raise CannotGenerate(
                 f"{self.name}: components is {options.components} for the {cells:,} cells of {options.label!r}; "
@@ -183,6 +185,22 @@ class ClassPictures(ClassGaussian):
     ) -> DecoderModel:
         """Return the model that is published: the decoder, and how its pictures are deformed."""
         return deformed_decoder(decoder, {name: deformation(options.deform, *sides) for name, sides in _sides(form)})
+
+
+def _doublings(components: int) -> int:
+    """Return how often one Gaussian a label is split for so many.
+
+    Raises:
+        CannotGenerate: no power of two: with the two that are nearest.
+    """
+    rounds = components.bit_length() - 1
+    if components != 2**rounds:
+        allowed = ", ".join(str(2**each) for each in range(_MOST_ROUNDS + 1))
+        raise CannotGenerate(
+            f"options.components: {components} Gaussians of a label, which double from round to round; allowed: one "
+            f"of {allowed}; do: write components: {2**rounds} or components: {2 ** (rounds + 1)}"
+        )
+    return rounds
 
 
 def rounds_afforded(task: SynthesisTask) -> int:

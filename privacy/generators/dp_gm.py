@@ -20,6 +20,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from privacy.generators.fit_times import sums_seconds
 from privacy.generators.generator import (
     CountsSource,
     DrawSeed,
@@ -30,9 +31,9 @@ from privacy.generators.generator import (
     SynthesisTask,
 )
 from privacy.generators.label_shares import shares_kept
-from privacy.generators.latent_options import ClusteredOptions
+from privacy.generators.latent_options import ClusteredOptions, check_loss
 from privacy.generators.latent_prior import fixed_mean, reach
-from privacy.generators.projection import Projected, Projection, checked_layout, projected
+from privacy.generators.projection import Projected, Projection, check_clip, checked_layout, projected
 from privacy.generators.training_budget import (
     check_relation,
     generator_plan,
@@ -82,8 +83,18 @@ class ClusteredVae:
         shares = [float(each / sum(weights)) * options.first_share for each in weights]
         told = [(name, 1, shares[place], noise[place]) for place, name in enumerate(names)]
         told.append(("clusters", options.rounds, sum(shares[len(names) :]), noise[-1]))
-        width = projection.width
-        return generator_plan(options, told, events, plan, parameters=parameters, width=width, what=self.name)
+        return generator_plan(
+            options,
+            told,
+            events,
+            plan,
+            parameters=parameters,
+            width=projection.width,
+            columns=len(projection.names),
+            what=self.name,
+            networks=options.clusters,
+            seconds=sums_seconds(statistics, rows=options.rows_about),
+        )
 
     def fit(
         self,
@@ -126,8 +137,11 @@ class ClusteredVae:
 
     def _projection(self, task: SynthesisTask, options: ClusteredOptions) -> Projection:
         layout = checked_layout(task, options.label, self.name)
+        check_loss(layout, options)
         check_relation(task, self.name)
-        return Projection(layout, layout.names, options.dimensions, options.clip)
+        projection = Projection(layout, layout.names, options.dimensions, options.clip)
+        check_clip(projection)
+        return projection
 
 
 def _weights(projection: Projection, options: ClusteredOptions) -> tuple[Fraction, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -58,7 +59,8 @@ class Fixed(MarginalGenerator):
         Raises:
             CannotGenerate: unknown columns, a model above the cap, no possible row, or too small a charge.
         """
-        return plan_list(task, options, weighted(task.domain, options.cliques, "cliques"), "marginals")
+        weights = weighted(task.domain, options.cliques, "cliques")
+        return replace(plan_list(task, options, weights, "marginals"), notes=_uncounted(task, weights))
 
     def fit(
         self,
@@ -78,6 +80,13 @@ class Fixed(MarginalGenerator):
         """
         fitting = Fitting(task, options, counts, grant, progress, self._clock)
         return fit_list(fitting, weighted(task.domain, options.cliques, "cliques"))
+
+
+def _uncounted(task: SynthesisTask, weights: Mapping[Clique, Fraction]) -> tuple[str, ...]:
+    """Name the columns of which nothing is measured; nothing where there are none."""
+    measured = {name for clique in weights for name in clique}
+    left = ", ".join(name for name in task.modelled if name not in measured)
+    return (f"columns in no clique, whose values are drawn evenly since nothing is measured: {left}",) if left else ()
 
 
 def plan_list(task: SynthesisTask, options: Options, weights: Mapping[Clique, Fraction], what: str) -> GeneratorPlan:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Final, Literal, TypedDict
+from typing import Annotated, Final, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from privacy.generators.bin_places import NumberEntry
+from privacy.generators.bin_places import NumberEntry, check_numbers
+from privacy.generators.generator import CannotGenerate
 from privacy.learning.embedding import ClipNorm
+from privacy.learning.groups import MOST_GROUPS
 from privacy.learning.layout import RowLayout
 from privacy.learning.plan import MOST_BATCH, Schedule, check_batch
 
 LabelHandling = Literal["components", "joined"]
+LayerWidth = Annotated[int, Field(ge=1, le=2**20)]
 LossName = Literal["cross_entropy", "squared_error"]
 Scale = Literal["measured", "declared"]
 _JOINED: Final = 10
@@ -63,7 +66,7 @@ class TrainingOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     rows_about: int = Field(ge=1, le=10**12)
-    hidden: tuple[int, ...] = Field(default=(200,), min_length=0, max_length=8)
+    hidden: tuple[LayerWidth, ...] = Field(default=(200,), min_length=0, max_length=8)
     batch: int | None = Field(default=None, ge=1)
     epochs: float = Field(default=20, gt=0, le=10**6, allow_inf_nan=False)
     learning_rate: float = Field(default=2e-3, gt=0, le=10, allow_inf_nan=False)
@@ -142,6 +145,16 @@ class LatentOptions(TrainingOptions):
         }
 
 
+def check_loss(layout: RowLayout, options: LatentOptions) -> None:
+    """Refuse a loss of numbers where no column holds numbers or pixels.
+
+    Raises:
+        CannotGenerate: with what to do.
+    """
+    written = {} if options.number_loss == "cross_entropy" else {"number_loss": options.number_loss}
+    check_numbers(layout, options.label, written, pictures=True)
+
+
 class PhasedOptions(LatentOptions):
     """Options of `p3gm` and `ae`.
 
@@ -175,7 +188,7 @@ class PhasedOptions(LatentOptions):
     numbers: NumberEntry = "auto"
     first_share: float = Field(default=0.4, ge=0.01, le=0.99)
     spread: float = Field(default=2.0, gt=0, le=100, allow_inf_nan=False)
-    variance_hidden: tuple[int, ...] = Field(default=(), max_length=8)
+    variance_hidden: tuple[LayerWidth, ...] = Field(default=(), max_length=8)
     decoder: Literal["auto", "trained", "linear"] = "auto"
 
     @model_validator(mode="after")
@@ -199,6 +212,55 @@ class PhasedOptions(LatentOptions):
         return labels, self.components or (_JOINED if shared else 1)
 
 
+def check_phased(layout: RowLayout, options: PhasedOptions) -> None:
+    """Refuse options that would do nothing, and more components than there may be.
+
+    Raises:
+        CannotGenerate: with what to do.
+    """
+    written = {} if options.numbers == "auto" else {"numbers": options.numbers}
+    check_numbers(layout, options.label, written)
+    check_loss(layout, options)
+    _check_components(layout, options)
+    if options.labels != "auto" and options.label is None:
+        raise CannotGenerate(
+            f"options.labels: {options.labels}, and no label; allowed: beside label; do: write label, or leave "
+            "labels out"
+        )
+
+
+def _check_components(layout: RowLayout, options: PhasedOptions) -> None:
+    """Refuse more components than a mixture holds."""
+    treated, components = options.mixture_of(layout)
+    owner = options.label if treated == "components" else None
+    cells = 1 if owner is None else int(layout.column(owner).table.shape[0])
+    if cells * components > MOST_GROUPS:
+        raise CannotGenerate(
+            f"options.components: {components} for each of the {cells:,} cells of {owner!r}; allowed: "
+            f"{MOST_GROUPS:,} of all labels, {MOST_GROUPS // cells} of each; do: write fewer"
+        )
+
+
+def rounds_of(options: PhasedOptions, components: int, *, owned: bool) -> int:
+    """Return the rounds of the mixture: with one component a label nothing is shared out, and one is exact.
+
+    Args:
+        options: say how many, where rows are shared out.
+        components: of the mixture, or of each label.
+        owned: whether labels own components.
+    Raises:
+        CannotGenerate: other rounds are written than the one that is made.
+    """
+    if not owned or components > 1:
+        return options.rounds
+    if options.rounds not in (1, PhasedOptions.model_fields["rounds"].default):
+        raise CannotGenerate(
+            f"options.rounds: {options.rounds} for one component of each label, which one round measures; "
+            "allowed: 1; do: leave rounds out, or write components"
+        )
+    return 1
+
+
 class VariationalOptions(LatentOptions):
     """Options of `vae`.
 
@@ -209,7 +271,7 @@ class VariationalOptions(LatentOptions):
     """
 
     latent: int = Field(default=10, ge=1, le=256)
-    encoder_hidden: tuple[int, ...] = Field(default=(100,), max_length=8)
+    encoder_hidden: tuple[LayerWidth, ...] = Field(default=(100,), max_length=8)
     first_share: float = Field(default=0.01, ge=0.001, le=0.99)
 
 
@@ -229,5 +291,5 @@ class ClusteredOptions(VariationalOptions):
     rounds: int = Field(default=4, ge=1, le=100)
     clip: ClipNorm = None
     first_share: float = Field(default=0.3, ge=0.01, le=0.99)
-    hidden: tuple[int, ...] = Field(default=(50,), max_length=8)
-    encoder_hidden: tuple[int, ...] = Field(default=(25,), max_length=8)
+    hidden: tuple[LayerWidth, ...] = Field(default=(50,), max_length=8)
+    encoder_hidden: tuple[LayerWidth, ...] = Field(default=(25,), max_length=8)

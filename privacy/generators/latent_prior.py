@@ -39,6 +39,8 @@ _NARROWER: Final = 0.5
 """How much narrower than all rows components are in the beginning, where nothing else parts them."""
 _LEAST, _LEAST_STRETCHED = Fraction(1, 100), Fraction(1, 2)
 """How much smaller it may be than the bound before the projection; stretched, products must stay whole."""
+_FARTHEST: Final = 60
+"""Norm bounds from the origin that a component's entries may begin at; the lattice of mixtures holds 64."""
 _ROOM: Final = 1.5
 """The norm bound in the projected space, over the rows' root mean square norm there."""
 
@@ -64,7 +66,7 @@ class Prior:
     def statistic(self, embedding: Embedding) -> Moments:
         """Return a stand-in of the same bounds as each round's statistic."""
         return mixture_statistic(
-            self._initial(embedding, np.ones(embedding.dimension)),
+            self._initial(embedding, np.full(embedding.dimension, min(1.0, float(embedding.bound) ** 2))),
             embedding,
             weight_bits=_WEIGHT_BITS,
             labels=self.labels,
@@ -91,6 +93,9 @@ class Prior:
         axes = projected.axes if projection.projects else None
         embedding = projection.embedding(projected.centre, axes, bound=bound, factors=projected.factors)
         initial = self._started(self._initial(embedding, projected.variances), projected)
+        # Components that begin outside of what the lattice holds would end a fit that is charged already.
+        within = _FARTHEST * float(bound)
+        initial = replace(initial, means=np.clip(initial.means, -within, within))
         floor = max(smallest_floor(embedding), float(bound) ** 2 * 1e-6)
         # A component keeps its mean and covariance where its count may be noise.
         least = max(1.0, 2 * deviation)

@@ -35,6 +35,7 @@ from contracts.message import message
 from privacy.accounting.convert import rho_for
 from privacy.arrays import Floats
 from privacy.generators.decoder_model import DecoderModel
+from privacy.generators.fit_times import START, sums_seconds
 from privacy.generators.generator import (
     CannotGenerate,
     CountsSource,
@@ -176,7 +177,8 @@ def linear_plan(
             f"{what}: about {megabytes:,.0f} MB of memory; allowed: max_memory_megabytes {most_megabytes:g}; "
             "do: raise it, or take fewer columns"
         )
-    return GeneratorPlan(events, steps, megabytes, 1 + 1e-6 * width * width, {}, notes=_notes(asked=asked))
+    seconds = START + sums_seconds(statistics, rows=rows)
+    return GeneratorPlan(events, steps, megabytes, seconds, {}, notes=_notes(asked=asked))
 
 
 def _deviation(task: SynthesisTask, share: Fraction) -> float:

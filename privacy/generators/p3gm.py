@@ -28,6 +28,7 @@ from contracts.message import joined, message, plural
 from privacy.accounting.events import DiscreteGaussian
 from privacy.generators.bin_places import entering, entry_notes
 from privacy.generators.decoder_model import DecoderModel
+from privacy.generators.fit_times import sums_seconds
 from privacy.generators.generator import (
     CannotGenerate,
     CountsSource,
@@ -39,10 +40,10 @@ from privacy.generators.generator import (
     SynthesisTask,
 )
 from privacy.generators.label_shares import shares_kept
-from privacy.generators.latent_options import PhasedOptions
+from privacy.generators.latent_options import PhasedOptions, check_phased, rounds_of
 from privacy.generators.latent_prior import Prior, fixed_mean, latents_of, log_variance_start, prior_of
 from privacy.generators.linear_decoder import LinearForm, linear_fit, linear_form, linear_plan
-from privacy.generators.projection import Projected, Projection, checked_layout, projected
+from privacy.generators.projection import Projected, Projection, check_clip, checked_layout, projected
 from privacy.generators.training_budget import (
     calibrated_training,
     check_relation,
@@ -134,9 +135,18 @@ class P3gm:
         statistics = form.statistics
         events = sum_events(task, statistics, self._noises(task, options, form), self.name)
         plan = planned_training(task, options, parameters=form.parameters, beside=events, what=self.name)
-        width = form.projection.width
         told = self._describe_measurements(form, options, events, statistics)
-        return generator_plan(options, told, events, plan, parameters=form.parameters, width=width, what=self.name)
+        return generator_plan(
+            options,
+            told,
+            events,
+            plan,
+            parameters=form.parameters,
+            width=form.projection.width,
+            columns=len(form.projection.names),
+            what=self.name,
+            seconds=sums_seconds(statistics, rows=options.rows_about),
+        )
 
     def fit(
         self,
@@ -197,7 +207,9 @@ class P3gm:
 
     def form(self, task: SynthesisTask, options: PhasedOptions) -> ModelForm:
         """Return what the options make of the columns, or refuse what must fail."""
-        layout = entering(checked_layout(task, options.label, self.name), options.numbers)
+        declared = checked_layout(task, options.label, self.name)
+        check_phased(declared, options)
+        layout = entering(declared, options.numbers)
         if options.decoder != "linear":
             check_relation(task, self.name, "decoder: linear")
         treated, components = options.mixture_of(layout)
@@ -205,9 +217,9 @@ class P3gm:
         # A label that owns components is no part of the vectors.
         names = tuple(name for name in layout.names if name != owner)
         projection = Projection(layout, names, options.dimensions, options.clip, options.scale == "measured")
+        check_clip(projection)
         labels = LabelCodes(owner, int(layout.column(owner).table.shape[0])) if owner is not None else None
-        # With one component a label there is nothing to share out: one round is exact.
-        rounds = 1 if labels is not None and components == 1 else options.rounds
+        rounds = rounds_of(options, components, owned=labels is not None)
         joined = projection.entries(options.label) if options.label is not None and owner is None else None
         prior = Prior(components, labels, rounds, options.spread, joined)
         width, latent = projection.width, projection.latent
@@ -307,11 +319,12 @@ class AutoEncoder(P3gm):
         for name, found, allowed in (
             ("latent_samples", options.latent_samples, 1),
             ("kl_weight", options.kl_weight, 1),
+            ("variance_hidden", list(options.variance_hidden), []),
         ):
             if found != allowed:
                 raise CannotGenerate(
-                    f"{self.name}: {name} is {found:g}; allowed: {allowed}: its latent vectors are the projected "
-                    "rows themselves, without chance and without divergence; do: leave it out, or take p3gm"
+                    f"{self.name}: {name} is {found}; allowed: {allowed}: its latent vectors are the projected rows "
+                    "themselves, without chance, variance and divergence; do: leave it out, or take p3gm"
                 )
         return super().form(task, options)
 

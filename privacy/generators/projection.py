@@ -247,6 +247,24 @@ def labelled_layout(task: SynthesisTask, label: str | None, what: str) -> RowLay
     return task.layout
 
 
+def check_clip(projection: Projection) -> None:
+    """Refuse a norm so small that sums of clipped vectors would not be exact, whatever axes are measured.
+
+    Formula: clip >= 2^BITS sqrt(latent width) / 2^26, since unit axes have absolute sums of at most sqrt(width)
+
+    Raises:
+        CannotGenerate: with the least norm that is allowed.
+    """
+    spread = projection.width * (projection.latent if projection.projects else 1)
+    # A hundredth more leaves room for rounding to the lattice.
+    least = 1.01 * 2.0 ** (BITS - 26) * math.sqrt(spread)
+    if projection.clip is not None and projection.clip < least:
+        raise CannotGenerate(
+            f"options.clip: {projection.clip:g} for vectors of {projection.width} entries; allowed: at least "
+            f"{math.ceil(least * 10**4) / 10**4:g}, with which sums are exact; do: raise clip, or leave it out"
+        )
+
+
 def shrunk_centre(statistic: Moments, measured: SumMeasurement) -> tuple[Floats, Floats, float]:
     """Return the centre, the mean as it was measured, and the number of rows.
 

@@ -14,6 +14,7 @@ from typing import Final
 from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.convert import rho_for
 from privacy.accounting.events import DiscreteGaussian, PoissonSampledGaussian, PrivacyEvent
+from privacy.generators.fit_times import START, training_seconds
 from privacy.generators.generator import CannotGenerate, GeneratorPlan, PlannedStep, SynthesisTask
 from privacy.generators.latent_options import TrainingOptions
 from privacy.generators.spending import split, too_small
@@ -23,11 +24,9 @@ from privacy.learning.moments import Moments, sum_event
 from privacy.learning.plan import TrainingPlan, checked_useful
 from privacy.marginals.sensitivity import GaussianNoise
 
-_MULTIPLICATIONS_PER_SECOND: Final = 1e10
-_NUMBERS_PER_SECOND: Final = 3e7
 _MEGABYTE: Final = 2**20
-_UNCERTAIN: Final = 4
-"""A time limit is refused where this many times less than the estimate."""
+_UNCERTAIN: Final = {"cpu": 4, "auto": 40, "cuda": 40}
+"""A time limit is refused where this many times less than the estimate, which is of processors; by device."""
 
 
 def check_relation(task: SynthesisTask, what: str, *instead: str) -> None:
@@ -139,7 +138,10 @@ def generator_plan(
     *,
     parameters: int,
     width: int,
+    columns: int,
     what: str,
+    networks: int = 1,
+    seconds: float = 0.0,
 ) -> GeneratorPlan:
     """Say what a fit will draw and take, and refuse what cannot be done in the memory or the time that there is.
 
@@ -150,7 +152,10 @@ def generator_plan(
         plan: the training.
         parameters: how many are trained.
         width: entries of a row.
+        columns: whose losses are added up.
         what: the generator's name.
+        networks: that stand side by side; a row is in one of them.
+        seconds: what the sums take.
     Raises:
         CannotGenerate: with the limit that would do.
     """
@@ -159,15 +164,14 @@ def generator_plan(
         + 48 * width * width
         + options.rows_about * width
     ) / _MEGABYTE
-    a_step = 6 * parameters * options.passes * float(plan.expected_batch_size) / _MULTIPLICATIONS_PER_SECOND
-    seconds = 1 + plan.steps * (1e-3 + a_step + parameters / _NUMBERS_PER_SECOND)
-    seconds += 2 * options.rows_about * width * width / _MULTIPLICATIONS_PER_SECOND * (len(sums) > 1)
+    sizes = {"parameters": parameters, "width": width, "columns": columns, "networks": networks}
+    seconds += START + training_seconds(plan, passes=options.passes, **sizes)
     if megabytes > options.max_memory_megabytes:
         raise CannotGenerate(
             f"{what}: about {megabytes:,.0f} MB of memory; allowed: max_memory_megabytes "
             f"{options.max_memory_megabytes:g}; do: raise it, or take a smaller batch or narrower hidden layers"
         )
-    if options.time_limit is not None and options.time_limit * _UNCERTAIN < seconds:
+    if options.time_limit is not None and options.time_limit * _UNCERTAIN[options.device] < seconds:
         raise CannotGenerate(
             f"{what}: time_limit {options.time_limit:g} s is too short for {plan.steps} steps, which take about "
             f"{seconds:,.0f} s; do: raise time_limit, or take fewer epochs or narrower hidden layers"

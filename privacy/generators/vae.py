@@ -16,6 +16,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from privacy.generators.fit_times import sums_seconds
 from privacy.generators.generator import (
     CountsSource,
     DrawSeed,
@@ -26,7 +27,7 @@ from privacy.generators.generator import (
     SynthesisTask,
 )
 from privacy.generators.label_shares import biases_moved
-from privacy.generators.latent_options import VariationalOptions
+from privacy.generators.latent_options import VariationalOptions, check_loss
 from privacy.generators.projection import BITS, checked_layout
 from privacy.generators.training_budget import (
     check_relation,
@@ -78,7 +79,17 @@ class Vae:
         parameters = parameters_of(variational(layout.width, options))
         plan = planned_training(task, options, parameters=parameters, beside=events, what=self.name)
         told = [("rows", 1, options.first_share, sum_in_words(events[0], statistic.move))]
-        return generator_plan(options, told, events, plan, parameters=parameters, width=layout.width, what=self.name)
+        return generator_plan(
+            options,
+            told,
+            events,
+            plan,
+            parameters=parameters,
+            width=layout.width,
+            columns=len(layout.columns),
+            what=self.name,
+            seconds=sums_seconds((statistic,), rows=options.rows_about),
+        )
 
     def fit(
         self,
@@ -113,6 +124,7 @@ class Vae:
 
     def _checked(self, task: SynthesisTask, options: VariationalOptions) -> RowLayout:
         layout = checked_layout(task, options.label, self.name)
+        check_loss(layout, options)
         check_relation(task, self.name)
         return layout
 

@@ -33,10 +33,24 @@ def check_replay(draw: Draw, request: DrawRequest, *, security: str | None, wher
         raise refusal(
             where,
             f"draw {draw.number}",
-            f"{request.key!r} of {'×'.join(request.clique) or 'total'}",
-            f"{draw.key!r} of {'×'.join(draw.clique) or 'total'}, as it was drawn before",
+            _named(request.key, request.clique) + _other_terms(draw, request),
+            f"{_named(draw.key, draw.clique)}, as it was drawn before",
             "a run that resumes asks for the same draws in the same order",
         )
+
+
+def _named(key: str, clique: tuple[str, ...]) -> str:
+    """Name a draw and its columns; totals, sums, votes and trainings have none, and are of all rows."""
+    return f"{key!r} of {'×'.join(clique) or 'all rows'}"
+
+
+def _other_terms(draw: Draw, request: DrawRequest) -> str:
+    """Say what else is another one, where key and columns are the same."""
+    if (request.key, request.clique) != (draw.key, draw.clique):
+        return ""
+    if request.event != event_from_json(dict(draw.event)):
+        return ", with other noise"
+    return ", of something else" if dict(request.about) != dict(draw.about) else ", from other randomness"
 
 
 def spoiled_draw(where: str, key: str, kind: str) -> LedgerRefusal:

@@ -215,10 +215,15 @@ def checked_useful(plan: TrainingPlan, parameters: int, *, epsilon: RealNumber, 
     if ratio >= least:
         return plan
     missing = least / ratio
+    batch, rows = (
+        ceil(plan.expected_batch_size * Fraction(missing)),
+        plan.expected_batch_size / plan.sampling_probability,
+    )
+    # A batch of more than the declared rows, or than a step holds, would be refused in turn.
+    larger = f"a batch of about {batch} rows" if batch <= rows and batch <= MOST_BATCH else "many more rows"
     raise CannotTrain(
         "noise_multiplier",
         f"{float(plan.noise_multiplier):.4g}, which leaves a signal-to-noise ratio of {ratio:.2g}",
         f"a ratio of at least {least}",
-        f"take an epsilon of about {float(epsilon) * missing:.2g}, a batch of about "
-        f"{ceil(plan.expected_batch_size * Fraction(missing))} rows, or a smaller network",
+        f"take an epsilon of about {float(epsilon) * missing:.2g}, {larger}, or a smaller network",
     )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 OPTIONS = ("product", "options")
 _OF_THE_CHARGE = re.compile(r"\b(epsilon|noise_multiplier) is ")
-_PLACES = ("product.generator", "product.trainer", "charge.epsilon", "charge.delta")
+_PLACES = ("product.generator", "product.trainer", "product.bins", "charge.epsilon", "charge.delta")
 
 
 class FittedPlanning(ABC):
@@ -115,7 +115,7 @@ class FittedPlanning(ABC):
         except ValidationError:
             return dict(written), []
         changed: dict[str, Any] = {}
-        if "rows_about" in known.model_fields:
+        if getattr(read, "rows_about", None) is not None:
             about, batch = read.rows_about, getattr(read, "batch", None)
             if "batch" in written and batch is not None:
                 changed["batch"] = max(1, round(batch * rows / about))

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from math import sqrt
 from typing import Any, Final
 
-from contracts.message import message
+from contracts.message import joined, message, plural
 from privacy.grant.measurement import Measurement, SparseMeasurement
+from privacy.grant.queries.votes import VoteMeasurement
 from privacy.marginals.uncertainty import half_width, mean_absolute, variance
 from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.groups.field import NONE, FieldGroup, Run, auditor, public
@@ -67,18 +68,9 @@ def _of_rows(run: Run) -> Iterator[dict[str, Any]]:
 
 def computed_on(run: Run) -> list[dict[str, str]]:
     """Say of each metric what it was computed on, and what it cost."""
-    compared = (
-        message("refined counts and the noisy ones, both released")
-        if run.facts.synthesis is None
-        else message("the model's expected counts and the noisy ones, both released")
-    )
-    draws = len(list(measured(run)))
+    noise, compared = _of_counts(run) if any(True for _ in measured(run)) else (_of_no_counts(run),) * 2
     return [
-        {
-            "metric": "expected_error",
-            "computed_on": message("the declared noise of {n} draws; no data", n=draws),
-            "cost": "none",
-        },
+        {"metric": "expected_error", "computed_on": noise, "cost": "none"},
         {"metric": "error_against_noisy", "computed_on": compared, "cost": "none"},
         {
             "metric": "scores_on_real_rows",
@@ -86,6 +78,34 @@ def computed_on(run: Run) -> list[dict[str, str]]:
             "cost": message("internal only"),
         },
     ]
+
+
+def _of_counts(run: Run) -> tuple[str, str]:
+    """Say what both metrics of noisy counts were computed on."""
+    draws = len(list(measured(run)))
+    noise = message("the declared noise of {n} draws; no data", n=draws)
+    if run.facts.classifier is not None:
+        return noise, message("nothing: a classifier gives no counts that noisy ones could be compared with")
+    if run.facts.synthesis is not None:
+        return noise, message("the model's expected counts and the noisy ones, both released")
+    return noise, message("refined counts and the noisy ones, both released")
+
+
+def _of_no_counts(run: Run) -> str:
+    """Say that no count of a table's cells was drawn, and what was drawn in its place."""
+    if run.facts.of_tables:
+        return message("nothing: no noisy count was drawn")
+    fitted = run.facts.fit[1].fitted
+    sums, votes, trainings = len(fitted.sums), len(fitted.of_kind(VoteMeasurement.kind)), len(fitted.trainings)
+    kinds = (
+        (sums, plural("{count} noisy sum over rows", "{count} noisy sums over rows", sums, count=sums)),
+        (votes, plural("{count} round of noisy votes", "{count} rounds of noisy votes", votes, count=votes)),
+        (trainings, plural("{count} private training", "{count} private trainings", trainings, count=trainings)),
+    )
+    drawn = [words for count, words in kinds if count]
+    if not drawn:
+        return message("nothing: no noisy count was drawn")
+    return message("nothing: no noisy count was drawn, but {drawn}", drawn=joined(drawn))
 
 
 UTILITY: Final = FieldGroup(

@@ -68,7 +68,9 @@ class MarginalChecks(SeparateDrawChecks[MarginalDraw, MarginalQuery]):
         """Compare the columns, whose rows are counted, and which bins are joined."""
         parents = query.counts.parents
         if (draw.clique, draw.table) != (query.clique, None if parents is None else parents.table):
-            raise OtherDraw(f"draw {draw.key!r}: {'×'.join(query.clique)} was asked for, not what is there")
+            raise OtherDraw(
+                f"draw {draw.key!r}: {'×'.join(query.clique) or 'all rows'} was asked for, not what is there"
+            )
         asked = None if query.counts.coarsening is None else query.counts.coarsening.firsts
         if (None if draw.bins is None else dict(draw.bins)) != (None if asked is None else dict(asked)):
             raise OtherDraw(f"draw {draw.key!r}: other joined bins were asked for than those that are there")

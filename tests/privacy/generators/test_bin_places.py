@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from privacy.generators.bin_places import UNEVEN, entering
-from privacy.generators.generator import SynthesisTask
+from privacy.generators.generator import CannotGenerate, GeneratorPlan, SynthesisTask
 from privacy.generators.projection import Projection
 from privacy.generators.registry import generator
 from privacy.grant.queries.query import Relation
@@ -100,6 +100,38 @@ def test_far_from_even_is_a_ratio_of_distances_above_the_bound(last: float, by_b
     layout = RowLayout((ColumnLayout("x", "number", points[:, None]),))
     assert (entering(layout, "auto").digest != layout.digest) == by_bins
     assert entering(layout, "bins").digest != layout.digest
+
+
+WORDS = RowLayout((ColumnLayout("town", "category", np.eye(3)), LAYOUT.column("defaults")))
+PICTURE = ColumnLayout("scan", "array", np.linspace(0, 1, 4)[:, None], length=4, sides=(2, 2))
+
+
+def planned(name: str, layout: RowLayout, **options: Any) -> GeneratorPlan:
+    """Plan for labels `defaults`."""
+    domain = CellDomain(layout.names, tuple(column.table.shape[0] for column in layout.columns))
+    task = SynthesisTask(domain, {}, "add_remove", 1, Fraction(8), Fraction(1, 10**5), None, layout)
+    rows = {} if name == "class_gaussian" else {"rows_about": 100_000}
+    made = generator(name)
+    return made.plan(task, made.options(label="defaults", **rows, **options))
+
+
+@pytest.mark.parametrize("name", ["p3gm", "ae", "class_gaussian"])
+@pytest.mark.parametrize("numbers", ["bins", "scaled"])
+def test_how_numbers_enter_is_refused_where_there_are_none(name: str, numbers: str) -> None:
+    """It passed in silence and did nothing; `auto` says what is done with numbers if there are any."""
+    with pytest.raises(
+        CannotGenerate, match=f"options.numbers: {numbers}, and no column .* among town; .* do: leave"
+    ):
+        planned(name, WORDS, numbers=numbers)
+    planned(name, WORDS, numbers="auto")
+    planned(name, LAYOUT, numbers=numbers)
+
+
+@pytest.mark.parametrize("name", ["p3gm", "ae", "vae", "dp_gm"])
+def test_a_loss_of_numbers_is_refused_where_there_are_neither_numbers_nor_pixels(name: str) -> None:
+    with pytest.raises(CannotGenerate, match=r"options.number_loss: squared_error, and no column .* pictures among"):
+        planned(name, WORDS, number_loss="squared_error")
+    planned(name, RowLayout((*WORDS.columns, PICTURE)), number_loss="squared_error")
 
 
 @pytest.mark.parametrize("points", [[0.5], [0.1, 0.9]])

@@ -202,6 +202,24 @@ def test_what_must_fail_is_refused_by_the_plan(
         ClassPictures().plan(question(**changed), ClassPictures.options(**options))
 
 
+@pytest.mark.parametrize(("components", "nearest"), [(3, (2, 4)), (5, (4, 8)), (15, (8, 16))])
+def test_a_number_of_components_that_doubling_does_not_reach_is_refused(
+    components: int, nearest: tuple[int, int]
+) -> None:
+    """Three were two, and the plan did not say so."""
+    wanted = f"options.components: {components} .* one of 1, 2, 4, 8, 16; do: .*: {nearest[0]} or .*: {nearest[1]}$"
+    with pytest.raises(CannotGenerate, match=wanted):
+        ClassPictures().plan(question(), ClassPictures.options(label="kind", components=components))
+
+
+@pytest.mark.parametrize("components", [1, 2, 4, 8, 16])
+def test_as_many_components_are_measured_as_are_asked_for(components: int) -> None:
+    """Memory holds a matrix of each."""
+    asked, options = question(epsilon=Fraction(20)), ClassPictures.options(label="kind", components=components)
+    rounds = ClassPictures().form(asked, options).rounds
+    assert 2**rounds == components
+
+
 def test_a_column_that_holds_no_pictures_is_refused_by_name() -> None:
     layout = RowLayout((*LAYOUT.columns, ColumnLayout("age", "number", POINTS)))
     with pytest.raises(CannotGenerate, match="column 'age' holds no pictures; allowed: a label, and columns of"):

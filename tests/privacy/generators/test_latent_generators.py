@@ -269,6 +269,65 @@ def test_an_autoencoder_refuses_what_nothing_would_come_of(name: str, value: flo
         made.plan(question(), made.options(label="kind", **QUICK, **{name: value}))
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        (
+            "ae",
+            {"label": "kind", "variance_hidden": (10,)},
+            r"variance_hidden is \[10\]; allowed: \[\].*; do: leave it",
+        ),
+        ("p3gm", {"labels": "components"}, "options.labels: components, and no label; .* do: write label"),
+        ("ae", {"labels": "joined"}, "options.labels: joined, and no label; .* do: write label"),
+        (
+            "p3gm",
+            {"label": "kind", "labels": "components", "rounds": 9},
+            "options.rounds: 9 for one component of each label, .*; allowed: 1; do: leave rounds out",
+        ),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(name: str, options: dict[str, Any], message: str) -> None:
+    """They passed in silence."""
+    made = generator(name)
+    with pytest.raises(CannotGenerate, match=message):
+        made.plan(question(), made.options(**QUICK, **options))
+
+
+@pytest.mark.parametrize("name", ["p3gm", "ae", "dp_gm", "class_gaussian"])
+def test_a_norm_too_small_for_exact_sums_is_refused_by_the_plan(name: str) -> None:
+    """It ended the plan with an error that was none of ours."""
+    made, rows = generator(name), {} if name == "class_gaussian" else {**QUICK, **FEW.get(name, {})}
+    with pytest.raises(
+        CannotGenerate, match=r"options.clip: 1e-06 for vectors .* at least 0.000\d, .* do: raise clip"
+    ):
+        made.plan(question(), made.options(label="kind", clip=1e-6, **rows))
+
+
+@pytest.mark.parametrize(("name", "clip"), [("p3gm", 1e-3), ("ae", 1e-3), ("dp_gm", 3e-4)])
+def test_the_smallest_norms_that_a_plan_takes_are_fitted(sqlite_place: Place, name: str, clip: float) -> None:
+    """All rows are alike and the norm is small: the fit, which is charged, must not end by what its lattices hold."""
+    options = {**QUICK, **FEW.get(name, {}), "dimensions": 2, "epochs": 1, "clip": clip}
+    run = start(sqlite_place, generator(name), question(Fraction(8)), label="kind", **options)
+    assert run.fit(Rows(np.zeros((ROWS, 6), np.uint8))).model is not None  # type: ignore[arg-type]
+
+
+def test_more_components_than_a_mixture_holds_are_refused_by_the_plan() -> None:
+    labels = ColumnLayout("kind", "category", np.eye(17))
+    layout = RowLayout((*LAYOUT.columns[:4], labels))
+    domain = CellDomain(layout.names, tuple(column.table.shape[0] for column in layout.columns))
+    task, made = replace(question(), layout=layout, domain=domain), generator("p3gm")
+    with pytest.raises(CannotGenerate, match=r"components: 256 for each of the 17 cells of 'kind'; .* 240 of each"):
+        made.plan(task, made.options(label="kind", components=256, **QUICK))
+
+
+@pytest.mark.parametrize("layer", ["hidden", "encoder_hidden", "variance_hidden"])
+def test_a_layer_without_width_is_refused_where_it_is_written(layer: str) -> None:
+    """It was refused later, without its place in the spec."""
+    model = generator("p3gm" if layer == "variance_hidden" else "vae").options
+    with pytest.raises(ValidationError, match=rf"{layer}\.1\n.*greater than or equal to 1"):
+        model(rows_about=100, **{layer: (5, 0)})
+
+
 def test_labels_are_joined_where_another_column_is_of_categories_and_no_row_has_a_say() -> None:
     """The choice reads kinds of columns; the plan says it, with the number of components."""
     numbers = RowLayout((*LAYOUT.columns[:4], LAYOUT.columns[5]))

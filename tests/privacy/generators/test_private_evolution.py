@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -293,6 +294,37 @@ def test_a_plan_says_how_many_rows_have_as_many_votes_as_noise(rounds: int, cand
 MODEL = WeightedRows(
     CellDomain(("a", "b"), (3, 2)), 100, np.array([[0, 0], [2, 1], [1, 0], [2, 0]]), np.array([5, 3, 1, 1])
 )
+
+
+@pytest.mark.parametrize("by_total", [False, True])
+def test_rounds_whose_noise_is_above_the_declared_rows_are_refused_with_the_most_that_are_not(
+    by_total: bool,
+) -> None:
+    """1,000 rounds of a few rows passed with a note. The most rounds that are named pass; one more does not."""
+    rows = 2000
+    task = question(public_total=rows, adjacency="replace_one") if by_total else question()
+    declared = {} if by_total else {"rows_about": rows}
+
+    def planned(rounds: int) -> Any:
+        return PrivateEvolution().plan(task, PrivateEvolutionOptions(rounds=rounds, **declared))
+
+    with pytest.raises(CannotGenerate, match=r"options.rounds: 1000, .* for about 2,000 rows") as refused:
+        planned(1000)
+    found = re.search(r"at most (\d+) rounds; do: write rounds: (\d+) or fewer", str(refused.value))
+    assert found is not None
+    assert found[1] == found[2]
+    most = int(found[1])
+    assert len(planned(most).events) == most
+    with pytest.raises(CannotGenerate, match=f"at most {most} rounds"):
+        planned(most + 1)
+
+
+def test_without_a_declared_number_of_rows_no_rounds_are_refused_and_the_notes_say_so() -> None:
+    made = PrivateEvolution().plan(question(), PrivateEvolutionOptions(rounds=1000))
+    assert len(made.events) == 1000
+    assert made.notes[1] == "time is that of 100,000 rows: the spec declares no number"
+    with pytest.raises(CannotGenerate, match="which one round has not; do: raise epsilon, or lower members"):
+        PrivateEvolution().plan(question(), PrivateEvolutionOptions(rounds=3, rows_about=2))
 
 
 def test_each_member_comes_as_often_as_its_weight_says() -> None:

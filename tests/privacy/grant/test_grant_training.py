@@ -92,19 +92,23 @@ def test_a_run_that_resumes_replays_its_checkpoints_and_reads_nothing(sqlite_pla
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("other", "differs"),
     [
-        {"learner": replace(SMALL, seed=7)},
-        {"learner": replace(SMALL, optimizer=Sgd(0.2))},
-        {"plan": replace(PLAN, expected_batch_size=Fraction(11))},
-        {"plan": replace(PLAN, clipping_norm=Fraction(2))},
+        ({"learner": replace(SMALL, seed=7)}, "of something else"),
+        ({"learner": replace(SMALL, optimizer=Sgd(0.2))}, "of something else"),
+        ({"plan": replace(PLAN, expected_batch_size=Fraction(11))}, "of something else"),
+        ({"plan": replace(PLAN, clipping_norm=Fraction(2))}, "of something else"),
+        ({"plan": replace(PLAN, noise_multiplier=PLAN.noise_multiplier + 1)}, "with other noise"),
     ],
 )
-def test_a_resumed_run_cannot_train_something_else(sqlite_place: Place, other: dict[str, Any]) -> None:
+def test_a_resumed_run_cannot_train_something_else(sqlite_place: Place, other: dict[str, Any], differs: str) -> None:
+    """A training has no columns of its own: the refusal names all rows, and what is another one."""
     ledger = a_ledger(sqlite_place)
     train(open_grant(ledger, "run-1"))
-    with pytest.raises(LedgerRefusal, match="as it was drawn before"):
+    with pytest.raises(LedgerRefusal) as refused:
         train(open_grant(ledger, "run-1"), **other)
+    assert f"of all rows, {differs}" in str(refused.value)
+    assert "of all rows, as it was drawn before" in str(refused.value)
 
 
 class Killed(BaseException):

@@ -103,6 +103,13 @@ def test_noise_that_drowns_everything_is_refused_with_what_would_do() -> None:
     assert checked_useful(plan, 100, epsilon=1) is plan
 
 
+def test_no_batch_of_more_than_the_declared_rows_is_advised() -> None:
+    """It would be refused in turn: a plan of 3 rows named a batch of 148."""
+    plan = replace(SMALL, noise_multiplier=Fraction(20), sampling_probability=Fraction(1, 4))
+    with pytest.raises(CannotTrain, match=r"an epsilon of about 9\.5, many more rows, or a smaller network"):
+        checked_useful(plan, 10_000, epsilon=1)
+
+
 @pytest.mark.parametrize("multiplier", [Fraction(1, 2), Fraction(2), Fraction(60)])
 @pytest.mark.parametrize("beside", [(), (Gaussian(Fraction(9)), Pure(Fraction(1, 10)))])
 def test_the_orders_that_are_passed_over_cost_more(multiplier: Fraction, beside: tuple[PrivacyEvent, ...]) -> None:

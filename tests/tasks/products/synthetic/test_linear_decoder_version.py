@@ -28,6 +28,14 @@ def test_a_version_that_was_not_trained_says_so_verifies_and_is_fitted_again(pub
     assert report.ok, report.findings
 
 
+def test_the_record_says_that_no_metric_was_computed_on_counts(published: Version) -> None:
+    """The record said that they came of the noise of 0 draws."""
+    said = {each["metric"]: each["computed_on"] for each in published.words["utility.computed_on"]}
+    sums = len(load(published.folder / "record.json")["replay"]["draws"])
+    nothing = f"nothing: no noisy count was drawn, but {sums} noisy sums over rows"
+    assert said["expected_error"] == said["error_against_noisy"] == nothing
+
+
 def test_sums_alone_need_no_coin_for_each_row(worlds: Worlds) -> None:
     """Rows that are exchanged move each of these sums by a known amount, and no training is there to refuse them."""
     privacy = "{unit: {kind: row, scope: block}, adjacency: replace_one}"

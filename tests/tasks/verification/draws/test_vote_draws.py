@@ -55,6 +55,15 @@ def test_a_version_of_votes_holds_and_its_fit_made_again_is_its_model(
     assert pq.read_table(version.folder / "data" / "evolved.parquet").num_rows > 0
 
 
+def test_the_record_says_that_no_metric_was_computed_on_counts(worlds: Worlds) -> None:
+    """Neither metric is given; each says what was drawn in the place of counts."""
+    told = worlds.published(evolved(), here=True).words
+    assert told["utility.expected_error"] == told["utility.error_against_noisy"] == "none"
+    said = {each["metric"]: each["computed_on"] for each in told["utility.computed_on"]}
+    nothing = "nothing: no noisy count was drawn, but 7 rounds of noisy votes"
+    assert said["expected_error"] == said["error_against_noisy"] == nothing
+
+
 def test_the_record_promises_no_tables_of_columns_that_nobody_counted(worlds: Worlds) -> None:
     """Votes are no marginals: the words are those of generators that learn from rows."""
     told = worlds.published(evolved(), here=True).words
