@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from privacy.generators.class_gaussian import ClassGaussian, ClassGaussianOptions
 from privacy.generators.options import Options
 from privacy.generators.registry import FitterRegistry
+from privacy.generators.release_plan import FittedPlan
 from tasks.records.explanation import published_explanation
 from tasks.records.model.version_statements import ChargeStatement
 from tasks.verification.fitted.fitter_plan import NamedFitter, _alike
@@ -142,6 +143,16 @@ def test_a_version_holds_after_a_default_has_changed(worlds: Worlds, monkeypatch
     assert {f"{READ_OPTIONS}.scale", f"{READ_OPTIONS}.dimensions"} <= set(
         verify(version.folder, public_key=version.key).word
     )
+
+
+def test_the_spec_keeps_its_options_as_they_were_written(worlds: Worlds, tmp_path: Path) -> None:
+    """A default that changes must not make a due run be charged again: the digest is of what was written."""
+    spec, _, plan, ledger = classes().prepared_of(tmp_path, FittedPlan)
+    ledger.close()
+    assert spec.product_options == {"label": "ward", "dimensions": 6}
+    assert set(plan.whole_options) > set(spec.product_options)
+    version = worlds.published(classes(), here=True)
+    assert load(version.folder / "record.json")["replay"]["spec_digest"] == spec.digest
 
 
 @pytest.mark.parametrize("made", ["0.0.9", "0.0.9 --index-url=https://elsewhere.example"])
