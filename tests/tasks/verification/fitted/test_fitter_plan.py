@@ -247,7 +247,8 @@ def test_a_twin_is_found_by_its_own_defaults_and_by_the_options_in_common() -> N
     """With the other's three steps it plans one draw, with its own five three of them."""
     place = "tests.tasks.verification.fitted.test_fitter_plan"
     registry = FitterRegistry("generator", {"named": f"{place}:Named", "twin": f"{place}:Twin"})
-    fitter, task = NamedFitter(registry, "named", "record.json"), SimpleNamespace(modifiers=())
+    fitter = NamedFitter(registry, "named", "record.json")
+    task: Any = SimpleNamespace(modifiers=())
     charged = [{"kind": "stand_in"}] * 3
     for written, alone in (({"steps": 3}, False), ({}, False)):
         assert fitter.stands_alone(task, written, charged) == alone
