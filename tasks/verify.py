@@ -55,9 +55,7 @@ from tasks.verification.outcomes import (
 from tasks.verification.product_checks import ProductChecks
 from tasks.verification.public_keys import check_pinned, read_public_key
 from tasks.verification.recompute.effort import MOST_TERMS
-from tasks.verification.record_identity import (
-    without_exchange,
-)
+from tasks.verification.record_identity import naming_version, without_exchange
 from tasks.verification.succession import Surroundings, check_before, check_names, look_around
 from tasks.verification.trial import tried
 
@@ -68,6 +66,8 @@ logger = logging.getLogger(__name__)
 RECORD: Final = "record.json"
 CHARGE_TERMS: Final = ("replay.charge.delta", "replay.charge.epsilon")
 """What the spec asked for: what was charged is at most that, but nobody else has the spec."""
+REFITTED: Final = 11
+"""The rule that fits again."""
 NOTES: Final = "replay.notes"
 """What is noted of a fit: rule 11 fits again."""
 FORMULAS: Final = "replay.formulas"
@@ -193,6 +193,8 @@ class _Verification:
         rule = len(self._checks) + 1 if rule is None else rule
         own = {} if self._product is None else self._product.rules
         name = own.get(rule, ALL_RULES[rule - 1].name)
+        if findings and self._product is not None:
+            findings = naming_version(findings, self._product.record, refitted=rule == REFITTED)
         self._checks.append(RuleOutcome(rule, name, tuple(findings), tuple(skipped)))
         self._bar.advance(min(1.0, rule / len(RULES)))
 

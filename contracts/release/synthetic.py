@@ -172,6 +172,11 @@ class SyntheticProduct(ProductSpec):
         inside = InsideSpec(share=JOINED_SHARE) if self.inside_bins is None and self.bins else self.inside_bins
         return inside if inside is not None and inside.method == MEASURED else None
 
+    @property
+    def whole(self) -> SyntheticProduct:
+        """The product with what is measured inside bins, where `bins` alone says that it is."""
+        return self.model_copy(update={"inside_bins": self.measured_inside}) if self.inside_bins is None else self
+
     def trees(self, contract: Contract) -> tuple[BinTree, ...]:
         """Return the trees of counts inside bins, in the contract's order; none where values are drawn uniformly."""
         measured = self.measured_inside

@@ -35,6 +35,7 @@ from privacy.generators.generator import (
 )
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
+from privacy.generators.whole_options import model_values, whole_options
 from privacy.grant.draws import Draws
 from privacy.learning.feed_forward import initial_vector, train_plainly
 from privacy.learning.layout import RowLayout
@@ -70,6 +71,12 @@ class AnonymizingFirst:
     name: ClassVar[str] = "anonymizing_first"
     summary: ClassVar[str] = SAYS
     options = AnonymizingFirstOptions
+
+    def whole(self, options: AnonymizingFirstOptions) -> dict[str, Any]:
+        """Return the options with those of the generator that nobody wrote."""
+        made_by = generator(options.generator)
+        theirs = whole_options(made_by, made_by.options.model_validate(options.generator_options))
+        return {**model_values(options), "generator_options": theirs}
 
     def plan(self, task: ClassificationTask, options: AnonymizingFirstOptions) -> GeneratorPlan:
         """Let the generator plan.
@@ -144,7 +151,7 @@ def _generator(task: ClassificationTask, options: AnonymizingFirstOptions) -> tu
         CannotGenerate: there is none, it does not take these columns, or its options are wrong.
     """
     made_by: Generator[Any] = generator(options.generator)
-    if "time_limit" in options.generator_options:
+    if options.generator_options.get("time_limit") is not None:
         raise CannotGenerate("generator_options: time_limit; allowed: none here; do: drop it")
     pictures = [each.name for each in task.rows_layout.columns if each.kind == "array"]
     if pictures and not getattr(made_by, "takes_pictures", False):

@@ -31,9 +31,9 @@ Deviations from the paper:
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from contracts.contract.impossible_cells import Clique
 from privacy.generators.aim_rounds import LAST_SHARE, AimRounds
@@ -71,8 +71,8 @@ _FIRST_SHARE: Final = Fraction(3, 20)
 _SECONDS_PER_CANDIDATE: Final = 1.5e-4
 
 
-class AimOptions(Options):
-    """Options of `aim`.
+class AimTerms(BaseModel):
+    """What may be asked of AIM alone; unknown options are refused.
 
     Args:
         degree: the workload is all marginals of so many columns, each of weight 1.
@@ -84,6 +84,8 @@ class AimOptions(Options):
         measured_share: α, the part of a round's budget that its measurement takes; the choice takes the rest.
     """
 
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
     degree: int = Field(default=2, ge=1, le=8)
     workload: tuple[WeightedClique, ...] | None = Field(default=None, min_length=1)
     downward_closure: bool = True
@@ -92,10 +94,19 @@ class AimOptions(Options):
     measured_share: float = Field(default=0.9, ge=0.01, le=0.99)
 
     @model_validator(mode="after")
-    def _one_workload(self) -> AimOptions:
+    def _one_workload(self) -> Self:
         if self.workload is not None and "degree" in self.model_fields_set:
             raise ValueError("give degree or workload, not both")
         return self
+
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """The options that have no effect beside the others: a degree beside a workload."""
+        return () if self.workload is None else ("degree",)
+
+
+class AimOptions(AimTerms, Options):
+    """Options of `aim`: those of every generator, and those of AIM alone."""
 
 
 class Aim(MarginalGenerator):

@@ -38,7 +38,7 @@ from pydantic import Field
 
 from contracts.message import message
 from privacy.arrays import Floats
-from privacy.generators.aim import Aim, AimOptions, planned_rounds
+from privacy.generators.aim import Aim, AimOptions, AimTerms, planned_rounds
 from privacy.generators.fitting import MarginalGenerator
 from privacy.generators.generator import (
     CannotGenerate,
@@ -57,6 +57,7 @@ from privacy.generators.mst import MaximumSpanningTree
 from privacy.generators.options import Options
 from privacy.generators.precision import FIRST_MOVE
 from privacy.generators.spending import Spending, down
+from privacy.generators.whole_options import model_values
 from privacy.grant.draws import Draws
 from privacy.marginals.uncertainty import mean_absolute
 
@@ -65,7 +66,6 @@ _NUMBERS_OF_PAIRS: Final = 12
 _COLUMNS_OF_MST: Final = Fraction(4, 9)
 _COLUMNS_OF_AIM: Final = Fraction(3, 20)
 _MEASURED_BY_AIM: Final = Fraction(9, 10)
-_OPTIONS: Final[Mapping[str, type[Options]]] = {"independent": Options, "mst": Options, "aim": AimOptions}
 
 
 class AutoOptions(Options):
@@ -74,9 +74,11 @@ class AutoOptions(Options):
     Args:
         rows_about: about how many rows there are; declared, since under add_remove the true number is private. Not
             needed where the contract declares the number of rows.
+        aim: what is asked of AIM, where that is chosen. The choice itself expects AIM to measure pairs.
     """
 
     rows_about: int | None = Field(default=None, ge=1, le=10**12)
+    aim: AimTerms = Field(default_factory=AimTerms)
 
 
 class Auto(MarginalGenerator):
@@ -116,6 +118,10 @@ class Auto(MarginalGenerator):
         name, errors = chosen(task, options)
         made = self._generator(name).fit(task, _options(name, options), plan, counts, grant, progress, seed)
         return Fitted(made.model, made.draws, (_chosen_in_words(name, errors), *made.notes), made.seed)
+
+    def whole(self, options: AutoOptions) -> dict[str, Any]:
+        """Return the options with those of AIM that nobody wrote."""
+        return {**model_values(options), "aim": model_values(options.aim)}
 
     def _generator(self, name: str) -> Generator[Any]:
         made: Mapping[str, type[Any]] = {"independent": Independent, "mst": MaximumSpanningTree, "aim": Aim}
@@ -198,9 +204,9 @@ class _PriorTable:
 
 
 def _options(name: str, options: AutoOptions) -> Options:
-    """Return the options of the generator that is chosen: those that every generator has."""
+    """Return the options of the generator that is chosen: those that every generator has, and of AIM its own."""
     common = options.model_dump(include=set(Options.model_fields))
-    return _OPTIONS[name](**common)
+    return AimOptions(**common, **model_values(options.aim)) if name == "aim" else Options(**common)
 
 
 def _chosen_in_words(name: str, errors: Mapping[str, float]) -> str:

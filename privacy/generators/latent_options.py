@@ -202,6 +202,11 @@ class PhasedOptions(LatentOptions):
             )
         return self
 
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """The options that have no effect beside the others: those of a training that is not there."""
+        return _OF_A_TRAINING if self.decoder == "linear" else ()
+
     def mixture_of(self, layout: RowLayout) -> tuple[LabelHandling, int]:
         """Return how the label is treated, and how many components there are; by the columns' kinds alone."""
         others = [column.kind for column in layout.columns if column.name != self.label]

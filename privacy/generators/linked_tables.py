@@ -35,7 +35,7 @@ from statistics import fmean
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from contracts.contract.flattening import rows_per_unit
 from contracts.contract.impossible_cells import Clique
@@ -43,6 +43,7 @@ from contracts.message import message
 from contracts.release.linked_rows import LINKED_TABLES, TablePair, table_pair
 from privacy.accounting.amounts import AmountRefused
 from privacy.generators.generator import (
+    CandidateRefused,
     CannotGenerate,
     CountsSource,
     DrawSeed,
@@ -58,6 +59,7 @@ from privacy.generators.linked_model import LinkedModel
 from privacy.generators.models import PublishedModel
 from privacy.generators.options import Options
 from privacy.generators.spending import Spending, epsilon_of_part, too_small
+from privacy.generators.whole_options import model_values, whole_options
 from privacy.grant.draws import Draws, PrefixedDraws
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.errors import ModelTooLarge, NothingPossible
@@ -75,11 +77,14 @@ class LinkedTablesOptions(Options):
     Args:
         parents: the generator of the parent table.
         children: the generator of the child table, given the parents.
+        parent_options, child_options: of these generators, what they have beside the options of every generator.
         parent_share: of the budget, what the parent table takes; derived from public sizes when not given.
     """
 
     parents: Literal["aim", "independent", "mst", "privbayes"] = "aim"
     children: Literal["aim", "mst"] = "aim"
+    parent_options: dict[str, Any] = Field(default_factory=dict)
+    child_options: dict[str, Any] = Field(default_factory=dict)
     parent_share: float | None = Field(default=None, ge=0.05, le=0.95)
 
     @field_validator("time_limit")
@@ -95,6 +100,16 @@ class LinkedTablesGenerator:
 
     name: ClassVar[str] = LINKED_TABLES
     options = LinkedTablesOptions
+
+    def whole(self, options: LinkedTablesOptions) -> dict[str, Any]:
+        """Return the options with those of both generators that nobody wrote."""
+        own = {
+            f"{table}_options": {
+                name: value for name, value in whole_options(*made).items() if name not in Options.model_fields
+            }
+            for table, made in zip(("parent", "child"), _generators(options), strict=True)
+        }
+        return {**model_values(options), **own}
 
     def plan(self, task: SynthesisTask, options: LinkedTablesOptions) -> GeneratorPlan:
         """Plan one budget, from which the draws of both tables take their share.
@@ -134,25 +149,24 @@ class LinkedTablesGenerator:
         """
         parts = _Parts.of(task, options)
         of_parents, of_children = parts.plans(options)
-        own = options.model_dump(include={"noise", "max_model_megabytes"})
+        (above, of_above), (under, of_under) = _generators(options)
 
         def within(table: str, start: float, end: float) -> FitProgress:
             return lambda done, what: progress(start + (end - start) * done, f"{table}: {what}")
 
-        maker, terms = _generator(options.parents), (of_parents, _ParentCounts(counts))
-        upper = maker.fit(
+        upper = above.fit(
             parts.parents,
-            maker.options(**own),
-            *terms,
+            of_above,
+            of_parents,
+            _ParentCounts(counts),
             PrefixedDraws(grant, _PARENTS),
             within(parts.pair.parent, 0.0, 0.5),
             seed,
         )
         below = replace(parts.children, known=tuple(_known(upper, parts.pair, parts.children)))
-        maker = _generator(options.children)
-        lower = maker.fit(
+        lower = under.fit(
             below,
-            maker.options(**own),
+            of_under,
             of_children,
             counts,
             PrefixedDraws(grant, _ROWS),
@@ -224,9 +238,8 @@ class _Parts:
 
     def plans(self, options: LinkedTablesOptions) -> tuple[GeneratorPlan, GeneratorPlan]:
         """Let the generators of both tables plan."""
-        own = options.model_dump(include={"noise", "max_model_megabytes"})
-        above, below = _generator(options.parents), _generator(options.children)
-        return above.plan(self.parents, above.options(**own)), below.plan(self.children, below.options(**own))
+        (above, of_above), (below, of_below) = _generators(options)
+        return above.plan(self.parents, of_above), below.plan(self.children, of_below)
 
     def check_possible(self) -> None:
         """Refuse impossible cells of both tables' columns that leave some parent without any possible child.
@@ -268,10 +281,36 @@ class _ParentCounts:
         raise CannotGenerate(f"the parent table of linked ones has no {name}")
 
 
-def _generator(name: str) -> Generator[Any]:
+def _generators(options: LinkedTablesOptions) -> tuple[tuple[Generator[Any], BaseModel], ...]:
+    """Return the generators of parents and of children, each with its options.
+
+    Raises:
+        CandidateRefused: options that it does not have, or that stand beside those of both tables.
+    """
     from privacy.generators.registry import generator  # which names this module
 
-    return generator(name)
+    common, made = options.model_dump(include={"noise", "max_model_megabytes"}), []
+    parts = (
+        ("parent_options", options.parents, options.parent_options),
+        (
+            "child_options",
+            options.children,
+            options.child_options,
+        ),
+    )
+    for at, name, own in parts:
+        made_by = generator(name)
+        twice = sorted(set(own) & set(Options.model_fields))
+        if twice:
+            wrong = CannotGenerate(
+                f"{twice[0]}; allowed: options of {name} alone; do: write it beside `{at}`, or drop it"
+            )
+            raise CandidateRefused((at,), wrong, options=own)
+        try:
+            made.append((made_by, made_by.options.model_validate({**own, **common})))
+        except ValidationError as error:
+            raise CandidateRefused((at,), error, model=made_by.options) from None
+    return tuple(made)
 
 
 def _parent_share(above: SynthesisTask, below: SynthesisTask, options: LinkedTablesOptions) -> float:

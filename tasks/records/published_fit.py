@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from contracts.contract.contract import Contract
 from contracts.release.spec import ClassifierProduct, SyntheticProduct
@@ -16,13 +16,18 @@ from privacy.classifiers.classifier_model import ParameterRange
 from privacy.classifiers.trainer import classification_task, trainer
 from privacy.generators.generator import Fitted
 from privacy.generators.release_plan import task_of
+from privacy.generators.whole_options import whole_options
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.draws.drawn import published_draws
+from tasks.records.groups.field import Run
 from tasks.records.model.classifier_statements import ClassifierRecord
 from tasks.records.model.synthetic_statements import FittedRecord, FittedReplay, SyntheticRecord
 from tasks.records.model.version_statements import RecordTerms
 from tasks.records.modifiers.record_modifier import record_modifiers
 from tasks.records.unpublished import Published
+
+OPTIONS_FIELD: Final = "product.options"
+"""The field that records declare which state the options as they were written."""
 
 
 def fit_of(record: RecordTerms, contract: Contract, product: Any) -> dict[str, Any]:
@@ -38,10 +43,21 @@ def fit_of(record: RecordTerms, contract: Contract, product: Any) -> dict[str, A
     raise TypeError("a record of another kind than its product")
 
 
+def whole_product(run: Run) -> dict[str, Any]:
+    """Return the product of a fit with all options, those that nobody wrote included.
+
+    The spec keeps them as they were written: its digest does not change with a default.
+    """
+    product = run.facts.spec.product
+    whole = product.whole if isinstance(product, SyntheticProduct) else product
+    return {**whole.model_dump(mode="json"), "options": dict(run.facts.fit[0].whole_options)}
+
+
 def _synthetic(record: SyntheticRecord, contract: Contract, product: SyntheticProduct) -> dict[str, Any]:
     replay = record.replay
     task = task_of(product, contract, **_amounts(record))
-    plan = Published(generator=product.generator, options=_options(product), task=task)
+    known = {} if OPTIONS_FIELD in record.declarations.fields else {"whole_options": product.options}
+    plan = Published(generator=product.generator, options=_options(product), task=task, **known)
     made = Published(
         model=Published(kind=replay.model.kind, rows=replay.model.rows),
         seed=PostProcessingSeed(int(replay.rows.seed, 16)),
@@ -56,8 +72,10 @@ def _synthetic(record: SyntheticRecord, contract: Contract, product: SyntheticPr
 def _trained(record: ClassifierRecord, contract: Contract, product: ClassifierProduct) -> dict[str, Any]:
     replay, widths = record.replay, record.replay.model.widths
     task = classification_task(product, contract, **_amounts(record))
-    options = trainer(product.trainer).options.model_validate(product.options)
-    plan = Published(generator=product.trainer, options=options, task=task)
+    made_by = trainer(product.trainer)
+    options = made_by.options.model_validate(product.options)
+    whole = whole_options(made_by, options)
+    plan = Published(generator=product.trainer, options=options, task=task, whole_options=whole)
     model = Published(
         widths=widths,
         parameters=sum((before + 1) * after for before, after in pairwise(widths)),
@@ -74,7 +92,7 @@ def _amounts(record: FittedRecord) -> dict[str, Any]:
 
 
 def _options(product: SyntheticProduct) -> Published:
-    """Return of the options what a field asks for by itself; those that were not written are in the generator."""
+    """Return of the options what a field asks for by itself."""
     return Published(time_limit=product.options.get("time_limit"))
 
 

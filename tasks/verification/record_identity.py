@@ -9,7 +9,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -39,7 +41,33 @@ FIXED_FILES: Final = frozenset({"record.json", "record.html", "croissant.json"})
 DESCRIPTIONS: Final = frozenset({"record.ja.html", "label.html", "deployment.yaml", "lineage.json"})
 """The record for other readers."""
 _PREDICATE: Final = "as the predicate in MANIFEST.json says"
+_RELEASED: Final = re.compile(r"[0-9]{1,4}(\.[0-9]{1,6}){0,3}((a|b|rc|\.post|\.dev)[0-9]{1,6}){0,3}")
+"""A version that may be told to install: a publisher writes it, and nobody may be told to type anything else."""
 OTHER: Final = "the record speaks of something else: do not believe the one or the other without asking the publisher"
+
+
+def naming_version(findings: Sequence[Finding], record: RecordTerms, *, refitted: bool) -> Sequence[Finding]:
+    """Say what to verify with, where another version of Sudare made the record.
+
+    A default or a formula may have changed since: the version that made it plans and fits as it did.
+
+    Args:
+        findings: of a rule.
+        record: the record.
+        refitted: whether they are of a fit that was made again; of others, those of another plan or identity count.
+    """
+    from tasks.records.software import software  # which reads what is installed
+
+    made, here = (
+        packages.get("sudare", "") for packages in (record.declarations.software.packages, software().packages)
+    )
+    if not findings or made == here or _RELEASED.fullmatch(made) is None:
+        return findings
+    asked = (
+        f"Sudare {made} made this version and {here} verifies it: verify with {made} too (pip install sudare=={made})"
+    )
+    concerned = {each for each in findings if refitted or each.remedy == OTHER}
+    return [replace(each, remedy=f"{each.remedy}; {asked}") if each in concerned else each for each in findings]
 
 
 def differences(pairs: Iterable[tuple[str, object, object]], *, where: str, allowed: str) -> Iterator[Finding]:

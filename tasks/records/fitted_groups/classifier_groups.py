@@ -121,7 +121,7 @@ MODEL: Final = FieldGroup(
         public(
             "options",
             "Its options, those that were not written included.",
-            lambda run: run.facts.trained[0].options.model_dump(mode="json", by_alias=True),
+            lambda run: dict(run.facts.trained[0].whole_options),
         ),
         public("label", "The column that the model tells.", lambda run: run.facts.trained[0].task.label),
         public(

@@ -183,7 +183,7 @@ SYNTHESIS = FieldGroup(
         public(
             "options",
             "Its options, those that were not written included.",
-            lambda run: run.facts.synthetic[0].options.model_dump(mode="json", by_alias=True),
+            lambda run: dict(run.facts.synthetic[0].whole_options),
         ),
         public("columns", "The columns of a row.", lambda run: list(run.facts.synthetic[0].task.domain.columns)),
         public("rows", "Number of rows, and where it comes from.", rows),

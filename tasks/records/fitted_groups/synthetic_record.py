@@ -16,7 +16,7 @@ from tasks.records.groups.field import FieldGroup, Run
 from tasks.records.model.record_kinds import DataColumn, ProductWords, ShownFile
 from tasks.records.model.synthetic_statements import SyntheticRecord
 from tasks.records.modifiers.record_modifier import modifiers_of_replay, record_modifiers
-from tasks.records.published_fit import fit_of
+from tasks.records.published_fit import fit_of, whole_product
 from tasks.records.values import Values
 
 
@@ -43,8 +43,8 @@ class SyntheticRecordPart:
         return set(run.facts.synthetic[0].task.domain.columns)
 
     def stated(self, run: Run) -> dict[str, Any]:
-        """Return what was drawn, and what follows from it."""
-        return synthetic_part(run)
+        """Return the product with all its options, what was drawn, and what follows from it."""
+        return {"product": whole_product(run), **synthetic_part(run)}
 
     def published(
         self, record: SyntheticRecord, contract: Contract, product: Any, accounts: Any, reserved: Mapping[str, Any]

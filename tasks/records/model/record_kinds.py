@@ -85,7 +85,7 @@ class RecordPart(Protocol):
         ...
 
     def stated(self, run: Any) -> dict[str, Any]:
-        """Return the part of `replay` that only this kind has."""
+        """Return the part of `replay` that only this kind has, and what it states otherwise than all kinds do."""
         ...
 
     def published(

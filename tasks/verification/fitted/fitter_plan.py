@@ -1,7 +1,9 @@
 """Is the generator or trainer that a record names the one whose plan was charged? It plans again, without data.
 
-All that a plan depends on stands in the record: contract, product, options, charge. Its events must be those that
-were charged. Two fitters can have one plan; then only a fit made again tells which of them drew.
+All that a plan depends on stands in the record: contract, product, all options, charge. Its events must be those that
+were charged. Two fitters can have one plan; then only a fit made again tells which of them drew. Another one is asked
+twice: with all options that it shares with the named one, and with those of them that differ from the defaults, since
+its own defaults may be others.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from privacy.accounting.events import event_from_json
 from privacy.generators.fit_modifier import whole_fitter
 from privacy.generators.generator import CannotGenerate, Fitter, SynthesisTask
 from privacy.generators.registry import FitterRegistry
+from privacy.generators.whole_options import beside_defaults
 from tasks.records.strict_json import printable, shown
 from tasks.verification.fitted.stand_in_grant import without_limit
 from tasks.verification.outcomes import RuleFindings
@@ -98,14 +101,22 @@ class NamedFitter:
     def _twins(
         self, task: SynthesisTask, written: Mapping[str, Any], charged: Sequence[Mapping[str, Any]]
     ) -> Iterator[str]:
-        """Yield the other built-in fitters that plan the same events."""
+        """Yield the other built-in fitters that plan the same events with those of the options that they have."""
+        chosen = beside_defaults(self.registry.load(self.name).options, written)
         for other in sorted(set(self.registry.built_in) - {self.name}):
-            try:
-                planned = _events(self.registry.load(other), task, written)
-            except (SudareError, ValidationError, ImportError, ArithmeticError, LookupError, ValueError, TypeError):
-                continue  # options or columns that are not for it
-            if _alike(planned, list(charged)):
+            if any(self._plans(other, task, options, charged) for options in (written, chosen)):
                 yield other
+
+    def _plans(
+        self, other: str, task: SynthesisTask, options: Mapping[str, Any], charged: Sequence[Mapping[str, Any]]
+    ) -> bool:
+        """Say whether another fitter plans these events; options that it does not have are left out."""
+        try:
+            fitter = self.registry.load(other)
+            own = {name: value for name, value in options.items() if name in fitter.options.model_fields}
+            return _alike(_events(fitter, task, own), list(charged))
+        except (SudareError, ValidationError, ImportError, ArithmeticError, LookupError, ValueError, TypeError):
+            return False  # options or columns that are not for it
 
 
 def _events(fitter: Fitter[Any, Any, Any], task: SynthesisTask, written: Mapping[str, Any]) -> list[dict[str, Any]]:

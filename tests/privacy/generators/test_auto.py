@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from privacy.accounting.adaptive import limit
-from privacy.generators.auto import Auto, AutoOptions, chosen
+from privacy.generators.aim import AimOptions
+from privacy.generators.auto import Auto, AutoOptions, _options, chosen
 from privacy.generators.generator import CannotGenerate
+from privacy.generators.options import Options
 from privacy.generators.precision import NO_STRUCTURE
 from privacy.generators.registry import generator
 from privacy.generators.spending import Spending
@@ -105,3 +107,12 @@ def test_without_a_number_of_rows_nothing_is_planned() -> None:
         Auto().plan(asked(DOMAIN), AutoOptions())
     with pytest.raises(ValueError, match="greater than or equal to 1"):
         AutoOptions(rows_about=0)
+
+
+def test_options_of_aim_reach_it_where_it_is_chosen() -> None:
+    """Those of every generator stand above, and reach each that may be chosen."""
+    options = AutoOptions.model_validate({"noise": "laplace", "aim": {"rounds": 7, "workload": [["a", "b"]]}})
+    made = _options("aim", options)
+    assert isinstance(made, AimOptions)
+    assert (made.noise, made.rounds, [each.columns for each in made.workload or ()]) == ("laplace", 7, [("a", "b")])
+    assert _options("mst", options) == Options(noise="laplace")

@@ -37,15 +37,27 @@ KINDS: dict[str, Callable[[], AnyScenario]] = {
     "adaptive": of_patients,
 }
 OWN_FIELDS = {
-    "synthetic": {"product.expected_error", "product.model", "product.options"},
+    "synthetic": {"product.expected_error", "product.model"},
     "classifier": {"ledger.draws", "product.measured"},
 }
-"""Fields that neither record nor journal nor manifest give: a generator's unwritten options, what stands in files."""
+"""Fields that neither record nor journal nor manifest give: what stands in files."""
+_WRITTEN = {"synthetic": ("rounds",), "classifier": ("rows_about", "epochs", "checkpoints", "reserve", "batch")}
+OF_OPTIONS = {
+    kind: {"replay.product.options", *(f"replay.product.options.{name}" for name in names)}
+    for kind, names in _WRITTEN.items()
+}
+"""The options that differ from the defaults, and one name for the others."""
+OF_A_PLAN = {"synthetic": {"replay.product.generator"}}
+"""AIM's plan is one budget, as that of others."""
+_AT = ("replay", "product", "options")
+_OF_AIM = ("degree", "downward_closure", "init", "max_model_megabytes", "rounds", "time_limit")
+_OF_TRAINING = ("learning_rate", "max_memory_megabytes", "rows_at_once", "seed", "time_limit")
 UNCONFIRMED: dict[str, set[Path_]] = {
-    "synthetic": {("replay", "notes")},
+    "synthetic": {("replay", "notes"), *((*_AT, name) for name in _OF_AIM)},
     "classifier": {
         ("replay", "charge", "epsilon"),
         ("replay", "draws", 0, "shape", 0),
+        *((*_AT, name) for name in _OF_TRAINING),
     },
     "spine": {
         ("replay", "product", "spine", "file"),
@@ -63,8 +75,8 @@ UNCONFIRMED: dict[str, set[Path_]] = {
         ("replay", "product", "invariants", "wing", "reference"),
     },
 }
-"""What a spec asked for may be more than it cost, and what a fit noted: both are listed. The size of a checkpoint
-that is not published stands beside them."""
+"""What a spec asked for may be more than it cost, what a fit noted, and options that no event and no number shows:
+they are listed. The size of a checkpoint that is not published stands beside them."""
 ON_PRIVATE_ROWS = {
     "classifier": {f"replay.draws.training.plan.{name}" for name in ("clipping_norm", "expected_batch_size")}
 }
@@ -163,7 +175,7 @@ def test_what_is_the_publishers_word_is_a_short_list(published: tuple[str, Versi
     declared = {f"declarations.about.{name}" for name in about} | {f"declarations.fields.{name}" for name in own}
     of_record = {name for name in report.word if not name.startswith("journal.")}  # the others: test_journal_fields
     noted = {f"replay.{name}" for name in ("formulas", "notes") if record["replay"].get(name) is not None}
-    options = {f"replay.product.options.{name}" for name in record["replay"]["product"].get("options", ())}
+    options = OF_OPTIONS.get(kind, set()) | OF_A_PLAN.get(kind, set())
     assert of_record == DECLARED | declared | noted | options | ON_PRIVATE_ROWS.get(
         kind, set()
     ) | OF_A_PUBLIC_FILE.get(kind, set())

@@ -40,7 +40,6 @@ def test_another_way_to_enter_is_the_publishers_word_until_the_fit_is_made_again
     def forged(record: Json) -> None:
         told(record, "software.code", "f" * 64)
         record["replay"]["product"]["options"]["numbers"] = numbers
-        record["declarations"]["fields"]["product.options"]["numbers"] = numbers
 
     forge(version, record=forged)
     shallow = verify(version.folder, public_key=version.key)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from contracts.errors import SpecRefused
+from contracts.release import synthetic
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.inference import NoisyVersion
 from tasks.sample import sample
 from tasks.verify import verify
 from tests.tasks.products.synthetic.test_verify_synthetic import model_of, resample, write_model
-from tests.tasks.verification.forgery import Json, forge, load
-from tests.worlds.synthetic_rows import joined
+from tests.tasks.verification.forgery import Json, as_forged, forge, load, told
+from tests.worlds.synthetic_rows import SyntheticScenario, joined
 from tests.worlds.versions import Version, Worlds, broken
 
 
@@ -119,3 +122,29 @@ def test_other_joined_bins_than_those_that_were_measured_are_found(published: Ve
     report = verify(version.folder, public_key=version.key)
     assert broken(report)
     assert any(finding.field.endswith("coarsening") for finding in report.findings)
+
+
+def usual() -> SyntheticScenario:
+    """Joined bins of which nobody wrote what they take."""
+    return replace(joined(), product="{kind: synthetic, generator: mst, bins: private}", release="usual")
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_the_usual_share_of_joined_bins_is_stated_and_outlasts_a_change(
+    worlds: Worlds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stated: bool
+) -> None:
+    """The spec stays as it was written, and so does its digest; an older record states no share."""
+    version = as_forged(worlds.published(usual(), here=True).copy(tmp_path / "v"))
+    inside = {"method": "measured", "share": "0.2", "columns": "all"}
+    assert load(version.folder / "record.json")["replay"]["product"]["inside_bins"] == inside
+
+    def older(record: Json) -> None:
+        told(record, "software.code", "f" * 64)
+        if not stated:
+            del record["replay"]["product"]["inside_bins"]
+
+    forge(version, record=older)
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+    monkeypatch.setattr(synthetic, "JOINED_SHARE", Decimal("0.25"))
+    assert verify(version.folder, public_key=version.key, deep=True).ok == stated

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import pytest
+from pydantic import BaseModel
 
+from privacy.generators.class_gaussian import ClassGaussian, ClassGaussianOptions
+from privacy.generators.options import Options
+from privacy.generators.registry import FitterRegistry
+from privacy.generators.release_plan import FittedPlan
+from tasks.records.explanation import published_explanation
 from tasks.records.model.version_statements import ChargeStatement
-from tasks.verification.fitted.fitter_plan import _alike
+from tasks.verification.fitted.fitter_plan import NamedFitter, _alike
+from tasks.verification.record_identity import OTHER
 from tasks.verify import verify
 from tests.tasks.verification.draws.test_training_draws import OPTIONS, trained
-from tests.tasks.verification.forgery import Json, as_forged, forge, told
+from tests.tasks.verification.forgery import Json, as_forged, forge, load, told, with_words
 from tests.worlds.classifiers import dp_sgd
-from tests.worlds.synthetic_rows import SyntheticScenario, aim
+from tests.worlds.synthetic_rows import SyntheticScenario, aim, gaussians
 from tests.worlds.versions import AnyScenario, Version, Worlds
 
 GENERATOR = "replay.product.generator"
@@ -60,7 +68,7 @@ def copied(worlds: Worlds, scenario: AnyScenario, folder: Path) -> Version:
         (columns, "generator", "privbayes", GENERATOR),
         (columns, "generator", "aim", GENERATOR),
         (columns, "generator", "my_generator_with_proofs", GENERATOR),
-        (aim, "generator", "mst", READ_OPTIONS),
+        (gaussians, "generator", "mst", READ_OPTIONS),
         (dp_sgd, "trainer", "learning_first", READ_OPTIONS),
         (dp_sgd, "trainer", "trained_with_proofs", "replay.product.trainer"),
     ],
@@ -102,6 +110,179 @@ def test_a_name_of_the_same_plan_is_the_publishers_word_until_the_fit_was_made_a
         deep = verify(version.folder, public_key=version.key, deep=True)
         assert deep.ok == holds
         assert GENERATOR not in deep.word
+
+
+def classes() -> SyntheticScenario:
+    """A count of norms is drawn because numbers are stretched, which nobody wrote."""
+    product = "{kind: synthetic, generator: class_gaussian, options: {label: ward, dimensions: 6}}"
+    return replace(aim(), product=product, release="classes")
+
+
+class LaterOptions(ClassGaussianOptions):
+    """What a later version could give those that write nothing."""
+
+    scale: Literal["measured", "declared"] = "declared"
+
+
+def as_written(record: Json) -> None:
+    """State the options as they were written, as older versions did, and the whole ones beside."""
+    whole = record["replay"]["product"]["options"]
+    told(record, "fields.product.options", dict(whole))
+    record["replay"]["product"]["options"] = {name: whole[name] for name in ("label", "dimensions")}
+
+
+def test_a_version_holds_after_a_default_has_changed(worlds: Worlds, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All options stand in it: what is planned and fitted again is what was charged and published."""
+    version = worlds.published(classes(), here=True)
+    assert load(version.folder / "record.json")["replay"]["product"]["options"] == {
+        **{"label": "ward", "dimensions": 6, "clip": None, "scale": "measured", "numbers": "auto"}
+    }
+    monkeypatch.setattr(ClassGaussian, "options", LaterOptions)
+    report = verify(version.folder, public_key=version.key, deep=True)
+    assert report.ok, report.findings
+    assert {f"{READ_OPTIONS}.scale", f"{READ_OPTIONS}.dimensions"} <= set(
+        verify(version.folder, public_key=version.key).word
+    )
+
+
+def test_the_spec_keeps_its_options_as_they_were_written(worlds: Worlds, tmp_path: Path) -> None:
+    """A default that changes must not make a due run be charged again: the digest is of what was written."""
+    spec, _, plan, ledger = classes().prepared_of(tmp_path, FittedPlan)
+    ledger.close()
+    assert spec.product_options == {"label": "ward", "dimensions": 6}
+    assert set(plan.whole_options) > set(spec.product_options)
+    version = worlds.published(classes(), here=True)
+    assert load(version.folder / "record.json")["replay"]["spec_digest"] == spec.digest
+
+
+@pytest.mark.parametrize("made", ["0.0.9", "0.0.9 --index-url=https://elsewhere.example"])
+def test_options_as_they_were_written_hold_until_a_default_changes(
+    worlds: Worlds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str
+) -> None:
+    """Older records state no more. Then the report says which version planned them, if it is the name of one."""
+    version = copied(worlds, classes(), tmp_path)
+
+    def older(record: Json) -> None:
+        as_written(record)
+        told(record, "software.packages", {**record["declarations"]["software"]["packages"], "sudare": made})
+
+    with_words(version, older)
+    report = verify(version.folder, public_key=version.key, deep=True)
+    assert report.ok, report.findings
+    explanation = published_explanation(lambda name: (version.folder / name).read_bytes())
+    assert explanation.values["product.options"]["scale"] == "measured"
+    monkeypatch.setattr(ClassGaussian, "options", LaterOptions)
+    (finding,) = verify(version.folder, public_key=version.key).findings
+    assert (finding.field, finding.remedy.startswith(OTHER)) == (GENERATOR, True)
+    assert ("pip install sudare==0.0.9" in finding.remedy) == (made == "0.0.9")
+    assert "elsewhere" not in finding.remedy
+
+
+def test_a_finding_says_nothing_of_versions_where_one_version_made_and_verifies(
+    worlds: Worlds, tmp_path: Path
+) -> None:
+    version = copied(worlds, columns(), tmp_path)
+    forge(version, record=naming("generator", "mst"))
+    findings = verify(version.folder, public_key=version.key).findings
+    assert [each for each in findings if each.field == GENERATOR]
+    assert not [each for each in findings if "pip install" in each.remedy]
+
+
+def listed() -> SyntheticScenario:
+    """A list of all columns, which is what `independent` measures; it takes no such option."""
+    cliques = ", ".join(f"[{name}]" for name in ("age", "arrived", "left", "ward", "floor", "bill", "insured", "one"))
+    return replace(
+        aim(), product=f"{{kind: synthetic, generator: fixed, options: {{cliques: [{cliques}]}}}}", release="listed"
+    )
+
+
+def network() -> SyntheticScenario:
+    """One budget, as `mst` plans it, which has no degree."""
+    product = "{kind: synthetic, generator: privbayes, options: {degree: 2}}"
+    return replace(aim(), product=product, release="network")
+
+
+@pytest.mark.parametrize("scenario", [listed, network])
+def test_an_option_that_another_one_does_not_have_proves_nothing(
+    worlds: Worlds, scenario: Callable[[], AnyScenario]
+) -> None:
+    """Another one could have been charged the same: the name is the publisher's word."""
+    version = worlds.published(scenario(), here=True)
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+    assert GENERATOR in report.word
+
+
+class Steps(BaseModel):
+    """Options of a stand-in, whose plan is so many draws."""
+
+    steps: int = 3
+
+
+class MoreSteps(Steps):
+    """The same with another default."""
+
+    steps: int = 5
+
+
+class Named:
+    """A stand-in that plans as many draws as it has steps."""
+
+    options: type[Steps] = Steps
+    beside = 0
+
+    def plan(self, task: object, options: Steps) -> Any:
+        """Return so many draws."""
+        return SimpleNamespace(events=(StandInEvent(),) * (options.steps - self.beside))
+
+
+class Twin(Named):
+    """One that plans as many with its own defaults."""
+
+    options = MoreSteps
+    beside = 2
+
+
+def test_a_twin_is_found_by_its_own_defaults_and_by_the_options_in_common() -> None:
+    """With the other's three steps it plans one draw, with its own five three of them."""
+    place = "tests.tasks.verification.fitted.test_fitter_plan"
+    registry = FitterRegistry("generator", {"named": f"{place}:Named", "twin": f"{place}:Twin"})
+    fitter = NamedFitter(registry, "named", "record.json")
+    task: Any = SimpleNamespace(modifiers=())
+    charged = [{"kind": "stand_in"}] * 3
+    for written, alone in (({"steps": 3}, False), ({}, False)):
+        assert fitter.stands_alone(task, written, charged) == alone
+    assert fitter.stands_alone(task, {"steps": 4}, [{"kind": "stand_in"}] * 4)
+
+
+class StandInEvent:
+    """A stand-in for an event."""
+
+    def to_json(self) -> Json:
+        """Return it."""
+        return {"kind": "stand_in"}
+
+
+@pytest.mark.parametrize(("name", "holds"), [("aim", True), ("mst", False)])
+def test_a_name_is_no_proof_where_dropping_options_gives_another_one_the_same_plan(
+    worlds: Worlds, tmp_path: Path, name: str, holds: bool
+) -> None:
+    """`mst` has none of AIM's options, and plans the same budget: a record that leaves them out could name it."""
+    version = copied(worlds, aim(), tmp_path)
+
+    def change(record: Json) -> None:
+        naming("generator", name)(record)
+        options = record["replay"]["product"]["options"]
+        kept = options if holds else {key: options[key] for key in Options.model_fields}
+        record["replay"]["product"]["options"] = kept
+
+    forge(version, record=change)
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+    assert GENERATOR in report.word
+    deep = verify(version.folder, public_key=version.key, deep=True)
+    assert deep.ok == holds
+    assert GENERATOR not in deep.word
 
 
 def test_planned_numbers_are_compared_up_to_the_rounding_of_processors() -> None:
