@@ -21,12 +21,14 @@ from privacy.generators.filled_model import FilledModel
 from privacy.generators.generator import CannotGenerate, Fitted, InsideTask, SynthesisTask, no_seed
 from privacy.generators.inside_bins import with_inside
 from privacy.generators.joined_bins import MOST_RUNS, JoinedBins, Joins, apart_in, join
+from privacy.generators.joined_fit import following
 from privacy.generators.models import PublishedModel, read_model
 from privacy.generators.registry import generator
 from privacy.grant.queries.query import Relation
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import NothingPossible
+from privacy.marginals.measured import Measured
 from tests.contracts.contract.test_bin_contents import contract
 from tests.privacy.generators.small_table import DELTA, CountedTable, asked, quiet, start
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place
@@ -276,6 +278,21 @@ def test_the_mean_is_that_of_the_sum_and_bins_keep_their_rows(sqlite_place: Plac
     mean = (bins[own] * inside * (contents.cuts + ends - 1) / 2).sum() / bins.sum()
     assert abs(mean - table.values.mean()) < 0.5
     assert np.abs(bins - np.bincount(table.values // 100, minlength=BINS)).max() < 40
+
+
+def test_a_model_follows_the_counts_of_a_column_and_keeps_what_goes_with_each_cell() -> None:
+    """By hand: the counted cells had 800 of 1000 rows, which go 2 to 1; the third, counted below 0, keeps its 200."""
+    cells = small().cells
+    model = following(cells, [Measured(("pay",), np.array([600.0, 300.0, -20.0]), 9.0)])
+    assert np.allclose(model.marginal(("pay",)), [1600 / 3, 800 / 3, 200], rtol=1e-5)
+    pairs, before = model.marginal(("pay", "city")), cells.marginal(("pay", "city"))
+    assert np.allclose(pairs / pairs.sum(axis=1)[:, None], before / before.sum(axis=1)[:, None], rtol=1e-5)
+    both = following(
+        cells, [Measured(("pay",), np.array([5.0, 3.0, 2.0]), 9.0), Measured(("city",), np.ones(2), 9.0)]
+    )
+    assert np.allclose(both.marginal(("pay",)), [500, 300, 200], rtol=1e-2)
+    assert np.allclose(both.marginal(("city",)), [500, 500], rtol=1e-5)
+    assert np.allclose(following(cells, [Measured(("pay",), np.zeros(3), 9.0)]).marginal(("pay",)), [400, 400, 200])
 
 
 def small() -> FilledModel:
