@@ -40,7 +40,7 @@ from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_source import SnapshotSource
 
 DECLARED: Final = "declared"
-SHARES: Final = ("0.1", "0.2", "0.4")
+SHARES: Final = ("0.1", "0.2", "0.4", "0.6")
 JOINED_SEEDS: Final = {"mst": {**dict.fromkeys(SHARES, 4), DECLARED: 2}}
 """How many, of each way and share. With declared bins a fit takes many times as long."""
 

@@ -56,9 +56,9 @@ ACS_CONTRACT: Final = Path(__file__).parents[1] / "examples" / "acs" / "acs.cont
 COLUMNS: Final = ("AGEP", "PINCP")
 EPSILON: Final = Decimal(1)
 VALUES_DELTA: Final = Decimal("1e-9")
-SHARE: Final = "0.4"
+SHARE: Final = "0.6"
 """Of the charge, for age and income, with joined bins."""
-SEEDS: Final = {"independent": {"joined": 24, "measured": 8, "uniform": 8}, "mst": {"joined": 8}}
+SEEDS: Final = {"independent": {"joined": 24, "measured": 8, "uniform": 8}, "mst": {"joined": 24}}
 """How many, of each way. A tree of pairs over 24 columns with their declared bins takes a minute and more to fit."""
 DIRECT_SEEDS: Final = 100
 AT_MOST: Final = 1.5

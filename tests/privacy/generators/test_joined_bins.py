@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from privacy.generators.filled_model import FilledModel
 from privacy.generators.generator import CannotGenerate, Fitted, InsideTask, SynthesisTask, no_seed
 from privacy.generators.inside_bins import with_inside
 from privacy.generators.joined_bins import MOST_RUNS, JoinedBins, Joins, apart_in, join
+from privacy.generators.joined_fit import CountedColumn, followed_blocks, following
 from privacy.generators.models import PublishedModel, read_model
 from privacy.generators.registry import generator
 from privacy.grant.queries.query import Relation
@@ -276,6 +278,38 @@ def test_the_mean_is_that_of_the_sum_and_bins_keep_their_rows(sqlite_place: Plac
     mean = (bins[own] * inside * (contents.cuts + ends - 1) / 2).sum() / bins.sum()
     assert abs(mean - table.values.mean()) < 0.5
     assert np.abs(bins - np.bincount(table.values // 100, minlength=BINS)).max() < 40
+
+
+def test_a_model_follows_the_counts_of_blocks_and_keeps_what_goes_with_each_cell() -> None:
+    """By hand: two blocks of 400 rows go 3 to 1, the missing cell keeps 200. What is not counted keeps its own."""
+    cells = small().cells
+    model = following(cells, "pay", [0, 1, 2], np.array([900.0, 300.0]))
+    assert np.allclose(model.marginal(("pay",)), [600, 200, 200], rtol=1e-5)
+    pairs, before = model.marginal(("pay", "city")), cells.marginal(("pay", "city"))
+    assert np.allclose(pairs / pairs.sum(axis=1)[:, None], before / before.sum(axis=1)[:, None], rtol=1e-5)
+    one = following(cells, "pay", [0, 1, 2, 3], np.array([-5.0, 10.0, 30.0]))
+    assert np.allclose(one.marginal(("pay",)), [400, 150, 450], rtol=1e-5)
+    for rows in ([0.0, 0.0], [-3.0, -8.0]):
+        assert following(cells, "pay", [0, 1, 2], np.array(rows)) is cells
+
+
+def test_blocks_are_as_many_as_noise_allows(made: Contract) -> None:
+    """Exact counts of 8,000 pays: noise of deviation 1 leaves all joined bins apart, of 40 halves, of 400 nothing."""
+    table, tree = Valued(made, *people(8000)), tree_of(made)
+    values, joins = table.numbers(tree), {"pay": tuple(range(6))}
+    exact = np.bincount(np.minimum(table.values // 100, 5), minlength=6)
+
+    def blocks(deviation: float) -> tuple[list[int], NDArray[np.float64]]:
+        counts = SimpleNamespace(values=values, variance=deviation**2)
+        counted = CountedColumn(tree, made.column("pay").domain.axis, cast(Any, counts), None)
+        return followed_blocks(counted, joins)
+
+    fine, halves, none = blocks(1.0), blocks(40.0), blocks(400.0)
+    assert len(none[0]) == 2 < len(halves[0]) < len(fine[0])
+    for found, rows in (fine, halves, none):
+        assert (found[0], found[-1]) == (0, 6)
+        assert found == sorted(set(found))
+        assert np.allclose(rows, np.add.reduceat(exact, found[:-1]), atol=1e-6)
 
 
 def small() -> FilledModel:
