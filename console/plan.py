@@ -201,7 +201,7 @@ def print_plan(console: Console, payload: dict[str, Any], *, exact: bool) -> Non
             *([("lambda", f"chosen on {earlier}, at no cost")] if earlier else []),
             ("account", _account_words(payload["account"], exact=exact)),
             ("memory", f"about {payload['megabytes']} MB, and what {_reads(payload)}"),
-            ("time", f"about {payload['seconds']:.0f} s, and what {_takes(payload)}"),
+            ("time", f"about {payload['seconds']:.0f} s on an idle core, and what {_takes(payload)}"),
             (
                 "data read",
                 "none" if "surrogate" not in payload else f"{payload['surrogate']['file']}, which is public",

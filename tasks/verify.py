@@ -55,7 +55,7 @@ from tasks.verification.outcomes import (
 from tasks.verification.product_checks import ProductChecks
 from tasks.verification.public_keys import check_pinned, read_public_key
 from tasks.verification.recompute.effort import MOST_TERMS
-from tasks.verification.record_identity import naming_version, without_exchange
+from tasks.verification.record_identity import name_version, without_exchange
 from tasks.verification.succession import Surroundings, check_before, check_names, look_around
 from tasks.verification.trial import tried
 
@@ -194,7 +194,7 @@ class _Verification:
         own = {} if self._product is None else self._product.rules
         name = own.get(rule, ALL_RULES[rule - 1].name)
         if findings and self._product is not None:
-            findings = naming_version(findings, self._product.record, refitted=rule == REFITTED)
+            findings = name_version(findings, self._product.record, refitted=rule == REFITTED)
         self._checks.append(RuleOutcome(rule, name, tuple(findings), tuple(skipped)))
         self._bar.advance(min(1.0, rule / len(RULES)))
 

@@ -47,7 +47,7 @@ class SyntheticProductView(FittedView):
                 "error",
                 f"mean L1 of noise alone: {', '.join(errors)}"
                 if errors
-                else "not known beforehand: not every column is counted",
+                else "not known beforehand: the plan does not count every column",
             ),
         ]
         return with_lines(facts, ((view, view.plan_lines(payload)) for _, view in named_parts(MODIFIERS, "view")))

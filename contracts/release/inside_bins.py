@@ -98,16 +98,15 @@ class InsideSpec(Frozen):
             refuse(problems)
         return columns
 
-    @model_validator(mode="after")
-    def _nothing_of_a_measurement_that_is_not_made(self) -> InsideSpec:
-        """Refuse a share or columns beside values that are drawn uniformly."""
-        # A record writes all keys out: those that stand as they do without being written are none.
-        idle = [name for name, usual in (("share", USUAL_SHARE), ("columns", ALL)) if getattr(self, name) != usual]
-        if self.method == UNIFORM and idle:
-            found = f"{' and '.join(idle)} beside method: {UNIFORM}, which measures nothing"
-            remedy = f"drop {' and '.join(idle)}, or write method: {MEASURED}"
-            refuse([Problem(found, f"method: {UNIFORM} alone, or method: {MEASURED}", remedy)])
-        return self
+    @property
+    def idle(self) -> Problem | None:
+        """What is written beside values that are drawn uniformly, for who writes a spec: a record states all keys."""
+        written = [name for name, usual in (("share", USUAL_SHARE), ("columns", ALL)) if getattr(self, name) != usual]
+        if self.method != UNIFORM or not written:
+            return None
+        found = f"{' and '.join(written)} beside method: {UNIFORM}, which measures nothing"
+        remedy = f"drop {' and '.join(written)}, or write method: {MEASURED}"
+        return Problem(found, f"method: {UNIFORM} alone, or method: {MEASURED}", remedy)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

@@ -173,7 +173,7 @@ class SyntheticProduct(ProductSpec):
         return inside if inside is not None and inside.method == MEASURED else None
 
     @property
-    def whole(self) -> SyntheticProduct:
+    def resolved(self) -> SyntheticProduct:
         """The product with what is measured inside bins, where `bins` alone says that it is."""
         return self.model_copy(update={"inside_bins": self.measured_inside}) if self.inside_bins is None else self
 

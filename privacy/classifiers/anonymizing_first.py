@@ -35,7 +35,7 @@ from privacy.generators.generator import (
 )
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
-from privacy.generators.whole_options import model_values, whole_options
+from privacy.generators.resolved_options import effective_values, resolved_options
 from privacy.grant.draws import Draws
 from privacy.learning.feed_forward import initial_vector, train_plainly
 from privacy.learning.layout import RowLayout
@@ -72,11 +72,11 @@ class AnonymizingFirst:
     summary: ClassVar[str] = SAYS
     options = AnonymizingFirstOptions
 
-    def whole(self, options: AnonymizingFirstOptions) -> dict[str, Any]:
+    def resolved(self, options: AnonymizingFirstOptions) -> dict[str, Any]:
         """Return the options with those of the generator that nobody wrote."""
         made_by = generator(options.generator)
-        theirs = whole_options(made_by, made_by.options.model_validate(options.generator_options))
-        return {**model_values(options), "generator_options": theirs}
+        theirs = resolved_options(made_by, made_by.options.model_validate(options.generator_options))
+        return {**effective_values(options), "generator_options": theirs}
 
     def plan(self, task: ClassificationTask, options: AnonymizingFirstOptions) -> GeneratorPlan:
         """Let the generator plan.

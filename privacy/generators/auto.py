@@ -28,6 +28,7 @@ The least error is chosen. A choice does not depend on the rows, so that whoever
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from math import comb
@@ -56,8 +57,8 @@ from privacy.generators.independent import Independent
 from privacy.generators.mst import MaximumSpanningTree
 from privacy.generators.options import Options
 from privacy.generators.precision import FIRST_MOVE
+from privacy.generators.resolved_options import effective_values
 from privacy.generators.spending import Spending, down
-from privacy.generators.whole_options import model_values
 from privacy.grant.draws import Draws
 from privacy.marginals.uncertainty import mean_absolute
 
@@ -97,7 +98,9 @@ class Auto(MarginalGenerator):
         name, errors = chosen(task, options)
         made = self._generator(name).plan(task, _options(name, options))
         first = PlannedStep(_chosen_in_words(name, errors), 0, 0.0, message("no noise: public sizes alone"))
-        return GeneratorPlan(made.events, (first, *made.steps), made.megabytes, made.seconds, made.expected_error)
+        idle = name != "aim" and options.aim != AimTerms()
+        notes = (message("options.aim has no effect: {name} was chosen", name=name),) if idle else ()
+        return replace(made, steps=(first, *made.steps), notes=(*notes, *made.notes))
 
     def fit(
         self,
@@ -119,9 +122,9 @@ class Auto(MarginalGenerator):
         made = self._generator(name).fit(task, _options(name, options), plan, counts, grant, progress, seed)
         return Fitted(made.model, made.draws, (_chosen_in_words(name, errors), *made.notes), made.seed)
 
-    def whole(self, options: AutoOptions) -> dict[str, Any]:
+    def resolved(self, options: AutoOptions) -> dict[str, Any]:
         """Return the options with those of AIM that nobody wrote."""
-        return {**model_values(options), "aim": model_values(options.aim)}
+        return {**effective_values(options), "aim": effective_values(options.aim)}
 
     def _generator(self, name: str) -> Generator[Any]:
         made: Mapping[str, type[Any]] = {"independent": Independent, "mst": MaximumSpanningTree, "aim": Aim}
@@ -206,7 +209,7 @@ class _PriorTable:
 def _options(name: str, options: AutoOptions) -> Options:
     """Return the options of the generator that is chosen: those that every generator has, and of AIM its own."""
     common = options.model_dump(include=set(Options.model_fields))
-    return AimOptions(**common, **model_values(options.aim)) if name == "aim" else Options(**common)
+    return AimOptions(**common, **effective_values(options.aim)) if name == "aim" else Options(**common)
 
 
 def _chosen_in_words(name: str, errors: Mapping[str, float]) -> str:

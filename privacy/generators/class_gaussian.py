@@ -29,7 +29,7 @@ from privacy.accounting.amounts import AmountRefused
 from privacy.arrays import Floats
 from privacy.generators.bin_places import NumberEntry, check_numbers, entering, entry_notes
 from privacy.generators.decoder_model import DecoderModel
-from privacy.generators.fit_times import ROWS_ASSUMED, START, assumed_rows, sums_seconds
+from privacy.generators.fit_times import ROWS_ASSUMED, START, assumed_rows_note, sums_seconds
 from privacy.generators.generator import (
     CannotGenerate,
     CountsSource,
@@ -143,7 +143,7 @@ class ClassGaussian:
         megabytes = 8 * (6 * width * width + 4 * size * size * gaussians) / _MEGABYTE
         rows = task.public_total or ROWS_ASSUMED
         seconds = START + sums_seconds(form.statistics, rows=rows)
-        notes = (*entry_notes(task.layout, form.projection.layout), *assumed_rows(task.public_total))
+        notes = (*entry_notes(task.layout, form.projection.layout), *assumed_rows_note(task.public_total))
         return GeneratorPlan(events, steps, megabytes, seconds, {}, notes=notes)
 
     def fit(

@@ -41,7 +41,7 @@ from privacy.generators.generator import (
     SynthesisTask,
 )
 from privacy.generators.planning import drawing_seconds, noise_in_words
-from privacy.generators.whole_options import model_values, whole_options
+from privacy.generators.resolved_options import effective_values, resolved_options
 from privacy.grant.draws import Draws, PrefixedDraws
 from privacy.grant.queries.acceptance import CriterionTest
 from privacy.marginals.measured import Measured
@@ -64,16 +64,16 @@ class FirstAccepted:
     tests_models: ClassVar[bool] = True  # what was tested is published as it was tested
     options = Acceptance
 
-    def whole(self, options: Acceptance) -> dict[str, Any]:
+    def resolved(self, options: Acceptance) -> dict[str, Any]:
         """Return the options with those of each candidate that nobody wrote."""
         from privacy.generators.registry import generator  # which names this module
 
         def terms(candidate: CandidateTerms) -> dict[str, Any]:
             made_by = generator(candidate.generator)
-            own = whole_options(made_by, made_by.options.model_validate(candidate.options))
+            own = resolved_options(made_by, made_by.options.model_validate(candidate.options))
             return {"generator": candidate.generator, "options": own}
 
-        return {**model_values(options), "candidates": [terms(each) for each in options.candidates]}
+        return {**effective_values(options), "candidates": [terms(each) for each in options.candidates]}
 
     def plan(self, task: SynthesisTask, options: Acceptance) -> GeneratorPlan:
         """Plan one budget, from which all candidates and all tests take their share.

@@ -39,9 +39,13 @@ _ROW_ENTRIES_PER_SECOND: Final = 1.4e7
 _ROW_PARAMETERS_PER_SECOND: Final = 1.2e10
 
 
-def assumed_rows(declared: int | None) -> tuple[str, ...]:
+def assumed_rows_note(declared: int | None) -> tuple[str, ...]:
     """Say for a plan which number of rows its time is of, where none is declared."""
-    return () if declared is not None else (f"time is that of {ROWS_ASSUMED:,} rows: the spec declares no number",)
+    return (
+        ()
+        if declared is not None
+        else (f"time is for {ROWS_ASSUMED:,} rows, since the spec declares no number of rows",)
+    )
 
 
 def sums_seconds(statistics: Iterable[Moments], *, rows: int) -> float:

@@ -60,7 +60,7 @@ class Fixed(MarginalGenerator):
             CannotGenerate: unknown columns, a model above the cap, no possible row, or too small a charge.
         """
         weights = weighted(task.domain, options.cliques, "cliques")
-        return replace(plan_list(task, options, weights, "marginals"), notes=_uncounted(task, weights))
+        return replace(plan_list(task, options, weights, "marginals"), notes=_uncounted_note(task, weights))
 
     def fit(
         self,
@@ -82,11 +82,13 @@ class Fixed(MarginalGenerator):
         return fit_list(fitting, weighted(task.domain, options.cliques, "cliques"))
 
 
-def _uncounted(task: SynthesisTask, weights: Mapping[Clique, Fraction]) -> tuple[str, ...]:
+def _uncounted_note(task: SynthesisTask, weights: Mapping[Clique, Fraction]) -> tuple[str, ...]:
     """Name the columns of which nothing is measured; nothing where there are none."""
     measured = {name for clique in weights for name in clique}
     left = ", ".join(name for name in task.modelled if name not in measured)
-    return (f"columns in no clique, whose values are drawn evenly since nothing is measured: {left}",) if left else ()
+    return (
+        (f"columns in no clique, of which nothing is measured and values are drawn evenly: {left}",) if left else ()
+    )
 
 
 def plan_list(task: SynthesisTask, options: Options, weights: Mapping[Clique, Fraction], what: str) -> GeneratorPlan:

@@ -45,7 +45,7 @@ from privacy.marginals.seeds import PostProcessingSeed
 
 STANDS: Final = 3.0
 MOST_RUNS: Final = 32
-_DECIMALS: Final = 6
+DECIMALS: Final = 6
 """Estimates are compared in these decimals, so that another processor comes to the same cuts."""
 
 Joins = Mapping[str, tuple[int, ...]]
@@ -66,7 +66,7 @@ def join(
         apart: bins that are not joined with the one before them.
     Privacy: post-processing.
     """
-    before = np.round(np.append(0.0, np.cumsum(counts)), _DECIMALS)
+    before = np.round(np.append(0.0, np.cumsum(counts)), DECIMALS)
 
     def rows(first: int, end: int) -> float:
         return float(before[ends[end]] - before[ends[first]])

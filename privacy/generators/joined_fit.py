@@ -2,8 +2,7 @@
 
 JOIN    (`joined_bins.join`) with the noise of an even part of what the generator has
 KNOWN   the generator's model is fitted to the trees' counts of joined bins beside its own measurements
-FOLLOW  blocks of the model's joined bins then get the tree's counts: of its noise little adds up over neighbours, so
-        that counts of halves and quarters are far more exact than those one by one, which is what a fit goes by
+FOLLOW  blocks of neighbouring joined bins get the tree's counts, which are more exact than the sum of the bins' own
 SHARE   each joined bin is shared out over its leaves as a bin is (`bin_weights`)
 MEAN    the shares are tilted until the column has the mean that sum and tree say (`number_means`): far-reaching bins
         hold few rows, of which counts say little and a sum says much
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import pi, sqrt
 from typing import Final
 
 import numpy as np
@@ -34,7 +33,7 @@ from privacy.generators.bin_weights import (
 )
 from privacy.generators.filled_model import FilledModel
 from privacy.generators.generator import CannotGenerate, Model, SynthesisTask
-from privacy.generators.joined_bins import STANDS, JoinedBins, Joins, apart_in, join
+from privacy.generators.joined_bins import DECIMALS, STANDS, JoinedBins, Joins, apart_in, join
 from privacy.generators.number_means import mean_offset
 from privacy.generators.spending import Spending
 from privacy.grant.measurement import CellSumMeasurement
@@ -42,7 +41,9 @@ from privacy.marginals.measured import Measured
 from privacy.marginals.uncertainty import variance
 
 FOLLOWED: Final = 0.02
-"""Of all rows, by how much the counts that a model follows may be off together."""
+"""The largest expected error of all followed counts together, as a share of the rows."""
+LEAST_MASS: Final = 1e-9
+"""Of all rows; what is less is not scaled up: its weight could overflow."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def refilled(cells: Model, counted: Sequence[CountedColumn], joins: Joins) -> Fi
     Privacy: post-processing.
     """
     for each in counted:
-        cells = following(cells, each.tree.column, *followed_blocks(each, joins))
+        cells = follow_blocks(cells, each.tree.column, *followed_blocks(each, joins))
     contents, joined = {}, {}
     for each in counted:
         name, tree = each.tree.column, each.tree
@@ -154,10 +155,10 @@ def refilled(cells: Model, counted: Sequence[CountedColumn], joins: Joins) -> Fi
     return FilledModel(cells, contents, joined)
 
 
-def following(cells: Model, name: str, blocks: Sequence[int], rows: Floats) -> Model:
+def follow_blocks(cells: Model, name: str, blocks: Sequence[int], rows: Floats) -> Model:
     """Return a model in which blocks of a column's cells have the shares that were counted.
 
-    A block that is not counted above 0 keeps what the model gives it, and so does one where no row can be.
+    A block that is not counted above 0 keeps what the model gives it, and so does one with next to no row in it.
 
     Args:
         cells: a model that can weigh its cells.
@@ -168,7 +169,7 @@ def following(cells: Model, name: str, blocks: Sequence[int], rows: Floats) -> M
     """
     marginal = cells.marginal((name,))
     before = np.add.reduceat(marginal[: blocks[-1]], blocks[:-1])
-    counted = np.where((rows > 0) & (before > 0), rows, 0.0)
+    counted = np.where((rows > 0) & (before > LEAST_MASS * marginal.sum()), rows, 0.0)
     if not counted.any():
         return cells
     followed = np.where(counted > 0, before[counted > 0].sum() * counted / counted.sum(), before)
@@ -180,8 +181,9 @@ def following(cells: Model, name: str, blocks: Sequence[int], rows: Floats) -> M
 def followed_blocks(each: CountedColumn, joins: Joins) -> tuple[list[int], Floats]:
     """Return the blocks of joined bins whose counts a model follows, and their counts.
 
-    They hold about equally many rows, and are as many as noise allows: what it makes of all of them together is
-    expected below `FOLLOWED` of all rows. A finer division would put the tree's noise in the place of a smooth fit.
+    They hold about equally many rows, as far as joined bins allow, and are as many as noise allows: each count is
+    `STANDS` deviations or more, and all together are expected to be off by at most `FOLLOWED` of all rows. A finer
+    division would put the tree's noise in the place of a smooth fit.
 
     Returns:
         blocks: the first joined bin of each, rising from 0, and after them their number; one block follows nothing.
@@ -189,18 +191,18 @@ def followed_blocks(each: CountedColumn, joins: Joins) -> tuple[list[int], Float
     Privacy: post-processing.
     """
     runs = each.runs(joins)
-    before = np.append(0.0, np.cumsum(each.estimates))[runs]
-    blocks, rows = [0, len(runs) - 1], np.diff(before[[0, -1]])
-    parts = 2
+    before = np.round(np.append(0.0, np.cumsum(each.estimates))[runs], DECIMALS)
+    blocks, parts = [0, len(runs) - 1], 2
     while parts < len(runs):
         finer = _even_blocks(before, parts)
         inside = np.searchsorted(np.array(runs)[finer], np.arange(each.tree.leaves), side="right") - 1
         sums = (inside == np.arange(len(finer) - 1)[:, None]).astype(np.float64)
-        noise = np.sqrt(2 / np.pi * each.counts.variance * np.diag(leaf_covariance(each.tree, sums))).sum()
-        if not noise <= FOLLOWED * before[-1]:
+        deviations = np.round(np.sqrt(each.counts.variance * np.diag(leaf_covariance(each.tree, sums))), DECIMALS)
+        off = sqrt(2 / pi) * float(deviations.sum())
+        if off > FOLLOWED * before[-1] or (np.diff(before[finer]) < STANDS * deviations).any():
             break
-        blocks, rows, parts = finer, np.diff(before[finer]), 2 * parts
-    return blocks, rows
+        blocks, parts = finer, 2 * parts
+    return blocks, np.diff(before[blocks])
 
 
 def _even_blocks(before: Floats, parts: int) -> list[int]:

@@ -253,17 +253,16 @@ def rounds_of(options: PhasedOptions, components: int, *, owned: bool) -> int:
         options: say how many, where rows are shared out.
         components: of the mixture, or of each label.
         owned: whether labels own components.
-    Raises:
-        CannotGenerate: other rounds are written than the one that is made.
     """
-    if not owned or components > 1:
-        return options.rounds
-    if options.rounds not in (1, PhasedOptions.model_fields["rounds"].default):
-        raise CannotGenerate(
-            f"options.rounds: {options.rounds} for one component of each label, which one round measures; "
-            "allowed: 1; do: leave rounds out, or write components"
-        )
-    return 1
+    return 1 if owned and components == 1 else options.rounds
+
+
+def rounds_note(options: PhasedOptions, made: int) -> tuple[str, ...]:
+    """Say that rounds have no effect, where other ones are written than are made."""
+    # No refusal: records state all options, and the default of another version is no other plan.
+    if options.rounds in (made, PhasedOptions.model_fields["rounds"].default):
+        return ()
+    return (f"rounds: {options.rounds} has no effect: one round measures one component of each label",)
 
 
 class VariationalOptions(LatentOptions):

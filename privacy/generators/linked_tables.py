@@ -26,7 +26,7 @@ What is not modelled: what two children of one parent have in common beyond thei
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -58,8 +58,8 @@ from privacy.generators.generator import (
 from privacy.generators.linked_model import LinkedModel
 from privacy.generators.models import PublishedModel
 from privacy.generators.options import Options
+from privacy.generators.resolved_options import effective_values, resolved_options
 from privacy.generators.spending import Spending, epsilon_of_part, too_small
-from privacy.generators.whole_options import model_values, whole_options
 from privacy.grant.draws import Draws, PrefixedDraws
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.errors import ModelTooLarge, NothingPossible
@@ -101,15 +101,15 @@ class LinkedTablesGenerator:
     name: ClassVar[str] = LINKED_TABLES
     options = LinkedTablesOptions
 
-    def whole(self, options: LinkedTablesOptions) -> dict[str, Any]:
+    def resolved(self, options: LinkedTablesOptions) -> dict[str, Any]:
         """Return the options with those of both generators that nobody wrote."""
         own = {
             f"{table}_options": {
-                name: value for name, value in whole_options(*made).items() if name not in Options.model_fields
+                name: value for name, value in resolved_options(*made).items() if name not in Options.model_fields
             }
             for table, made in zip(("parent", "child"), _generators(options), strict=True)
         }
-        return {**model_values(options), **own}
+        return {**effective_values(options), **own}
 
     def plan(self, task: SynthesisTask, options: LinkedTablesOptions) -> GeneratorPlan:
         """Plan one budget, from which the draws of both tables take their share.
@@ -175,19 +175,21 @@ class LinkedTablesGenerator:
         )
         if not isinstance(lower.model, PublishedModel):
             raise TypeError(f"a model of children of kind {lower.model.kind}")
-        notes = [
-            message("{table}: {note}", table=table, note=note)
-            for table, fitted in ((parts.pair.parent, upper), (parts.pair.child, lower))
-            for note in fitted.notes
-        ]
-        notes.append(
-            message(
-                "what two rows of {child} of one row of {parent} have in common beyond its columns is not modelled",
-                child=parts.pair.child,
-                parent=parts.pair.parent,
-            )
-        )
-        return Fitted(LinkedModel(upper.model, lower.model), (*upper.draws, *lower.draws), tuple(notes))
+        notes = _notes(parts.pair, {parts.pair.parent: upper, parts.pair.child: lower})
+        return Fitted(LinkedModel(upper.model, lower.model), (*upper.draws, *lower.draws), notes)
+
+
+def _notes(pair: TablePair, fitted: Mapping[str, Fitted[Any]]) -> tuple[str, ...]:
+    """Return the notes of both tables, and what is not modelled."""
+    of_tables = [
+        message("{table}: {note}", table=table, note=note) for table, made in fitted.items() for note in made.notes
+    ]
+    unmodelled = message(
+        "what two rows of {child} of one row of {parent} have in common beyond its columns is not modelled",
+        child=pair.child,
+        parent=pair.parent,
+    )
+    return (*of_tables, unmodelled)
 
 
 @dataclass(frozen=True)
@@ -292,11 +294,7 @@ def _generators(options: LinkedTablesOptions) -> tuple[tuple[Generator[Any], Bas
     common, made = options.model_dump(include={"noise", "max_model_megabytes"}), []
     parts = (
         ("parent_options", options.parents, options.parent_options),
-        (
-            "child_options",
-            options.children,
-            options.child_options,
-        ),
+        ("child_options", options.children, options.child_options),
     )
     for at, name, own in parts:
         made_by = generator(name)

@@ -40,9 +40,9 @@ from privacy.generators.generator import (
     SynthesisTask,
 )
 from privacy.generators.label_shares import shares_kept
-from privacy.generators.latent_options import PhasedOptions, check_phased, rounds_of
+from privacy.generators.latent_options import PhasedOptions, check_phased, rounds_note, rounds_of
 from privacy.generators.latent_prior import Prior, fixed_mean, latents_of, log_variance_start, prior_of
-from privacy.generators.linear_decoder import LinearForm, linear_fit, linear_form, linear_plan
+from privacy.generators.linear_decoder import NORM_BITS, LinearForm, linear_fit, linear_form, linear_plan
 from privacy.generators.projection import Projected, Projection, check_clip, checked_layout, projected
 from privacy.generators.training_budget import (
     calibrated_training,
@@ -125,7 +125,8 @@ class P3gm:
         """
         form = self.form(task, options)
         plan = self._planned(task, options, form)
-        return replace(plan, notes=(*entry_notes(task.layout, form.layout), *plan.notes))
+        notes = (*entry_notes(task.layout, form.layout), *rounds_note(options, form.prior.rounds))
+        return replace(plan, notes=(*notes, *plan.notes))
 
     def _planned(self, task: SynthesisTask, options: PhasedOptions, form: ModelForm) -> GeneratorPlan:
         if self._is_linear(task, options, form):
@@ -217,7 +218,8 @@ class P3gm:
         # A label that owns components is no part of the vectors.
         names = tuple(name for name in layout.names if name != owner)
         projection = Projection(layout, names, options.dimensions, options.clip, options.scale == "measured")
-        check_clip(projection)
+        linear = owner is not None and options.decoder != "trained"
+        check_clip(projection, whole_bits=NORM_BITS if linear else None)
         labels = LabelCodes(owner, int(layout.column(owner).table.shape[0])) if owner is not None else None
         rounds = rounds_of(options, components, owned=labels is not None)
         joined = projection.entries(options.label) if options.label is not None and owner is None else None

@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from contracts.message import message
 from privacy.accounting.events import CountNoise
 from privacy.generators.evolution import MOST_CELLS, Codes, Evolution, brought_down, most_voted, rates
-from privacy.generators.fit_times import ROWS_ASSUMED, assumed_rows
+from privacy.generators.fit_times import ROWS_ASSUMED, assumed_rows_note
 from privacy.generators.generator import (
     CannotGenerate,
     CountsSource,
@@ -111,7 +111,7 @@ class PrivateEvolution:
         spending = Spending(task, options.noise)
         parts = spending.split(spending.total, [1] * options.rounds)
         events = tuple(map(spending.event, parts))
-        split = _split(options, members)
+        split = _stages(options, members)
         rows = task.public_total or options.rows_about
         if rows is not None:
             _refuse_drowned(spending, options, members, rows)
@@ -122,7 +122,7 @@ class PrivateEvolution:
         )
         # Codes, and of each vector itself, its square, and the copy of a label's candidates, in float64.
         megabytes = 8 * most * (layout.code_width + 3 * layout.width) / _MEGABYTE
-        notes = (_rows_needed(events[-1], split), *assumed_rows(rows))
+        notes = (_rows_needed(events[-1], split), *assumed_rows_note(rows))
         seconds = _seconds(split, layout.width, rows or ROWS_ASSUMED)
         return GeneratorPlan(events, steps, megabytes, seconds, {}, notes=notes)
 
@@ -215,7 +215,7 @@ def _begun(evolution: Evolution, options: PrivateEvolutionOptions) -> Codes:
         raise CannotGenerate(str(nothing)) from nothing
 
 
-def _split(options: PrivateEvolutionOptions, members: int) -> tuple[tuple[int, int], tuple[int, int]]:
+def _stages(options: PrivateEvolutionOptions, members: int) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return how many rounds there are with how many candidates, first those without children."""
     first = min(_FIRST + 1, options.rounds)
     return (first, members), (options.rounds - first, members * (1 + options.children))
@@ -231,7 +231,7 @@ def _seconds(split: Sequence[tuple[int, int]], width: int, rows: int) -> float:
 def _last_noise(spending: Spending, options: PrivateEvolutionOptions, members: int) -> float:
     """Return the standard deviation of the sum of all noisy votes of the last round [rows]."""
     event = spending.event(spending.split(spending.total, [1] * options.rounds)[-1])
-    return sqrt(variance(event) * _last_candidates(_split(options, members)))
+    return sqrt(variance(event) * _last_candidates(_stages(options, members)))
 
 
 def _last_candidates(split: Sequence[tuple[int, int]]) -> int:
@@ -253,7 +253,7 @@ def _refuse_drowned(spending: Spending, options: PrivateEvolutionOptions, member
     # The noise of a round grows with their number: the most rounds are between none and those that are asked for.
     most = bisect_left(range(1, options.rounds), True, key=drowns)
     noise = _last_noise(spending, options, members)
-    fewer = f"at most {most} rounds" if most else "which one round has not"
+    fewer = f"at most {most} rounds" if most else "which even one round is above"
     remedy = f"write rounds: {most} or fewer, or lower members" if most else "raise epsilon, or lower members"
     raise CannotGenerate(
         f"options.rounds: {options.rounds}, each with noise of {noise:,.0f} votes in all for about {rows:,} rows; "

@@ -247,17 +247,24 @@ def labelled_layout(task: SynthesisTask, label: str | None, what: str) -> RowLay
     return task.layout
 
 
-def check_clip(projection: Projection) -> None:
+def check_clip(projection: Projection, *, whole_bits: int | None = None) -> None:
     """Refuse a norm so small that sums of clipped vectors would not be exact, whatever axes are measured.
 
     Formula: clip >= 2^BITS sqrt(latent width) / 2^26, since unit axes have absolute sums of at most sqrt(width)
 
+    Args:
+        projection: with its norm.
+        whole_bits: of a unit norm, where whole vectors are summed too; without axes their entries are at most 1.
     Raises:
         CannotGenerate: with the least norm that is allowed.
     """
-    spread = projection.width * (projection.latent if projection.projects else 1)
+    width, latent = projection.width, projection.latent if projection.projects else 1
+    units = [
+        2.0**BITS * math.sqrt(width * latent),
+        *([] if whole_bits is None else [2.0**whole_bits * math.sqrt(width)]),
+    ]
     # A hundredth more leaves room for rounding to the lattice.
-    least = 1.01 * 2.0 ** (BITS - 26) * math.sqrt(spread)
+    least = 1.01 * 2.0**-26 * max(units)
     if projection.clip is not None and projection.clip < least:
         raise CannotGenerate(
             f"options.clip: {projection.clip:g} for vectors of {projection.width} entries; allowed: at least "

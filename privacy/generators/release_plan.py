@@ -21,7 +21,7 @@ from privacy.generators.calibration import Calibrated, MultiplierRange, calibrat
 from privacy.generators.fit_modifier import check_generator, modifier_terms, whole_fitter
 from privacy.generators.generator import CannotGenerate, Fitter, Generator, GeneratorPlan, SynthesisTask
 from privacy.generators.registry import generator, names_that_say
-from privacy.generators.whole_options import whole_options
+from privacy.generators.resolved_options import resolved_options
 from privacy.learning.layout import row_layout
 from privacy.marginals.domain import CellDomain
 
@@ -41,7 +41,7 @@ class FittedPlan(Generic[TaskT]):
         delta: δ [10⁻¹⁸]; 0 when the guarantee is pure.
         claimed_by: how ε follows from the events: pure losses, Rényi losses, or a privacy loss distribution.
         noise_epsilon: ε that the noise was planned for [10⁻¹²], where that is not the charge's (`calibration`).
-        whole_options: the options as JSON values, those that nobody wrote included (`whole_options`).
+        resolved_options: the options as JSON values, those that nobody wrote included (`resolved_options`).
     """
 
     generator: str
@@ -52,7 +52,7 @@ class FittedPlan(Generic[TaskT]):
     delta: int
     claimed_by: ClaimedBy
     noise_epsilon: int | None
-    whole_options: Mapping[str, Any]
+    resolved_options: Mapping[str, Any]
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
@@ -112,7 +112,7 @@ def plan_fit(
     noise = None if found.noise_epsilon == task.epsilon else int(found.noise_epsilon * PICO)
     task = replace(task, epsilon=found.noise_epsilon)
     return FittedPlan(
-        name, options, task, found.plan, claim.epsilon, delta, claim.by, noise, whole_options(fitter, options)
+        name, options, task, found.plan, claim.epsilon, delta, claim.by, noise, resolved_options(fitter, options)
     )
 
 

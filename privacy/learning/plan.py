@@ -215,10 +215,8 @@ def checked_useful(plan: TrainingPlan, parameters: int, *, epsilon: RealNumber, 
     if ratio >= least:
         return plan
     missing = least / ratio
-    batch, rows = (
-        ceil(plan.expected_batch_size * Fraction(missing)),
-        plan.expected_batch_size / plan.sampling_probability,
-    )
+    batch = ceil(plan.expected_batch_size * Fraction(missing))
+    rows = plan.expected_batch_size / plan.sampling_probability
     # A batch of more than the declared rows, or than a step holds, would be refused in turn.
     larger = f"a batch of about {batch} rows" if batch <= rows and batch <= MOST_BATCH else "many more rows"
     raise CannotTrain(

@@ -16,7 +16,7 @@ from privacy.classifiers.classifier_model import ParameterRange
 from privacy.classifiers.trainer import classification_task, trainer
 from privacy.generators.generator import Fitted
 from privacy.generators.release_plan import task_of
-from privacy.generators.whole_options import whole_options
+from privacy.generators.resolved_options import resolved_options
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.draws.drawn import published_draws
 from tasks.records.groups.field import Run
@@ -43,20 +43,20 @@ def fit_of(record: RecordTerms, contract: Contract, product: Any) -> dict[str, A
     raise TypeError("a record of another kind than its product")
 
 
-def whole_product(run: Run) -> dict[str, Any]:
+def resolved_product(run: Run) -> dict[str, Any]:
     """Return the product of a fit with all options, those that nobody wrote included.
 
     The spec keeps them as they were written: its digest does not change with a default.
     """
     product = run.facts.spec.product
-    whole = product.whole if isinstance(product, SyntheticProduct) else product
-    return {**whole.model_dump(mode="json"), "options": dict(run.facts.fit[0].whole_options)}
+    resolved = product.resolved if isinstance(product, SyntheticProduct) else product
+    return {**resolved.model_dump(mode="json"), "options": dict(run.facts.fit[0].resolved_options)}
 
 
 def _synthetic(record: SyntheticRecord, contract: Contract, product: SyntheticProduct) -> dict[str, Any]:
     replay = record.replay
     task = task_of(product, contract, **_amounts(record))
-    known = {} if OPTIONS_FIELD in record.declarations.fields else {"whole_options": product.options}
+    known = {} if OPTIONS_FIELD in record.declarations.fields else {"resolved_options": product.options}
     plan = Published(generator=product.generator, options=_options(product), task=task, **known)
     made = Published(
         model=Published(kind=replay.model.kind, rows=replay.model.rows),
@@ -74,8 +74,8 @@ def _trained(record: ClassifierRecord, contract: Contract, product: ClassifierPr
     task = classification_task(product, contract, **_amounts(record))
     made_by = trainer(product.trainer)
     options = made_by.options.model_validate(product.options)
-    whole = whole_options(made_by, options)
-    plan = Published(generator=product.trainer, options=options, task=task, whole_options=whole)
+    whole = resolved_options(made_by, options)
+    plan = Published(generator=product.trainer, options=options, task=task, resolved_options=whole)
     model = Published(
         widths=widths,
         parameters=sum((before + 1) * after for before, after in pairwise(widths)),

@@ -46,7 +46,7 @@ _RELEASED: Final = re.compile(r"[0-9]{1,4}(\.[0-9]{1,6}){0,3}((a|b|rc|\.post|\.d
 OTHER: Final = "the record speaks of something else: do not believe the one or the other without asking the publisher"
 
 
-def naming_version(findings: Sequence[Finding], record: RecordTerms, *, refitted: bool) -> Sequence[Finding]:
+def name_version(findings: Sequence[Finding], record: RecordTerms, *, refitted: bool) -> Sequence[Finding]:
     """Say what to verify with, where another version of Sudare made the record.
 
     A default or a formula may have changed since: the version that made it plans and fits as it did.
@@ -58,16 +58,15 @@ def naming_version(findings: Sequence[Finding], record: RecordTerms, *, refitted
     """
     from tasks.records.software import software  # which reads what is installed
 
-    made, here = (
-        packages.get("sudare", "") for packages in (record.declarations.software.packages, software().packages)
-    )
+    made = record.declarations.software.packages.get("sudare", "")
+    here = software().packages.get("sudare", "")
     if not findings or made == here or _RELEASED.fullmatch(made) is None:
         return findings
-    asked = (
-        f"Sudare {made} made this version and {here} verifies it: verify with {made} too (pip install sudare=={made})"
-    )
-    concerned = {each for each in findings if refitted or each.remedy == OTHER}
-    return [replace(each, remedy=f"{each.remedy}; {asked}") if each in concerned else each for each in findings]
+    asked = f"the record names Sudare {made}, and {here} verifies it: ask the publisher, and verify with {made} too"
+    return [
+        replace(each, remedy=f"{each.remedy}; {asked}") if refitted or each.remedy == OTHER else each
+        for each in findings
+    ]
 
 
 def differences(pairs: Iterable[tuple[str, object, object]], *, where: str, allowed: str) -> Iterator[Finding]:

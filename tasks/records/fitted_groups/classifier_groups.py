@@ -120,8 +120,8 @@ MODEL: Final = FieldGroup(
         public("trainer", "What made the model.", lambda run: run.facts.trained[0].generator),
         public(
             "options",
-            "Its options, those that were not written included.",
-            lambda run: dict(run.facts.trained[0].whole_options),
+            "Its options, with those that nobody wrote. What is not listed follows from the charge and the columns.",
+            lambda run: dict(run.facts.trained[0].resolved_options),
         ),
         public("label", "The column that the model tells.", lambda run: run.facts.trained[0].task.label),
         public(

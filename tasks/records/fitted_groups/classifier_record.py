@@ -15,7 +15,7 @@ from tasks.records.fitted_groups.classifier_groups import classifier_groups
 from tasks.records.groups.field import FieldGroup, Run
 from tasks.records.model.classifier_statements import ClassifierRecord
 from tasks.records.model.record_kinds import DataColumn, ProductWords, ShownFile
-from tasks.records.published_fit import fit_of, whole_product
+from tasks.records.published_fit import fit_of, resolved_product
 from tasks.records.values import Values
 
 
@@ -41,7 +41,7 @@ class ClassifierRecordPart:
 
     def stated(self, run: Run) -> dict[str, Any]:
         """Return the product with all its options, what was drawn, and what follows from it."""
-        return {"product": whole_product(run), **classifier_part(run)}
+        return {"product": resolved_product(run), **classifier_part(run)}
 
     def published(
         self, record: ClassifierRecord, contract: Contract, product: Any, accounts: Any, reserved: Mapping[str, Any]

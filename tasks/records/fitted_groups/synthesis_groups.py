@@ -182,8 +182,8 @@ SYNTHESIS = FieldGroup(
         public("generator", "What made the model.", lambda run: run.facts.spec.synthetic_product.generator),
         public(
             "options",
-            "Its options, those that were not written included.",
-            lambda run: dict(run.facts.synthetic[0].whole_options),
+            "Its options, with those that nobody wrote. What is not listed follows from the charge and the columns.",
+            lambda run: dict(run.facts.synthetic[0].resolved_options),
         ),
         public("columns", "The columns of a row.", lambda run: list(run.facts.synthetic[0].task.domain.columns)),
         public("rows", "Number of rows, and where it comes from.", rows),

@@ -16,7 +16,7 @@ from tasks.records.groups.field import FieldGroup, Run
 from tasks.records.model.record_kinds import DataColumn, ProductWords, ShownFile
 from tasks.records.model.synthetic_statements import SyntheticRecord
 from tasks.records.modifiers.record_modifier import modifiers_of_replay, record_modifiers
-from tasks.records.published_fit import fit_of, whole_product
+from tasks.records.published_fit import fit_of, resolved_product
 from tasks.records.values import Values
 
 
@@ -44,7 +44,7 @@ class SyntheticRecordPart:
 
     def stated(self, run: Run) -> dict[str, Any]:
         """Return the product with all its options, what was drawn, and what follows from it."""
-        return {"product": whole_product(run), **synthetic_part(run)}
+        return {"product": resolved_product(run), **synthetic_part(run)}
 
     def published(
         self, record: SyntheticRecord, contract: Contract, product: Any, accounts: Any, reserved: Mapping[str, Any]

@@ -68,7 +68,8 @@ def _of_rows(run: Run) -> Iterator[dict[str, Any]]:
 
 def computed_on(run: Run) -> list[dict[str, str]]:
     """Say of each metric what it was computed on, and what it cost."""
-    noise, compared = _of_counts(run) if any(True for _ in measured(run)) else (_of_no_counts(run),) * 2
+    draws = len(list(measured(run)))
+    noise, compared = _of_counts(run, draws) if draws else (_of_no_counts(run),) * 2
     return [
         {"metric": "expected_error", "computed_on": noise, "cost": "none"},
         {"metric": "error_against_noisy", "computed_on": compared, "cost": "none"},
@@ -80,9 +81,8 @@ def computed_on(run: Run) -> list[dict[str, str]]:
     ]
 
 
-def _of_counts(run: Run) -> tuple[str, str]:
+def _of_counts(run: Run, draws: int) -> tuple[str, str]:
     """Say what both metrics of noisy counts were computed on."""
-    draws = len(list(measured(run)))
     noise = message("the declared noise of {n} draws; no data", n=draws)
     if run.facts.classifier is not None:
         return noise, message("nothing: a classifier gives no counts that noisy ones could be compared with")
@@ -94,7 +94,7 @@ def _of_counts(run: Run) -> tuple[str, str]:
 def _of_no_counts(run: Run) -> str:
     """Say that no count of a table's cells was drawn, and what was drawn in its place."""
     if run.facts.of_tables:
-        return message("nothing: no noisy count was drawn")
+        return message("nothing: no cells of a table were counted")
     fitted = run.facts.fit[1].fitted
     sums, votes, trainings = len(fitted.sums), len(fitted.of_kind(VoteMeasurement.kind)), len(fitted.trainings)
     kinds = (
@@ -104,8 +104,8 @@ def _of_no_counts(run: Run) -> str:
     )
     drawn = [words for count, words in kinds if count]
     if not drawn:
-        return message("nothing: no noisy count was drawn")
-    return message("nothing: no noisy count was drawn, but {drawn}", drawn=joined(drawn))
+        return message("nothing: no cells of a table were counted")
+    return message("nothing: no cells of a table were counted; drawn were {drawn}", drawn=joined(drawn))
 
 
 UTILITY: Final = FieldGroup(

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from contracts.errors import Finding, SudareError
 from privacy.accounting.events import event_from_json
 from privacy.classifiers.trainer import ClassificationTask, Trainer
-from privacy.generators.whole_options import beside_defaults
+from privacy.generators.resolved_options import non_default_options
 from tasks.records.draws.parameters import ParameterDraw
 from tasks.records.draws.training import TrainingDraw
 from tasks.records.model.version_statements import FittedDraw
@@ -99,30 +99,27 @@ def check_perturbation(
 
 
 def options_on_word(
-    draws: Sequence[FittedDraw], form: type[BaseModel], written: Mapping[str, Any], *, fitted_again: bool
+    draws: Sequence[FittedDraw], form: type[BaseModel], stated: Mapping[str, Any], *, fitted_again: bool
 ) -> tuple[str, ...]:
     """Name the options on the publisher's word: without `--deep` all, with it those of a fit on private rows.
 
-    Those that differ from the defaults of this version are named one by one; `replay.product.options` stands for the
-    others. For which candidates rows voted no number of a draw shows either: a fit made again comes to them.
+    Those that differ from the defaults of this version are named one by one. `replay.product.options` stands for all
+    others, also for those that are not stated, and always for what no fit shows, such as a time limit. For which
+    candidates rows voted no number of a draw shows either: a fit made again comes to them.
 
     Args:
         draws: all draws of the version.
         form: the options of its generator or trainer.
-        written: the options that the product states.
+        stated: the options that the product states.
         fitted_again: whether `--deep` has fitted again.
     """
     trained = any(isinstance(draw, TrainingDraw) for draw in draws)
     perturbed = any(isinstance(draw, ParameterDraw) for draw in draws)
-    named = _names(form, written) if trained or perturbed or not fitted_again else ()
+    chosen = sorted(non_default_options(form, stated)) if trained or perturbed or not fitted_again else ()
     voted = not fitted_again and any(draw.kind == "votes" for draw in draws)
     told = (trained, _OF_TRAININGS), (perturbed, _OF_PARAMETERS), (voted, _OF_VOTES)
+    named = (*(f"{OPTIONS}.{name}" for name in chosen), OPTIONS)
     return (*named, *(name for holds, names in told if holds for name in names))
-
-
-def _names(form: type[BaseModel], written: Mapping[str, Any]) -> tuple[str, ...]:
-    chosen = beside_defaults(form, written)
-    return (*(f"{OPTIONS}.{name}" for name in sorted(chosen)), *([OPTIONS] if len(chosen) < len(written) else []))
 
 
 def _misfit(error: Exception, where: str) -> Finding:

@@ -21,7 +21,7 @@ from privacy.accounting.events import event_from_json
 from privacy.generators.fit_modifier import whole_fitter
 from privacy.generators.generator import CannotGenerate, Fitter, SynthesisTask
 from privacy.generators.registry import FitterRegistry
-from privacy.generators.whole_options import beside_defaults
+from privacy.generators.resolved_options import non_default_options
 from tasks.records.strict_json import printable, shown
 from tasks.verification.fitted.stand_in_grant import without_limit
 from tasks.verification.outcomes import RuleFindings
@@ -102,7 +102,7 @@ class NamedFitter:
         self, task: SynthesisTask, written: Mapping[str, Any], charged: Sequence[Mapping[str, Any]]
     ) -> Iterator[str]:
         """Yield the other built-in fitters that plan the same events with those of the options that they have."""
-        chosen = beside_defaults(self.registry.load(self.name).options, written)
+        chosen = non_default_options(self.registry.load(self.name).options, written)
         for other in sorted(set(self.registry.built_in) - {self.name}):
             if any(self._plans(other, task, options, charged) for options in (written, chosen)):
                 yield other

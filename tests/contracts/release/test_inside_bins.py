@@ -93,8 +93,6 @@ def test_joined_bins_have_a_usual_share_of_their_own(tmp_path: Path, written: st
         ("{share: much}", "product.inside_bins.share", "'much'"),
         ("{columns: []}", "product.inside_bins.columns", "an empty list"),
         ("{columns: [pay, pay]}", "product.inside_bins.columns", "'pay' twice"),
-        ("{method: uniform, share: 0.5}", "product.inside_bins", "share beside method: uniform, which measures"),
-        ("{method: uniform, columns: [pay]}", "product.inside_bins", "columns beside method: uniform"),
         ("{portion: 0.1}", "product.inside_bins", "'portion'"),
         ("7", "product.inside_bins", "7"),
     ],
@@ -141,3 +139,21 @@ def test_a_table_without_numbers_in_bins_is_told_so(tmp_path: Path) -> None:
     (finding,) = check_spec(spec, made)
     assert finding.found == "no column with bins of several numbers or days"
     assert "uniform" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [("share: 0.5", "share beside method: uniform"), ("columns: [pay]", "columns beside method: uniform")],
+)
+def test_what_is_written_beside_uniform_values_is_refused_by_the_spec_alone(
+    tmp_path: Path, written: str, found: str
+) -> None:
+    """A record states all keys, and another version's usual share is none that somebody wrote."""
+    made = three(tmp_path)
+    text = SPEC.replace("INSIDE", f"{{method: uniform, {written}}}")
+    spec = load_spec(write(tmp_path, "pay.yaml", text))
+    assert SyntheticProduct.model_validate(spec.product.model_dump(mode="json")) == spec.product
+    (finding,) = check_spec(spec, made)
+    assert (finding.field, ":8" in finding.where) == ("product.inside_bins", True)
+    assert found in finding.found
+    assert finding.remedy

@@ -65,7 +65,7 @@ def test_where_rows_are_public_the_time_is_that_of_as_many(kinds: Any, measured:
     made = generator("class_gaussian")
     plan = made.plan(task(kinds), made.options(label=f"c{len(kinds) - 1}"))
     assert plan.seconds > known
-    assert plan.notes[-1] == "time is that of 100,000 rows: the spec declares no number"
+    assert plan.notes[-1] == "time is for 100,000 rows, since the spec declares no number of rows"
 
 
 def test_a_time_limit_is_held_against_processors_only_where_there_is_nothing_faster() -> None:

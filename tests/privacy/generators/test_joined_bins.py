@@ -22,7 +22,7 @@ from privacy.generators.filled_model import FilledModel
 from privacy.generators.generator import CannotGenerate, Fitted, InsideTask, SynthesisTask, no_seed
 from privacy.generators.inside_bins import with_inside
 from privacy.generators.joined_bins import MOST_RUNS, JoinedBins, Joins, apart_in, join
-from privacy.generators.joined_fit import CountedColumn, followed_blocks, following
+from privacy.generators.joined_fit import CountedColumn, follow_blocks, followed_blocks
 from privacy.generators.models import PublishedModel, read_model
 from privacy.generators.registry import generator
 from privacy.grant.queries.query import Relation
@@ -283,14 +283,14 @@ def test_the_mean_is_that_of_the_sum_and_bins_keep_their_rows(sqlite_place: Plac
 def test_a_model_follows_the_counts_of_blocks_and_keeps_what_goes_with_each_cell() -> None:
     """By hand: two blocks of 400 rows go 3 to 1, the missing cell keeps 200. What is not counted keeps its own."""
     cells = small().cells
-    model = following(cells, "pay", [0, 1, 2], np.array([900.0, 300.0]))
+    model = follow_blocks(cells, "pay", [0, 1, 2], np.array([900.0, 300.0]))
     assert np.allclose(model.marginal(("pay",)), [600, 200, 200], rtol=1e-5)
     pairs, before = model.marginal(("pay", "city")), cells.marginal(("pay", "city"))
     assert np.allclose(pairs / pairs.sum(axis=1)[:, None], before / before.sum(axis=1)[:, None], rtol=1e-5)
-    one = following(cells, "pay", [0, 1, 2, 3], np.array([-5.0, 10.0, 30.0]))
+    one = follow_blocks(cells, "pay", [0, 1, 2, 3], np.array([-5.0, 10.0, 30.0]))
     assert np.allclose(one.marginal(("pay",)), [400, 150, 450], rtol=1e-5)
     for rows in ([0.0, 0.0], [-3.0, -8.0]):
-        assert following(cells, "pay", [0, 1, 2], np.array(rows)) is cells
+        assert follow_blocks(cells, "pay", [0, 1, 2], np.array(rows)) is cells
 
 
 def test_blocks_are_as_many_as_noise_allows(made: Contract) -> None:

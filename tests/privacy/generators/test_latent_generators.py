@@ -279,11 +279,6 @@ def test_an_autoencoder_refuses_what_nothing_would_come_of(name: str, value: flo
         ),
         ("p3gm", {"labels": "components"}, "options.labels: components, and no label; .* do: write label"),
         ("ae", {"labels": "joined"}, "options.labels: joined, and no label; .* do: write label"),
-        (
-            "p3gm",
-            {"label": "kind", "labels": "components", "rounds": 9},
-            "options.rounds: 9 for one component of each label, .*; allowed: 1; do: leave rounds out",
-        ),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(name: str, options: dict[str, Any], message: str) -> None:
@@ -291,6 +286,27 @@ def test_options_that_would_do_nothing_are_refused(name: str, options: dict[str,
     made = generator(name)
     with pytest.raises(CannotGenerate, match=message):
         made.plan(question(), made.options(**QUICK, **options))
+
+
+def test_rounds_of_one_component_of_each_label_are_noted_and_plan_what_they_planned() -> None:
+    """A record states the rounds that nobody wrote: those of another default must not be refused, nor change a plan."""
+    made, written = generator("p3gm"), {"label": "kind", "labels": "components", **QUICK}
+    plain, nine = (made.plan(question(), made.options(**written, **more)) for more in ({}, {"rounds": 9}))
+    assert nine.events == plain.events
+    assert not [note for note in plain.notes if "rounds" in note]
+    assert "rounds: 9 has no effect: one round measures one component of each label" in nine.notes
+
+
+def test_a_norm_too_small_for_the_sums_of_a_linear_decoder_is_refused_with_one_that_will_do() -> None:
+    """Its norms are on a finer lattice: what the plan names was refused by an error that was none of ours."""
+    made = generator("p3gm")
+    written = {"label": "kind", "labels": "components", "decoder": "linear", "rows_about": 2000}
+    with pytest.raises(CannotGenerate, match=r"options\.clip: 1e-06 for vectors") as refused:
+        made.plan(question(), made.options(clip=1e-6, **written))
+    least = float(str(refused.value).split("at least ")[1].split(",")[0])
+    assert made.plan(question(), made.options(clip=least, **written)).events
+    with pytest.raises(CannotGenerate, match=r"options\.clip"):
+        made.plan(question(), made.options(clip=least / 1.2, **written))
 
 
 @pytest.mark.parametrize("name", ["p3gm", "ae", "dp_gm", "class_gaussian"])

@@ -177,7 +177,9 @@ def test_a_list_that_cannot_be_measured_is_refused(options: dict[str, Any], said
 def test_a_plan_names_the_columns_of_which_nothing_is_measured() -> None:
     """They passed in silence, and their values are even."""
     plan = Fixed().plan(asked(), Fixed.options(cliques=[["job", "pay"]]))
-    assert plan.notes == ("columns in no clique, whose values are drawn evenly since nothing is measured: home, age",)
+    assert plan.notes == (
+        "columns in no clique, of which nothing is measured and values are drawn evenly: home, age",
+    )
     assert Fixed().plan(asked(), Fixed.options(cliques=[["job", "pay", "home"], ["age"]])).notes == ()
 
 

@@ -322,8 +322,8 @@ def test_rounds_whose_noise_is_above_the_declared_rows_are_refused_with_the_most
 def test_without_a_declared_number_of_rows_no_rounds_are_refused_and_the_notes_say_so() -> None:
     made = PrivateEvolution().plan(question(), PrivateEvolutionOptions(rounds=1000))
     assert len(made.events) == 1000
-    assert made.notes[1] == "time is that of 100,000 rows: the spec declares no number"
-    with pytest.raises(CannotGenerate, match="which one round has not; do: raise epsilon, or lower members"):
+    assert made.notes[1] == "time is for 100,000 rows, since the spec declares no number of rows"
+    with pytest.raises(CannotGenerate, match="which even one round is above; do: raise epsilon, or lower members"):
         PrivateEvolution().plan(question(), PrivateEvolutionOptions(rounds=3, rows_about=2))
 
 

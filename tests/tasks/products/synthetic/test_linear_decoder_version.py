@@ -32,7 +32,7 @@ def test_the_record_says_that_no_metric_was_computed_on_counts(published: Versio
     """The record said that they came of the noise of 0 draws."""
     said = {each["metric"]: each["computed_on"] for each in published.words["utility.computed_on"]}
     sums = len(load(published.folder / "record.json")["replay"]["draws"])
-    nothing = f"nothing: no noisy count was drawn, but {sums} noisy sums over rows"
+    nothing = f"nothing: no cells of a table were counted; drawn were {sums} noisy sums over rows"
     assert said["expected_error"] == said["error_against_noisy"] == nothing
 
 

@@ -60,7 +60,7 @@ def test_the_record_says_that_no_metric_was_computed_on_counts(worlds: Worlds) -
     told = worlds.published(evolved(), here=True).words
     assert told["utility.expected_error"] == told["utility.error_against_noisy"] == "none"
     said = {each["metric"]: each["computed_on"] for each in told["utility.computed_on"]}
-    nothing = "nothing: no noisy count was drawn, but 7 rounds of noisy votes"
+    nothing = "nothing: no cells of a table were counted; drawn were 7 rounds of noisy votes"
     assert said["expected_error"] == said["error_against_noisy"] == nothing
 
 

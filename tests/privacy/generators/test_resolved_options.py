@@ -15,7 +15,7 @@ from privacy.generators.latent_options import PhasedOptions
 from privacy.generators.linked_tables import LinkedTablesOptions, _generators
 from privacy.generators.options import Options
 from privacy.generators.registry import GENERATORS, TRAINERS
-from privacy.generators.whole_options import beside_defaults, default_values, whole_options
+from privacy.generators.resolved_options import default_values, non_default_options, resolved_options
 
 CRITERIA = [{"kind": "worst_marginal", "ways": 1, "at_most": 0.1}]
 LEAST: dict[str, dict[str, Any]] = {
@@ -32,10 +32,10 @@ def test_all_options_of_each_built_in_one_are_stated_and_read_again(registry: An
     """Those of generators that it hands over to, too."""
     fitter = registry.load(name)
     options = fitter.options.model_validate(LEAST.get(name, {}))
-    whole = whole_options(fitter, options)
+    whole = resolved_options(fitter, options)
     assert set(whole) == set(fitter.options.model_fields)
-    assert whole_options(fitter, fitter.options.model_validate(whole)) == whole
-    assert set(beside_defaults(fitter.options, whole)) >= set(LEAST.get(name, {}))
+    assert resolved_options(fitter, fitter.options.model_validate(whole)) == whole
+    assert set(non_default_options(fitter.options, whole)) >= set(LEAST.get(name, {}))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_all_options_of_each_built_in_one_are_stated_and_read_again(registry: An
 )
 def test_options_that_are_handed_over_are_whole(registry: Any, name: str, at: tuple[Any, ...], option: str) -> None:
     fitter = registry.load(name)
-    found: Any = whole_options(fitter, fitter.options.model_validate(LEAST.get(name, {})))
+    found: Any = resolved_options(fitter, fitter.options.model_validate(LEAST.get(name, {})))
     for key in at:
         found = found[key]
     assert option in found
@@ -59,30 +59,30 @@ def test_options_that_are_handed_over_are_whole(registry: Any, name: str, at: tu
 
 def test_options_without_effect_are_left_out_as_they_would_be_refused() -> None:
     """A degree beside a workload; those of a training beside a decoder that none trains."""
-    aim = whole_options(Aim(), AimOptions.model_validate({"workload": [["ward"]]}))
+    aim = resolved_options(Aim(), AimOptions.model_validate({"workload": [["ward"]]}))
     assert "degree" not in aim
     assert AimOptions.model_validate(aim).workload is not None
     p3gm = GENERATORS.load("p3gm")
-    linear = whole_options(p3gm, p3gm.options.model_validate({"rows_about": 900, "decoder": "linear"}))
+    linear = resolved_options(p3gm, p3gm.options.model_validate({"rows_about": 900, "decoder": "linear"}))
     assert "epochs" not in linear
 
     class Later(PhasedOptions):
         epochs: float = 7
 
     assert Later.model_validate(linear).decoder == "linear"
-    auto = whole_options(GENERATORS.load("auto"), AutoOptions.model_validate({"aim": {"workload": [["ward"]]}}))
+    auto = resolved_options(GENERATORS.load("auto"), AutoOptions.model_validate({"aim": {"workload": [["ward"]]}}))
     assert "degree" not in auto["aim"]
 
 
-def test_whole_options_outlast_a_default_and_written_ones_do_not() -> None:
+def test_resolved_options_outlast_a_default_and_written_ones_do_not() -> None:
     class Later(AimOptions):
         measured_share: float = 0.5
 
-    whole = whole_options(Aim(), AimOptions())
+    whole = resolved_options(Aim(), AimOptions())
     assert Later.model_validate(whole).measured_share == AimOptions().measured_share == 0.9
     assert Later.model_validate({}).measured_share == 0.5
-    assert beside_defaults(AimOptions, whole) == {}
-    assert beside_defaults(Later, whole) == {"measured_share": 0.9}
+    assert non_default_options(AimOptions, whole) == {}
+    assert non_default_options(Later, whole) == {"measured_share": 0.9}
     assert default_values(Later)["measured_share"] == 0.5
 
 
@@ -103,7 +103,7 @@ def test_options_that_would_not_be_read_back_stay_as_they_were_written() -> None
         options = Either
 
     made: Any = Ours()
-    assert whole_options(made, Either(one=5)) == {"one": 5}
+    assert resolved_options(made, Either(one=5)) == {"one": 5}
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_options_of_one_of_two_tables_reach_its_generator() -> None:
 def test_a_candidate_states_its_own_options_and_keeps_what_was_written() -> None:
     made: Any = FirstAccepted()
     terms = {"generator": "aim", "options": {"rounds": 3}}
-    whole = whole_options(made, made.options.model_validate({"criteria": CRITERIA, "candidates": [terms]}))
+    whole = resolved_options(made, made.options.model_validate({"criteria": CRITERIA, "candidates": [terms]}))
     options = whole["candidates"][0]["options"]
     assert options["rounds"] == 3
     assert set(options) == {*AimOptions.model_fields} >= {*Options.model_fields}

@@ -1,8 +1,9 @@
-"""The whole options of a fitter: those that nobody wrote stand in them with their values.
+"""The resolved options of a fitter: those that nobody wrote stand in them with their values.
 
 A record states them, so that a later version with other defaults reads what this one planned with. A fitter that
-hands options over to others says by a method `whole(options)` what is whole of them. Options of which some have no
-effect beside the others name these in `without_effect`; they are left out, as they would be refused when read again.
+hands options over to others has `resolved(options)`, which returns them with the defaults of the others. Options that
+have no effect beside others are named by `without_effect` of their model. They are left out, as they would be refused
+when read again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pydantic_core import to_jsonable_python
 from privacy.generators.generator import Fitter
 
 
-def whole_options(fitter: Fitter[Any, Any, Any], options: BaseModel) -> dict[str, Any]:
+def resolved_options(fitter: Fitter[Any, Any, Any], options: BaseModel) -> dict[str, Any]:
     """Return the options of a fitter as JSON values, with all that nobody wrote.
 
     Options that the fitter would not read back as the same, as those of another package may be, stay as they were
@@ -26,16 +27,16 @@ def whole_options(fitter: Fitter[Any, Any, Any], options: BaseModel) -> dict[str
         fitter: whose options they are.
         options: as the fitter's own model read them.
     """
-    values = getattr(fitter, "whole", model_values)
-    whole: dict[str, Any] = values(options)
+    values = getattr(fitter, "resolved", effective_values)
+    resolved: dict[str, Any] = values(options)
     try:
-        same = values(fitter.options.model_validate(whole)) == whole
+        same = values(fitter.options.model_validate(resolved)) == resolved
     except ValidationError:
         same = False
-    return whole if same else options.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return resolved if same else options.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
-def model_values(options: BaseModel) -> dict[str, Any]:
+def effective_values(options: BaseModel) -> dict[str, Any]:
     """Return all values of a model, but for those that have no effect beside the others."""
     idle = set(getattr(options, "without_effect", ()))
     return options.model_dump(mode="json", by_alias=True, exclude=idle)
@@ -50,7 +51,7 @@ def default_values(form: type[BaseModel]) -> dict[str, Any]:
     }
 
 
-def beside_defaults(form: type[BaseModel], written: Mapping[str, Any]) -> dict[str, Any]:
+def non_default_options(form: type[BaseModel], written: Mapping[str, Any]) -> dict[str, Any]:
     """Return those options that differ from the defaults of this version."""
     usual = default_values(form)
     return {name: value for name, value in written.items() if name not in usual or usual[name] != value}
