@@ -289,7 +289,7 @@ def test_options_that_would_do_nothing_are_refused(name: str, options: dict[str,
 
 
 def test_rounds_of_one_component_of_each_label_are_noted_and_plan_what_they_planned() -> None:
-    """A record states the rounds that nobody wrote: those of another default must not be refused, nor change a plan."""
+    """A record states rounds that nobody wrote: those of another default are not refused, and plan the same."""
     made, written = generator("p3gm"), {"label": "kind", "labels": "components", **QUICK}
     plain, nine = (made.plan(question(), made.options(**written, **more)) for more in ({}, {"rounds": 9}))
     assert nine.events == plain.events
