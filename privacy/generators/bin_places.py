@@ -17,13 +17,11 @@ value inside it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, Literal
 
 import numpy as np
 
-from privacy.generators.generator import CannotGenerate
 from privacy.learning.layout import ColumnLayout, RowLayout
 
 NumberEntry = Literal["auto", "bins", "scaled"]
@@ -40,32 +38,6 @@ def entering(layout: RowLayout, numbers: NumberEntry) -> RowLayout:
         numbers: the option.
     """
     return RowLayout(tuple(_by_bins(each) if _enters_by_bins(each, numbers) else each for each in layout.columns))
-
-
-def check_numbers(
-    layout: RowLayout, label: str | None, written: Mapping[str, str], *, pictures: bool = False
-) -> None:
-    """Refuse options of numbers where no column holds any: they would do nothing.
-
-    Args:
-        layout: of the columns.
-        label: is none of them.
-        written: options and what is written of them, but for those that stand as they do without being written.
-        pictures: whether pictures are numbers too.
-    Raises:
-        CannotGenerate: with the first such option.
-    """
-    kinds = ("number", "array") if pictures else ("number",)
-    others = [each for each in layout.columns if each.name != label]
-    if not written or any(each.kind in kinds for each in others):
-        return
-    option, value = next(iter(written.items()))
-    wanted = "of numbers, days or pictures" if pictures else "of numbers or days in bins"
-    names = ", ".join(each.name for each in others)
-    raise CannotGenerate(
-        f"options.{option}: {value}, and no column {wanted} among {names}; allowed: beside at least one such column; "
-        f"do: leave {option} out, or add such a column to columns"
-    )
 
 
 def entry_notes(declared: RowLayout | None, used: RowLayout) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from privacy.accounting.amounts import AmountRefused
 from privacy.arrays import Floats
-from privacy.generators.bin_places import NumberEntry, check_numbers, entering, entry_notes
+from privacy.generators.bin_places import NumberEntry, entering, entry_notes
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.fit_times import ROWS_ASSUMED, START, assumed_rows_note, sums_seconds
 from privacy.generators.generator import (
@@ -41,6 +41,7 @@ from privacy.generators.generator import (
     PlannedStep,
     SynthesisTask,
 )
+from privacy.generators.latent_checks import check_numbers
 from privacy.generators.projection import Projected, Projection, check_clip, checked_layout, projected
 from privacy.generators.spending import Spending, too_small
 from privacy.grant.draws import Draws

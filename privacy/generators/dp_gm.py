@@ -31,7 +31,8 @@ from privacy.generators.generator import (
     SynthesisTask,
 )
 from privacy.generators.label_shares import shares_kept
-from privacy.generators.latent_options import ClusteredOptions, check_loss
+from privacy.generators.latent_checks import check_loss
+from privacy.generators.latent_options import ClusteredOptions
 from privacy.generators.latent_prior import fixed_mean, reach
 from privacy.generators.projection import Projected, Projection, check_clip, checked_layout, projected
 from privacy.generators.training_budget import (

@@ -7,10 +7,8 @@ from typing import Annotated, Final, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from privacy.generators.bin_places import NumberEntry, check_numbers
-from privacy.generators.generator import CannotGenerate
+from privacy.generators.bin_places import NumberEntry
 from privacy.learning.embedding import ClipNorm
-from privacy.learning.groups import MOST_GROUPS
 from privacy.learning.layout import RowLayout
 from privacy.learning.plan import MOST_BATCH, Schedule, check_batch
 
@@ -145,16 +143,6 @@ class LatentOptions(TrainingOptions):
         }
 
 
-def check_loss(layout: RowLayout, options: LatentOptions) -> None:
-    """Refuse a loss of numbers where no column holds numbers or pixels.
-
-    Raises:
-        CannotGenerate: with what to do.
-    """
-    written = {} if options.number_loss == "cross_entropy" else {"number_loss": options.number_loss}
-    check_numbers(layout, options.label, written, pictures=True)
-
-
 class PhasedOptions(LatentOptions):
     """Options of `p3gm` and `ae`.
 
@@ -215,35 +203,6 @@ class PhasedOptions(LatentOptions):
             labels = self.labels
         shared = labels == "joined" and self.label is not None
         return labels, self.components or (_JOINED if shared else 1)
-
-
-def check_phased(layout: RowLayout, options: PhasedOptions) -> None:
-    """Refuse options that would do nothing, and more components than there may be.
-
-    Raises:
-        CannotGenerate: with what to do.
-    """
-    written = {} if options.numbers == "auto" else {"numbers": options.numbers}
-    check_numbers(layout, options.label, written)
-    check_loss(layout, options)
-    _check_components(layout, options)
-    if options.labels != "auto" and options.label is None:
-        raise CannotGenerate(
-            f"options.labels: {options.labels}, and no label; allowed: beside label; do: write label, or leave "
-            "labels out"
-        )
-
-
-def _check_components(layout: RowLayout, options: PhasedOptions) -> None:
-    """Refuse more components than a mixture holds."""
-    treated, components = options.mixture_of(layout)
-    owner = options.label if treated == "components" else None
-    cells = 1 if owner is None else int(layout.column(owner).table.shape[0])
-    if cells * components > MOST_GROUPS:
-        raise CannotGenerate(
-            f"options.components: {components} for each of the {cells:,} cells of {owner!r}; allowed: "
-            f"{MOST_GROUPS:,} of all labels, {MOST_GROUPS // cells} of each; do: write fewer"
-        )
 
 
 def rounds_of(options: PhasedOptions, components: int, *, owned: bool) -> int:

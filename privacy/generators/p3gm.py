@@ -40,7 +40,8 @@ from privacy.generators.generator import (
     SynthesisTask,
 )
 from privacy.generators.label_shares import shares_kept
-from privacy.generators.latent_options import PhasedOptions, check_phased, rounds_note, rounds_of
+from privacy.generators.latent_checks import check_phased
+from privacy.generators.latent_options import PhasedOptions, rounds_note, rounds_of
 from privacy.generators.latent_prior import Prior, fixed_mean, latents_of, log_variance_start, prior_of
 from privacy.generators.linear_decoder import NORM_BITS, LinearForm, linear_fit, linear_form, linear_plan
 from privacy.generators.projection import Projected, Projection, check_clip, checked_layout, projected

@@ -27,7 +27,8 @@ from privacy.generators.generator import (
     SynthesisTask,
 )
 from privacy.generators.label_shares import biases_moved
-from privacy.generators.latent_options import VariationalOptions, check_loss
+from privacy.generators.latent_checks import check_loss
+from privacy.generators.latent_options import VariationalOptions
 from privacy.generators.projection import BITS, checked_layout
 from privacy.generators.training_budget import (
     check_relation,
