@@ -99,7 +99,7 @@ class Auto(MarginalGenerator):
         made = self._generator(name).plan(task, _options(name, options))
         first = PlannedStep(_chosen_in_words(name, errors), 0, 0.0, message("no noise: public sizes alone"))
         idle = name != "aim" and options.aim != AimTerms()
-        notes = (message("options.aim has no effect: {name} was chosen", name=name),) if idle else ()
+        notes = (message("what `aim` is asked for has no effect: {name} was chosen", name=name),) if idle else ()
         return replace(made, steps=(first, *made.steps), notes=(*notes, *made.notes))
 
     def fit(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -78,8 +79,8 @@ def bend(folder: Path) -> None:
     _, arrays = model_of(folder)
     name = "inside-joined-0000-bins"
     firsts, weights = arrays["inside-joined-0000-firsts"], arrays[name].copy()
-    wide = next(place for place in range(firsts.size - 1) if firsts[place + 1] - firsts[place] > 1)
-    start, end = firsts[wide], firsts[wide + 1]
+    # One whose other declared bins hold much: noise may have given all to the first already.
+    start, end = max(pairwise(firsts), key=lambda ends: weights[ends[0] + 1 : ends[1]].sum())
     weights[start] = weights[start:end].sum()
     weights[start + 1 : end] = 0
     write_model(folder, {**arrays, name: weights})
