@@ -170,7 +170,8 @@ def follow_blocks(cells: Model, name: str, blocks: Sequence[int], rows: Floats) 
     marginal = cells.marginal((name,))
     before = np.add.reduceat(marginal[: blocks[-1]], blocks[:-1])
     counted = np.where((rows > 0) & (before > LEAST_MASS * marginal.sum()), rows, 0.0)
-    if not counted.any():
+    # One block alone has its share already.
+    if np.count_nonzero(counted) < 2:
         return cells
     followed = np.where(counted > 0, before[counted > 0].sum() * counted / counted.sum(), before)
     factors = np.divide(followed, before, out=np.ones(before.size), where=before > 0)

@@ -205,17 +205,6 @@ class PhasedOptions(LatentOptions):
         return labels, self.components or (_JOINED if shared else 1)
 
 
-def rounds_of(options: PhasedOptions, components: int, *, owned: bool) -> int:
-    """Return the rounds of the mixture: with one component a label nothing is shared out, and one is exact.
-
-    Args:
-        options: say how many, where rows are shared out.
-        components: of the mixture, or of each label.
-        owned: whether labels own components.
-    """
-    return 1 if owned and components == 1 else options.rounds
-
-
 def rounds_note(options: PhasedOptions, made: int) -> tuple[str, ...]:
     """Say that rounds have no effect, where other ones are written than are made."""
     # No refusal: records state all options, and the default of another version is no other plan.

@@ -67,9 +67,9 @@ _RARE: Final = 0.2
 _ROOM: Final = 1.5
 """The norm bound on the axes, over the rows' root mean square norm there."""
 _NORM_ROOM: Final = 2
-NORM_BITS: Final = MOST_BITS - 1
-"""Of the lattice of norms, in a ball of twice the norm: bits of a unit norm."""
 """Up to how many times the norm bound norms are told apart."""
+NORM_BITS: Final = MOST_BITS - 1
+"""Of the lattice of norms, in a ball of `_NORM_ROOM` times the norm bound: bits of the bound itself."""
 NOT_TRAINED: Final = message(
     "the decoder is linear and made of noisy sums: of so few rows a training would have learnt next to nothing"
 )

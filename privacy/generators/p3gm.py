@@ -41,7 +41,7 @@ from privacy.generators.generator import (
 )
 from privacy.generators.label_shares import shares_kept
 from privacy.generators.latent_checks import check_phased
-from privacy.generators.latent_options import PhasedOptions, rounds_note, rounds_of
+from privacy.generators.latent_options import PhasedOptions, rounds_note
 from privacy.generators.latent_prior import Prior, fixed_mean, latents_of, log_variance_start, prior_of
 from privacy.generators.linear_decoder import NORM_BITS, LinearForm, linear_fit, linear_form, linear_plan
 from privacy.generators.projection import Projected, Projection, check_clip, checked_layout, projected
@@ -222,7 +222,8 @@ class P3gm:
         linear = owner is not None and options.decoder != "trained"
         check_clip(projection, whole_bits=NORM_BITS if linear else None)
         labels = LabelCodes(owner, int(layout.column(owner).table.shape[0])) if owner is not None else None
-        rounds = rounds_of(options, components, owned=labels is not None)
+        # With one component a label there is nothing to share out: one round is exact.
+        rounds = 1 if labels is not None and components == 1 else options.rounds
         joined = projection.entries(options.label) if options.label is not None and owner is None else None
         prior = Prior(components, labels, rounds, options.spread, joined)
         width, latent = projection.width, projection.latent

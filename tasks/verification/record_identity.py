@@ -42,7 +42,7 @@ DESCRIPTIONS: Final = frozenset({"record.ja.html", "label.html", "deployment.yam
 """The record for other readers."""
 _PREDICATE: Final = "as the predicate in MANIFEST.json says"
 _RELEASED: Final = re.compile(r"[0-9]{1,4}(\.[0-9]{1,6}){0,3}((a|b|rc|\.post|\.dev)[0-9]{1,6}){0,3}")
-"""A version that may be told to install: a publisher writes it, and nobody may be told to type anything else."""
+"""The name of a version: a publisher writes it, and anything else in its place is not repeated to who verifies."""
 OTHER: Final = "the record speaks of something else: do not believe the one or the other without asking the publisher"
 
 

@@ -61,8 +61,8 @@ class FittedChecks(DrawnChecks[RecordT, MeaningT], ABC, Generic[RecordT, Meaning
             return ()
         replay = self._record.replay
         named = () if self._stands_alone or self._fitted_again else (self._fitter.field,)
-        form, written = self.registry.load(self._fitter.name).options, replay.product["options"]
-        return (*named, *options_on_word(replay.draws, form, written, fitted_again=self._fitted_again))
+        form, stated = self.registry.load(self._fitter.name).options, replay.product["options"]
+        return (*named, *options_on_word(replay.draws, form, stated, fitted_again=self._fitted_again))
 
     def check_draws(self, run: JournalledRun | None) -> tuple[list[Finding], list[str]]:
         """Check marginals, sums, trainings and choices against journal, charge and contract, then the fitter."""

@@ -63,18 +63,18 @@ class NamedFitter:
         return []
 
     def check_plan(
-        self, task: SynthesisTask, written: Mapping[str, Any], charged: Sequence[Mapping[str, Any]]
+        self, task: SynthesisTask, stated: Mapping[str, Any], charged: Sequence[Mapping[str, Any]]
     ) -> RuleFindings:
         """Plan again, and compare the events.
 
         Args:
             task: what was asked for, at the epsilon that the noise was planned for.
-            written: the product's options.
+            stated: the product's options.
             charged: the events that were charged.
         """
         try:
             entered = [event_from_json(event).to_json() for event in charged]
-            planned = _events(self.registry.load(self.name), task, written)
+            planned = _events(self.registry.load(self.name), task, stated)
         except ModuleNotFoundError as missing:
             return [], [f"the plan of the {self.registry.noun}: {missing.name} is not installed"]
         except (
@@ -93,18 +93,18 @@ class NamedFitter:
         return [Finding(self.where, self.field, found, allowed, OTHER)], []
 
     def stands_alone(
-        self, task: SynthesisTask, written: Mapping[str, Any], charged: Sequence[Mapping[str, Any]]
+        self, task: SynthesisTask, stated: Mapping[str, Any], charged: Sequence[Mapping[str, Any]]
     ) -> bool:
         """Say whether no other built-in fitter has this plan; of what a package registers nobody can say it."""
-        return self.name in self.registry.built_in and not any(self._twins(task, written, charged))
+        return self.name in self.registry.built_in and not any(self._twins(task, stated, charged))
 
     def _twins(
-        self, task: SynthesisTask, written: Mapping[str, Any], charged: Sequence[Mapping[str, Any]]
+        self, task: SynthesisTask, stated: Mapping[str, Any], charged: Sequence[Mapping[str, Any]]
     ) -> Iterator[str]:
         """Yield the other built-in fitters that plan the same events with those of the options that they have."""
-        chosen = non_default_options(self.registry.load(self.name).options, written)
+        chosen = non_default_options(self.registry.load(self.name).options, stated)
         for other in sorted(set(self.registry.built_in) - {self.name}):
-            if any(self._plans(other, task, options, charged) for options in (written, chosen)):
+            if any(self._plans(other, task, options, charged) for options in (stated, chosen)):
                 yield other
 
     def _plans(
@@ -119,8 +119,8 @@ class NamedFitter:
             return False  # options or columns that are not for it
 
 
-def _events(fitter: Fitter[Any, Any, Any], task: SynthesisTask, written: Mapping[str, Any]) -> list[dict[str, Any]]:
-    options: BaseModel = without_limit(fitter.options.model_validate(written))
+def _events(fitter: Fitter[Any, Any, Any], task: SynthesisTask, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
+    options: BaseModel = without_limit(fitter.options.model_validate(stated))
     return [event.to_json() for event in whole_fitter(fitter, task, draws_only=True).plan(task, options).events]
 
 
