@@ -213,7 +213,9 @@ class Acceptance(Frozen):
         most = MOST_CRITERIA if info.field_name == "criteria" else MOST_CANDIDATES
         if not 1 <= len(listed) <= most:
             found = f"{len(listed)} {info.field_name}" if listed else "an empty list"
-            refuse([Problem(found, f"from 1 to {most} {info.field_name}")])
+            refuse(
+                [Problem(found, f"from 1 to {most} {info.field_name}", "leave some out" if listed else "write one")]
+            )
         return listed
 
     @field_validator("rows_about")

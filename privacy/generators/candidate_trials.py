@@ -124,11 +124,13 @@ class CandidateTrials:
                 raise CannotGenerate(
                     f"product.generator: {terms.generator!r} learns from rows, and takes no known share of a budget; "
                     "allowed: generators of marginals (auto, aim, mst, privbayes, latent_factors, independent, fixed)"
+                    "; do: name one of these"
                 )
             options = made_by.options.model_validate(terms.options)
             if getattr(options, "time_limit", None) is not None:
                 raise CannotGenerate(
-                    "time_limit of a candidate: what is accepted would depend on a clock; allowed: no time limit"
+                    "time_limit of a candidate: what is accepted would depend on a clock; allowed: no time limit; "
+                    "do: drop time_limit"
                 )
             task = replace(self.task, epsilon=epsilon_of_part(self.task, part / self.spending.total))
             plan = made_by.plan(task, options)
