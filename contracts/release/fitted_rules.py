@@ -8,14 +8,14 @@ from contracts.reading.scalars import Problem
 from contracts.release.classifier import classifier_problems
 from contracts.release.spec import ReleaseSpec
 from contracts.release.synthetic import synthetic_problems
+from contracts.release.synthetic_modifiers import idle_options
 
 
 def synthetic_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     """List what in a release of synthetic rows does not fit its contract."""
     product = spec.synthetic_product
-    findings = [spec.finding(("product", *at), problem) for at, problem in synthetic_problems(product, contract)]
-    idle = None if product.inside_bins is None else product.inside_bins.idle
-    findings += [] if idle is None else [spec.finding(("product", "inside_bins"), idle)]
+    problems = (*synthetic_problems(product, contract), *idle_options(product))
+    findings = [spec.finding(("product", *at), problem) for at, problem in problems]
     pictures = contract.pictures(product.names(contract))
     if not pictures or "csv" not in spec.publish.formats:
         return findings

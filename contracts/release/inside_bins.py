@@ -100,7 +100,7 @@ class InsideSpec(Frozen):
 
     @property
     def idle(self) -> Problem | None:
-        """What is written beside values that are drawn uniformly, for who writes a spec: a record states all keys."""
+        """What is written beside values that are drawn uniformly."""
         written = [name for name, usual in (("share", USUAL_SHARE), ("columns", ALL)) if getattr(self, name) != usual]
         if self.method != UNIFORM or not written:
             return None
@@ -169,6 +169,12 @@ class InsideModifier(SyntheticModifier):
         where = "bins" if product.inside_bins is None else "inside_bins"
         for at, problem in inside_problems(product.measured_inside, names, contract, joins=product.bins is not None):
             yield (where, *at), problem
+
+    def idle_options(self, product: Any) -> Iterator[tuple[FieldPath, Problem]]:
+        """Yield a share or columns beside values that are drawn uniformly."""
+        idle = None if product.inside_bins is None else product.inside_bins.idle
+        if idle is not None:
+            yield ("inside_bins",), idle
 
     def lattices(self, product: Any, contract: Contract) -> tuple[ValueLattice, ...]:
         """Return the lattices of the trees of counts."""

@@ -117,6 +117,10 @@ class SyntheticModifier(ABC):
         """
         return iter(())
 
+    def idle_options(self, product: Any) -> Iterator[tuple[FieldPath, Problem]]:
+        """Yield what is written and does nothing, for who writes a spec; the product of a record states all keys."""
+        return iter(())
+
     def options_at(self, product: Any) -> FieldPath | None:
         """Return where the generator's options are written, if the modifier moves them."""
         return None

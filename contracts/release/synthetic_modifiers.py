@@ -308,6 +308,12 @@ def modifier_problems(
         yield from modifier.problems(product, names, contract)
 
 
+def idle_options(product: Any) -> Iterator[tuple[FieldPath, Problem]]:
+    """Yield what of the modifiers is written in a spec and does nothing, with its place in the product."""
+    for modifier in spec_modifiers().values():
+        yield from modifier.idle_options(product)
+
+
 def unusable(product: Any, use: Use, *, where: str, field: str) -> list[Finding]:
     """Say why a version of a product cannot be used for something; nothing where it can.
 
