@@ -12,7 +12,8 @@ Biased priors are made of the near one:
 Trials of one seed differ in their noise, so a difference has the standard error of both.
 
 mbi's JAM is run beside it with the same public rows. Its sensitivities are those of replacement, so ours are too
-there, and the number of rows is public for both.
+there, and the number of rows is public for both. Some of its marginals are computed in another way
+(`peers.mbi_projection`).
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def beside_jam(bench: Bench) -> list[Row]:
         for name, prior in {NEAR: near, BIASED: spoiled(near)[BIASED]}.items():
             given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "adjacency": "replace_one", "prior": prior}
             made = [bench.runs.ours("aim", table, seed=seed, **given) for seed in JAM_TRIALS]
-            theirs = bench.theirs("mbi", "jam", table, epsilon=epsilon, trials=JAM_TRIALS, prior=prior)
+            theirs = bench.theirs("mbi", "jam-numpy", table, epsilon=epsilon, trials=JAM_TRIALS, prior=prior)
             errors = bench.errors(made, table)["2"]
             settings = settings_of(table, made) | {"epsilon": epsilon, "adjacency": "replace_one"}
             settings |= {"ours": list(errors), "peer": versions_of(theirs)}

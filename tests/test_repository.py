@@ -375,10 +375,11 @@ def test_tests_and_benchmarks_import_names_that_exist() -> None:
             if not isinstance(node, ast.ImportFrom) or not node.module or node.level:
                 continue
             if node.module.split(".")[0] in {*LAYERS, "tests", "benchmarks"}:
-                names = known.setdefault(node.module, module_names(node.module))
+                if node.module not in known:
+                    known[node.module] = module_names(node.module)
                 missing += [
                     f"{path.relative_to(ROOT)}:{node.lineno} {node.module}.{alias.name}"
                     for alias in node.names
-                    if alias.name not in names
+                    if alias.name not in known[node.module]
                 ]
     assert missing == []
