@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 from types import ModuleType
@@ -347,6 +348,7 @@ def test_a_types_name_is_defined_in_one_file() -> None:
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 
+@cache
 def module_names(module: str) -> set[str]:
     """The names that a module of ours binds anywhere, and the modules in it where it is a package."""
     path = ROOT / module.replace(".", "/")
@@ -368,18 +370,15 @@ def module_names(module: str) -> set[str]:
 
 def test_tests_and_benchmarks_import_names_that_exist() -> None:
     """Types are checked in the packages alone, so that nobody else tells when a renamed thing is asked for here."""
-    known: dict[str, set[str]] = {}
     missing = []
     for path in sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.ImportFrom) or not node.module or node.level:
                 continue
             if node.module.split(".")[0] in {*LAYERS, "tests", "benchmarks"}:
-                if node.module not in known:
-                    known[node.module] = module_names(node.module)
                 missing += [
                     f"{path.relative_to(ROOT)}:{node.lineno} {node.module}.{alias.name}"
                     for alias in node.names
-                    if alias.name not in known[node.module]
+                    if alias.name not in module_names(node.module)
                 ]
     assert missing == []
