@@ -134,9 +134,10 @@ class _OdcsReader:
 
     def _long_name(self, at: FieldPath) -> str:
         """Write a path with `privacy` or `domain` in place of the customProperties entry that holds it."""
-        for prefix, shorter in self._blocks.items():
-            if at[: len(prefix)] == prefix:
-                return dotted((*shorter, *at[len(prefix) :]))
+        for length in range(1, len(at) + 1):
+            shorter = self._blocks.get(at[:length])
+            if shorter is not None:
+                return dotted((*shorter, *at[length:]))
         return dotted(at)
 
     def _validated(self, adapter: TypeAdapter[Any], model: Any, at: FieldPath, value: Any) -> Any:

@@ -18,7 +18,7 @@ from contracts.sql.portable.compiler import DIALECTS, Dialect, parsed, sql_of
 from contracts.sql.portable.staging import KEYS, SOURCE, cells_of, checks_of, nobodys_rows, stage_of, staged
 from contracts.sql.portable.value_kinds import portable_findings
 from contracts.sql.violations import violation_sql
-from tests.contracts.engine import connected
+from tests.contracts.engine import connected, rows_as_written
 from tests.contracts.samples import column, contract_of
 from tests.contracts.sql.portable.portable_rows import ARROW, CASES, COLUMNS, in_numbers, values_of
 
@@ -39,7 +39,9 @@ def test_codes_and_broken_checks_are_those_of_the_encoding_row_for_row(name: str
     a_column = COLUMNS[name]
     contract = contract_of(a_column)
     table = pa.table([pa.array(values_of(a_column, kind), ARROW[kind])], names=["x"])
-    got = rows_of(sql_of(staged(contract, {"x": kind}), "duckdb"), **{SOURCE: table})
+    with connected() as connection:
+        connection.register(SOURCE, table)
+        got = rows_as_written(connection, sql_of(staged(contract, {"x": kind}), "duckdb"))
     codes = rows_of(encode_select(contract, columns_present=["x"], relation=SOURCE), **{SOURCE: table})
     broken = [f"({violation_sql(check, contract)})::INTEGER" for check in checks(contract) if check.column]
     marks = rows_of(f"SELECT {', '.join(broken)} FROM {SOURCE}", **{SOURCE: table})
@@ -112,7 +114,7 @@ def test_each_check_has_a_count_of_its_own_however_many_there_are() -> None:
     with connected() as connection:
         connection.register(SOURCE, rows)
         made = sql_of(staged(contract, dict.fromkeys(names, "text")), "duckdb")
-        connection.execute(f"CREATE TABLE sudare_stage AS {made}")
+        rows_as_written(connection, f"CREATE TABLE sudare_stage AS {made}")
         [counts] = connection.execute(sql_of(checks_of(contract), "duckdb")).fetchall()
         conditions = [violation_sql(check, contract) for check in checks(contract) if check.column]
         counted = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in conditions)

@@ -12,7 +12,7 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.sql.encoding import encode_select
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import SOURCE, staged
-from tests.contracts.engine import connected
+from tests.contracts.engine import connected, rows_as_written
 from tests.contracts.samples import contract_of
 from tests.contracts.sql.portable.portable_rows import ARROW, COLUMNS, NUMBERS, lattices_of, values_of, values_on
 
@@ -27,7 +27,7 @@ def test_offsets_are_those_of_the_encoding_row_for_row(name: str, kind: ValueKin
     expected = encode_select(contract, columns_present=["x"], relation=SOURCE, lattices=lattices)
     with connected() as connection:
         connection.register(SOURCE, table)
-        got = connection.execute(sql_of(staged(contract, {"x": kind}, lattices), "duckdb")).fetchall()
+        got = rows_as_written(connection, sql_of(staged(contract, {"x": kind}, lattices), "duckdb"))
         wanted = connection.execute(expected).fetchall()
     assert [row[-len(lattices) :] for row in got] == [row[1:] for row in wanted]
     assert len({row[-1] for row in got}) > 1

@@ -26,7 +26,7 @@ from contracts.sql.encoding import encode_select
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import SOURCE, staged
 from contracts.sql.violations import violation_sql
-from tests.contracts.engine import connected
+from tests.contracts.engine import connected, rows_as_written
 from tests.contracts.samples import CONTRACT, column, contract_findings, contract_of
 from tests.contracts.sql.portable.portable_rows import in_numbers
 from tests.contracts.sql.test_value_types import SAME
@@ -111,7 +111,7 @@ def read_portably(column: Column, array: pa.Array, kind: ValueKind) -> list[tupl
         STATEMENTS[statement] = sql_of(staged(contract_of(column), {"x": kind}), "duckdb")
     with connected() as connection:
         connection.register(SOURCE, pa.table([array], names=["x"]))
-        return connection.execute(STATEMENTS[statement]).fetchall()
+        return rows_as_written(connection, STATEMENTS[statement])
 
 
 STATEMENTS: dict[tuple[str, ValueKind], str] = {}

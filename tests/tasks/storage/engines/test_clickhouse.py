@@ -22,6 +22,7 @@ from tasks.ingest import ingest
 from tasks.storage.engines.clickhouse import LOG, ClickHouseWorker
 from tasks.storage.engines.engine import EngineFailed
 from tasks.storage.engines.stage import ingest_in_engine
+from tests.contracts.engine import rows_as_written
 from tests.contracts.samples import contract_of
 from tests.contracts.sql.portable.portable_rows import CASES, COLUMNS, lattices_of, numbers_table, tables
 from tests.tasks.intake import KEY
@@ -83,7 +84,7 @@ def staged_there(folder: Path, expression: object, rows: pa.Table) -> tuple[list
         worker.close()
     with duckdb.connect() as connection:
         connection.register(SOURCE, rows)
-        expected = connection.execute(sql_of(expression, "duckdb")).fetchall()
+        expected = rows_as_written(connection, sql_of(expression, "duckdb"))
         got = connection.execute(f"FROM '{folder}/stage/*.parquet'").fetchall()
     return sorted(got), sorted(expected)
 

@@ -23,6 +23,7 @@ from tasks.ingest import ingest
 from tasks.storage.engines.postgres import PostgresSession
 from tasks.storage.engines.stage import ingest_in_engine
 from tasks.storage.engines.stage_rules import key_row
+from tests.contracts.engine import rows_as_written
 from tests.contracts.samples import column, contract_of
 from tests.contracts.sql.portable.portable_rows import CASES, lattices_of, numbers_table, tables
 from tests.tasks.intake import KEY
@@ -111,7 +112,7 @@ def staged_there(
         session.close()
     with duckdb.connect() as connection:
         connection.register(SOURCE, rows)
-        expected = connection.execute(sql_of(staged(contract, kinds, beside), "duckdb")).fetchall()
+        expected = rows_as_written(connection, sql_of(staged(contract, kinds, beside), "duckdb"))
     return sorted(got), sorted(expected)
 
 

@@ -40,6 +40,7 @@ from tasks.storage.engines.spark import LOG, SparkWorker
 from tasks.storage.engines.stage import MARKER, STAGED, ingest_in_engine
 from tasks.storage.workspace.spark_settings import SparkSettings
 from tasks.validate import validate
+from tests.contracts.engine import rows_as_written
 from tests.contracts.sql.portable.portable_rows import CASES, tables
 from tests.privacy.ledger.ledgers import HALF, bind, request, terms
 from tests.tasks.intake import KEY, take_in
@@ -128,7 +129,7 @@ def test_awkward_values_of_every_kind_get_the_codes_that_duckdb_gives_them(
         worker.close()
     with duckdb.connect() as connection:
         connection.register(SOURCE, rows)
-        expected = connection.execute(sql_of(expression, "duckdb")).fetchall()
+        expected = rows_as_written(connection, sql_of(expression, "duckdb"))
         got = connection.execute(f"FROM '{tmp_path}/stage/*.parquet'").fetchall()
     assert sorted(got) == sorted(expected)
 

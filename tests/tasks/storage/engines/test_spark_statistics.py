@@ -19,6 +19,7 @@ from tasks.ingest import ingest
 from tasks.storage.engines.spark import SparkWorker
 from tasks.storage.engines.stage import ingest_in_engine
 from tasks.storage.workspace.spark_settings import SparkSettings
+from tests.contracts.engine import rows_as_written
 from tests.contracts.sql.portable.portable_rows import NUMBERS, lattices_of, numbers_table
 from tests.tasks.intake import KEY
 from tests.tasks.storage.engines.engine_rows import people_contract, write_people
@@ -67,7 +68,7 @@ def test_awkward_numbers_of_every_type_get_the_offsets_that_duckdb_gives_them(
         worker.close()
     with duckdb.connect() as connection:
         connection.register(SOURCE, rows)
-        expected = connection.execute(sql_of(expression, "duckdb")).fetchall()
+        expected = rows_as_written(connection, sql_of(expression, "duckdb"))
         got = connection.execute(f"FROM '{tmp_path}/stage/*.parquet'").fetchall()
     assert sorted(got) == sorted(expected)
     assert len(NUMBERS) > 20

@@ -38,6 +38,7 @@ from tasks.storage.sources.folder import parts_of
 from tasks.storage.sources.origin import read_parts
 from tasks.storage.sources.table_reader import read_parquet
 from tasks.storage.sources.typed_rows import Reading
+from tests.contracts.engine import rows_as_written
 from tests.contracts.samples import column, contract_of
 from tests.contracts.sql.portable.test_storage_types import DATES, DOMAINS
 
@@ -238,7 +239,7 @@ def portable_rows(column: Column, array: pa.Array, kind: ValueKind) -> list[Any]
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register(SOURCE, pa.table([array], names=["x"]))
-        found = connection.execute(sql_of(staged(contract, {"x": kind}), "duckdb")).fetchall()
+        found = rows_as_written(connection, sql_of(staged(contract, {"x": kind}), "duckdb"))
         codes = connection.execute(encode_select(contract, columns_present=["x"], relation=SOURCE)).fetchall()
     assert [row[:1] for row in found] == codes
     return found
