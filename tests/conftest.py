@@ -28,8 +28,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# A quarter of the suite's time went into looking for garbage among a million objects that are none: each test and its
-# code. What collecting makes is set aside (below), and the rest is looked through less often.
+# A process of the suite holds a million objects that stay: tests and their code. Looking for garbage among them took
+# up to a quarter of its time: what collecting makes is set aside (below), and the rest is looked through less often.
 gc.set_threshold(50_000, 20, 100)
 
 # Processes that tests start, and workers that collect the same files, share compiled code, whatever was set outside.
