@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,8 @@ import pytest
 from absl import logging as absl_logging
 
 from flows.prefect_runs.prefect_database import create_database
+from flows.prefect_runs.prefect_server import PrefectServer, lasting_server, stop_lasting
+from tasks.storage.workspace.settings import Workspace
 from tests.worlds.once import once
 
 if TYPE_CHECKING:
@@ -98,3 +102,30 @@ def prefect_home(initialised: tuple[Path, str]) -> Path:
     home = initialised[0] / ".sudare" / "prefect"
     create_database(home)  # waits for the one that was begun
     return home
+
+
+@pytest.fixture(scope="session")
+def serving(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iterator[Workspace]:
+    """A workspace whose Prefect server stays for all tests of a process; to start one costs more than a run."""
+    workspace = Workspace.create(tmp_path_factory.mktemp("serving") / "w")
+    shutil.copytree(prefect_home, workspace.prefect_home)
+    yield workspace
+    stop_lasting(workspace)
+
+
+@pytest.fixture(scope="module")
+def prefect_server(serving: Workspace) -> Iterator[PrefectServer]:
+    """That server, for a module's runs. What they tell Prefect lies in its folder, and not in their workspace's."""
+    with served_by(serving) as started:
+        yield started
+
+
+@contextmanager
+def served_by(workspace: Workspace) -> Iterator[PrefectServer]:
+    """Have the Prefect server of a workspace inside the block; what runs in this process has its password."""
+    from prefect import settings
+
+    with lasting_server(workspace) as started:
+        started.wait()
+        with settings.temporary_settings({settings.PREFECT_API_AUTH_STRING: started.auth}):
+            yield started

@@ -6,8 +6,8 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from console.main import execute
-from flows.prefect_runs.prefect_server import PrefectServer, prefect_server
+from flows.prefect_runs.prefect_server import PrefectServer
 from tasks.storage.workspace.settings import Workspace
 
 ADULT = Path(__file__).parents[2] / "examples" / "adult"
@@ -123,29 +123,11 @@ def place(make_place: Callable[[], Place]) -> Place:
     return make_place()
 
 
-@pytest.fixture(scope="module")
-def server(shared: Place) -> Iterator[PrefectServer]:
-    """The Prefect server of the module's workspace, for all its runs; to start one costs more than a run."""
-    with serving_runs(shared.workspace) as started:
-        yield started
-
-
-@contextmanager
-def serving_runs(workspace: Workspace) -> Iterator[PrefectServer]:
-    """Run a workspace's Prefect server inside the block; what runs in this process has its password."""
-    from prefect import settings
-
-    with prefect_server(workspace) as started:
-        started.wait()
-        with settings.temporary_settings({settings.PREFECT_API_AUTH_STRING: started.auth}):
-            yield started
-
-
 @pytest.fixture
-def served(server: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> PrefectServer:
+def served(prefect_server: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> PrefectServer:
     """Have the commands of a test find that server."""
-    monkeypatch.setenv("PREFECT_API_URL", server.api_url)
-    return server
+    monkeypatch.setenv("PREFECT_API_URL", prefect_server.api_url)
+    return prefect_server
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from console.main import execute
 from tests.console.conftest import Typed
 
 
+@pytest.mark.usefixtures("served")
 def test_a_backfill_releases_what_is_missing_and_tells_why_the_rest_is_not(
     tmp_path: Path, prefect_home: Path, typed: Typed, capfd: pytest.CaptureFixture[str]
 ) -> None:

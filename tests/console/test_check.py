@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from console.main import execute
-from flows.prefect_runs.prefect_server import PrefectServer
+from flows.prefect_runs.prefect_server import PrefectServer, stop_lasting
 from tasks.records.explanation import published_explanation
 from tasks.storage.workspace.settings import Workspace
-from tests.console.conftest import COMMAND, Said, Typed, serving_runs
+from tests.conftest import served_by
+from tests.console.conftest import COMMAND, Said, Typed
 
 CONTRACT = """\
 apiVersion: v3.1.0
@@ -138,9 +139,11 @@ def county(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Coun
 
 
 @pytest.fixture(scope="module")
-def server(county: County) -> Iterator[PrefectServer]:
-    with serving_runs(county.workspace) as started:
+def prefect_server(county: County) -> Iterator[PrefectServer]:
+    """The server of its workspace, whose files are looked through."""
+    with served_by(county.workspace) as started:
         yield started
+    stop_lasting(county.workspace)
 
 
 def _checked(county: County, typed: Typed, spec: Path) -> tuple[Said, dict[str, dict[str, Any]]]:

@@ -16,6 +16,7 @@ HIERARCHY = (
 )
 
 
+@pytest.mark.usefixtures("served")
 def test_levels_are_planned_released_verified_and_not_drawn_twice(shared: Place, typed: Typed) -> None:
     """The plan lists each level with its noise; the run publishes them; the same run again finds them published."""
     spec = shared.spec("stages", ("- [education, income]", HIERARCHY))

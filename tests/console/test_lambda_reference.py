@@ -12,6 +12,7 @@ from tests.console.conftest import Place, Typed
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("served")
 def test_a_release_chooses_lambda_on_an_earlier_one(shared: Place, typed: Typed) -> None:
     """A version that is not there is refused by plan and run, before a charge; one that is there serves for free."""
     half = ("epsilon: 1.0", "epsilon: 0.5")

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from console.metrics import Gauge, gauges_of
+from flows.prefect_runs.prefect_server import PrefectServer
 from privacy.ledger.entries import SEALED
 from tests.console.conftest import Place, Typed
 
@@ -27,7 +28,7 @@ def schedule(place: Place, *entries: tuple[str, str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def published(shared: Place) -> Place:
+def published(shared: Place, prefect_server: PrefectServer) -> Place:
     """One version is published, and the same spec is scheduled, beside one that is not there."""
     spec = shared.spec("monthly", ("epsilon: 1.0", "epsilon: 0.1"))
     done = shared.run("run", str(spec))

@@ -47,6 +47,7 @@ def open_account(place: Place, typed: Typed, source: str) -> None:
     assert typed("budget", "open", "areas", *people, *cap, at=place.workspace).code == 0
 
 
+@pytest.mark.usefixtures("served")
 def test_a_kind_of_domain_from_a_package_is_planned_run_and_verified(
     place: Place, typed: Typed, tmp_path: Path
 ) -> None:
@@ -89,6 +90,7 @@ shelf = shelf_address:SINK
 """
 
 
+@pytest.mark.usefixtures("served")
 def test_a_kind_of_source_and_of_sink_from_a_package_goes_through_a_release(
     place: Place, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

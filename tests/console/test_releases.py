@@ -219,6 +219,7 @@ def test_a_run_again_says_how_its_version_stands_and_that_a_closed_account_gives
     assert _again(place) == ("was published and withdrawn", False)
 
 
+@pytest.mark.usefixtures("served")
 def test_a_run_of_what_was_withdrawn_is_refused_and_brings_nothing_back(place: Place, typed: Typed) -> None:
     """Exit 4 with what to do; `latest` stays away, and nothing is charged."""
     spec = str(place.spec(NAME))

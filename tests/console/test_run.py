@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+from flows.prefect_runs.prefect_database import DATABASE
 from flows.prefect_runs.prefect_server import PrefectServer
 from tasks.storage.workspace.run_folder import run_name
 from tasks.storage.workspace.settings import Workspace
@@ -173,7 +174,8 @@ def test_against_a_running_server_the_same_flow_runs_there(shared: Place, served
     assert "served v1 is published" in done.out
     assert "Prefect" not in done.err
     time.sleep(1)  # the server writes the last states of tasks in batches
-    with sqlite3.connect(shared.workspace.prefect_home / "prefect.db") as prefect:
+    assert served.log is not None
+    with sqlite3.connect(served.log.parent / DATABASE) as prefect:
         query = "select id, parameters, state_type from flow_run order by created desc limit 1"
         [(run, parameters, state)] = prefect.execute(query).fetchall()
         tasks = prefect.execute("select name, state_type from task_run where flow_run_id = ?", (run,)).fetchall()
@@ -262,8 +264,7 @@ def test_a_version_whose_folder_was_lost_comes_back_the_same_or_not_at_all(share
     assert (folder / "MANIFEST.json").read_bytes() == manifest
 
 
-@pytest.mark.usefixtures("served")
-def test_prefect_is_not_told_where_a_gate_broke(shared: Place, typed: Typed) -> None:
+def test_prefect_is_not_told_where_a_gate_broke(shared: Place, served: PrefectServer, typed: Typed) -> None:
     """Whoever ran the command reads file and line; Prefect's database holds the gate and the remedy."""
     rows = shared.adult / "torn.csv"
     columns = [column["name"] for column in _columns(shared)]
@@ -277,11 +278,12 @@ def test_prefect_is_not_told_where_a_gate_broke(shared: Place, typed: Typed) -> 
     assert "torn.csv:9" in said.err
     assert "fields" in said.err
     time.sleep(1)  # the server writes the last states of tasks in batches
-    stored = b"".join(path.read_bytes() for path in shared.workspace.prefect_home.glob("prefect.db*"))
+    assert served.log is not None
+    stored = b"".join(path.read_bytes() for path in served.log.parent.glob("prefect.db*"))
     assert b"GateBroken" in stored
     assert b"correct the file at its origin" in stored
     assert b"torn.csv:" not in stored
-    for log in shared.workspace.prefect_home.glob("*.log"):
+    for log in served.log.parent.glob("*.log"):
         assert "torn.csv:" not in log.read_text()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from flows.prefect_runs.prefect_server import PrefectServer
 from tests.console.conftest import Place, Said, Typed
 
 
@@ -28,7 +29,7 @@ def charges(place: Place) -> int:
 
 
 @pytest.fixture(scope="module")
-def released(shared: Place) -> Said:
+def released(shared: Place, prefect_server: PrefectServer) -> Said:
     """The example by the Prefect flow; the account adds up Rényi losses."""
     return shared.type("run", str(statistics(shared, "told", ("epsilon: 0.5", "epsilon: 0.4"))), "--json")
 

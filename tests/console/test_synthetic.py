@@ -47,7 +47,7 @@ def charges(place: Place, release: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def released(shared: Place, server: PrefectServer) -> Said:
+def released(shared: Place, prefect_server: PrefectServer) -> Said:
     return shared.type("run", str(synthetic(shared, "rows", *FEW)), "--json")
 
 

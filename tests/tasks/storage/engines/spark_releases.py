@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
+from console.main import execute
 from contracts.release.source import Source
+from tasks.storage.workspace.settings import Workspace
 from tasks.storage.workspace.spark_settings import SparkSettings
 from tests.tasks.storage.engines.engine_rows import people_contract
 
@@ -88,14 +89,12 @@ class Place:
         return [*runs.glob("*/snapshot*"), *runs.glob("*/spill")]
 
     def sudare(self, *words: str, code: int = 0) -> str:
-        """Run a command and return what it prints."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "SUDARE_"))}
-        kept |= {name: value for name, value in os.environ.items() if name.startswith("SUDARE_CREDENTIALS_")}
-        command = [sys.executable, "-c", "from console.main import main; main()", *words]
-        done = subprocess.run(command, env=kept, capture_output=True, text=True, check=False)
-        if done.returncode != code:
-            raise AssertionError(f"{words[0]} ended with {done.returncode}: {done.stderr}{done.stdout}")
-        return done.stdout + (done.stderr if code else "")
+        """Type a command in this process, and return what it prints."""
+        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+            ended = execute(words)
+        if ended != code:
+            raise AssertionError(f"{words[0]} ended with {ended}: {err.getvalue()}{out.getvalue()}")
+        return out.getvalue() + (err.getvalue() if code else "")
 
 
 PLACES: Final = "place,parent,level\ntown,,all\nF,town,sex\nM,town,sex\n(null),town,sex\n"
@@ -103,13 +102,13 @@ PLACES: Final = "place,parent,level\ntown,,all\nF,town,sex\nM,town,sex\n(null),t
 
 
 def make_place(folder: Path, source: Source) -> Place:
-    """Make the workspace, the contract and an account with room for some releases."""
+    """Make the workspace, the contract and an account with room for some releases; they run on the tests' server."""
     place = Place(folder, source)
     people_contract(folder)
     (folder / "places.csv").write_text(PLACES)
     where = ("--workspace", str(place.root))
     opened = ("--population", "people", "--block", "2024", "--unit", "person", "--adjacency", "add_remove")
     cap = ("--calculus", "renyi", "--epsilon", "20", "--delta", "1e-6", "--source", source.name)
-    place.sudare("init", str(place.root))
+    Workspace.create(place.root)
     place.sudare("budget", "open", "town", *opened, *cap, *where)
     return place

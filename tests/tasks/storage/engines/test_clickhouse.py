@@ -170,6 +170,7 @@ def test_days_that_it_reads_differently_are_refused_before_anything_is_staged(
     assert not list((tmp_path / "run").glob("snapshot*"))
 
 
+@pytest.mark.usefixtures("prefect_server")
 @pytest.mark.parametrize(
     "name",
     [

@@ -205,6 +205,7 @@ def test_every_form_of_adding_up_has_the_numbers_of_duckdb(
     compare_sums(here, there, contract)
 
 
+@pytest.mark.usefixtures("prefect_server")
 @pytest.mark.parametrize(
     "name",
     [

@@ -323,6 +323,7 @@ def test_a_full_disk_is_named_and_costs_nothing(server: Server, contract: Contra
     assert str(raised.value).startswith(says)
 
 
+@pytest.mark.usefixtures("prefect_server")
 def test_a_connection_that_is_cut_mid_count_resumes_and_pays_nothing_more(server: Server, tmp_path: Path) -> None:
     """The stage is gone with the session. Made again of the same table it is that of the same run."""
     broken: list[bytes] = []

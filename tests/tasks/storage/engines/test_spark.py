@@ -49,13 +49,7 @@ from tests.tasks.storage.engines.test_spark_staging import ORDERS
 
 PARTS = 6
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-MASTER = "local[2]"
 GATES = ("nulls:age",)
-
-
-@pytest.fixture(scope="module")
-def spark() -> SparkSettings:
-    return SparkSettings(Path(os.environ["SUDARE_SPARK_PYTHON"]), MASTER, "1g")
 
 
 @pytest.fixture(scope="module")
@@ -310,12 +304,12 @@ def test_a_spark_that_dies_while_it_counts_costs_no_draw(
 
 
 def test_spark_takes_no_orders_from_the_environment_and_writes_no_key_down(
-    spark: SparkSettings, tmp_path: Path, source: Source, monkeypatch: pytest.MonkeyPatch
+    spark_as_found: SparkSettings, tmp_path: Path, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Variables that would lead it, its disk or its file system elsewhere change nothing; an error quotes no key."""
     for name, value in ORDERS.items():
         monkeypatch.setenv(name, value)
-    worker, key = SparkWorker(spark, tmp_path), "0123456789abcdef" * 4
+    worker, key = SparkWorker(spark_as_found, tmp_path), "0123456789abcdef" * 4
     try:
         [file] = sorted(Path(str(source.path)).rglob("*.parquet"))[:1]
         worker.ask("open", files=[str(file)])

@@ -27,6 +27,7 @@ from benchmarks._spark_traces import found_in, in_utf8, pages, send_on_loopback,
 from contracts.contract.contract import Contract
 from contracts.errors import SourceUnreadable
 from contracts.release.source import Source
+from flows.prefect_runs.prefect_server import PrefectServer
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from tasks.ingest import ingest
 from tasks.storage.engines.engine import EngineFailed, EngineNotTrusted
@@ -224,7 +225,7 @@ def test_a_connect_server_that_spills_in_clear_is_refused_by_the_setting(tmp_pat
 
 
 @pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory, source: Source) -> Place:
+def release(tmp_path_factory: pytest.TempPathFactory, source: Source, prefect_server: PrefectServer) -> Place:
     return make_place(tmp_path_factory.mktemp("release"), source)
 
 

@@ -22,6 +22,7 @@ PYTHON = Path(os.environ.get("SUDARE_SPARK_PYTHON", ""))
 ROWS = 40_000
 
 
+@pytest.mark.usefixtures("prefect_server")
 def test_a_full_disk_of_a_worker_costs_nothing_and_the_next_run_completes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import duckdb
@@ -27,11 +26,6 @@ from tests.tasks.storage.engines.spark_releases import make_place
 from tests.tasks.storage.engines.statistics_rows import beside_of, exact
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-
-
-@pytest.fixture(scope="module")
-def spark() -> SparkSettings:
-    return SparkSettings(Path(os.environ["SUDARE_SPARK_PYTHON"]), "local[2]", "1g")
 
 
 def test_every_form_of_adding_up_has_the_numbers_of_duckdb(spark: SparkSettings, tmp_path: Path) -> None:
@@ -74,6 +68,7 @@ def test_awkward_numbers_of_every_type_get_the_offsets_that_duckdb_gives_them(
     assert len(NUMBERS) > 20
 
 
+@pytest.mark.usefixtures("prefect_server")
 @pytest.mark.parametrize("name", ["statistics", "mst", "privbayes", "inside", "spine", "adaptive"])
 def test_a_release_counted_by_spark_is_published_and_verifies(
     spark: SparkSettings, tmp_path: Path, name: str
