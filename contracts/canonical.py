@@ -6,11 +6,14 @@ import hashlib
 import json
 from functools import lru_cache
 from itertools import chain
+from json.encoder import encode_basestring
 from typing import Any, Final
 
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _SCALARS: Final = frozenset({int, float, bool, str, type(None)})
 _LISTS: Final = frozenset({list, tuple})
+_FEW: Final = 8
+"""So many scalars are written one by one in the time that it takes to make an encoder."""
 _BETWEEN: Final = "\0"
 """Stands between elements until it is replaced: inside a text it would be escaped."""
 
@@ -39,13 +42,14 @@ def digest(value: Any) -> str:
 
 def _lines(value: Any, start: str) -> str:
     """Write a value whose own line begins with `start`, a line end and its indent."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return _scalar(value)
     inner = f"{start}  "
-    if type(value) is dict and value and set(map(type, value)) == {str}:
-        lines = (f"{inner}{_CANONICAL.encode(key)}: {_lines(each, inner)}" for key, each in sorted(value.items()))
+    if kind is dict and value and set(map(type, value)) == {str}:
+        lines = [f"{inner}{encode_basestring(key)}: {_lines(value[key], inner)}" for key in sorted(value)]
         return f"{{{','.join(lines)}{start}}}"
-    if type(value) in _SCALARS:
-        return _CANONICAL.encode(value)
-    if type(value) not in _LISTS or not value:
+    if kind not in _LISTS or not value:
         return _by_python(value, start)
     kinds = set(map(type, value))
     if kinds <= _SCALARS:
@@ -54,10 +58,20 @@ def _lines(value: Any, start: str) -> str:
         deeper = f"{inner}  "
         rows = _encoder(_BETWEEN).encode(value)[2:-2].replace(f"]{_BETWEEN}[", f"{inner}],{inner}[{deeper}")
         return f"[{inner}[{deeper}{rows.replace(_BETWEEN, f',{deeper}')}{inner}]{start}]"
-    return f"[{','.join(f'{inner}{_lines(each, inner)}' for each in value)}{start}]"
+    return f"[{','.join([f'{inner}{_lines(each, inner)}' for each in value])}{start}]"
+
+
+def _scalar(value: Any) -> str:
+    """Write a scalar; texts and integers, of which there are most, without an encoder made for each."""
+    kind = type(value)
+    if kind is str:
+        return encode_basestring(value)
+    return repr(value) if kind is int else _CANONICAL.encode(value)
 
 
 def _joined(values: Any, start: str) -> str:
+    if len(values) <= _FEW:
+        return f",{start}".join(map(_scalar, values))
     return _encoder(f",{start}").encode(values)[1:-1]
 
 

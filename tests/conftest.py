@@ -46,7 +46,8 @@ absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
 
 
 LONGEST = (
-    *("test_deploy.py", "test_federation_keys.py", "test_readme.py", "test_federation_loopback.py", "test_run.py"),
+    *("test_fields.py", "test_deploy.py", "test_federation_keys.py", "test_readme.py", "test_federation_loopback.py"),
+    *("test_run.py", "test_browser.py", "test_dist.py"),
     *("test_federated_versions.py", "test_calibration.py", "test_redraw.py", "test_synthetic.py"),
     *("test_training_draws.py", "test_games_mechanisms.py", "test_fuzz.py", "test_covert_room.py", "test_attack.py"),
 )
@@ -129,3 +130,10 @@ def served_by(workspace: Workspace) -> Iterator[PrefectServer]:
         started.wait()
         with settings.temporary_settings({settings.PREFECT_API_AUTH_STRING: started.auth}):
             yield started
+
+
+@pytest.fixture
+def served(prefect_server: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> PrefectServer:
+    """Have the commands of a test find that server."""
+    monkeypatch.setenv("PREFECT_API_URL", prefect_server.api_url)
+    return prefect_server

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from console.main import execute
-from flows.prefect_runs.prefect_server import PrefectServer
 from tasks.storage.workspace.settings import Workspace
 
 ADULT = Path(__file__).parents[2] / "examples" / "adult"
@@ -121,13 +120,6 @@ def shared(make_place: Callable[[], Place]) -> Place:
 @pytest.fixture
 def place(make_place: Callable[[], Place]) -> Place:
     return make_place()
-
-
-@pytest.fixture
-def served(prefect_server: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> PrefectServer:
-    """Have the commands of a test find that server."""
-    monkeypatch.setenv("PREFECT_API_URL", prefect_server.api_url)
-    return prefect_server
 
 
 @pytest.fixture

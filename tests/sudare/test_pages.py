@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import sudare
+from flows.prefect_runs.prefect_server import PrefectServer
 from tests.sudare.conftest import ADULT, made
 from tests.sudare.pages import blocks_of, run_cells, table_cells
 
@@ -21,7 +22,9 @@ MOST_LINES = 5
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_home: Path) -> Iterator[Path]:
+def folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_home: Path, served: PrefectServer
+) -> Iterator[Path]:
     """A folder with the example, in which Python is; with workspaces as the pages make them."""
     for name in ("adult.odcs.yaml", "adult.parquet"):
         shutil.copy(ADULT / name, tmp_path / name)
