@@ -39,12 +39,13 @@ KINDS: dict[str, Callable[[], AnyScenario]] = {
 
 
 Scheme = Literal["light", "dark"]
-WAYS: tuple[tuple[tuple[int, int], Scheme], ...] = (
-    (PHONE, "light"),
-    (DESK, "dark"),
-    (PHONE, "dark"),
-    (DESK, "light"),
+WAYS: tuple[tuple[tuple[int, int], Scheme, str], ...] = (
+    (PHONE, "light", "en"),
+    (DESK, "dark", "en"),
+    (PHONE, "dark", "ja"),
+    (DESK, "light", "ja"),
 )
+"""Every pair of a size, of colours and of a language: a finding that needs all three of one kind would be missed."""
 
 
 @contextmanager
@@ -109,19 +110,20 @@ def test_no_page_of_the_site_has_findings(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("size", "scheme"), WAYS)
-def test_every_page_in_both_languages_and_in_every_way_has_no_findings(
+@pytest.mark.parametrize(("size", "scheme", "language"), WAYS)
+def test_every_page_has_no_findings_in_every_pair_of_ways(
     browser: Browser,  # noqa: F811
     served: Served,  # noqa: F811
     records: dict[str, Path],
     size: tuple[int, int],
     scheme: Scheme,
+    language: str,
 ) -> None:
-    """Records, labels and the site, small and large, light and dark."""
-    names = ("record.html", "record.ja.html", "label.html")
+    """Records, labels and the site, small and large, light and dark, in both languages."""
+    names = ("record.html" if language == "en" else f"record.{language}.html", "label.html")
     pages = [(folder / name).as_uri() for folder in records.values() for name in names]
     with looked_at(browser, size, scheme) as page:
-        assert found_on(page, [*pages, *addresses(served, "en"), *addresses(served, "ja")]) == []
+        assert found_on(page, [*pages, *addresses(served, language)]) == []
 
 
 def addresses(served: Served, language: str) -> list[str]:  # noqa: F811
