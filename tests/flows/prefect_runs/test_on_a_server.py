@@ -256,7 +256,7 @@ def test_a_worker_lives_through_an_outage_of_prefect_at_the_end_of_a_run(tmp_pat
             working.enter_context(_worker(place, client, tmp_path, "--grace", "60", "--every", "2"))
             made.sudare("deploy", str(place.spec), "--backfill", "2024Q1..2024Q1")
             _await(version.exists, "the version", seconds=2 * PATIENCE)
-        _await(lambda: "visits-2024-q1 v1 is published, exit 0" in said(), "the worker's line", seconds=2 * PATIENCE)
+        _await(lambda: "visits-2024-q1 v1 is published, exit 0" in said(), "the worker's line", seconds=4 * PATIENCE)
         with _server(url, own, tmp_path):
             _await(lambda: made.states(place.spec) == ["COMPLETED"], "the run's end", seconds=3 * PATIENCE)
     assert "visits.yaml 2024-Q1 (visits-2024-q1): started" in said()
