@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import nearest
@@ -38,6 +39,9 @@ from contracts.sql.select_grammar import (
 )
 from contracts.sql.select_types import RELATION
 from contracts.sql.value_types import ValueType
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 UNSAFE_OPTIMIZERS = ("common_subexpressions", "statistics_propagation")
 """DuckDB's optimizers that evaluate a part of an expression outside its TRY: on a connection that runs a guarded
@@ -104,12 +108,18 @@ def guarded_select(sql: str, types: Mapping[str, ValueType] | None = None) -> st
 
 
 def _duckdb(call: str, argument: str) -> Any:
-    """Evaluate one function in a DuckDB of its own."""
-    import duckdb
-
-    with duckdb.connect() as connection:
+    """Evaluate one function of texts."""
+    with _parser().cursor() as connection:
         row = connection.execute(f"SELECT {call}", [argument]).fetchone()
     return row[0] if row else None
+
+
+@cache
+def _parser() -> DuckDBPyConnection:
+    """A DuckDB for nothing else, which a process makes once: to make one takes longer than to parse."""
+    import duckdb
+
+    return duckdb.connect(config={"threads": 1})
 
 
 def parse_select(sql: str) -> Tree | Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
 import duckdb
@@ -277,3 +278,10 @@ def test_a_relation_named_like_the_id_is_told_from_it() -> None:
     (finding,) = check_unit("SELECT source FROM source", "source")
     assert "source.source" in finding.remedy
     assert check_unit("SELECT source.source FROM source", "source") == []
+
+
+def test_threads_that_read_selects_at_once_do_not_mix_them_up() -> None:
+    """One DuckDB parses for the whole process."""
+    selects = [f"SELECT a + {number} AS b FROM source WHERE a > {number}" for number in range(200)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(guarded_select, selects)) == [guarded_select(each) for each in selects]
