@@ -57,7 +57,11 @@ def check_select(sql: str) -> list[Finding]:
         sql: a SELECT over the relation `source`.
     Privacy: looks at the text of the select only, never at data.
     """
-    tree = parse_select(sql)
+    return _checked(parse_select(sql))
+
+
+def _checked(tree: Tree | Finding) -> list[Finding]:
+    """List what in a parsed select is not row-wise; why it could not be parsed is the one finding then."""
     if isinstance(tree, Finding):
         return [tree]
     try:
@@ -92,8 +96,8 @@ def guarded_select(sql: str, types: Mapping[str, ValueType] | None = None) -> st
     Raises:
         SpecRefused: the select is not row-wise.
     """
-    findings = check_select(sql)
     tree = parse_select(sql)
+    findings = _checked(tree)
     if findings or isinstance(tree, Finding):
         raise SpecRefused(findings)
     node = tree["statements"][0]["node"]

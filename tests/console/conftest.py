@@ -41,6 +41,13 @@ class Said:
         return json.loads(self.out)
 
 
+def said(*words: str) -> Said:
+    """Type a command in this process."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        code = execute(words)
+    return Said(code, out.getvalue(), err.getvalue())
+
+
 @dataclass(frozen=True)
 class Place:
     """A workspace beside a copy of the example."""
@@ -75,9 +82,7 @@ class Place:
 
     def type(self, *words: str) -> Said:
         """Type a command in this process, where a fixture of a module cannot ask for `typed`."""
-        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-            code = execute([*words, *_at(self.workspace)])
-        return Said(code, out.getvalue(), err.getvalue())
+        return said(*words, *_at(self.workspace))
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Start a command in a process of its own."""

@@ -11,16 +11,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 
 import pytest
 
 import sudare
-from console.main import execute
-from tests.console.conftest import Said
+from tests.console.conftest import Said, said
 
 LINES, COLUMNS = 24, 100
 HEAD = "patient,age,sex,ward\n"
@@ -52,13 +49,6 @@ ACCOUNT = (
 )
 AT = ("--workspace", "work")
 WIDE = ",".join(f"c{place}" for place in range(5000)) + "\n"
-
-
-def said(*words: str) -> Said:
-    """Type a command in this process."""
-    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-        code = execute(list(words))
-    return Said(code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
-from console.main import execute
 from contracts.release.source import Source
 from tasks.storage.workspace.settings import Workspace
 from tasks.storage.workspace.spark_settings import SparkSettings
+from tests.console.conftest import said
 from tests.tasks.storage.engines.engine_rows import people_contract
 
 PRODUCTS: Final = {
@@ -90,11 +88,10 @@ class Place:
 
     def sudare(self, *words: str, code: int = 0) -> str:
         """Type a command in this process, and return what it prints."""
-        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-            ended = execute(words)
-        if ended != code:
-            raise AssertionError(f"{words[0]} ended with {ended}: {err.getvalue()}{out.getvalue()}")
-        return out.getvalue() + (err.getvalue() if code else "")
+        ended = said(*words)
+        if ended.code != code:
+            raise AssertionError(f"{words[0]} ended with {ended.code}: {ended.err}{ended.out}")
+        return ended.out + (ended.err if code else "")
 
 
 PLACES: Final = "place,parent,level\ntown,,all\nF,town,sex\nM,town,sex\n(null),town,sex\n"
