@@ -31,7 +31,8 @@ from typing import Final
 
 from benchmarks._kill_places import Place
 from benchmarks._kill_ways import fork
-from benchmarks._spark_cluster import JAVA, SECURE, SparkProcesses, standalone_cluster, start_worker
+from benchmarks._spark_archive import archived_java
+from benchmarks._spark_cluster import SECURE, SparkProcesses, standalone_cluster, start_worker
 from benchmarks._spark_kill import LOOK_SECONDS, Kill, Outcome, ended_as, lives_now, looked_again, work
 from benchmarks._spark_place import make_spark_place, processes, quick_java
 from benchmarks.kills import load
@@ -43,12 +44,7 @@ WAY: Final = "cluster"
 WORKER, MASTER, DRIVER = VICTIMS = ("cluster worker", "master", "driver")
 SECRET: Final = "the-secret-of-a-benchmark"
 ARCHIVE: Final = KEPT / "classes.jsa"
-_ARCHIVED: Final = f"-XX:SharedArchiveFile={ARCHIVE.absolute()} -Xlog:disable"
-_TO_ARCHIVE: Final = f"-XX:ArchiveClassesAtExit={ARCHIVE.absolute()}"
-"""The first run leaves an archive of the classes that it has loaded, with which Java starts in half of the time.
-
-A Java that has no use for it would say so on standard output, where Spark reads a command: it is silent.
-"""
+"""The first run leaves it for the others."""
 
 
 @dataclass
@@ -161,14 +157,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # whoever stops it ends the cluster too
     outcomes, source, tries = kept(WAY), SystemRandom(), count()
     with TemporaryDirectory() as name, ExitStack() as stack:
-        clusters = Clusters(Path(name), python, f"{JAVA} {_ARCHIVED}")
+        clusters = Clusters(Path(name), python, archived_java(ARCHIVE, python))
         stack.callback(clusters.close)
-        if not ARCHIVE.exists():
-            place = place_in(Path(name) / "archive", clusters)
-            quick_java(Path(name) / "archive" / "python", python, SPARK_SUBMIT_OPTS=_TO_ARCHIVE)
-            timed(place, place.spec.parent)
-            while not ARCHIVE.exists():  # Java writes it when it ends
-                sleep(1)
         lives = timed(place_in(Path(name) / "timed", clusters), Path(name) / "timed")
         print(lives, flush=True)
         while left := Counter(dict.fromkeys(VICTIMS, each)) - Counter(one.kill.victim for one in outcomes):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks._spark_archive import archived_java
 from benchmarks._spark_place import quick_java
 from tasks.storage.workspace.spark_settings import SparkSettings
 
@@ -20,7 +21,13 @@ def spark_as_found() -> SparkSettings:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_as_found: SparkSettings, tmp_path_factory: pytest.TempPathFactory) -> SparkSettings:
-    """The same with a Java that compiles little: each test starts one, which lives for seconds."""
-    quick = quick_java(tmp_path_factory.mktemp("quick") / "python", spark_as_found.python)
+def java(spark_as_found: SparkSettings, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Options of a Java that starts quickly: each test starts one or more, which live for seconds."""
+    return archived_java(tmp_path_factory.mktemp("archive") / "classes.jsa", spark_as_found.python)
+
+
+@pytest.fixture(scope="session")
+def spark(spark_as_found: SparkSettings, java: str, tmp_path_factory: pytest.TempPathFactory) -> SparkSettings:
+    """Spark as found, but for its Java."""
+    quick = quick_java(tmp_path_factory.mktemp("quick") / "python", spark_as_found.python, java)
     return SparkSettings(quick, MASTER, MEMORY)

@@ -70,20 +70,20 @@ def credentials() -> Iterator[None]:
 
 
 def cluster_settings(cluster: SparkProcesses) -> SparkSettings:
-    quick = quick_java(cluster.folder / "python", PYTHON)
+    quick = quick_java(cluster.folder / "python", PYTHON, cluster.java)
     return SparkSettings(quick, f"spark://127.0.0.1:{cluster.port}", "512m", "far")
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Elsewhere]]:
+def places(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Elsewhere]]:
     """A cluster of two workers, and a Connect server behind TLS."""
     folder = tmp_path_factory.mktemp("elsewhere")
     (folder / "cluster").mkdir()
     (folder / "connect").mkdir()
     paths = loopback_certificates(folder)
     with ExitStack() as stack:
-        cluster = stack.enter_context(standalone_cluster(folder / "cluster", PYTHON, secret=SECRET))
-        server = stack.enter_context(connect_server(folder / "connect", PYTHON, token=SECRET))
+        cluster = stack.enter_context(standalone_cluster(folder / "cluster", PYTHON, secret=SECRET, java=java))
+        server = stack.enter_context(connect_server(folder / "connect", PYTHON, token=SECRET, java=java))
         port = stack.enter_context(tls_front(server.port, certificate=paths.certificate, key=paths.key))
         connect = SparkSettings(PYTHON, f"sc://127.0.0.1:{port}", credentials="server", certificate=paths.authority)
         yield {
@@ -162,12 +162,16 @@ def test_another_machine_counts_what_duckdb_counts_and_keeps_no_key_and_no_value
         ({"spark.network.crypto.cipher": "AES/CTR/NoPadding"}, "spark.network.crypto.cipher AES/GCM/NoPadding"),
     ],
 )
-def test_a_master_with_less_than_that_gets_nothing(tmp_path: Path, weaker: dict[str, str], says: str) -> None:
+def test_a_master_with_less_than_that_gets_nothing(
+    tmp_path: Path, java: str, weaker: dict[str, str], says: str
+) -> None:
     """Without authentication, without encryption, and with a cipher that nothing vouches for."""
     (tmp_path / "spark").mkdir()
     (tmp_path / "run").mkdir()
     settings = {**SECURE, **weaker}
-    with standalone_cluster(tmp_path / "spark", PYTHON, secret=SECRET, workers=0, settings=settings) as cluster:
+    with standalone_cluster(
+        tmp_path / "spark", PYTHON, secret=SECRET, workers=0, settings=settings, java=java
+    ) as cluster:
         with pytest.raises(EngineNotTrusted) as raised:
             SparkWorker(cluster_settings(cluster), tmp_path / "run")
         assert says in str(raised.value)
@@ -208,13 +212,15 @@ def test_a_connect_server_needs_tls_of_the_authority_that_is_named(
             SparkWorker(replace(settings, master=f"sc://127.0.0.1:{nobody.getsockname()[1]}"), tmp_path)
 
 
-def test_a_connect_server_that_spills_in_clear_is_refused_by_the_setting(tmp_path: Path) -> None:
+def test_a_connect_server_that_spills_in_clear_is_refused_by_the_setting(tmp_path: Path, java: str) -> None:
     """The session says so, whatever is written elsewhere; and so is one that lets in who comes with any token."""
     (tmp_path / "spark").mkdir()
     (tmp_path / "run").mkdir()
     paths = loopback_certificates(tmp_path)
     with (
-        connect_server(tmp_path / "spark", PYTHON, token=None, settings={"spark.master": "local[1]"}) as server,
+        connect_server(
+            tmp_path / "spark", PYTHON, token=None, settings={"spark.master": "local[1]"}, java=java
+        ) as server,
         tls_front(server.port, certificate=paths.certificate, key=paths.key) as port,
     ):
         settings = SparkSettings(PYTHON, f"sc://127.0.0.1:{port}", credentials="server", certificate=paths.authority)
@@ -249,11 +255,11 @@ def test_a_release_counted_elsewhere_is_published_and_verifies(
 
 @pytest.mark.parametrize("victim", ["worker1", "master", "driver"])
 def test_a_process_that_is_killed_while_it_counts_costs_no_draw(
-    tmp_path: Path, source: Source, contract: Contract, victim: str
+    tmp_path: Path, source: Source, contract: Contract, java: str, victim: str
 ) -> None:
     """A worker or the master that dies leaves the counts whole; a driver that dies stops the run before a draw."""
     (tmp_path / "spark").mkdir()
-    with standalone_cluster(tmp_path / "spark", PYTHON, secret=SECRET) as cluster:
+    with standalone_cluster(tmp_path / "spark", PYTHON, secret=SECRET, java=java) as cluster:
         settings = cluster_settings(cluster)
         table = ingest_in_engine(source, contract, folder=tmp_path / "run", key=KEY, settings=settings)
         engine, names = table.engine, [column.name for column in contract.columns]

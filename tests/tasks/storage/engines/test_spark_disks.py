@@ -24,7 +24,7 @@ ROWS = 40_000
 
 @pytest.mark.usefixtures("prefect_server")
 def test_a_full_disk_of_a_worker_costs_nothing_and_the_next_run_completes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, java: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message says what is full, what to do and how the charge stands, and quotes no row; with more room the same
     command publishes, charged once."""
@@ -34,10 +34,10 @@ def test_a_full_disk_of_a_worker_costs_nothing_and_the_next_run_completes(
     scratch = tmp_path / "spark" / "worker0-scratch"
     with (
         small_disk(scratch, "512k"),
-        standalone_cluster(tmp_path / "spark", PYTHON, secret=SECRET, workers=0) as cluster,
+        standalone_cluster(tmp_path / "spark", PYTHON, secret=SECRET, workers=0, java=java) as cluster,
     ):
         start_worker(cluster, "worker0", {**SECURE, "spark.authenticate.secret": SECRET})
-        quick = quick_java(tmp_path / "spark" / "python", PYTHON)
+        quick = quick_java(tmp_path / "spark" / "python", PYTHON, java)
         place.engine(SparkSettings(quick, f"spark://127.0.0.1:{cluster.port}", "512m", "far"))
         with pytest.raises(AssertionError, match="run ended with 1") as raised:
             place.run("tables", name="full")
