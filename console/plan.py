@@ -199,7 +199,7 @@ def print_plan(console: Console, payload: dict[str, Any], *, exact: bool) -> Non
             *([("delta", payload["delta_unheld"])] if payload["delta_unheld"] else []),
             *view.plan_facts(payload),
             *([("lambda", f"chosen on {earlier}, at no cost")] if earlier else []),
-            ("account", _account_words(payload["account"], exact=exact)),
+            ("account", _account_words(payload["account"], payload["delta"], exact=exact)),
             ("memory", f"about {payload['megabytes']} MB, and what {_reads(payload)}"),
             ("time", f"about {payload['seconds']:.0f} s on an idle core, and what {_takes(payload)}"),
             (
@@ -236,14 +236,18 @@ def _mended(account: dict[str, Any]) -> str:
     return "charge an account of other people or other days: this one holds nothing more of this kind"
 
 
-def _account_words(account: dict[str, Any], *, exact: bool) -> str:
+def _account_words(account: dict[str, Any], delta: str, *, exact: bool) -> str:
     """Say what the accounts can still give in this kind of release, and how often it fits; units where asked for."""
     if not account["open"]:
         meant = f"\n{account['meant']}" if account.get("meant") else ""
         opened = "add --workspace DIR, or open it: sudare budget open --help"
         return f"{account['name']}: no such account here{meant}\n{opened}"
     each_account, largest = (account, *account["also_charged"]), account["largest_epsilon"]
-    can = f"can still give ε = {largest} in a release like this" if largest else "can give nothing more of this kind"
+    can = (
+        f"can still give ε = {largest} at δ = {delta}, in a release like this"
+        if largest
+        else "can give nothing more of this kind"
+    )
     lines = [f"{', '.join(each['name'] for each in each_account)}: {can}"]
     if exact:
         lines += [f"{each['name']}: {each['remaining']} left, this takes {each['cost']}" for each in each_account]
