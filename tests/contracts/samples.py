@@ -94,6 +94,10 @@ product:
   refine: {method: negative_l2, lambda: 0.1}
 publish: {to: releases/, formats: [parquet, csv]}
 """
+REFINE = "{method: negative_l2, lambda: 0.1}"
+"""How SPEC refines."""
+SPARSE = ("- [age, sex]", "- {columns: [age, sex], form: sparse}")
+"""A change of SPEC that makes a table sparse."""
 
 
 def write(folder: Path, name: str, text: str | bytes) -> Path:

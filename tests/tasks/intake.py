@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
+
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
+from contracts.domains.value_sql import identifier
 from contracts.release.spec import Source
 from privacy.private_table import PrivateTable
 from tasks.ingest import ingest
+from tasks.storage.snapshot.intake import ROW
 
 KEY = bytes(range(32))
 SECRET = "Xq7-secret"
@@ -102,3 +106,20 @@ def write_csv(folder: Path, *rows: str, header: str = HEADER, name: str = "peopl
 def take_in(source: Source, contract: Contract, folder: Path, *, key: bytes = KEY) -> PrivateTable:
     """Ingest into `folder`/run."""
     return ingest(source, contract, folder=folder / "run", key=key, memory_limit="256MB")
+
+
+def contents(path: Path, table: str) -> list[tuple[object, ...]]:
+    """The rows of a snapshot, as written (`raw`) or as codes, without their numbers."""
+    columns = f"* EXCLUDE ({identifier(ROW)})" if table == "raw" else "*"
+    with duckdb.connect(str(path), read_only=True) as connection:
+        return connection.execute(f"SELECT {columns} FROM {table}").fetchall()
+
+
+def large_csv(folder: Path, rows: int = 600_000) -> Source:
+    """A CSV whose reading takes a while; the wages do not compress."""
+    path = folder / "large.csv"
+    duckdb.sql(
+        f"SELECT i % 99 AS age, 'F' AS sex, (hash(i) % 10000019) / 1e4 AS wage, '2021-01-01' AS since "
+        f"FROM range({rows}) t(i)"
+    ).write_csv(str(path))
+    return Source(path=path)
