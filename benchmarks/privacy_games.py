@@ -1,13 +1,14 @@
 """Attack every mechanism and generator, and a broken twin of each: does what is shipped stay below its claim, and is
 each twin found out?
 
-    python -m benchmarks.privacy_games [--quick] [--only NAME ...] [--anonymeter-python PATH]
+    python -m benchmarks.privacy_games [--quick] [--only NAME ...] [--kept DIR] [--anonymeter-python PATH]
 
 A distinguishing game gives a lower bound on epsilon at 99.9 % confidence; a mechanism that just keeps its claim fails
 with a chance of at most 0.1 %. So one failure is played again with fresh randomness (each run draws afresh), and one
 that fails again is a fault. The whole run writes results/privacy_games.json and the results that records quote
 (`privacy/games/results.json`); with `--only` the named games are replaced in both, as long as the code is the
-same; `--quick` plays a tenth of the trials and writes nothing.
+same; `--quick` plays a tenth of the trials and writes nothing. A run that goes on after an interruption takes what
+`--kept` has of the same code.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from multiprocessing import get_context
@@ -84,7 +86,8 @@ def main() -> None:
     asked = _asked()
     names = asked.only or [*GAMES, *ATTACKS]
     began, digest = perf_counter(), code_digest()
-    games, attacks = _played(names, share=QUICK if asked.quick else 1.0)
+    kept = None if asked.kept is None else Kept(asked.kept, digest)
+    games, attacks = _played(names, share=QUICK if asked.quick else 1.0, kept=kept)
     if asked.anonymeter_python is not None:
         attacks += _module("anonymeter").attacked(asked.anonymeter_python)
     for each in attacks:
@@ -94,7 +97,7 @@ def main() -> None:
     failed = [_name(each) for each in everything if not (each["holds"] and each["negative_control"]["caught"])]
     print(f"{len(everything)} in {seconds:.0f} s; {len(failed)} failed{': ' if failed else ''}{', '.join(failed)}")
     if not asked.quick:
-        _write(games, attacks, digest, whole=not asked.only, seconds=seconds)
+        _write(games, attacks, digest, whole=not asked.only)
     sys.exit(1 if failed else 0)
 
 
@@ -103,15 +106,51 @@ def _asked() -> argparse.Namespace:
     names = [*GAMES, *ATTACKS]
     parser.add_argument("--quick", action="store_true", help="a tenth of the trials; nothing is written")
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
+    parser.add_argument("--kept", type=Path, metavar="DIR", help="where played games are kept for the next run")
     parser.add_argument("--anonymeter-python", type=Path, metavar="PATH", help="an interpreter that has anonymeter")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if asked.quick and asked.kept:
+        parser.error("--kept keeps whole games, and --quick plays none")
+    return asked
 
 
-def _played(names: Sequence[str], *, share: float) -> tuple[list[Found], list[Found]]:
+@dataclass(frozen=True)
+class Kept:
+    """Games that were played to their end, of one code.
+
+    Args:
+        folder: where they lie; made where there is none.
+        digest: of the code that they attack.
+    """
+
+    folder: Path
+    digest: str
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def file(self, name: str) -> Path:
+        """Where a game lies, or is to lie."""
+        return self.folder / f"{name}-{self.digest[:16]}.json"
+
+    def put(self, name: str, line: str, found: Found) -> None:
+        """Keep a game; the code that played it is still the one of the digest, or nothing is kept."""
+        if code_digest() == self.digest:
+            self.file(name).write_text(json.dumps({"line": line, "found": found}), encoding="utf-8")
+
+    def get(self, name: str) -> tuple[str, Found] | None:
+        """Return a game that is kept."""
+        if not self.file(name).exists():
+            return None
+        kept = json.loads(self.file(name).read_text(encoding="utf-8"))
+        return kept["line"], kept["found"]
+
+
+def _played(names: Sequence[str], *, share: float, kept: Kept | None) -> tuple[list[Found], list[Found]]:
     """Play games in two processes, and attack; return games and attacks in the order of the names."""
     found: dict[str, Found] = {}
     with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
-        games = {pool.submit(_one, name, share): name for name in names if name in GAMES}
+        games = {pool.submit(_one, name, share, kept): name for name in names if name in GAMES}
         attacks = {pool.submit(_attacked, name): name for name in names if name in ATTACKS}
         for done in as_completed(games):
             line, found[games[done]] = done.result()
@@ -120,11 +159,16 @@ def _played(names: Sequence[str], *, share: float) -> tuple[list[Found], list[Fo
     return [found[name] for name in names if name in GAMES], [found[name] for name in names if name not in GAMES]
 
 
-def _one(name: str, share: float) -> tuple[str, dict[str, Any]]:
+def _one(name: str, share: float, kept: Kept | None) -> tuple[str, Found]:
     """Play one game, in a process of its own."""
+    if kept is not None and (before := kept.get(name)) is not None:
+        return before
     game: Game = _module(GAMES[name]).GAMES[name]()
     played = play(game.quick(share), confidence=CONFIDENCE)
-    return summary_line(played), {"game": name, **played.to_json()}
+    line, found = summary_line(played), {"game": name, **played.to_json()}
+    if kept is not None:
+        kept.put(name, line, found)
+    return line, found
 
 
 def _attacked(name: str) -> Found:
@@ -138,7 +182,7 @@ def _module(family: str) -> Any:
     return import_module(f"benchmarks.games.{family}")
 
 
-def _write(games: Sequence[Found], attacks: Sequence[Found], digest: str, *, whole: bool, seconds: float) -> None:
+def _write(games: Sequence[Found], attacks: Sequence[Found], digest: str, *, whole: bool) -> None:
     """Write the results beside the code, and as a benchmark's rows."""
     before = None if whole else stored()
     if digest != code_digest():
@@ -147,14 +191,14 @@ def _write(games: Sequence[Found], attacks: Sequence[Found], digest: str, *, who
     if before is not None and before["code_digest"] != digest:
         print("the stored results are of other code: play all games, without --only, to replace them")
         return
-    stayed = before or {"games": [], "attacks": [], "seconds": seconds}
+    stayed = before or {"games": [], "attacks": []}
     kept = {_name(each): each for each in (*stayed["games"], *stayed["attacks"], *games, *attacks)}
     results = {
         "code_version": version("sudare"),
         "code_digest": digest,
         "confidence": CONFIDENCE,
         "note": "a pass is not a proof",
-        "seconds": round(stayed["seconds"]),
+        "seconds": round(sum(kept[name]["seconds"] for name in GAMES if name in kept)),
         "games": [kept[name] for name in GAMES if name in kept],
         "attacks": [each for name, each in kept.items() if name not in GAMES],
     }

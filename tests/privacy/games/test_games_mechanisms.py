@@ -41,8 +41,9 @@ from benchmarks.games import (
 from benchmarks.games.game import Game, play
 from benchmarks.games.generators import GAMES, PAIRS, exact_rows, game_on, marginals_of
 from benchmarks.games.leaks import guesses, leak, shadow, shadow_leak
-from benchmarks.privacy_games import ATTACKS, FAMILIES
+from benchmarks.privacy_games import ATTACKS, FAMILIES, Kept
 from privacy.games.inference import allowed_area, nearness
+from privacy.games.results import code_digest
 
 CONFIDENCE, CONTROL = 1 - 1e-9, 0.999
 ROOT = Path(__file__).parents[3]
@@ -185,3 +186,15 @@ def test_the_command_plays_what_it_is_asked_for() -> None:
     assert done.stdout.count("below the claim") == 2
     assert "2 in " in done.stdout
     assert "0 failed" in done.stdout
+
+
+def test_a_game_is_kept_for_the_code_that_was_played(tmp_path: Path) -> None:
+    """A run of other code does not find it, and a game whose code changed meanwhile is not kept."""
+    now = Kept(tmp_path / "games", code_digest())
+    now.put("laplace", "a line", {"game": "laplace", "holds": True})
+    assert now.get("laplace") == ("a line", {"game": "laplace", "holds": True})
+    assert now.get("gaussian") is None
+    other = Kept(now.folder, "0" * 64)
+    assert other.get("laplace") is None
+    other.put("gaussian", "a line", {"game": "gaussian"})
+    assert other.get("gaussian") is None
