@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from benchmarks._spark_cluster import JAVA, spark_home
@@ -35,16 +36,17 @@ def archived_java(file: Path, python: Path) -> str:
     """
     file = file.absolute()
     if not file.exists():
-        folder = file.with_suffix(".made")
-        folder.mkdir(parents=True)
-        (folder / "program.py").write_text(PROGRAM)
-        options = {"JAVA_TOOL_OPTIONS": JAVA, "SPARK_SUBMIT_OPTS": f"-XX:ArchiveClassesAtExit={folder / file.name}"}
-        subprocess.run(
-            [f"{spark_home(python)}/bin/spark-submit", "--master", "local[2]", "program.py"],
-            env=os.environ | options | {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"},
-            cwd=folder,
-            capture_output=True,
-            check=True,
-        )
-        (folder / file.name).rename(file)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=file.parent) as name:
+            made, program = Path(name) / file.name, Path(name) / "program.py"
+            program.write_text(PROGRAM)
+            options = {"JAVA_TOOL_OPTIONS": JAVA, "SPARK_SUBMIT_OPTS": f"-XX:ArchiveClassesAtExit={made}"}
+            subprocess.run(
+                [f"{spark_home(python)}/bin/spark-submit", "--master", "local[2]", program],
+                env=os.environ | options | {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"},
+                cwd=name,
+                capture_output=True,
+                check=True,
+            )
+            made.rename(file)
     return f"{JAVA} -XX:SharedArchiveFile={file} -Xlog:disable"
