@@ -10,22 +10,17 @@ Biased priors are made of the near one:
     half          every other column is shuffled with the others: a part of the dependence is gone
 
 Trials of one seed differ in their noise, so a difference has the standard error of both.
-
-mbi's JAM is run beside it with the same public rows. Its sensitivities are those of replacement, so ours are too
-there, and the number of rows is public for both. Some of its marginals are computed in another way
-(`peers.mbi_projection`).
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import mean
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._synthetic_bench import Bench, ratio_of_means, settings_of, versions_of
+from benchmarks._synthetic_bench import Bench, ratio_of_means, settings_of
 from benchmarks._synthetic_data import SEED, Categorical, acs_of_two, adult
 from benchmarks._synthetic_paper import DELTA
 from benchmarks.results import Row
@@ -37,8 +32,6 @@ NEAR_AT_MOST: Final = 0.80
 BIASED_AT_MOST: Final = 1.03
 NEAR: Final = "near"
 BIASED: Final = "relabelled"
-JAM_EPSILONS: Final = ("0.1", "1")
-JAM_TRIALS: Final = (0, 1, 2)
 
 
 def priors(bench: Bench, data: Path | None) -> list[Row]:
@@ -88,41 +81,4 @@ def _of_one(bench: Bench, method: str, table: Categorical, near: Categorical) ->
         settings |= {"began": sum("begins with" in str(each.report["notes"]) for each in made)}
         what = f"{table.name}, epsilon {EPSILON}: {method}'s 2-way error with the prior {name!r} over that without"
         rows.append(Row(what, round(ratio, 3), "ratio", target=target, holds=ratio <= target, settings=settings))
-    return rows
-
-
-def beside_jam(bench: Bench) -> list[Row]:
-    """The 2-way error of ours with a prior over that of mbi's JAM with the same public rows, on half of Adult.
-
-    Each trial of ours, and one of theirs, which takes minutes.
-    """
-    table, near = halves(adult())
-    rows = []
-    for epsilon in JAM_EPSILONS:
-        for name, prior in {NEAR: near, BIASED: spoiled(near)[BIASED]}.items():
-            given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "adjacency": "replace_one", "prior": prior}
-            made = [bench.runs.ours("aim", table, seed=seed, **given) for seed in JAM_TRIALS]
-            theirs = bench.theirs("mbi", "jam-numpy", table, epsilon=epsilon, trials=JAM_TRIALS[:1], prior=prior)
-            errors = bench.errors(made, table)["2"]
-            settings = settings_of(table, made) | {"epsilon": epsilon, "adjacency": "replace_one"}
-            settings |= {"ours": list(errors), "peer": versions_of(theirs)}
-            what = f"{table.name}, epsilon {epsilon}: aim's 2-way error with the prior {name!r}"
-            if not theirs:
-                rows.append(Row(what, round(mean(errors), 4), "L1 / N", settings=settings))
-                continue
-            other = bench.errors(theirs, table)["2"]
-            ratio, error = ratio_of_means(errors, other)
-            settings |= {"theirs": list(other), "ratio_se": round(error, 3)}
-            settings |= {"peer_seconds": [each.report["cpu_seconds"] for each in theirs]}
-            rows.append(
-                Row(
-                    f"{what} over that of mbi's JAM",
-                    round(ratio, 3),
-                    "ratio",
-                    target=1.0,
-                    holds=ratio <= 1,
-                    peer=round(mean(other), 4),
-                    settings=settings,
-                )
-            )
     return rows

@@ -27,11 +27,12 @@ from benchmarks._synthetic_auto import chosen_by_auto
 from benchmarks._synthetic_bench import Bench
 from benchmarks._synthetic_data import Categorical, acs, adult, adult_of_15_columns, bank, ten_million, wide
 from benchmarks._synthetic_inference import RELEASES, intervals
+from benchmarks._synthetic_jam import beside_jam
 from benchmarks._synthetic_joined import JOINED_SEEDS, pairs_of_joined
 from benchmarks._synthetic_linked import linked_rows
 from benchmarks._synthetic_paper import ACCURACY
 from benchmarks._synthetic_peers import Runs, peers
-from benchmarks._synthetic_priors import beside_jam, priors
+from benchmarks._synthetic_priors import priors
 from benchmarks._synthetic_stress import stress
 from benchmarks._synthetic_values import SEEDS, values_as_numbers
 from benchmarks.results import Row, write
