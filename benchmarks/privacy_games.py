@@ -8,12 +8,13 @@ with a chance of at most 0.1 %. So one failure is played again with fresh random
 that fails again is a fault. The whole run writes results/privacy_games.json and the results that records quote
 (`privacy/games/results.json`); with `--only` the named games are replaced in both, as long as the code is the
 same; `--quick` plays a tenth of the trials and writes nothing. A run that goes on after an interruption takes what
-`--kept` has of the same code.
+`--kept` has of the same code and the same games, failures too.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,7 @@ from privacy.games.results import FILE, code_digest, stored
 CONFIDENCE: Final = 0.999
 PROCESSES: Final = 2
 QUICK: Final = 0.1
+GAMES_FOLDER: Final = Path(__file__).parent / "games"
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "generators": (
         *("aim", "mst", "privbayes", "p3gm", "ae", "vae", "dp_gm"),
@@ -86,7 +88,7 @@ def main() -> None:
     asked = _asked()
     names = asked.only or [*GAMES, *ATTACKS]
     began, digest = perf_counter(), code_digest()
-    kept = None if asked.kept is None else Kept(asked.kept, digest)
+    kept = None if asked.kept is None else Kept(asked.kept, played_code())
     games, attacks = _played(names, share=QUICK if asked.quick else 1.0, kept=kept)
     if asked.anonymeter_python is not None:
         attacks += _module("anonymeter").attacked(asked.anonymeter_python)
@@ -116,27 +118,30 @@ def _asked() -> argparse.Namespace:
 
 @dataclass(frozen=True)
 class Kept:
-    """Games that were played to their end, of one code.
+    """Games that were played to their end, of one code: of what is attacked, and of the games themselves.
+
+    A game that failed is kept too: whoever plays it again takes its file away.
 
     Args:
         folder: where they lie; made where there is none.
-        digest: of the code that they attack.
+        digest: of the code, as `played_code` tells it before a game begins.
     """
 
     folder: Path
     digest: str
-
-    def __post_init__(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
 
     def file(self, name: str) -> Path:
         """Where a game lies, or is to lie."""
         return self.folder / f"{name}-{self.digest[:16]}.json"
 
     def put(self, name: str, line: str, found: Found) -> None:
-        """Keep a game; the code that played it is still the one of the digest, or nothing is kept."""
-        if code_digest() == self.digest:
-            self.file(name).write_text(json.dumps({"line": line, "found": found}), encoding="utf-8")
+        """Keep a game, whole or not at all; nothing where the code is another now."""
+        if played_code() != self.digest:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.file(name).with_suffix(".part")
+        part.write_text(json.dumps({"line": line, "found": found}), encoding="utf-8")
+        part.replace(self.file(name))
 
     def get(self, name: str) -> tuple[str, Found] | None:
         """Return a game that is kept."""
@@ -144,6 +149,14 @@ class Kept:
             return None
         kept = json.loads(self.file(name).read_text(encoding="utf-8"))
         return kept["line"], kept["found"]
+
+
+def played_code() -> str:
+    """Return the SHA-256 (hex) of the code that is attacked and of the code of the games."""
+    digest = hashlib.sha256(code_digest().encode())
+    for path in sorted(GAMES_FOLDER.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 def _played(names: Sequence[str], *, share: float, kept: Kept | None) -> tuple[list[Found], list[Found]]:

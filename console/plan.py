@@ -244,7 +244,7 @@ def _account_words(account: dict[str, Any], delta: str, *, exact: bool) -> str:
         return f"{account['name']}: no such account here{meant}\n{opened}"
     each_account, largest = (account, *account["also_charged"]), account["largest_epsilon"]
     can = (
-        f"can still give ε = {largest} at δ = {delta}, in a release like this"
+        f"can still give ε = {largest} at δ = {delta}, in one more release like this"
         if largest
         else "can give nothing more of this kind"
     )

@@ -30,7 +30,7 @@ def test_a_plan_tells_cost_and_error_without_the_data(place: Place, typed: Typed
     assert "education × income" in lines
     assert re.search(r"data read +none", lines)
     assert re.search(r"over the optimum +at most [\d.]+ times the least", lines)
-    assert re.search(r"can still give ε = [\d.]+ at δ = 0, in a release like this", lines)
+    assert re.search(r"can still give ε = [\d.]+ at δ = 0, in one more release like this", lines)
 
 
 def test_a_path_with_a_typing_error_is_no_such_file(shared: Place, typed: Typed) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from benchmarks import privacy_games
 from benchmarks.games import (
     acceptance,
     cell_sums,
@@ -41,7 +42,7 @@ from benchmarks.games import (
 from benchmarks.games.game import Game, play
 from benchmarks.games.generators import GAMES, PAIRS, exact_rows, game_on, marginals_of
 from benchmarks.games.leaks import guesses, leak, shadow, shadow_leak
-from benchmarks.privacy_games import ATTACKS, FAMILIES, Kept
+from benchmarks.privacy_games import ATTACKS, FAMILIES, Kept, played_code
 from privacy.games.inference import allowed_area, nearness
 from privacy.games.results import code_digest
 
@@ -189,8 +190,8 @@ def test_the_command_plays_what_it_is_asked_for() -> None:
 
 
 def test_a_game_is_kept_for_the_code_that_was_played(tmp_path: Path) -> None:
-    """A run of other code does not find it, and a game whose code changed meanwhile is not kept."""
-    now = Kept(tmp_path / "games", code_digest())
+    """A run of other code or games does not find it, and one whose code changed meanwhile is not kept."""
+    now = Kept(tmp_path / "games", played_code())
     now.put("laplace", "a line", {"game": "laplace", "holds": True})
     assert now.get("laplace") == ("a line", {"game": "laplace", "holds": True})
     assert now.get("gaussian") is None
@@ -198,3 +199,14 @@ def test_a_game_is_kept_for_the_code_that_was_played(tmp_path: Path) -> None:
     assert other.get("laplace") is None
     other.put("gaussian", "a line", {"game": "gaussian"})
     assert other.get("gaussian") is None
+    assert [path.suffix for path in now.folder.iterdir()] == [".json"]
+
+
+def test_a_game_that_is_written_anew_is_played_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its code is not among what is attacked, so the digest that records quote does not know it."""
+    (tmp_path / "a_game.py").write_text("TRIALS = 10")
+    monkeypatch.setattr(privacy_games, "GAMES_FOLDER", tmp_path)
+    before, attacked = played_code(), code_digest()
+    (tmp_path / "a_game.py").write_text("TRIALS = 20")
+    assert played_code() != before
+    assert code_digest() == attacked

@@ -18,8 +18,8 @@ from tasks.verify import verify
 from tests.worlds.federations import FEDERATION, SITES, TRUSTING, a_coordinator, a_site, drawn, ledger_of
 
 PATIENCE = 300.0
-"""Seconds until something has to be so. What Flower runs looks up only after its own pauses, of up to 20 s, which a
-signal does not cut short; on a busy machine all takes longer. Only a failure waits them out."""
+"""Seconds until something has to be so. What Flower runs may look up only after its own pauses, of up to 20 s, which
+a signal does not cut short; on a busy machine all takes longer. Only a failure waits them out."""
 RUN = "from console.main import main; main()"
 THREE = FEDERATION.replace(*TRUSTING).replace("rounds: 1", "rounds: 3").replace("reserve: 2", "reserve: 4")
 
