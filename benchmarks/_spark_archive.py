@@ -40,9 +40,10 @@ def archived_java(file: Path, python: Path) -> str:
         with TemporaryDirectory(dir=file.parent) as name:
             made, program = Path(name) / file.name, Path(name) / "program.py"
             program.write_text(PROGRAM)
+            submit = f"{spark_home(python)}/bin/spark-submit"
             options = {"JAVA_TOOL_OPTIONS": JAVA, "SPARK_SUBMIT_OPTS": f"-XX:ArchiveClassesAtExit={made}"}
             subprocess.run(
-                [f"{spark_home(python)}/bin/spark-submit", "--master", "local[2]", program],
+                [submit, "--master=local[2]", "--conf=spark.log.level=WARN", program],
                 env=os.environ | options | {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"},
                 cwd=name,
                 stdout=subprocess.DEVNULL,
