@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
 from typing import Final
 
@@ -28,6 +29,8 @@ from privacy.generators.generator import CannotGenerate, GeneratorPlan
 
 _FINEST: Final = 10**9
 """Epsilons that are planned for are multiples of 10^-9."""
+_DIGITS: Final = Context(prec=7, rounding=ROUND_FLOOR)
+"""They have seven digits, so that losses whose last bits differ between machines lead to the same plan."""
 _CLOSE: Final = 3e-4
 _TURNS: Final = 12
 
@@ -214,5 +217,5 @@ def _between(low: _Turned, high: _Turned | None, share_low: float, share_high: f
 
 
 def _rounded_down(epsilon: float) -> Fraction:
-    """Round down to a multiple of 10^-9."""
-    return Fraction(math.floor(epsilon * _FINEST), _FINEST)
+    """Round down to a multiple of 10^-9 with seven digits."""
+    return Fraction(int(_DIGITS.create_decimal(math.floor(epsilon * _FINEST))), _FINEST)

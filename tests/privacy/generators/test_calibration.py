@@ -167,6 +167,23 @@ def test_the_claim_comes_within_a_thousandth_of_the_charge_where_there_is_room(e
 
 
 @pytest.mark.usefixtures("coarse")
+def test_another_machines_last_bits_lead_to_the_same_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Libraries of linear algebra differ by the machine in the last bits of a loss: the last units of a claim."""
+
+    def planned(off: int) -> Fraction:
+        def elsewhere(events: tuple[PrivacyEvent, ...], delta: int) -> claim.Claim:
+            made = release_claim(events, delta)
+            return replace(made, epsilon=made.epsilon + off)
+
+        monkeypatch.setattr("privacy.generators.calibration.release_claim", elsewhere)
+        return turned(Fraction(1), ()).noise_epsilon
+
+    here = planned(0)
+    assert here > 1
+    assert [planned(off) for off in (-500, -50, 50, 500)] == [here] * 4
+
+
+@pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 10), Fraction(1), Fraction(10)])
 def test_exact_caps_are_filled_at_any_order(epsilon: Fraction) -> None:
     """At the best order and another: it fits, and with 0.3 % less noise it would not, or would claim more."""
