@@ -54,6 +54,26 @@ LONGEST = (
 """Files that take longest or wait, the longest first: done last, one of them would be waited for alone."""
 
 
+class FailuresAtOnce:
+    """Tells what failed when it fails: a run that is cut off by a limit never comes to its summary."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            terminal.write_line(f"\n{report.nodeid} failed ({report.when}, {report.duration:.0f} s)")
+            terminal.write_line("\n".join(report.longreprtext.splitlines()[-20:]))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """In the process that reports, where others run the tests or CI does."""
+    slow = config.getoption("numprocesses", None) or "CI" in os.environ
+    if slow and "PYTEST_XDIST_WORKER" not in os.environ:
+        config.pluginmanager.register(FailuresAtOnce(config))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with those."""
     place = {name: number for number, name in enumerate(LONGEST)}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from benchmarks._spark_archive import archived_java
 from benchmarks._spark_place import quick_java
+from tasks.storage.engines.spark import SparkWorker
 from tasks.storage.workspace.spark_settings import SparkSettings
 
 MASTER, MEMORY = "local[2]", "1g"
@@ -31,3 +33,11 @@ def spark(spark_as_found: SparkSettings, java: str, tmp_path_factory: pytest.Tem
     """Spark as found, but for its Java."""
     quick = quick_java(tmp_path_factory.mktemp("quick") / "python", spark_as_found.python, java)
     return SparkSettings(quick, MASTER, MEMORY)
+
+
+@pytest.fixture(scope="session")
+def worker(spark: SparkSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkWorker]:
+    """One session for many sources: to start one takes longer than to read one."""
+    made = SparkWorker(spark, tmp_path_factory.mktemp("worker"))
+    yield made
+    made.close()

@@ -109,18 +109,14 @@ def test_the_checks_come_out_as_great_expectations_finds_them(
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_awkward_values_of_every_kind_get_the_codes_that_duckdb_gives_them(
-    spark: SparkSettings, tmp_path: Path, part: int
+    worker: SparkWorker, tmp_path: Path, part: int
 ) -> None:
     """Each type and domain of the row-for-row tests, read by Spark from Parquet; SQL of all at once is a megabyte."""
     contract, kinds, rows = tables(CASES[part::PARTS])
     pq.write_table(rows, tmp_path / "rows.parquet")
     expression = staged(contract, kinds)
-    worker = SparkWorker(spark, tmp_path)
-    try:
-        worker.ask("open", files=[str(tmp_path / "rows.parquet")])
-        worker.ask("stage", sql=sql_of(expression, "pyspark"), to=str(tmp_path / "stage"))
-    finally:
-        worker.close()
+    worker.ask("open", files=[str(tmp_path / "rows.parquet")])
+    worker.ask("stage", sql=sql_of(expression, "pyspark"), to=str(tmp_path / "stage"))
     with duckdb.connect() as connection:
         connection.register(SOURCE, rows)
         expected = rows_as_written(connection, sql_of(expression, "duckdb"))
@@ -261,13 +257,12 @@ def test_no_value_of_a_row_stands_in_what_spark_writes_but_the_stage(spark: Spar
     assert not [path for path in files if path.stat().st_mode & 0o077]
 
 
-@pytest.mark.parametrize("at", [2, 4])
 def test_a_spark_that_dies_while_it_counts_costs_no_draw(
-    spark: SparkSettings, tmp_path: Path, source: Source, contract: Contract, monkeypatch: pytest.MonkeyPatch, at: int
+    spark: SparkSettings, tmp_path: Path, source: Source, contract: Contract, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SIGKILL to the process and its Java at the second and the fourth marginal: the next run goes on with what was
-    drawn, one charge and one set of draws."""
-    ledger, run = ledger_of(tmp_path), tmp_path / "run"
+    """SIGKILL to the process and its Java at the third of four marginals: the next run goes on with what was drawn,
+    one charge and one set of draws. `benchmarks.spark_kills` kills many times."""
+    ledger, run, at = ledger_of(tmp_path), tmp_path / "run", 3
     names = [column.name for column in contract.columns][:4]
     counted = 0
     query = SparkWorker.query
