@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 FOLDER: Final = Path(__file__).parent / "results"
 PICTURES: Final = Path(__file__).parents[1] / "docs" / "images"
@@ -65,11 +65,30 @@ def installed(package: str) -> str:
 def write(name: str, rows: Sequence[Row]) -> Path:
     """Print the rows as a table and write them to results/<name>.json."""
     print(_table(rows))
+    return _written(name, _as_json(rows))
+
+
+def write_again(name: str, rows: Sequence[Row]) -> Path:
+    """Print the rows and write them to results/<name>.json, where they replace those of the same words."""
+    print(_table(rows))
+    path, new = FOLDER / f"{name}.json", _as_json(rows)
+    left = {row["what"]: [each for each in new if each["what"] == row["what"]] for row in new}
+    replaced = set(left)
+    written: list[dict[str, Any]] = []
+    for old in json.loads(path.read_text(encoding="utf-8")) if path.exists() else ():
+        written += left.pop(old["what"], []) if old["what"] in replaced else [old]
+    return _written(name, written + [each for rows_of_one in left.values() for each in rows_of_one])
+
+
+def _as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    order = ("what", "paper", "peer", "target", "measured", "unit", "holds", "settings")
+    return [{key: asdict(row)[key] for key in order} for row in rows]
+
+
+def _written(name: str, rows: Sequence[dict[str, Any]]) -> Path:
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{name}.json"
-    order = ("what", "paper", "peer", "target", "measured", "unit", "holds", "settings")
-    as_json = [{key: asdict(row)[key] for key in order} for row in rows]
-    path.write_text(json.dumps(as_json, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
 
 

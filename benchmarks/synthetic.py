@@ -5,6 +5,7 @@
 Adult comes with the repository; Bank, in DIR/bank/bank-additional-full.csv.gz, is left out without --data (or
 SUDARE_BENCHMARK_DATA). Peers that are not installed in --peers (or SUDARE_BENCHMARK_PEERS) are left out. Runs are
 kept in --kept and taken from there when they are there already; times are only as good as the machine was quiet.
+Rows of the same words in the files of results are replaced, and the others stay.
 
 Errors are the L1 distance of raw counts over the number of real rows, twice the half-L1 that mbi's scripts print.
 The paper declares neighbours by replacement and calibrates as for add_remove; each row names its adjacency.
@@ -35,13 +36,13 @@ from benchmarks._synthetic_peers import Runs, peers
 from benchmarks._synthetic_priors import priors
 from benchmarks._synthetic_stress import stress
 from benchmarks._synthetic_values import SEEDS, values_as_numbers
-from benchmarks.results import Row, write
+from benchmarks.results import Row, write_again
 
 Section = Callable[[Bench, list[Categorical]], list[Row]]
 
 
 def main() -> None:
-    """Measure the sections that are asked for; all of them together are written to results/synthetic.json."""
+    """Measure the sections that are asked for, and write the rows of each to the results file where it belongs."""
     asked = _arguments()
     bench = Bench(Runs(asked.kept), peers(asked.peers))
     tables = [adult()]
@@ -53,10 +54,13 @@ def main() -> None:
         raise SystemExit("values, joined and inference need --data DIR with nist_acs/")
     reads_acs = asked.data is not None and not WITH_ACS.isdisjoint(asked.only or SECTIONS)
     more = [*tables, acs(asked.data)] if reads_acs else tables
-    rows = [
-        row for name in asked.only or SECTIONS for row in SECTIONS[name](bench, more if name in WITH_ACS else tables)
-    ]
-    write("synthetic" if not asked.only else f"synthetic_{'_'.join(asked.only)}", rows)
+    for name in asked.only or SECTIONS:
+        write_again(file_of(name), SECTIONS[name](bench, more if name in WITH_ACS else tables))
+
+
+def file_of(section: str) -> str:
+    """Name the file of results where a section's rows belong."""
+    return next((file for file, sections in FILES.items() if section in sections), f"synthetic_{section}")
 
 
 def _scale(bench: Bench, tables: list[Categorical]) -> list[Row]:
@@ -201,6 +205,12 @@ SECTIONS: Final[dict[str, Section]] = {
     "inference": _inference,
 }
 
+FILES: Final[dict[str, tuple[str, ...]]] = {
+    "synthetic": ("scale", "aim", "mst", "privbayes", "accuracy", "variants", "epsilon", "wide", "long", "steps"),
+    "synthetic_structure": ("affordable", "very_wide"),
+    "synthetic_frontier": ("dense", "epsilons", "dpmm"),
+}
+"""Files of results with more than one section; another section has a file of its own name."""
 WITH_ACS: Final = {"affordable", "auto"}
 """Sections that read the table of the American Community Survey too."""
 
