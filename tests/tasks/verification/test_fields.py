@@ -101,7 +101,7 @@ _REPLAY = {
 }
 OF_ALL_KINDS: dict[str, str] = {name: group for group, names in _REPLAY.items() for name in names}
 """What no product checks by itself: the contract is held against its digest, the charge and its amounts against the
-journal. The first kind is tried with every leaf; in the others one of each group shows that the same check is there."""
+journal. The first kind is tried with every leaf; in the others one of each group shows the same check."""
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -172,7 +172,7 @@ def test_what_other_libraries_wrote_passes_by_its_structure(version: Version) ->
 def test_versions_of_every_kind_are_written_again_to_the_same_bytes(
     make: Any, worlds: Worlds, tmp_path: Path
 ) -> None:
-    """Rows, sums, models, sparse tables; and a note in any of their files is found: in each of all, and in one alone."""
+    """Rows, sums, models, sparse tables; and a note is found: in each of all files, and in one alone."""
     version = worlds.published(make(), here=True).copy(tmp_path / "v")
     assert verify(version.folder, public_key=version.key).findings == ()
     names = [name for name in version.files if name.endswith(".parquet")]
