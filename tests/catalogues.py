@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,18 +43,21 @@ Id = str | tuple[str, str]
 
 def sentences() -> dict[Id, str]:
     """Return the ids of sentences, pairs for those with a plural, and the module of each."""
-    return {id: str(path.relative_to(ROOT)) for path, tree in modules() for id in _of_calls(tree)}
+    return {id: str(path.relative_to(ROOT)) for path, nodes in modules() for id in _of_calls(nodes)}
 
 
-def modules() -> Iterator[tuple[Path, ast.Module]]:
-    """Yield every module of ours."""
-    for layer in LAYERS:
-        for path in sorted((ROOT / layer).rglob("*.py")):
-            yield path, ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def modules() -> tuple[tuple[Path, tuple[ast.Call | ast.Constant, ...]], ...]:
+    """Return the calls and the constants of every module of ours."""
+    paths = [path for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))]
+    trees = ((path, ast.walk(ast.parse(path.read_text(encoding="utf-8")))) for path in paths)
+    return tuple(
+        (path, tuple(node for node in nodes if isinstance(node, ast.Call | ast.Constant))) for path, nodes in trees
+    )
 
 
-def _of_calls(tree: ast.Module) -> Iterator[Id]:
-    for node in ast.walk(tree):
+def _of_calls(nodes: Iterable[ast.AST]) -> Iterator[Id]:
+    for node in nodes:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue
         texts = [_constant(argument) for argument in node.args]
@@ -71,7 +75,7 @@ def _constant(node: ast.expr) -> str | None:
 
 def constants() -> set[str]:
     """Return every text that stands in a module as it is: codes, and names of fields and of parts of values."""
-    nodes = (node for _, tree in modules() for node in ast.walk(tree))
+    nodes = (node for _, nodes in modules() for node in nodes)
     words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     return words | {word.replace("_", " ") for word in words}
 

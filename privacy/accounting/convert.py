@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, RealNumber, exact, probability
@@ -24,6 +25,8 @@ _ROUNDED_ORDER_LOSS: Final = 1e-6
 _ROUNDED_DRAWS: Final = 4096
 _ROUNDED_CURVES: Final = 1e-10
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
+_REMEMBERED: Final = 256
+"""Searches whose results are kept: each is a function of its arguments alone."""
 
 
 def offset(order: float, delta: RealNumber) -> float:
@@ -40,7 +43,11 @@ def offset(order: float, delta: RealNumber) -> float:
         AmountRefused: delta out of range.
     Source: Canonne, Kamath, Steinke 2020, Proposition 12.
     """
-    chance = float(probability(delta))
+    return _offset(order, float(probability(delta)))
+
+
+def _offset(order: float, chance: float) -> float:
+    """Bound what the conversion adds at a delta that is known to be one."""
     if chance <= 0:
         return math.inf
     # log1p keeps the digits of log((order - 1) / order) where the order is large.
@@ -66,9 +73,14 @@ def epsilon_at(order: float, renyi_loss: float, delta: RealNumber) -> float:
     Privacy: the composed events are (epsilon, delta)-DP.
     Source: Canonne, Kamath, Steinke 2020, Proposition 12.
     """
+    return _epsilon_at(order, renyi_loss, float(probability(delta)))
+
+
+def _epsilon_at(order: float, renyi_loss: float, chance: float) -> float:
+    """Convert at a delta that is known to be one."""
     if renyi_loss <= 0:
         return 0.0
-    added = offset(order, delta)
+    added = _offset(order, chance)
     return max(0.0, upwards(renyi_loss + added, renyi_loss + abs(added))) if added < math.inf else math.inf
 
 
@@ -94,14 +106,20 @@ def best_epsilon(events: Iterable[PrivacyEvent], delta: RealNumber) -> tuple[flo
     best = (math.inf if pure is None or chance < 0 else _float_up(pure), math.inf)
     if chance <= 0 or not counted:
         return best
+    return min(best, _best_conversion(tuple(counted.items()), float(chance)))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _best_conversion(counted: tuple[tuple[PrivacyEvent, int], ...], chance: float) -> tuple[float, float]:
+    """Find the least conversion and its order; a plan, its record and its pages ask for the same ones."""
 
     def at(order: float) -> float:
         # Rényi losses of one order add up.
-        loss = math.fsum(count * renyi(event, order) for event, count in counted.items())
-        return epsilon_at(order, loss, chance)
+        loss = math.fsum(count * renyi(event, order) for event, count in counted)
+        return _epsilon_at(order, loss, chance)
 
     order = _least(at)
-    return min(best, (at(order), order))
+    return at(order), order
 
 
 def best_order(epsilon: RealNumber, delta: RealNumber) -> Fraction:
@@ -116,19 +134,18 @@ def best_order(epsilon: RealNumber, delta: RealNumber) -> Fraction:
     Raises:
         AmountRefused: an amount out of range, or nothing fits at any order.
     """
-    budget = exact(epsilon, what="epsilon")
-    if probability(delta) <= 0:
+    budget, chance = float(exact(epsilon, what="epsilon")), float(probability(delta))
+    if chance <= 0:
         raise AmountRefused("delta", delta, "a probability > 0 and < 1 for a Rényi loss")
-    ideal = Fraction(_least(lambda order: -_room(order, budget, delta)))
-    ideal = min(max(ideal, SMALLEST_ORDER), LARGEST_ORDER)
-    most = _room(float(ideal), budget, delta)
+    ideal = min(max(Fraction(_roomiest(budget, chance)), SMALLEST_ORDER), LARGEST_ORDER)
+    most = _room(float(ideal), budget, chance)
     if most <= 0:
         raise AmountRefused("epsilon", epsilon, f"large enough for some loss to fit at delta {float(delta):g}")
     # The shortest binary fraction near the ideal order that loses at most 10^-6 of the room.
     for power in range(24):
         nearest = Fraction(round(ideal * 2**power), 2**power)
         in_range = SMALLEST_ORDER <= nearest <= LARGEST_ORDER
-        if in_range and _room(float(nearest), budget, delta) >= (1 - _ROUNDED_ORDER_LOSS) * most:
+        if in_range and _room(float(nearest), budget, chance) >= (1 - _ROUNDED_ORDER_LOSS) * most:
             return nearest
     return ideal.limit_denominator(10**6)
 
@@ -151,7 +168,7 @@ def rho_for(epsilon: RealNumber, delta: RealNumber) -> Fraction:
     """
     order = float(best_order(epsilon, delta))
     budget = exact(epsilon, what="epsilon")
-    room = _room(order, budget, delta) * (1 - _ROUNDED_CURVES)
+    room = _room(order, float(budget), float(probability(delta))) * (1 - _ROUNDED_CURVES)
     # Each draw may be rounded up by one unit of Rényi loss, which is 1 / order of rho.
     units = max(0, math.floor(room * PICO - _ROUNDED_DRAWS / order))
     # Floats may have found a unit too much: step down until the conversion itself fits.
@@ -162,9 +179,15 @@ def rho_for(epsilon: RealNumber, delta: RealNumber) -> Fraction:
     return Fraction(units, PICO)
 
 
-def _room(order: float, epsilon: Fraction, delta: RealNumber) -> float:
+@lru_cache(maxsize=_REMEMBERED)
+def _roomiest(epsilon: float, chance: float) -> float:
+    """Find the order at which the most rho fits."""
+    return _least(lambda order: -_room(order, epsilon, chance))
+
+
+def _room(order: float, epsilon: float, chance: float) -> float:
     """Compute the rho that fits at one order; negative if none does."""
-    return (float(epsilon) - offset(order, delta)) / order
+    return (epsilon - _offset(order, chance)) / order
 
 
 def _float_up(value: Fraction) -> float:

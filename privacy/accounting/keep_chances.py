@@ -15,6 +15,7 @@ Source: Desfontaines, Voss, Gipson, Mandayam 2022, "Differentially private parti
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -43,18 +44,26 @@ def keep_chances(epsilon: Fraction, delta: Fraction) -> tuple[int, ...]:
     """
     if not 0 <= epsilon <= 100 or not 0 < delta < 1:
         raise AmountRefused(CHANCES, f"{float(epsilon):g}, {float(delta):g}", "0 to 100, and above 0, below 1")
+    limit = f"so large that at most {MOST_UNITS} units of a key make sure that it is published"
+    if _far_below_one(float(epsilon), float(delta)):
+        raise AmountRefused(CHANCES, f"{float(epsilon):g}, {float(delta):g}", limit)
     growth, one = exponential_below(epsilon), 2**_EXPONENT_BITS
     step = delta.numerator * ONE // delta.denominator
     chances = [0]
     while chances[-1] < ONE:
         if len(chances) > MOST_UNITS:
-            limit = f"so large that at most {MOST_UNITS} units of a key make sure that it is published"
             raise AmountRefused(CHANCES, f"{float(epsilon):g}, {float(delta):g}", limit)
         last = chances[-1]
         # What is missing to 1 is divided by a lower bound of exp(e) and rounded up, so that p(n) is rounded down.
         missing = max(0, ONE - last - step)
         chances.append(min(last * growth // one + step, ONE - -(-missing * one // growth), ONE))
     return tuple(chances)
+
+
+def _far_below_one(epsilon: float, delta: float) -> bool:
+    """Say that chances stay below 1/2 to the last unit, by the first bound alone: p(n) <= d (1 + exp(e) + ...)."""
+    terms = math.expm1(min(epsilon * MOST_UNITS, 700)) / math.expm1(epsilon) if epsilon else MOST_UNITS
+    return delta * terms < 1 / 2
 
 
 def exponential_below(exponent: Fraction) -> int:

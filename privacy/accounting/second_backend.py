@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final
 
 from privacy.accounting.amounts import AmountRefused, RealNumber, probability
@@ -32,6 +33,8 @@ _NEARLY_ONE: Final = 1.001
 # A loss above D + 36 / (order - 1) has probability below exp(-36), about 10^-15.6.
 _TAIL: Final = 36.0
 _TAIL_ORDERS: Final = tuple(2.0**power for power in range(1, 15))
+# Compositions that are kept, of about a megabyte each.
+_REMEMBERED: Final = 8
 
 
 def pld_epsilon(events: Iterable[PrivacyEvent], delta: RealNumber) -> float | None:
@@ -64,11 +67,7 @@ def pld_epsilon(events: Iterable[PrivacyEvent], delta: RealNumber) -> float | No
         units[split[0]] += split[1]
     if not units:
         return 0.0
-    interval = _interval(units)
-    parts = [_distribution(event, interval).self_compose(count) for event, count in units.items()]
-    composed = parts[0]
-    for part in parts[1:]:
-        composed = composed.compose(part)
+    composed = _composition(tuple(units.items()), _interval(units))
     epsilon = float(composed.get_epsilon_for_delta(chance))
     return epsilon if epsilon < math.inf else None
 
@@ -122,6 +121,16 @@ def _interval(units: Counter[PrivacyEvent]) -> float:
                 tail = max(tail, min(count * renyi(event, order) + _TAIL / (order - 1) for order in _TAIL_ORDERS))
     interval = max(_FINEST, max(tail, mean + _DEVIATIONS * math.sqrt(variance)) / _POINTS)
     return largest / math.ceil(largest / interval) if largest > interval else interval
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _composition(units: tuple[tuple[PrivacyEvent, int], ...], interval: float) -> Any:
+    """Compose the losses of all units; a claim and its record ask for the same ones, at deltas that may differ."""
+    parts = [_distribution(event, interval).self_compose(count) for event, count in units]
+    composed = parts[0]
+    for part in parts[1:]:
+        composed = composed.compose(part)
+    return composed
 
 
 def _distribution(event: PrivacyEvent, interval: float) -> Any:

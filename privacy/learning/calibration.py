@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
-from privacy.accounting.amounts import PICO, RealNumber, exact
+from privacy.accounting.amounts import PICO, RealNumber, exact, probability
 from privacy.accounting.convert import epsilon_at
 from privacy.accounting.curves import renyi
 from privacy.accounting.events import PoissonSampledGaussian, PrivacyEvent
@@ -30,6 +31,8 @@ _POSITIVE: Final = 1e-300
 """A loss of no order is less."""
 _ROUNDED: Final = 1e-9 + 4096 / PICO
 """Each draw is rounded up to 10^-12 of its own; 4,096 of them are allowed for."""
+_REMEMBERED: Final = 64
+"""Calibrations whose results are kept: each is a function of its arguments alone."""
 
 
 def calibrated_multiplier(
@@ -49,7 +52,12 @@ def calibrated_multiplier(
         AmountRefused: an amount out of range.
     Privacy: the events together are (epsilon, delta)-DP by the Rényi order that it was found at.
     """
-    budget = float(exact(epsilon, what="epsilon"))
+    return _calibrated(schedule, float(exact(epsilon, what="epsilon")), probability(delta), tuple(beside))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _calibrated(schedule: Schedule, budget: float, delta: Fraction, beside: tuple[PrivacyEvent, ...]) -> Fraction:
+    """Find it; a plan is made again when its charge is checked, and by everyone who verifies."""
 
     def costs(units: int) -> _Costs:
         steps = schedule.steps + schedule.reserve * schedule.checkpoint_every

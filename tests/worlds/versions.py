@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -107,6 +108,13 @@ class Worlds:
         [manifest] = [path for path in made.glob("*/*/*/MANIFEST.json") if not path.parent.is_symlink()]
         self._digests.setdefault(manifest.parent, digest(manifest.parent))
         return Version(manifest.parent, Signer(SEED))
+
+    def changed(self, version: Version, change: Callable[[Version], object]) -> Version:
+        """Return one of these versions, changed by a function of a name of its own; that is done once, too."""
+        name = f"{version.folder.parents[2].name}-{change.__module__}-{change.__name__}"
+        made = once(self._factory, name, lambda folder: change(version.copy(folder / "v"))) / "v"
+        self._digests.setdefault(made, digest(made))
+        return Version(made, version.signer)
 
     def check(self) -> None:
         """Say which version a test has changed in its place instead of in a copy."""

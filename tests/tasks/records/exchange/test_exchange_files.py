@@ -88,7 +88,7 @@ def tables(request: pytest.FixtureRequest, worlds: Worlds) -> Version:
 
 @pytest.fixture
 def spoilt(worlds: Worlds, tmp_path: Path) -> Version:
-    return as_forged(worlds.published(labelled(), here=True).copy(tmp_path / "v"))
+    return worlds.changed(worlds.published(labelled(), here=True), as_forged).copy(tmp_path / "v")
 
 
 def written(scenario: Any, formats: str, folder: Path) -> tuple[ReleaseSpec, Contract]:

@@ -27,7 +27,7 @@ def evolved(options: str = OPTIONS, more: str = "") -> SyntheticScenario:
 
 
 def forged(worlds: Worlds, folder: Path, change: Callable[[Json], object]) -> Version:
-    version = as_forged(worlds.published(evolved(), here=True).copy(folder / "v"))
+    version = worlds.changed(worlds.published(evolved(), here=True), as_forged).copy(folder / "v")
     forge(version, record=change)
     return version
 
@@ -89,7 +89,7 @@ def test_what_a_draw_of_votes_cannot_state_is_refused(
 
 def test_forged_votes_are_refused(worlds: Worlds, tmp_path: Path) -> None:
     """One vote more, in a file whose every digest is made again: it is not what was entered when it was drawn."""
-    version = as_forged(worlds.published(evolved(), here=True).copy(tmp_path / "v"))
+    version = worlds.changed(worlds.published(evolved(), here=True), as_forged).copy(tmp_path / "v")
     path = version.folder / "measurements" / "votes-0003.parquet"
     table = pq.read_table(path)
     noisy = table.column("noisy").to_numpy() + np.eye(1, len(table), dtype=np.int64)[0]

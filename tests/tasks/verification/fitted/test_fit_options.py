@@ -12,7 +12,7 @@ from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, as_forged, forge, load, told
 from tests.worlds.classifiers import anonymized_learning, dp_sgd, learning_first
 from tests.worlds.synthetic_rows import aim, gaussians
-from tests.worlds.versions import AnyScenario, Worlds
+from tests.worlds.versions import AnyScenario, Version, Worlds
 
 KINDS: dict[str, Callable[[], AnyScenario]] = {
     "aim": aim,
@@ -28,6 +28,13 @@ PERTURBED = "replay.draws.parameters.perturbation"
 def by_other_code(record: Json) -> None:
     """Pages are not compared then, so that nothing but the statement is left."""
     told(record, "software.code", "f" * 64)
+
+
+def told_by_other_code(version: Version) -> None:
+    """Change no more than that: it verifies."""
+    as_forged(version)
+    forge(version, record=by_other_code)
+    assert verify(version.folder, public_key=version.key).ok
 
 
 @pytest.mark.parametrize(
@@ -52,9 +59,7 @@ def test_an_option_that_does_not_lead_to_what_was_drawn_is_refused(
     worlds: Worlds, tmp_path: Path, kind: str, name: str, value: object
 ) -> None:
     """The epsilon of each parameter is one: what the page tells of it follows from the noise of the draw."""
-    version = as_forged(worlds.published(KINDS[kind](), here=True).copy(tmp_path / "v"))
-    forge(version, record=by_other_code)
-    assert verify(version.folder, public_key=version.key).ok
+    version = worlds.changed(worlds.published(KINDS[kind](), here=True), told_by_other_code).copy(tmp_path / "v")
 
     def change(record: Json) -> None:
         record["replay"]["product"]["options"][name] = value
@@ -68,7 +73,7 @@ def test_an_option_that_does_not_lead_to_what_was_drawn_is_refused(
 
 def test_a_clipping_norm_is_the_publishers_word(worlds: Worlds, tmp_path: Path) -> None:
     """Noise is a multiple of it, and no event holds it: whoever changes option and plan together is not found."""
-    version = as_forged(worlds.published(dp_sgd(), here=True).copy(tmp_path / "v"))
+    version = worlds.changed(worlds.published(dp_sgd(), here=True), as_forged).copy(tmp_path / "v")
 
     def change(record: Json) -> None:
         by_other_code(record)

@@ -58,7 +58,7 @@ def naming(noun: str, name: str) -> Callable[[Json], None]:
 
 
 def copied(worlds: Worlds, scenario: AnyScenario, folder: Path) -> Version:
-    return as_forged(worlds.published(scenario, here=True).copy(folder / "v"))
+    return worlds.changed(worlds.published(scenario, here=True), as_forged).copy(folder / "v")
 
 
 @pytest.mark.parametrize(
