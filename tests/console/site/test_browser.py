@@ -157,13 +157,14 @@ def test_a_reader_finds_a_version_and_its_record(looking: tuple[Page, list[str]]
     page, complaints = looking
     page.goto(served.url)
     page.get_by_label("Name contains").fill("tables")
-    page.get_by_role("button", name="Show").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Show").click()
     assert page.locator(".catalogue li").count() == 1
     page.get_by_role("link", name="v3").click()
     page.get_by_role("link", name="Record", exact=True).click()
     frame = page.frame_locator("iframe")
     frame.locator("h1").wait_for()
-    assert frame.locator("svg").count() > 3
+    frame.locator("svg").nth(3).wait_for(state="attached")
     page.get_by_role("link", name="Verification").click()
     assert page.get_by_role("status").inner_text().startswith("holds")
     assert complaints == []
