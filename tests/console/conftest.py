@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from console.main import execute
+from flows.prefect_runs.prefect_server import PrefectServer
 from tasks.storage.workspace.settings import Workspace
 
 ADULT = Path(__file__).parents[2] / "examples" / "adult"
@@ -83,6 +84,12 @@ class Place:
     def type(self, *words: str) -> Said:
         """Type a command in this process, where a fixture of a module cannot ask for `typed`."""
         return said(*words, *_at(self.workspace))
+
+    def type_on(self, server: PrefectServer, *words: str) -> Said:
+        """Type a command in this process, where a fixture of a module cannot ask for `served`."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PREFECT_API_URL", server.api_url)
+            return self.type(*words)
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Start a command in a process of its own."""

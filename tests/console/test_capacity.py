@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -22,19 +23,29 @@ class Missing:
         if name.partition(".")[0] in {modules!r}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Missing())
+import json
+from contextlib import redirect_stderr
+from io import StringIO
 from console.main import execute
-sys.exit(execute({arguments!r}))
+told = []
+for command in {commands!r}:
+    with redirect_stderr(StringIO()) as err:
+        code = execute([command, *{arguments!r}])
+    told.append([code, err.getvalue()])
+sys.__stdout__.write("\\n" + json.dumps(told))
 """
 
 
-def typed_without(place: Place, modules: list[str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Type a command in a process in which some modules cannot be imported."""
-    code = BLOCKED.format(modules=modules, arguments=[*arguments, "--workspace", str(place.workspace.root)])
+def typed_without(place: Place, module: str, *commands: str, spec: Path) -> list[tuple[int, str]]:
+    """Type commands in a process in which a module cannot be imported; return their codes and errors."""
+    arguments = [str(spec), "--workspace", str(place.workspace.root)]
+    code = BLOCKED.format(modules=[module], commands=commands, arguments=arguments)
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root), "COLUMNS": "200"}
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=300, check=False
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=300, check=True
     )
+    return [(code, err) for code, err in json.loads(done.stdout.splitlines()[-1])]
 
 
 def spent(place: Place) -> list[int]:
@@ -43,13 +54,13 @@ def spent(place: Place) -> list[int]:
         return [state.spent for state in ledger.accounts()]
 
 
-@pytest.mark.parametrize("command", ["plan", "run"])
-def test_a_training_without_torch_is_refused_and_nothing_is_charged(place: Place, command: str) -> None:
+@pytest.mark.usefixtures("served")
+def test_a_training_without_torch_is_refused_and_nothing_is_charged(place: Place) -> None:
     before = spent(place)
-    said = typed_without(place, ["torch"], command, str(place.adult / "model.yaml"))
-    assert said.returncode == 2, said.stderr
-    assert "torch not installed" in said.stderr
-    assert "nothing was charged" in said.stderr
+    for code, err in typed_without(place, "torch", "plan", "run", spec=place.adult / "model.yaml"):
+        assert code == 2, err
+        assert "torch not installed" in err
+        assert "nothing was charged" in err
     assert spent(place) == before
 
 
@@ -89,10 +100,10 @@ def test_no_memory_and_no_disk_are_refused(
 def test_an_object_store_without_its_extra_is_refused(place: Place) -> None:
     spec = place.adult / "tables.yaml"
     spec.write_text(spec.read_text().replace("publish: {to: releases/", "publish: {to: 's3://bucket/prefix'"))
-    said = typed_without(place, ["boto3"], "plan", str(spec))
-    assert said.returncode == 2, said.stderr
-    assert "boto3 is not installed here" in said.stderr
-    assert "sudare[s3]" in said.stderr
+    [(code, err)] = typed_without(place, "boto3", "plan", spec=spec)
+    assert code == 2, err
+    assert "boto3 is not installed here" in err
+    assert "sudare[s3]" in err
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])
@@ -107,13 +118,13 @@ def test_an_engine_that_the_workspace_does_not_name_is_refused(place: Place, typ
     assert spent(place) == before
 
 
+@pytest.mark.usefixtures("served")
 def test_clickhouse_without_its_extra_is_refused_and_nothing_is_charged(place: Place) -> None:
     before = spent(place)
     spec = place.adult / "tables.yaml"
     spec.write_text(spec.read_text().replace("adult.parquet}", "adult.parquet, engine: clickhouse}"))
-    for command in ("plan", "run"):
-        said = typed_without(place, ["chdb"], command, str(spec))
-        assert said.returncode == 2, said.stderr
-        assert "chdb is not installed here" in said.stderr
-        assert "sudare[clickhouse]" in said.stderr
+    for code, err in typed_without(place, "chdb", "plan", "run", spec=spec):
+        assert code == 2, err
+        assert "chdb is not installed here" in err
+        assert "sudare[clickhouse]" in err
     assert spent(place) == before

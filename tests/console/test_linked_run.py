@@ -12,10 +12,10 @@ HOUSEHOLDS = Path(__file__).resolve().parents[2] / "examples" / "households"
 
 
 def test_both_bases_of_the_example_are_released_and_verify(
-    shared: Place, prefect_server: PrefectServer, typed: Typed, tmp_path: Path
+    shared: Place, served: PrefectServer, typed: Typed, tmp_path: Path
 ) -> None:
     """One account pays for both, since the same households are behind them."""
-    assert prefect_server.embedded
+    assert served.embedded
     shutil.copytree(HOUSEHOLDS, tmp_path / "h")
     at = ("--workspace", str(shared.workspace.root))
     people = ("--population", "households", "--block", "2026", "--unit", "household_id", "--adjacency", "add_remove")

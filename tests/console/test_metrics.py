@@ -31,7 +31,7 @@ def schedule(place: Place, *entries: tuple[str, str]) -> None:
 def published(shared: Place, prefect_server: PrefectServer) -> Place:
     """One version is published, and the same spec is scheduled, beside one that is not there."""
     spec = shared.spec("monthly", ("epsilon: 1.0", "epsilon: 0.1"))
-    done = shared.run("run", str(spec))
+    done = shared.type_on(prefect_server, "run", str(spec))
     assert done.code == 0, done.err
     schedule(shared, (str(spec), "0 6 1 * *"), ("nowhere.yaml", "0 6 1 * *"))
     return shared

@@ -223,11 +223,11 @@ def test_a_run_again_says_how_its_version_stands_and_that_a_closed_account_gives
 def test_a_run_of_what_was_withdrawn_is_refused_and_brings_nothing_back(place: Place, typed: Typed) -> None:
     """Exit 4 with what to do; `latest` stays away, and nothing is charged."""
     spec = str(place.spec(NAME))
-    assert place.run("run", spec, "--json").code == 0
+    assert typed("run", spec, "--json", at=place.workspace).code == 0
     typed("releases", "withdraw", NAME, "--version", "1", "--reason", "wrong reference year", at=place.workspace)
     before = typed("budget", "show", "adult-1994", "--json", at=place.workspace).json["loss"]
     for words in ((), ("--supersede",)):
-        said = place.run("run", spec, *words)
+        said = typed("run", spec, *words, at=place.workspace)
         assert said.code == 4
         assert "found:   v1, which was withdrawn; nothing was drawn or charged" in said.err
         assert "--supersede" in said.err

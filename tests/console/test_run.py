@@ -108,6 +108,7 @@ def test_what_was_published_is_listed_shown_and_verified(shared: Place, released
     assert "does NOT hold" in broken.out
 
 
+@pytest.mark.usefixtures("served")
 def test_the_same_run_again_says_that_it_is_published(shared: Place, released: Said, typed: Typed) -> None:
     """Nothing is drawn, nothing is charged."""
     before = _charges(shared, "first")
@@ -119,7 +120,9 @@ def test_the_same_run_again_says_that_it_is_published(shared: Place, released: S
     assert _charges(shared, "first") == before == ["published"]
 
 
-def test_a_run_that_is_stopped_after_its_charge_resumes_and_pays_nothing_more(shared: Place, typed: Typed) -> None:
+def test_a_run_that_is_stopped_after_its_charge_resumes_and_pays_nothing_more(
+    shared: Place, prefect_server: PrefectServer
+) -> None:
     """Ctrl-C exits 130 and says that the charge is spent; the same command completes the version under it."""
     spec = shared.spec("resumed", ("epsilon: 1.0", "epsilon: 0.1"))
     with shared.start("run", str(spec)) as process:
@@ -131,7 +134,7 @@ def test_a_run_that_is_stopped_after_its_charge_resumes_and_pays_nothing_more(sh
     assert "the same command on the same rows goes on" in err
     assert not (shared.workspace.releases / "resumed" / "v1").exists()
     assert (_folder(shared, "resumed") / "snapshot.duckdb").exists()
-    done = typed("run", str(spec), at=shared.workspace)
+    done = shared.type_on(prefect_server, "run", str(spec))
     assert done.code == 0, done.err
     assert "resumed v1 is published\n" in done.out
     assert _charges(shared, "resumed") == ["published"]

@@ -31,9 +31,12 @@ def charges(place: Place) -> int:
 @pytest.fixture(scope="module")
 def released(shared: Place, prefect_server: PrefectServer) -> Said:
     """The example by the Prefect flow; the account adds up Rényi losses."""
-    return shared.type("run", str(statistics(shared, "told", ("epsilon: 0.5", "epsilon: 0.4"))), "--json")
+    return shared.type_on(
+        prefect_server, "run", str(statistics(shared, "told", ("epsilon: 0.5", "epsilon: 0.4"))), "--json"
+    )
 
 
+@pytest.mark.usefixtures("served")
 def test_the_example_runs_is_found_again_and_verifies(shared: Place, released: Said, typed: Typed) -> None:
     """One step each, ten rules; a second run draws and charges nothing."""
     assert released.code == 0, released.err

@@ -48,7 +48,7 @@ def charges(place: Place, release: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def released(shared: Place, prefect_server: PrefectServer) -> Said:
-    return shared.type("run", str(synthetic(shared, "rows", *FEW)), "--json")
+    return shared.type_on(prefect_server, "run", str(synthetic(shared, "rows", *FEW)), "--json")
 
 
 def test_a_synthetic_release_is_published_verified_deeply_and_sampled_from(

@@ -21,6 +21,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place, Typed
 
+pytestmark = pytest.mark.usefixtures("served")
 PLANTED = "xanthippe-4711"
 """A value that no other text holds."""
 FACTS = {"run", "release", "product", "contract", "account"}

@@ -291,6 +291,7 @@ def test_a_version_whose_event_cannot_be_read_is_told_without_files(
         assert collector.events[-1]["outputs"] == []
 
 
+@pytest.mark.usefixtures("served")
 def test_a_real_run_tells_its_start_and_its_end_once(
     shared: Place, collector: Collector, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,25 @@ import pytest
 from console.errors import as_object
 from console.studio.pages import piece
 from console.studio.processes import answer_in, findings_in, say
-from console.studio.runs import RunRefused, Runs
+from console.studio.runs import RunRefused, Runs, RunState
 from contracts.contract.odcs import load_contract
 from contracts.errors import Finding, GateBroken, SpecRefused
 from contracts.release.source import Source
 from tasks.storage.workspace.settings import Workspace
 from tests.tasks.intake import take_in
+
+
+@pytest.fixture(autouse=True)
+def _no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs of a spec that is not there start no Prefect server; they end before they would ask one."""
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+
+
+def ended(runs: Runs) -> RunState | None:
+    """Wait for the run that was started, and return how it is."""
+    while (state := runs.state()) is not None and state.running:
+        time.sleep(0.02)
+    return state
 
 
 def test_a_command_answers_with_its_json(tmp_path: Path) -> None:
@@ -91,8 +105,7 @@ def test_a_run_that_died_shows_nothing_of_what_it_wrote(place_of_studio: tuple[P
     folder, workspace = place_of_studio
     runs = Runs(workspace, folder)
     runs.start(folder / "nothing.yaml", ())
-    while (state := runs.state()) is not None and state.running:
-        continue
+    ended(runs)
     files = workspace.private / "studio"
     (files / "run.out").write_text("")
     (files / "run.err").write_text("✓ charge 1.5 s\nTraceback\nValueError: ! Alice, positive, for 33 s of 'Bob'\n")
@@ -105,18 +118,17 @@ def test_a_run_that_died_shows_nothing_of_what_it_wrote(place_of_studio: tuple[P
     assert str(files / "run.err") in page
 
 
-def test_one_run_at_a_time(place_of_studio: tuple[Path, Workspace]) -> None:
+def test_one_run_at_a_time(place_of_studio: tuple[Path, Workspace], monkeypatch: pytest.MonkeyPatch) -> None:
     """A second start while the first goes on is refused; the lock is the process's, and goes with it."""
     folder, workspace = place_of_studio
+    monkeypatch.delenv("PREFECT_API_URL")  # with a server to start the first run lasts seconds
     first, second = Runs(workspace, folder), Runs(workspace, folder)
     first.start(folder / "nothing.yaml", ())
     with pytest.raises(RunRefused, match="goes on"):
         second.start(folder / "nothing.yaml", ())
-    while (state := second.state()) is not None and state.running:
-        continue
+    ended(second)
     second.start(folder / "nothing.yaml", ())
-    while (state := first.state()) is not None and state.running:
-        continue
+    ended(first)
 
 
 def test_a_workspace_that_cannot_be_written_is_named(place_of_studio: tuple[Path, Workspace]) -> None:
@@ -138,10 +150,9 @@ def test_the_time_left_follows_from_the_plan_and_then_from_the_last_run(
     folder, workspace = place_of_studio
     runs, files = Runs(workspace, folder), workspace.private / "studio"
 
-    def ended(answer: dict[str, object], seconds: float) -> None:
+    def answered(answer: dict[str, object], seconds: float) -> None:
         """End the run that was started: with an answer, so many seconds after it began."""
-        while (state := runs.state()) is not None and state.running:
-            continue
+        state = ended(runs)
         assert state is not None
         (files / "run.out").write_text(json.dumps(answer))
         os.utime(files / "run.out", (state.began + seconds,) * 2)
@@ -158,14 +169,14 @@ def test_the_time_left_follows_from_the_plan_and_then_from_the_last_run(
     cores = os.cpu_count() or 1
     monkeypatch.setattr(os, "getloadavg", lambda: (0.1, 9.0, 9.0))
     assert expected() == 6.0
-    ended({"error": {"kind": "SpecRefused", "message": "no", "findings": []}}, 40)
+    answered({"error": {"kind": "SpecRefused", "message": "no", "findings": []}}, 40)
     monkeypatch.setattr(os, "getloadavg", lambda: (3.0 * cores, 0.0, 0.0))
     assert expected() == 18.0
-    ended({"release": "a", "version": 1, "repeated": False}, 31)
+    answered({"release": "a", "version": 1, "repeated": False}, 31)
     assert expected() == pytest.approx(31, abs=0.1)
-    ended({"release": "a", "version": 1, "repeated": True}, 3)
+    answered({"release": "a", "version": 1, "repeated": True}, 3)
     assert expected() == pytest.approx(31, abs=0.1)
-    ended({}, 1)
+    answered({}, 1)
 
 
 def test_a_run_whose_time_nobody_knows_shows_no_time_left(place_of_studio: tuple[Path, Workspace]) -> None:
@@ -176,11 +187,8 @@ def test_a_run_whose_time_nobody_knows_shows_no_time_left(place_of_studio: tuple
     state = runs.state()
     assert state is not None
     assert state.left(state.began) is None
-    while (state := runs.state()) is not None and state.running:
-        continue
+    ended(runs)
     (workspace.private / "studio" / "run.json").write_text("[]")
     assert runs.state() is None
     runs.start(folder / "nothing.yaml", ())
-    while (state := runs.state()) is not None and state.running:
-        continue
-    assert state is not None
+    assert ended(runs) is not None
