@@ -5,25 +5,34 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
+USES = [
+    ("scipy.stats", "scipy.stats._stats_py", "from scipy.stats import norm; norm.ppf(0.5)"),
+    ("scipy.stats", "scipy.stats._stats_py", "import scipy; scipy.stats.norm.ppf(0.5)"),
+    ("altair", "altair.vegalite", "import altair; altair.Chart"),
+    ("altair", "altair.vegalite", "import altair.expr; altair.Chart"),
+]
+IN_FORKS = f"""
+import os, sys
+import tasks.validation.expectations
 
-LOADS = "import tasks.validation.expectations, sys; loaded = lambda name: name in sys.modules; "
+for package, inner, use in {USES!r}:
+    child = os.fork()
+    if not child:
+        assert inner not in sys.modules, inner
+        exec(use)
+        assert inner in sys.modules, use
+        assert type(sys.modules[package]).__name__ == "module", use
+        print(use, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+"""Each use in a process where nothing was used before: a copy of one that has loaded Great Expectations."""
 
 
-@pytest.mark.parametrize(
-    ("package", "inner", "use"),
-    [
-        ("scipy.stats", "scipy.stats._stats_py", "from scipy.stats import norm; norm.ppf(0.5)"),
-        ("scipy.stats", "scipy.stats._stats_py", "import scipy; scipy.stats.norm.ppf(0.5)"),
-        ("altair", "altair.vegalite", "import altair; altair.Chart"),
-        ("altair", "altair.vegalite", "import altair.expr; altair.Chart"),
-    ],
-)
-def test_a_deferred_package_is_loaded_by_its_first_use(package: str, inner: str, use: str) -> None:
+def test_a_deferred_package_is_loaded_by_its_first_use() -> None:
     """Great Expectations loads neither; in whatever way one is used, the whole package is there."""
-    claim = f"assert not loaded({inner!r}); {use}; assert loaded({inner!r})"
-    whole = f"assert type(sys.modules[{package!r}]).__name__ == 'module'"
-    subprocess.run([sys.executable, "-c", f"{LOADS}{claim}; {whole}"], check=True)
+    done = subprocess.run([sys.executable, "-c", IN_FORKS], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [use for _, _, use in USES], done.stderr
 
 
 def test_a_package_that_is_loaded_already_is_left_alone() -> None:

@@ -73,7 +73,7 @@ def written(tree: exp.Expression, dialect: Dialect) -> str:
     """Write a statement's tree as SQL, with what engines call differently in the engine's words."""
     tree = _QUIET.get(dialect, lambda same: same)(_rewritten(tree, dialect))
     compiler = getattr(compilers, _COMPILERS[dialect])()
-    return str(tree.sql(dialect=compiler.dialect))
+    return str(tree.sql(dialect=compiler.dialect, copy=False))
 
 
 def parsed(sql: str, dialect: Dialect) -> exp.Expression:

@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from contracts.contract.contract import Contract
@@ -29,7 +30,7 @@ def contract() -> Contract:
     return load_contract(ADULT)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def codes(contract: Contract) -> dict[str, np.ndarray]:
     """Random codes for all columns, 500 rows."""
     random = np.random.default_rng(3)
@@ -40,10 +41,8 @@ def codes(contract: Contract) -> dict[str, np.ndarray]:
 def table(tmp_path: Path, contract: Contract, codes: dict[str, np.ndarray]) -> PrivateTable:
     path = tmp_path / "snapshot.duckdb"
     with duckdb.connect(str(path)) as connection:
-        columns = ", ".join(f'"{name}" USMALLINT' for name in codes)
-        connection.execute(f"CREATE TABLE codes ({columns})")
-        rows = np.stack(list(codes.values()), axis=1).tolist()
-        connection.executemany(f"INSERT INTO codes VALUES ({', '.join('?' * len(codes))})", rows)
+        connection.register("delivered", pa.table({name: each.astype(np.uint16) for name, each in codes.items()}))
+        connection.execute("CREATE TABLE codes AS FROM delivered")
     return PrivateTable(path, "f" * 64, contract.digest, "people.csv")
 
 

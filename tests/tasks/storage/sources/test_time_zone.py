@@ -26,19 +26,20 @@ from contracts.periods.time_blocks import time_block
 from tasks.ingest import ingest
 from tasks.storage.sources.days import SourceDays
 
-folder, select, by = Path(sys.argv[1]), sys.argv[2] or None, sys.argv[3]
-types = {"since": "moment"} if "(since" in (select or "") else None
-days = SourceDays(by, time_block("2021-Q1")) if by else None
-try:
-    source = Source(path=folder / "people.parquet", select=select, types=types)
-    table = ingest(source, load_contract(folder / "people.odcs.yaml"), folder=folder / sys.argv[4], key=bytes(32),
-                   memory_limit="256MB", days=days)
-except Refused as error:
-    print(json.dumps(str(error)))
-else:
+def told(select, by, run):
+    types = {"since": "moment"} if "(since" in select else None
+    days = SourceDays(by, time_block("2021-Q1")) if by else None
+    try:
+        source = Source(path=folder / "people.parquet", select=select or None, types=types)
+        table = ingest(source, contract, folder=run, key=bytes(32), memory_limit="256MB", days=days)
+    except Refused as error:
+        return str(error)
     with duckdb.connect(str(table.path), read_only=True) as connection:
-        codes = connection.execute("SELECT * FROM codes").fetchall()
-    print(json.dumps([codes, table.keyed_hash]))
+        return [connection.execute("SELECT * FROM codes").fetchall(), table.keyed_hash]
+
+folder, run = Path(sys.argv[1]), Path(sys.argv[2])
+contract = load_contract(folder / "people.odcs.yaml")
+print(json.dumps([told(*each, run / str(place)) for place, each in enumerate(json.load(sys.stdin))]))
 """
 SELECTS = {
     "as it is": "",
@@ -47,37 +48,47 @@ SELECTS = {
     "as a text": "SELECT age, CAST(since AS VARCHAR) AS sex, wage, since FROM source",
 }
 
+INGESTS = [
+    *((select, "") for select in SELECTS.values()),
+    *((SELECTS[case], "since") for case in ("as it is", "cast by a select")),
+]
+"""Selects, and the column by which a period is taken; one process of a zone takes all of them in."""
 
-def told(folder: Path, zone: str, select: str, by: str = "") -> Any:
-    """What an ingest in a process of some time zone tells: codes and hash, or the refusal."""
-    words = [sys.executable, "-c", INGEST, str(folder), select, by, f"run-{zone.replace('/', '-')}"]
+
+def told(folder: Path, zone: str) -> list[Any]:
+    """What ingests in a process of some time zone tell: codes and hash, or the refusal."""
+    words = [sys.executable, "-c", INGEST, str(folder), str(folder / f"run-{zone.replace('/', '-')}")]
     environment = os.environ | {"TZ": zone, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, timeout=120)
-    return json.loads(done.stdout)
+    done = subprocess.run(
+        words, input=json.dumps(INGESTS), env=environment, capture_output=True, text=True, check=True, timeout=120
+    )
+    found: list[Any] = json.loads(done.stdout)
+    return found
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Rows whose instants lie in one year here and in another there."""
-    make_contract(tmp_path)
+@pytest.fixture(scope="module")
+def by_zone(tmp_path_factory: pytest.TempPathFactory) -> list[list[Any]]:
+    """What is told in each zone of rows whose instants lie in one year here and in another there."""
+    folder = tmp_path_factory.mktemp("zones")
+    make_contract(folder)
     instants = "TIMESTAMPTZ '2020-12-31 14:00:00+00' + to_hours(i::INTEGER)"
     rows = f"SELECT 30 AS age, 'F' AS sex, 2.5 AS wage, {instants} AS since FROM range(24) t(i)"
-    duckdb.sql(f"COPY ({rows}) TO '{tmp_path}/people.parquet'")
-    return tmp_path
+    duckdb.sql(f"COPY ({rows}) TO '{folder}/people.parquet'")
+    return [told(folder, zone) for zone in ZONES]
 
 
 @pytest.mark.parametrize("case", SELECTS)
-def test_codes_and_hash_are_the_same_in_every_time_zone(folder: Path, case: str) -> None:
+def test_codes_and_hash_are_the_same_in_every_time_zone(by_zone: list[list[Any]], case: str) -> None:
     """24 hours around a new year: 10 of the old one, by UTC."""
-    here, *others = (told(folder, zone, SELECTS[case]) for zone in ZONES)
+    here, *others = (found[list(SELECTS).index(case)] for found in by_zone)
     assert all(other == here for other in others)
     assert [row[3] for row in here[0]] == [0] * 10 + [1] * 14
 
 
-def test_a_period_takes_the_same_rows_or_refuses_alike_in_every_time_zone(folder: Path) -> None:
-    for select in (SELECTS["as it is"], SELECTS["cast by a select"]):
-        here, *others = (told(folder, zone, select, by="since") for zone in ZONES)
-        assert all(other == here for other in others)
+def test_a_period_takes_the_same_rows_or_refuses_alike_in_every_time_zone(by_zone: list[list[Any]]) -> None:
+    here, *others = (found[len(SELECTS) :] for found in by_zone)
+    assert len(here) == 2
+    assert all(other == here for other in others)
 
 
 def test_without_a_fixed_zone_the_days_would_part() -> None:
