@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pyarrow.parquet as pq
 import pytest
-from botocore.loaders import JSONFileLoader
+from botocore.loaders import JSONFileLoader, Loader
 
 from contracts.errors import SudareError
 from contracts.release.address_kinds import read_address
@@ -43,10 +43,11 @@ SECRET = "Xq7-secret"
 
 @pytest.fixture(autouse=True, scope="module")
 def described_once() -> Iterator[None]:
-    """Each session of botocore reads its descriptions of services anew, which outlasts the requests: once here."""
-    read = cache(JSONFileLoader().load_file)
+    """Each session of botocore looks for descriptions of services and reads them anew: once here."""
+    read, listed = cache(JSONFileLoader().load_file), cache(Loader().list_available_services)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JSONFileLoader, "load_file", lambda loader, path: read(path))
+        patch.setattr(Loader, "list_available_services", lambda loader, type_name: listed(type_name))
         yield
 
 
