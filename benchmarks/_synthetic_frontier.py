@@ -35,6 +35,7 @@ DENSE_AT_MOST: Final = 0.80
 OVER_AIM_AT_MOST: Final = {"0.1": ("aim", 0.95), "1": ("aim", 0.90), "10": ("aim-numpy", 0.95)}
 """By epsilon: how mbi's is run (`benchmarks.peers.run_mbi`), and the target."""
 LONG: Final = ("aim-numpy",)
+"""What takes a peer most of an hour is run once."""
 DPMM: Final = {"aim-k2": "aim", "mst": "mst", "privbayes": "privbayes"}
 """Ours, and dpmm's name of the same method."""
 

@@ -61,7 +61,10 @@ def keep_chances(epsilon: Fraction, delta: Fraction) -> tuple[int, ...]:
 
 
 def _far_below_one(epsilon: float, delta: float) -> bool:
-    """Say that chances stay below 1/2 to the last unit, by the first bound alone: p(n) <= d (1 + exp(e) + ...)."""
+    """Say that chances stay below 1/2 to the last unit, by the first bound alone.
+
+    That is p(n) <= d (1 + exp(e) + ... + exp((n - 1) e)); 1/2 leaves room for what doubles round.
+    """
     terms = math.expm1(min(epsilon * MOST_UNITS, 700)) / math.expm1(epsilon) if epsilon else MOST_UNITS
     return delta * terms < 1 / 2
 

@@ -30,7 +30,7 @@ from privacy.generators.generator import CannotGenerate, GeneratorPlan
 _FINEST: Final = 10**9
 """Epsilons that are planned for are multiples of 10^-9."""
 _DIGITS: Final = Context(prec=7, rounding=ROUND_FLOOR)
-"""They have seven digits, so that losses whose last bits differ between machines lead to the same plan."""
+"""They have seven digits: losses whose last bits differ between machines lead to the same plan, nearly always."""
 _CLOSE: Final = 3e-4
 _TURNS: Final = 12
 

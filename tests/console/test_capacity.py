@@ -37,7 +37,10 @@ sys.__stdout__.write("\\n" + json.dumps(told))
 
 
 def typed_without(place: Place, module: str, *commands: str, spec: Path) -> list[tuple[int, str]]:
-    """Type commands in a process in which a module cannot be imported; return their codes and errors."""
+    """Type commands in a process in which a module cannot be imported; return their codes and errors.
+
+    The first one meets a process where nothing was tried before: let it be the one that charges.
+    """
     arguments = [str(spec), "--workspace", str(place.workspace.root)]
     code = BLOCKED.format(modules=[module], commands=commands, arguments=arguments)
     root = Path(__file__).parents[2]
@@ -57,7 +60,7 @@ def spent(place: Place) -> list[int]:
 @pytest.mark.usefixtures("served")
 def test_a_training_without_torch_is_refused_and_nothing_is_charged(place: Place) -> None:
     before = spent(place)
-    for code, err in typed_without(place, "torch", "plan", "run", spec=place.adult / "model.yaml"):
+    for code, err in typed_without(place, "torch", "run", "plan", spec=place.adult / "model.yaml"):
         assert code == 2, err
         assert "torch not installed" in err
         assert "nothing was charged" in err
@@ -123,7 +126,7 @@ def test_clickhouse_without_its_extra_is_refused_and_nothing_is_charged(place: P
     before = spent(place)
     spec = place.adult / "tables.yaml"
     spec.write_text(spec.read_text().replace("adult.parquet}", "adult.parquet, engine: clickhouse}"))
-    for code, err in typed_without(place, "chdb", "plan", "run", spec=spec):
+    for code, err in typed_without(place, "chdb", "run", "plan", spec=spec):
         assert code == 2, err
         assert "chdb is not installed here" in err
         assert "sudare[clickhouse]" in err

@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 from mpmath import mp, mpf
 
+from privacy.accounting import keep_chances as module
 from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.keep_chances import ONE, exponential_below, keep_chances
 from privacy.accounting.key_selection import KeySelection, key_selection
@@ -96,6 +97,21 @@ def test_chances_that_never_reach_one_in_reason_are_refused() -> None:
     ):
         with pytest.raises(AmountRefused):
             keep_chances(epsilon, delta)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(1, 10**5), Fraction(1, 100), Fraction(1, 2)])
+def test_what_is_refused_at_once_would_be_refused_at_the_last_unit(
+    epsilon: Fraction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 300 units: each power of ten that is refused at once is refused by the chances themselves; some are."""
+    monkeypatch.setattr(module, "MOST_UNITS", 300)
+    deltas = [Fraction(1, 10**power) for power in range(1, 100)]
+    refused_at_once = [delta for delta in deltas if module._far_below_one(float(epsilon), float(delta))]
+    assert 0 < len(refused_at_once) < len(deltas)
+    monkeypatch.setattr(module, "_far_below_one", lambda epsilon, delta: False)
+    for delta in refused_at_once:
+        with pytest.raises(AmountRefused, match="300 units"):
+            keep_chances.__wrapped__(epsilon, delta)
 
 
 @pytest.mark.parametrize("groups", [1, 3, 10, 100])

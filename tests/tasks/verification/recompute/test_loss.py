@@ -145,6 +145,20 @@ def test_the_best_orders_of_sampled_gaussians_agree(some: list[PrivacyEvent], di
     assert best == pytest.approx(float(result.epsilon_best), rel=1e-9, abs=1e-12)
 
 
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(events, st.sampled_from([1, 3, 30])), min_size=1, max_size=4), st.integers(2, 17))
+def test_ten_times_as_many_orders_find_no_lesser_epsilon(some: list[tuple[PrivacyEvent, int]], digits: int) -> None:
+    """A least of two bounds has a kink, and its conversion may have more than one dip: none is missed."""
+    told = recorded([event for event, times in some for _ in range(times)])
+    found = recompute(told, f"1e-{digits}", RENYI).epsilon_best
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_PER_DECADE", 10 * module._PER_DECADE)
+        finest = recompute(told, f"1e-{digits}", RENYI).epsilon_best
+    assert found is not None
+    assert finest is not None
+    assert found <= finest * (1 + Decimal("1e-9")) + Decimal("1e-12")
+
+
 def test_a_list_with_dp_sgd_is_recomputed_in_a_second_or_two() -> None:
     """The auditor waits for decimals, but not long."""
     start = time.process_time()
