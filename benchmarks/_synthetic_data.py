@@ -40,6 +40,7 @@ TEN_MILLION: Final = 10_000_000
 SEED: Final = 1
 WIDE_ROWS: Final = 50_000
 WIDE_COLUMNS: Final = 120
+WIDEST_COLUMNS: Final = 500
 WIDE_FACTORS: Final = 12
 _ADULT_COLUMNS: Final = (
     "workclass",
@@ -217,12 +218,12 @@ def _acs_codes(rows: list[dict[str, str]], labels: dict[str, tuple[str, ...]]) -
     return np.stack(columns, axis=1).astype(np.int64)
 
 
-def wide() -> Categorical:
-    """Return 50,000 made-up rows of 120 columns of 2 to 11 cells: each mixes two of 12 normal factors and noise."""
+def wide(width: int = WIDE_COLUMNS) -> Categorical:
+    """Return 50,000 made-up rows of many columns of 2 to 11 cells: each mixes two of 12 normal factors and noise."""
     random = np.random.default_rng(SEED)
     factors = random.normal(size=(WIDE_ROWS, WIDE_FACTORS))
     labels, columns = {}, []
-    for number in range(WIDE_COLUMNS):
+    for number in range(width):
         cells = int(random.integers(2, 12))
         one, other = random.choice(WIDE_FACTORS, 2, replace=False)
         mixed = factors[:, one] + 0.5 * factors[:, other] + 0.7 * random.normal(size=WIDE_ROWS)
@@ -230,7 +231,9 @@ def wide() -> Categorical:
         ends = np.sort(np.quantile(mixed, random.beta(1.0, 1.5, cells - 1)))
         columns.append(np.searchsorted(ends, mixed))
         labels[f"c{number:03d}"] = tuple(str(code) for code in range(cells))
-    return Categorical("wide", labels, np.stack(columns, axis=1), "c000")
+    return Categorical(
+        "wide" if width == WIDE_COLUMNS else f"wide-{width}", labels, np.stack(columns, axis=1), "c000"
+    )
 
 
 def bank(data: Path) -> Categorical:

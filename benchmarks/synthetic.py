@@ -26,7 +26,16 @@ from benchmarks import _synthetic_rows as sections
 from benchmarks import _synthetic_structure as structure
 from benchmarks._synthetic_auto import chosen_by_auto
 from benchmarks._synthetic_bench import Bench
-from benchmarks._synthetic_data import Categorical, acs, adult, adult_of_15_columns, bank, ten_million, wide
+from benchmarks._synthetic_data import (
+    WIDEST_COLUMNS,
+    Categorical,
+    acs,
+    adult,
+    adult_of_15_columns,
+    bank,
+    ten_million,
+    wide,
+)
 from benchmarks._synthetic_inference import RELEASES, intervals
 from benchmarks._synthetic_jam import beside_jam
 from benchmarks._synthetic_joined import JOINED_SEEDS, pairs_of_joined
@@ -122,6 +131,10 @@ def _very_wide(bench: Bench, tables: list[Categorical]) -> list[Row]:
     return structure.very_wide(bench, wide())
 
 
+def _widest(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    return structure.widest(bench, wide(WIDEST_COLUMNS))
+
+
 def _values(bench: Bench, tables: list[Categorical]) -> list[Row]:
     data = _arguments().data
     return [] if data is None else [row for name in SEEDS for row in values_as_numbers(data, name)]
@@ -192,6 +205,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "steps": _steps,
     "affordable": _affordable,
     "very_wide": _very_wide,
+    "widest": _widest,
     "values": _values,
     "joined": _joined,
     "priors": _priors,
@@ -207,7 +221,7 @@ SECTIONS: Final[dict[str, Section]] = {
 
 FILES: Final[dict[str, tuple[str, ...]]] = {
     "synthetic": ("scale", "aim", "mst", "privbayes", "accuracy", "variants", "epsilon", "wide", "long", "steps"),
-    "synthetic_structure": ("affordable", "very_wide"),
+    "synthetic_structure": ("affordable", "very_wide", "widest"),
     "synthetic_frontier": ("dense", "epsilons", "dpmm"),
 }
 """Files of results with more than one section; another section has a file of its own name."""
