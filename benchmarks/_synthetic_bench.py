@@ -54,9 +54,10 @@ class Bench:
         return [self.runs.peer(peer, method, table, seed=seed, **given) for seed in trials]
 
     def errors(self, made: Sequence[Made], table: Categorical) -> dict[str, list[float]]:
-        """Return the α-way errors of every trial, by α."""
-        scores = [self.runs.scores(each, table) for each in made]
-        return {alpha: [score["alpha_way_error"][alpha]["mean"] for score in scores] for alpha in ALPHAS}
+        """Return the α-way errors of every trial, by α; without those α for which a wide table has too many sets."""
+        errors = [self.runs.scores(each, table)["alpha_way_error"] for each in made]
+        measured = [alpha for alpha in ALPHAS if all(alpha in each for each in errors)]
+        return {alpha: [each[alpha]["mean"] for each in errors] for alpha in measured}
 
 
 def ratio_of_means(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
