@@ -128,7 +128,7 @@ def test_what_rises_together_does_so_again(sqlite_place: Place, adjacency: str, 
     """ε = 1: ranks correlate as in the rows within 0.06, nulls and categories included; noise on a correlation is
     about 0.01. The two draws are the planned ones, and spend the charge.
 
-    In 12 fits the farthest of 28 correlations was off by 0.041 with a deviation of 0.003: a false alarm is six of them.
+    In 12 fits the farthest of 28 correlations was off by 0.041 with a deviation of 0.003: the limit is six away.
     """
     rows = table()
     run = start(sqlite_place, GaussianCopula(), question(adjacency=adjacency, public_total=total))
