@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from absl import logging as absl_logging
+from hypothesis import HealthCheck, settings
 
 from flows.prefect_runs.prefect_database import create_database
 from flows.prefect_runs.prefect_server import PrefectServer, lasting_server, stop_lasting
@@ -39,6 +40,13 @@ gc.set_threshold(50_000, 20, 100)
 # Processes that tests start, and workers that collect the same files, share compiled code, whatever was set outside.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Examples of properties follow from the test itself, as where CI is set: no run fails by an example that others would
+# not meet, nor because a busy machine took long for one. `pytest --hypothesis-profile=default` looks for new ones.
+settings.register_profile(
+    "suite", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("suite")
 
 # Prefect closes the handlers that it finds, and the one of absl (which dp-accounting brings) then closes its stream
 # unless it is the standard error of that moment: let it not be the file into which pytest captures.

@@ -187,6 +187,7 @@ def test_a_workspace_with_a_ledger_of_its_own_is_not_tried_out(tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["sudare.toml"]
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("_postgres")
 def test_what_compose_describes_publishes_a_period(tmp_path: Path) -> None:
     """Server, PostgreSQL, two workers and the site start; a worker publishes a queued period; all of it ends."""
@@ -210,7 +211,7 @@ def test_what_compose_describes_publishes_a_period(tmp_path: Path) -> None:
             deploy = ["deploy", str(place.spec), "--cron", "0 6 5 1,4,7,10 *", "--backfill", "2024Q1"]
             subprocess.run([*SUDARE, *deploy], env=own, check=True, capture_output=True)
             began = monotonic()
-            while "published" not in _statuses(ledger) and monotonic() - began < 200:
+            while "published" not in _statuses(ledger) and monotonic() - began < 600:
                 sleep(0.5)
             assert _statuses(ledger) == ["published"]
         assert len(stack.processes["worker"]) == 2

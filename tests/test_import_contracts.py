@@ -66,7 +66,7 @@ def lint(folder: Path, *, added: dict[str, list[str]]) -> dict[str, str]:
         path.write_text(f"def late() -> None:\n{body or '    pass'}\n")
     linter = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run(
-        [linter, "--no-cache"], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+        [linter, "--no-cache"], cwd=folder, capture_output=True, text=True, check=False, timeout=280
     )
     _, _, broken = done.stdout.partition("Broken contracts")
     assert (done.returncode == 1) == bool(broken), done.stdout + done.stderr

@@ -170,10 +170,16 @@ def test_sampling_never_costs_and_losses_grow(
 def test_the_curve_is_finite_and_fast_at_the_ends_of_every_range(
     noise_multiplier: Fraction, chance: Fraction, order: float
 ) -> None:
-    """No overflow, and no walk from peak to peak: a few milliseconds, a tenth of a second at the very most."""
-    start = time.process_time()
-    loss = renyi(sampled(noise_multiplier, chance), order)
-    assert time.process_time() - start < 0.1
+    """No overflow, and no walk from peak to peak: a few milliseconds, a tenth of a second at the very most.
+
+    Of this thread's time the least of three: another thread, or a look for garbage, may take longer than that.
+    """
+    took, loss = [], 0.0
+    for _ in range(3):
+        start = time.thread_time()
+        loss = renyi(sampled(noise_multiplier, chance), order)
+        took.append(time.thread_time() - start)
+    assert min(took) < 0.1
     assert 0 < loss <= renyi(Gaussian(noise_multiplier), order) * (1 + SLACK)
 
 

