@@ -8,8 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from absl import logging as absl_logging
 from flows.prefect_runs.prefect_database import create_database
 from flows.prefect_runs.prefect_server import PrefectServer, lasting_server, stop_lasting
 from tasks.storage.workspace.settings import Workspace
+from tests.worlds.known_noise import known_noise
 from tests.worlds.once import once
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ LONGEST = (
 )
 """Files that take longest or wait, the longest first: done last, one of them would be waited for alone."""
 
+OF_PRIVACY = Path(__file__).parent / "privacy"
+
 
 class FailuresAtOnce:
     """Tells what failed when it fails: a run that is cut off by a limit never comes to its summary."""
@@ -84,6 +87,28 @@ def pytest_collection_finish() -> None:
     """Set aside what collecting made, which stays until the end: see the thresholds above."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Let what a fixture draws repeat, whichever test is the first to ask for it."""
+    with noise_of(request.node, fixturedef.argname):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Let what a test draws repeat: a claim about chance is marked `stat`, and states its rate."""
+    with noise_of(item, "call"):
+        return (yield)
+
+
+def noise_of(node: pytest.Item | pytest.Collector, part: str) -> AbstractContextManager[None]:
+    """Noise that a test's name decides; that of `stat` tests and of the tests of privacy/ is the real one."""
+    real = node.get_closest_marker("stat") is not None or node.path.is_relative_to(OF_PRIVACY)
+    return nullcontext() if real else known_noise(f"{node.nodeid} {part}")
 
 
 @pytest.fixture
