@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from absl import logging as absl_logging
+from hypothesis import HealthCheck, settings
 
 from flows.prefect_runs.prefect_database import create_database
 from flows.prefect_runs.prefect_server import PrefectServer, lasting_server, stop_lasting
@@ -44,6 +45,12 @@ sys.dont_write_bytecode = False
 # Prefect closes the handlers that it finds, and the one of absl (which dp-accounting brings) then closes its stream
 # unless it is the standard error of that moment: let it not be the file into which pytest captures.
 absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
+
+# Hypothesis takes an example of more than 0.2 s for a failure, and on a busy machine any may take that. CI has a
+# profile of its own, which has no such limit either.
+if settings.get_current_profile_name() != "ci":
+    settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("unhurried")
 
 
 LONGEST = (
