@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from flows import steps
 from flows.prefect_runs.prefect_server import PrefectServer, PrefectServerFailed, prefect_server
 from tasks.storage.workspace.run_folder import RunFolder, UnexpectedError, hold
 from tasks.storage.workspace.settings import Workspace
+from tests.worlds.ports import port_of_its_own
 from tests.worlds.waiting import wait_until
 
 START_AND_WAIT = """
@@ -143,9 +143,7 @@ def test_a_running_server_is_used_as_it_is(workspace: Workspace, running: Prefec
 
 def test_a_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
     """The error says which address, and that nothing was begun."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}/api"
+    url = f"http://127.0.0.1:{port_of_its_own()}/api"
     with (
         pytest.raises(PrefectServerFailed, match=url),
         prefect_server(Workspace(tmp_path, tmp_path, "sqlite://", "1GB", url)),
