@@ -8,8 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from flows.prefect_runs.prefect_database import create_database
 from flows.prefect_runs.prefect_server import PrefectServer, lasting_server, stop_lasting
 from tasks.storage.workspace.settings import Workspace
+from tests.worlds.known_noise import known_noise
 from tests.worlds.once import once
 
 if TYPE_CHECKING:
@@ -52,6 +53,12 @@ settings.load_profile("suite")
 # unless it is the standard error of that moment: let it not be the file into which pytest captures.
 absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
 
+# Hypothesis takes an example of more than 0.2 s for a failure, and on a busy machine any may take that. CI has a
+# profile of its own, which has no such limit either.
+if settings.get_current_profile_name() != "ci":
+    settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("unhurried")
+
 
 LONGEST = (
     *("test_fields.py", "test_deploy.py", "test_federation_keys.py", "test_readme.py", "test_federation_loopback.py"),
@@ -60,6 +67,8 @@ LONGEST = (
     *("test_training_draws.py", "test_games_mechanisms.py", "test_fuzz.py", "test_covert_room.py", "test_attack.py"),
 )
 """Files that take longest or wait, the longest first: done last, one of them would be waited for alone."""
+
+OF_PRIVACY = Path(__file__).parent / "privacy"
 
 
 class FailuresAtOnce:
@@ -92,6 +101,28 @@ def pytest_collection_finish() -> None:
     """Set aside what collecting made, which stays until the end: see the thresholds above."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Let what a fixture draws repeat, whichever test is the first to ask for it."""
+    with noise_of(request.node, fixturedef.argname):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Let what a test draws repeat: a claim about chance is marked `stat`, and states its rate."""
+    with noise_of(item, "call"):
+        return (yield)
+
+
+def noise_of(node: pytest.Item | pytest.Collector, part: str) -> AbstractContextManager[None]:
+    """Noise that a test's name decides; that of `stat` tests and of the tests of privacy/ is the real one."""
+    real = node.get_closest_marker("stat") is not None or node.path.is_relative_to(OF_PRIVACY)
+    return nullcontext() if real else known_noise(f"{node.nodeid} {part}")
 
 
 @pytest.fixture

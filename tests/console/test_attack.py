@@ -1,6 +1,6 @@
 """`sudare evaluate --attack` as people type it: what holds, what does not (exit 5), and what is refused.
 
-Coins and noise are fresh in each run; a sound claim is refuted with a chance of at most 1e-6 in each.
+Coins and noise repeat with each test; of fresh ones a sound claim is refuted with a chance of at most 1e-6.
 """
 
 from __future__ import annotations

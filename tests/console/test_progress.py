@@ -39,8 +39,11 @@ def test_each_step_ends_as_a_line_on_standard_error(capsys: pytest.CaptureFixtur
     ]
 
 
-def test_a_step_that_is_repeated_in_an_instant_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """The flow finds what the command has ingested already: no second line."""
+def test_a_step_that_is_repeated_in_an_instant_is_told_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The flow finds what the command has ingested already: no second line. An instant is a minute here."""
+    monkeypatch.setattr("console.progress.SHORT_SECONDS", 60.0)
     with shown():
         _steps()
         _steps()

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from random import Random
-from secrets import randbits
+from random import Random, SystemRandom
 
 import pytest
 
@@ -43,6 +42,6 @@ def test_a_run_that_is_killed_where_something_becomes_durable_is_completed_by_th
 
 def test_a_run_that_is_killed_at_a_random_instant_is_completed_by_the_next(tmp_path: Path) -> None:
     """The same at instants that nobody chose; where it fails, the seed of the delays is shown."""
-    seed = randbits(32)
+    seed = SystemRandom().getrandbits(32)
     outcomes = kill_releases_at_random(tmp_path, RANDOM_KILLS, Random(seed), make_place)
     assert (seed, len(outcomes), _wrong(outcomes)) == (seed, RANDOM_KILLS, [])

@@ -27,6 +27,7 @@ from tasks.records.emission.run_events import dataset_name
 from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place, Typed, make_place, shared, typed
 from tests.tasks.records.descriptions.outside_schemas import RUN_EVENT
+from tests.worlds.ports import port_of_its_own
 
 __all__ = ["make_place", "shared", "typed"]
 
@@ -222,13 +223,6 @@ def test_a_source_is_named_by_its_server_and_what_it_is_there(source: str, names
     assert dataset_name(source) == {"namespace": namespace, "name": name}
 
 
-def _closed_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
-
-
 def test_nothing_that_goes_wrong_with_events_stops_a_run(
     shared: Place,
     version: Path,
@@ -241,7 +235,7 @@ def test_nothing_that_goes_wrong_with_events_stops_a_run(
     monkeypatch.setenv("OPENLINEAGE_API_KEY", "a-token")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         urls = [
-            f"http://127.0.0.1:{_closed_port()}",
+            f"http://127.0.0.1:{port_of_its_own()}",
             f"http://127.0.0.1:{silent.getsockname()[1]}",
             "file:" + "///dev/null",
             "http://[",
@@ -254,6 +248,7 @@ def test_nothing_that_goes_wrong_with_events_stops_a_run(
             assert [record.levelname for record in caplog.records] == ["WARNING"] * 2, url
             assert url not in caplog.text
             assert "a-token" not in caplog.text
+    monkeypatch.setattr(sending, "TIMEOUT", 60)
     monkeypatch.setenv("OPENLINEAGE_URL", collector.url)
     for answer in (503, 401, 302):
         collector.answer = answer

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,12 +15,21 @@ import pytest
 from sudare.conducting import outside_loop
 
 INTERRUPTED = """
-import asyncio, signal, time
+import asyncio, signal, sys, threading, time
 from sudare.conducting import outside_loop
 
+def cell_waits():
+    frame, names = sys._current_frames()[threading.main_thread().ident], set()
+    while frame:
+        names.add(frame.f_code.co_name)
+        frame = frame.f_back
+    return "wait" in names and "start" not in names  # for the end of the work, and not for its beginning
+
 def work():
-    print("there", flush=True)
+    while not cell_waits():
+        time.sleep(0.01)
     try:
+        print("there", flush=True)
         for _ in range(600):
             time.sleep(0.05)
     finally:
@@ -73,7 +81,6 @@ def test_a_kernel_that_is_interrupted_stops_the_run_and_waits_for_its_end() -> N
     process = subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "there\n"
-    time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     told, _ = process.communicate(timeout=60)
     assert told.split() == ["cleaned", "interrupted"]

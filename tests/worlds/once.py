@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.worlds.known_noise import known_noise
+
 MADE = "made"
 
 
@@ -32,6 +34,7 @@ def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], obje
         if lock.read() != MADE:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-            make(folder)
+            with known_noise(name):  # whichever test asks for it first
+                make(folder)
             lock.write(MADE)
     return folder

@@ -72,7 +72,7 @@ class Version:
 
 
 def publish_version(scenario: AnyScenario, folder: Path, *, here: bool = False) -> Version:
-    """Run a scenario in a folder and publish it; the noise is drawn from the CSPRNG.
+    """Run a scenario in a folder and publish it; the noise is drawn from the CSPRNG, under a key that repeats.
 
     Args:
         here: whether the record names the very code that runs here, so that pages are compared byte for byte.

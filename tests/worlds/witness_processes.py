@@ -78,7 +78,7 @@ def raw_server(answer: bytes | None) -> Iterator[str]:
                     return
                 kept.append(connection)
                 if answer is not None:
-                    connection.settimeout(5)
+                    connection.settimeout(60)
                     connection.recv(65536)
                     with suppress(OSError):
                         connection.sendall(answer)

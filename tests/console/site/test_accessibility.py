@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.console.site.conftest import Served
-from tests.console.site.test_browser import DESK, PHONE, browser, served  # noqa: F401  (fixtures)
+from tests.console.site.test_browser import DESK, LONG, PHONE, browser, served  # noqa: F401  (fixtures)
 from tests.console.site.test_pages import PAGES
 from tests.worlds.accessibility import SERIOUS, findings
 from tests.worlds.classifiers import dp_sgd
@@ -52,6 +52,7 @@ WAYS: tuple[tuple[tuple[int, int], Scheme, str], ...] = (
 def looked_at(browser: Browser, size: tuple[int, int], scheme: Scheme) -> Iterator[Page]:  # noqa: F811
     """A page of a size, light or dark."""
     context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+    context.set_default_timeout(LONG)
     yield context.new_page()
     context.close()
 

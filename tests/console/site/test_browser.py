@@ -23,6 +23,8 @@ from tests.worlds.narrow_pages import NARROW, broken_on
 
 pytestmark = pytest.mark.timeout(900)
 PHONE, DESK = (390, 844), (1200, 900)
+LONG = 120_000
+"""How long a page may take beside other tests [milliseconds]; only a failure waits it out."""
 WAYS = (
     *(((PHONE, "light"), 0, "en"), ((DESK, "dark"), 0, "ja")),
     *(((PHONE, "dark"), 1, "ja"), ((DESK, "light"), 1, "en")),
@@ -92,7 +94,7 @@ def browser() -> Iterator[Browser]:
         told = "no chromium on this machine: apt-get install chromium-headless-shell"
         pytest.fail(told) if os.environ.get("CI") else pytest.skip(told)
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=LONG)
         yield started
         started.close()
 
@@ -113,6 +115,7 @@ def looking(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[
     """A page of a size and a colour scheme, and all that it complains about."""
     (width, height), scheme = getattr(request, "param", (DESK, "light"))
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    context.set_default_timeout(LONG)
     page, complaints = context.new_page(), list[str]()
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -191,7 +194,7 @@ def test_the_language_stays_where_it_was_switched(looking: tuple[Page, list[str]
     page, _ = looking
     page.goto(f"{served.url}/journal?kind=noise_drawn")
     page.get_by_role("link", name="日本語").click()
-    assert page.url.endswith("/journal?kind=noise_drawn&lang=ja")
+    page.wait_for_url("**/journal?kind=noise_drawn&lang=ja")
     assert page.locator("h1").inner_text() == "仕訳帳"
     page.goto(f"{served.url}/accounts")
     assert page.locator("html").get_attribute("lang") == "ja"
@@ -223,8 +226,8 @@ def test_an_auditor_enters_looks_and_leaves(looking: tuple[Page, list[str]], sho
             page.get_by_role("button", name="Enter").click()
             if told == "wrong":
                 assert page.get_by_role("alert").inner_text() == "This token is nobody's."
-        assert page.url == f"{served.url}/auditor"
-        page.get_by_text("secret-gate").wait_for(timeout=10_000)
+        page.wait_for_url(f"{served.url}/auditor")
+        page.get_by_text("secret-gate").wait_for()
         assert page.evaluate(UNNAMED) == []
         assert page.evaluate(LEAST_CONTRAST)[0] >= 4.5
         with page.expect_navigation():

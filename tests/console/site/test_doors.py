@@ -100,7 +100,7 @@ def exchanged(served: Served, sent: str) -> bytes:
 
 def opened(served: Served) -> socket.socket:
     host, port = served.url.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=20)
+    return socket.create_connection((host, int(port)), timeout=120)
 
 
 def test_half_open_requests_are_closed_in_time(served_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,12 +109,12 @@ def test_half_open_requests_are_closed_in_time(served_site: Site, monkeypatch: p
     answered = "GET /robots.txt HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with serving(served_site) as served:
         for first in ("", "GET / HTTP/1.1\r\nHost: loc", answered + "GET / HTTP/1.1\r\n"):
+            began, got = time.monotonic(), b""  # before the site begins to wait
             with opened(served) as connection:
                 connection.sendall(first.encode())
-                began, got = time.monotonic(), b""
                 while piece := dripped(connection, drip=bool(first)):
                     got += piece
-                assert 0.5 < time.monotonic() - began < 10
+                assert 0.9 < time.monotonic() - began < 60
                 assert got.count(b"HTTP/1.1 200") == first.count("\r\n\r\n")
         with opened(served) as patient:
             for _ in range(3):  # slow between requests is no fault: that is what idle connections are for

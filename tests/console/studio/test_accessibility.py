@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tasks.storage.workspace.settings import Workspace
-from tests.console.site.test_browser import DESK, PHONE, browser
+from tests.console.site.test_browser import DESK, LONG, PHONE, browser
 from tests.console.studio.conftest import Open, opened
 from tests.worlds.accessibility import findings
 
@@ -36,7 +36,7 @@ def found_on(page: Page, made: Open, language: str) -> list[tuple[str, str, str,
         page.goto(f"{base}{path}{'&' if '?' in path else '?'}lang={language}")
         page.evaluate("document.querySelectorAll('#form details').forEach((each) => (each.open = true))")
         parts = page.locator("#form details[data-table]")
-        expect(parts.locator(".pair")).to_have_count(parts.count(), timeout=120_000)
+        expect(parts.locator(".pair")).to_have_count(parts.count(), timeout=LONG)
         found += [(path, *finding) for finding in findings(page)]
     return found
 
@@ -53,7 +53,7 @@ def test_no_page_of_the_studio_has_findings(
     folder, workspace = place_of_studio
     (folder / "wrong.yaml").write_text((folder / "tables.yaml").read_text().replace("laplace", "lapace"))
     context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
-    context.set_default_timeout(120_000)
+    context.set_default_timeout(LONG)
     with opened(folder, workspace) as made:
         assert found_on(context.new_page(), made, language) == []
     context.close()

@@ -14,13 +14,12 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from console.studio.runs import Runs
 from tasks.storage.workspace.settings import Workspace
-from tests.console.site.test_browser import DESK, LEAST_CONTRAST, UNNAMED, WAYS, browser
+from tests.console.site.test_browser import DESK, LEAST_CONTRAST, LONG, UNNAMED, WAYS, browser
 from tests.console.studio.conftest import Open, opened
 from tests.console.studio.test_processes import ended
 
 __all__ = ["browser"]
 pytestmark = pytest.mark.timeout(900)
-LONG = 120_000
 SCRIPT = "<script>alert('x')</script><img src=x onerror=alert(2)>"
 
 

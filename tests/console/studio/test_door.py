@@ -17,7 +17,7 @@ from playwright.sync_api import Browser
 
 import console.site
 from console.studio.app import Studio, make_app
-from tests.console.site.test_browser import browser
+from tests.console.site.test_browser import LONG, browser
 from tests.console.studio.conftest import PORT, Open, opened
 
 __all__ = ["browser"]
@@ -188,6 +188,7 @@ def test_another_port_is_not_sent_the_session_by_chromium(
     elsewhere, sent = thief
     with opened(tmp_path, None) as made:
         context = browser.new_context()
+        context.set_default_timeout(LONG)
         page = context.new_page()
         page.goto(made.entrance)
         page.wait_for_url(f"{made.root}/studio")

@@ -26,10 +26,11 @@ import pytest
 from benchmarks._periodic_place import DAYS, SPEC, Periodic, make_periodic
 from contracts.periods.time_blocks import time_block
 from contracts.release.spec import load_spec
-from deploy.postgres_server import find_binaries, free_port, postgres_server
+from deploy.postgres_server import find_binaries, postgres_server
 from privacy.ledger.ledger import Ledger
+from tests.worlds.ports import port_of_its_own
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
 SECRET, WRONG, PREFECTS = "hunter2-Xq7zz", "hunter3-Yr8aa", "sudare:of-the-server"
 SUDARE = [sys.executable, "-c", "from console.main import main; main()"]
@@ -37,7 +38,8 @@ PREFECT = [sys.executable, "-m", "prefect", "--no-prompt"]
 BLOCK = "import sys; from prefect.blocks.system import Secret; Secret(value={}).save('warehouse', overwrite=True)"
 AS_TEXT, AS_OBJECT = BLOCK.format("sys.stdin.read()"), BLOCK.format("__import__('json').load(sys.stdin)")
 TOLD = ("flow_runs", "task_runs", "logs", "artifacts", "events", "deployments", "automations", "block_documents")
-PATIENCE = 120.0
+PATIENCE = 300.0
+"""Seconds until something has to be so, beside tests of Spark; only a failure waits them out."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def running(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Ite
         with closing(place.ledger()) as ledger:
             source = load_spec(place.spec, "2024Q1").source.name
             ledger.bind_source(source, "patients", time_block(DAYS), by="day")
-        url = f"http://127.0.0.1:{free_port()}/api"
+        url = f"http://127.0.0.1:{port_of_its_own()}/api"
         client = own | {
             "PREFECT_API_URL": url,
             "PREFECT_API_AUTH_STRING": PREFECTS,
@@ -211,7 +213,7 @@ def test_what_prefect_would_show_or_keeps_from_us_is_told(running: Running) -> N
     locked = Running(place, running.folder, running.environment | {"PREFECT_API_AUTH_STRING": "sudare:another"})
     refused = locked.run(sys.executable, "-c", look, code=1)
     assert "a Prefect server that refuses to look for the block 'warehouse'" in refused
-    nobody = running.environment | {"PREFECT_API_URL": f"http://127.0.0.1:{free_port()}/api"}
+    nobody = running.environment | {"PREFECT_API_URL": f"http://127.0.0.1:{port_of_its_own()}/api"}
     away = Running(place, running.folder, nobody).run(sys.executable, "-c", look, code=1)
     assert "no Prefect server answered" in away
     assert SECRET not in said + refused + away
@@ -233,7 +235,6 @@ def test_files_that_arrive_are_queued_once_and_published_by_the_worker(running: 
     assert "Nothing has arrived" in running.sudare(*watch)
 
 
-@pytest.mark.timeout(1200)
 def test_a_worker_lives_through_an_outage_of_prefect_at_the_end_of_a_run(tmp_path: Path, prefect_home: Path) -> None:
     """The server goes when the version is there. The worker says so and goes on; the run completes once it is back.
 
@@ -242,7 +243,7 @@ def test_a_worker_lives_through_an_outage_of_prefect_at_the_end_of_a_run(tmp_pat
     copytree(prefect_home, tmp_path / "prefect")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "SUDARE_", "PG"))}
     own = kept | {"OMP_NUM_THREADS": "1", "DO_NOT_TRACK": "1", "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
-    url = f"http://127.0.0.1:{free_port()}/api"
+    url = f"http://127.0.0.1:{port_of_its_own()}/api"
     client = own | {"PREFECT_API_URL": url, "PREFECT_API_AUTH_STRING": PREFECTS, "PREFECT_HOME": str(tmp_path / "c")}
     place = make_periodic(tmp_path / "place")
     made = Running(place, tmp_path, client)

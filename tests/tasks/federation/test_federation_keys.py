@@ -19,7 +19,7 @@ from flows.federation import federated_run as federated
 from flows.federation.federated_run import SiteNetwork, coordinate
 from flows.federation.flower_sites import OTHER_NAME
 from flows.federation.site import SiteService, joined
-from tasks.federation.flower_processes import OWN_APP, Certificates, FlowerEngine, FlowerFailed, Lasting, free_port
+from tasks.federation.flower_processes import OWN_APP, Certificates, FlowerEngine, FlowerFailed, Lasting
 from tasks.federation.site_keys import key_file, key_of, site_key
 from tasks.federation.sockets import answering
 from tasks.records.across.words import trusted
@@ -28,6 +28,7 @@ from tasks.storage.workspace.settings import Workspace
 from tests.tasks.federation.certificates import loopback_certificates
 from tests.worlds.federated_runs import known_of
 from tests.worlds.federations import FEDERATION, SITES, TRUSTING, a_coordinator, a_site, drawn
+from tests.worlds.ports import port_of_its_own
 
 PLAINLY = FEDERATION.replace(*TRUSTING)
 
@@ -82,7 +83,7 @@ def test_keys_that_cannot_be_followed_are_refused(tmp_path: Path, given: str, wo
 
 def test_strangers_are_turned_away_and_a_key_is_good_for_its_own_site_alone(tmp_path: Path) -> None:
     """Nodes of north and east hold their keys. One holds none of the federation's; one has south's and says east."""
-    environment, port = federation_environment(), free_port()
+    environment, port = federation_environment(), port_of_its_own()
     certificates = loopback_certificates(tmp_path)
     sites, federation = keyed(tmp_path)
     spec, workspace = a_coordinator(tmp_path / "coordinator", federation=federation)
@@ -105,11 +106,11 @@ def test_strangers_are_turned_away_and_a_key_is_good_for_its_own_site_alone(tmp_
         stack.enter_context(answering(address, SiteService(stack.enter_context(impostor))))
         stack.enter_context(engine.node("east", (address, address), link, certificates, key=south_key))
         unknown = stack.enter_context(engine.node("north", (address, address), link, certificates, key=stranger_key))
-        network = SiteNetwork(environment, "127.0.0.1", port, certificates, joining=60, answering=25, between=1)
+        network = SiteNetwork(environment, "127.0.0.1", port, certificates, joining=200, answering=100, between=1)
 
         def say(text: str) -> None:
             told.append(text)
-            turned_away.extend(end_of(unknown, seconds=20) if "south" in text and not turned_away else [])
+            turned_away.extend(end_of(unknown, seconds=100) if "south" in text and not turned_away else [])
 
         released = coordinate(spec, workspace, network, on_message=say)
     assert f"site south does not take part: {OTHER_NAME}" in told
@@ -139,7 +140,7 @@ def end_of(running: Lasting, *, seconds: float) -> list[str]:
 
 def test_runs_are_started_and_stopped_from_the_machine_of_the_link_alone(tmp_path: Path) -> None:
     """127.0.0.2 is another machine here. Of a link without keys, its doors are closed too, but for nodes."""
-    port, certificates = free_port(), loopback_certificates(tmp_path)
+    port, certificates = port_of_its_own(), loopback_certificates(tmp_path)
     engine = FlowerEngine(federation_environment(), tmp_path / "home")
     with engine.link(port, certificates):
         for path in ("/v1/control/list-runs", "/v1/control/register-node", "/v1/runtime/acquire-task", "/docs"):
@@ -152,7 +153,7 @@ def test_runs_are_started_and_stopped_from_the_machine_of_the_link_alone(tmp_pat
 def asked(port: int, certificates: Certificates, path: str, *, source: str) -> int:
     """The status of an empty request that comes from an address."""
     context = ssl.create_default_context(cafile=str(certificates.authority))
-    line = http.client.HTTPSConnection("127.0.0.1", port, source_address=(source, 0), context=context, timeout=20)
+    line = http.client.HTTPSConnection("127.0.0.1", port, source_address=(source, 0), context=context, timeout=120)
     line.request("POST", path, body=b"", headers={"content-type": "application/protobuf"})
     return line.getresponse().status
 
@@ -169,7 +170,7 @@ def run_in_flower(tmp_path: Path, program: str, *, app: bool = False) -> Any:
     """Run a program in Flower's environment."""
     paths = OWN_APP.parent / "app" if app else OWN_APP.parent
     python = [str(federation_environment() / "bin" / "python"), "-c", program]
-    subprocess.run(python, check=True, env={"PYTHONPATH": str(paths), "HOME": str(tmp_path)}, timeout=60)
+    subprocess.run(python, check=True, env={"PYTHONPATH": str(paths), "HOME": str(tmp_path)}, timeout=240)
 
 
 PUSHING = """

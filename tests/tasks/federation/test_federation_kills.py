@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from tasks.federation import flower_processes as flower
-from tasks.federation.flower_processes import FlowerFailed, Lasting, Running, free_port
+from tasks.federation.flower_processes import FlowerFailed, Lasting, Running
 from tasks.verify import verify
 from tests.worlds.federations import FEDERATION, SITES, TRUSTING, a_coordinator, a_site, drawn, ledger_of
+from tests.worlds.ports import port_of_its_own
 
 PATIENCE = 300.0
 """Seconds until something has to be so. What Flower runs may look up only after its own pauses, of up to 20 s, which
@@ -34,7 +35,7 @@ def test_a_site_and_the_coordinator_are_killed_and_come_back(tmp_path: Path) -> 
     Prefect knows the coordinator's flow, and that it ended well.
     """
     spec, workspace = a_coordinator(tmp_path / "c", federation=THREE)
-    sites, port = {name: a_site(tmp_path / name, name, federation=THREE) for name in SITES}, str(free_port())
+    sites, port = {name: a_site(tmp_path / name, name, federation=THREE) for name in SITES}, str(port_of_its_own())
     with called() as call:
 
         def site(name: str) -> subprocess.Popen[bytes]:
@@ -86,7 +87,7 @@ def test_a_node_is_started_again_when_its_link_is_another_and_not_when_it_was_tu
     started[0].wait()
     node.check()
     assert len(started) == 1
-    assert waited(lambda: node.check() or len(started) == 2, seconds=flower.AGAIN_SECONDS + 5)
+    assert waited(lambda: node.check() or len(started) == 2, seconds=flower.AGAIN_SECONDS + 100)
     started[1].wait()
     with pytest.raises(FlowerFailed, match="its key is of no site"):
         node.check()

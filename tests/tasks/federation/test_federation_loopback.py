@@ -15,7 +15,7 @@ from flows.federation.federated_run import SiteNetwork, coordinate
 from flows.federation.site import PLAIN, SiteService, joined
 from privacy.learning.training import initial_state
 from privacy.ledger.journal.signing import Signer
-from tasks.federation.flower_processes import APP, OWN_APP, FlowerEngine, Lasting, free_port
+from tasks.federation.flower_processes import APP, OWN_APP, FlowerEngine, Lasting
 from tasks.federation.sockets import answering
 from tasks.products.across.results import ROUNDS
 from tasks.records.files.classifier_files import WEIGHTS
@@ -23,6 +23,7 @@ from tasks.storage.workspace.environment import environment_for_flower, federati
 from tasks.verify import verify
 from tests.tasks.federation.certificates import loopback_certificates
 from tests.worlds.federations import SITES, a_coordinator, a_site, drawn, ledger_of
+from tests.worlds.ports import port_of_its_own
 
 
 @pytest.mark.long
@@ -33,7 +34,7 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
 
     The masks that it had agreed on with the others are taken out of the sum with their shares of its key.
     """
-    environment, port = federation_environment(), free_port()
+    environment, port = federation_environment(), port_of_its_own()
     certificates = loopback_certificates(tmp_path)
     spec, workspace = a_coordinator(tmp_path / "coordinator")
     sites = {name: a_site(tmp_path / name, name) for name in SITES}
@@ -54,7 +55,7 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
                 path, site_workspace, environment=environment, link=f"127.0.0.1:{port}", certificates=certificates
             )
             nodes[name] = stack.enter_context(joining)
-        network = SiteNetwork(environment, "127.0.0.1", port, certificates, joining=120, answering=25, between=1)
+        network = SiteNetwork(environment, "127.0.0.1", port, certificates, joining=200, answering=60, between=1)
         released = coordinate(spec, workspace, network, on_message=told.append)
     assert "round 1 of 1, without south: no answer" in told
     assert released.left_out == {"south": 1}
@@ -79,7 +80,7 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
 
 def test_a_link_takes_no_app_but_its_own(tmp_path: Path) -> None:
     """An app with one more line is refused by a link that runs, and its messages are ignored by a node."""
-    environment, port = federation_environment(), free_port()
+    environment, port = federation_environment(), port_of_its_own()
     engine, other = FlowerEngine(environment, tmp_path / "home"), tmp_path / "app"
     copytree(APP, other)
     with (other / "sudare_federation" / "client.py").open("a") as code:
@@ -94,12 +95,12 @@ def test_a_link_takes_no_app_but_its_own(tmp_path: Path) -> None:
                 env=environment_for_flower(environment / "bin", engine.home),
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=240,
             )
             assert ("Successfully started run" in told.stdout + told.stderr) is taken, told.stdout + told.stderr
     assert "the app that was sent is another" in (engine.home / "link.log").read_text()
     python = [str(environment / "bin" / "python"), "-c", IGNORING, str(APP), str(other)]
-    subprocess.run(python, check=True, env={"PYTHONPATH": str(OWN_APP.parent), "HOME": str(tmp_path)}, timeout=60)
+    subprocess.run(python, check=True, env={"PYTHONPATH": str(OWN_APP.parent), "HOME": str(tmp_path)}, timeout=240)
 
 
 IGNORING = """
@@ -142,7 +143,7 @@ def test_nothing_but_the_protocol_gets_a_contribution_that_it_masks(tmp_path: Pa
                 input=parameters,
                 capture_output=True,
                 env={"PYTHONPATH": str(APP), "HOME": str(tmp_path)},
-                timeout=60,
+                timeout=240,
             )
     assert told.stdout.decode().splitlines() == [
         f"{{'refused': '{PLAIN}'}} 0",
@@ -179,7 +180,7 @@ except RuntimeError as refused:
 def test_a_node_does_not_take_the_place_of_a_site_that_is_there(tmp_path: Path) -> None:
     """Nodes are met one by one; the second that calls itself north is north only when the first has gone."""
     python = [str(federation_environment() / "bin" / "python"), "-c", MEETING]
-    subprocess.run(python, check=True, env={"PYTHONPATH": str(APP), "HOME": str(tmp_path)}, timeout=60)
+    subprocess.run(python, check=True, env={"PYTHONPATH": str(APP), "HOME": str(tmp_path)}, timeout=240)
 
 
 MEETING = """
@@ -222,4 +223,4 @@ many = stretched(one, 2**32, [(200_000,)])[0]
 assert 0 <= many.min() and many.max() < 2**32 and abs(many.mean() / 2**31 - 1) < 0.01
 """
     python = federation_environment() / "bin" / "python"
-    subprocess.run([str(python), "-c", program], check=True, env={"PYTHONPATH": str(APP)}, timeout=60)
+    subprocess.run([str(python), "-c", program], check=True, env={"PYTHONPATH": str(APP)}, timeout=240)

@@ -62,7 +62,7 @@ def test_openssl_verifies_the_signature_over_an_encoding_written_by_hand(guild: 
     (tmp_path / "key.pem").write_bytes(pem)
     command = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", "key.pem", "-rawin", "-in", "encoded"]
     done = subprocess.run(
-        [*command, "-sigfile", "signature"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [*command, "-sigfile", "signature"], cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False
     )
     assert (done.returncode, done.stdout.strip()) == (0, "Signature Verified Successfully")
     public(guild).verify(b64decode(value["signatures"][0]["sig"]), encoded)

@@ -175,9 +175,7 @@ def test_a_session_that_is_cut_off_or_cancelled_says_how_the_charge_stands(
         ("cancel", "the server cancelled the statement"),
         ("terminate", "the server ended the session"),
     ):
-        told = _meanwhile(
-            waiting, lambda how=how: server.run(*(f"SELECT pg_{how}_backend({each})" for each in server.counting()))
-        )
+        told = _meanwhile(server, waiting, how)
         assert told.startswith(
             f"PostgreSQL, query: {says}; no noise was drawn for this, and a charge that was reserved is kept"
         )
@@ -355,9 +353,10 @@ def _until(true: Callable[[], bool], seconds: float = 30) -> None:
         sleep(0.05)
 
 
-def _meanwhile(ask: Callable[[], object], act: Callable[[], object]) -> str:
-    """Return what an engine says that something is done to while it works."""
+def _meanwhile(server: Server, ask: Callable[[], object], how: str) -> str:
+    """Return what an engine says that is cancelled or terminated while it sleeps in the server."""
     told: list[str] = []
+    asleep = "FROM pg_stat_activity WHERE application_name = 'sudare' AND wait_event = 'PgSleep'"
 
     def asked() -> None:
         with pytest.raises(EngineFailed) as raised:
@@ -366,7 +365,7 @@ def _meanwhile(ask: Callable[[], object], act: Callable[[], object]) -> str:
 
     thread = Thread(target=asked)
     thread.start()
-    sleep(0.5)
-    act()
-    thread.join(30)
+    _until(lambda: server.run(f"SELECT pid {asleep}") != [], seconds=100)
+    server.run(f"SELECT pg_{how}_backend(pid) {asleep}")
+    thread.join(50)
     return told[0]
