@@ -53,12 +53,6 @@ settings.load_profile("suite")
 # unless it is the standard error of that moment: let it not be the file into which pytest captures.
 absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
 
-# Hypothesis takes an example of more than 0.2 s for a failure, and on a busy machine any may take that. CI has a
-# profile of its own, which has no such limit either.
-if settings.get_current_profile_name() != "ci":
-    settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("unhurried")
-
 
 LONGEST = (
     *("test_fields.py", "test_deploy.py", "test_federation_keys.py", "test_readme.py", "test_federation_loopback.py"),
