@@ -14,6 +14,7 @@ from benchmarks._synthetic_peers import Made, Peer, Runs
 from benchmarks.results import Row, Setting, machine
 
 ALPHAS: Final = ("1", "2", "3")
+LISTED_COLUMNS: Final = 30
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,15 @@ def settings_of(table: Categorical, made: Sequence[Made]) -> dict[str, Setting]:
     """Return the machine, the table, and what was run."""
     settings: dict[str, Setting] = machine("numpy", "scipy", "scikit-learn", "xgboost-cpu")
     peaks: list[Setting] = [each.report["peak_gigabytes"] for each in made]
-    settings |= {"rows": len(table.codes), "shape": list(table.shape), "epsilon": EPSILON, "delta": DELTA}
+    settings |= {"rows": len(table.codes), "shape": _shape(table.shape), "epsilon": EPSILON, "delta": DELTA}
     return settings | {"adjacency": "add_remove", "runs": [each.name for each in made], "peak_gigabytes": peaks}
+
+
+def _shape(shape: Sequence[int]) -> Setting:
+    """Return the cells of each column; of many columns the least and the most."""
+    if len(shape) <= LISTED_COLUMNS:
+        return list(shape)
+    return f"{len(shape)} columns of {min(shape)} to {max(shape)} cells"
 
 
 def versions_of(theirs: Sequence[Made]) -> Setting:
