@@ -43,7 +43,6 @@ def test_a_test_imports_from_its_room_or_the_room_above() -> None:
 
 FROM_OUTSIDE = {
     "flows/periods/test_nobody.py",
-    "flows/prefect_runs/test_on_a_server.py",
     "flows/test_kills.py",
     "tasks/storage/sources/test_table_schema.py",
 }
