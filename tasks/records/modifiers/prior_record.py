@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from contracts.canonical import readable_json
+from contracts.message import message
 from contracts.release.public_prior import PRIOR_FILE
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import WrittenFile, written
+from tasks.records.groups.field import Run
 from tasks.records.model.record_kinds import ShownFile
 from tasks.records.model.synthetic_statements import SyntheticReplay
 from tasks.records.modifiers.record_modifier import RecordModifier
@@ -30,3 +32,15 @@ class PriorRecord(RecordModifier):
     def files(self, replay: SyntheticReplay) -> Iterator[tuple[str, ShownFile]]:
         """Yield the file of its marginals."""
         yield PRIOR_FILE, ("", "prior", "dense")
+
+    def unprotected(self, run: Run) -> list[str]:
+        """Return that its exact counts are published, and why they may be."""
+        prior = run.facts.spec.synthetic_product.prior
+        return [
+            message(
+                "the exact counts of {file}, whose rows the publisher declares public ({reason}); they are in {place}",
+                file=prior.path,
+                reason=prior.public_because,
+                place=PRIOR_FILE,
+            )
+        ]

@@ -60,6 +60,10 @@ class RecordModifier:
         """Return whether further rows come from the model; as `rows`."""
         return told
 
+    def unprotected(self, run: Run) -> list[str]:
+        """Return what more is visible without noise."""
+        return []
+
     def uses(self, run: Run) -> list[str]:
         """Return what more the rows are good for."""
         return []

@@ -24,7 +24,7 @@ from tasks.storage.workspace.settings import Workspace
 from tasks.verification.refinement_replay import values_sha256
 from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, as_forged, assert_found_out, edit, forge, load
-from tests.worlds.public_priors import OLD, PriorScenario, old_rows, with_prior, with_prior_of, with_prior_pure
+from tests.worlds.public_priors import BECAUSE, OLD, PriorScenario, old_rows, with_prior, with_prior_of, with_prior_pure
 from tests.worlds.versions import Version, Worlds
 
 CHOICE, FILE = "model_choice", "model/prior.json"
@@ -52,6 +52,14 @@ def test_a_version_that_began_with_public_rows_says_so_and_is_fitted_again(made:
     assert stated["counts_sha256"] == digest(load(made.folder / FILE))
     assert len(load(made.folder / FILE)["counts"]) == 4 + 6
     assert any(f"begins with the dependence of columns in {OLD}" in str(note) for note in made.words["product.notes"])
+
+
+def test_a_reader_of_the_record_sees_whose_exact_counts_are_published_and_why(made: Version) -> None:
+    """In the record's list of what is not protected, on its page, and on the label."""
+    told = str(made.words["unprotected.quantities"][0])
+    assert told.startswith(f"the exact counts of {OLD}")
+    assert BECAUSE in told
+    assert all(BECAUSE in (made.folder / page).read_text(encoding="utf-8") for page in ("record.html", "label.html"))
 
 
 def test_laplace_noise_a_public_total_and_a_missing_column(worlds: Worlds) -> None:
