@@ -166,12 +166,14 @@ class Release:
         """Do the same analysis with the rows and with each copy, and give its result an interval.
 
         Args:
-            analysis: of a table of rows: a number; or a number and its variance as if the rows were a sample.
-            target, level: as of `regression`; `population` needs the variance.
+            analysis: of a Polars frame of rows: `(estimate, variance)`. The variance is the squared standard error of
+                the estimate in these rows: var / n of a mean. It says what the sampling of the made-up rows adds.
+            target, level: as of `regression`.
         Returns:
             Combined: estimate, standard_error, degrees_of_freedom, lower, upper.
         Raises:
-            SpecRefused: a version without copies, or an unknown target.
+            SpecRefused: a version without copies, or a result that is no pair of numbers.
+            Refused: an unknown target or level.
         Privacy: reads published files only.
         """
         stated = self._record["replay"]

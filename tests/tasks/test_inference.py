@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,46 @@ def test_an_analysis_of_copies_gets_an_interval(release: sudare.Release) -> None
     assert found.lower < found.estimate < found.upper
     assert found.degrees_of_freedom == 3
     assert release.combine(mean, target="population").standard_error > found.standard_error
-    assert release.combine(lambda frame: 7.0).standard_error == 0.0
+    assert release.combine(lambda frame: (7.0, 0.0)).standard_error == 0.0
+
+
+RESULTS: dict[str, tuple[Any, str]] = {
+    "a number": (7.0, "without its variance"),
+    "a NumPy number": (np.float32(7), "without its variance"),
+    "a decimal": (Decimal(7), "without its variance"),
+    "a list": ([7.0, 1.0], "type list of 2"),
+    "three values": ((7.0, 1.0, 2.0), "type tuple of 3"),
+    "a text": ("7", "type str"),
+    "nothing": (None, "type NoneType"),
+    "a truth": (True, "type bool"),
+    "an array": (np.array([7.0, 1.0]), "type ndarray"),
+    "no estimate": ((None, 1.0), "an estimate of type NoneType"),
+    "a truth as estimate": ((True, 1.0), "an estimate of type bool"),
+    "a text as variance": ((7.0, "1"), "a variance of type str"),
+    "a negative variance": ((7.0, -1.0), "a variance below 0"),
+    "no finite estimate": ((float("nan"), 1.0), "an estimate that is infinite"),
+    "no finite variance": ((7.0, float("inf")), "a variance that is infinite"),
+    "too large an estimate": ((10**400, 1.0), "an estimate that is infinite, no number, or too large"),
+    "too large a variance": ((7.0, 1e200), "a variance that is infinite, no number, or too large"),
+}
+
+
+@pytest.mark.parametrize("case", RESULTS)
+def test_a_result_that_is_no_estimate_with_its_variance_is_refused(case: str, release: sudare.Release) -> None:
+    """A number alone has an interval that leaves out the sampling of the made-up rows."""
+    made, found = RESULTS[case]
+    with pytest.raises(sudare.SpecRefused) as refused:
+        release.combine(lambda frame: made)
+    [finding] = refused.value.findings
+    assert (finding.where, finding.field) == ("the call", "analysis")
+    assert found in finding.found
+    assert finding.allowed
+    assert finding.remedy
+
+
+def test_other_kinds_of_numbers_are_results(release: sudare.Release) -> None:
+    found = release.combine(lambda frame: (np.int64(7), Decimal("0.25")))  # type: ignore[arg-type, return-value]
+    assert found.standard_error == pytest.approx(0.75**0.5)
 
 
 CALLS: dict[str, tuple[Callable[[sudare.Release], Any], str, str]] = {
@@ -153,7 +193,7 @@ def test_versions_without_noise_that_tells_are_refused(
     assert release.marginal(["ward"])["count"].len() == 4
     assert release.copies == ()
     with pytest.raises(sudare.SpecRefused, match="a version without copies"):
-        release.combine(lambda frame: 1.0)
+        release.combine(lambda frame: (1.0, 0.0))
 
 
 def test_a_changed_measurement_is_not_read(published: Version, tmp_path: Path) -> None:
