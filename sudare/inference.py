@@ -17,18 +17,24 @@ if TYPE_CHECKING:
 
     from privacy.inference.combining import Combined
 
+_LONGEST_SHOWN: Final = 60
 UNMEASURED: Final = ("refuse", "model")
 Analysis = Callable[["pl.DataFrame"], "tuple[float, float]"]
 """Of a table of rows: an estimate, and its squared standard error in these rows as if they were a sample."""
 _PAIR: Final = "(estimate, variance), the variance being the squared standard error of the estimate in these rows"
 _LARGEST_RESULT: Final = 1e100
 """Of an estimate or variance: its square is still a number."""
+_LARGEST_MISSING: Final = 1e15
+"""Of what stands for a missing value: the numbers of a contract have 15 digits at most."""
 
 
 def regression(
     folder: Path, formula: str, *, target: str, level: float, missing: Mapping[str, float] | None, unmeasured: str
 ) -> pl.DataFrame:
     """Regress by least squares; see `Release.regression`."""
+    if not isinstance(formula, str):
+        _refuse("formula", _shown(formula), "a text such as 'income ~ age + sex[female]'")
+    level, stand_ins = _level(level), _stand_ins(missing)
 
     def found() -> pl.DataFrame:
         import polars as pl
@@ -36,7 +42,7 @@ def regression(
         from tasks.inference import NoisyVersion
 
         _check_unmeasured(unmeasured)
-        terms: dict[str, Any] = {"target": target, "level": level, "missing": missing or {}}
+        terms: dict[str, Any] = {"target": target, "level": level, "missing": stand_ins}
         made = NoisyVersion(folder).regression(formula, **terms, use_model=unmeasured == "model")
         return pl.DataFrame(
             {
@@ -54,6 +60,7 @@ def regression(
 
 def marginal(folder: Path, columns: Sequence[str], *, level: float, unmeasured: str) -> pl.DataFrame:
     """Count cells; see `Release.marginal`."""
+    columns, level = _columns(columns), _level(level)
 
     def found() -> pl.DataFrame:
         import numpy as np
@@ -95,6 +102,12 @@ def over_copies(
         target, level: as of `Release.combine`.
         rows: public or estimated number of rows of the confidential table.
     """
+    level = _level(level)
+    if not callable(analysis):
+        remedy = (
+            "write a function of the rows, such as lambda rows: (rows['age'].mean(), rows['age'].var() / len(rows))"
+        )
+        _refuse("analysis", _shown(analysis), "a function that takes a Polars frame of rows", remedy)
     if len(files) < 2:
         found, remedy = "a version without copies", "ask for a release with `copies: 20`, or use release.regression"
         raise SpecRefused([Finding(str(folder), "version", found, "a synthetic version with copies", remedy)])
@@ -117,6 +130,43 @@ def over_copies(
         return combined(first, values, within, target=target, level=level, rows_ratio=share)
 
     return call(combined_of)
+
+
+def _level(written: object) -> float:
+    """Return the level of an interval as a number; its range is for the privacy layer to check."""
+    if not _is_number(written):
+        _refuse("level", _shown(written), "a number above 0 and below 1, such as 0.95")
+    return float(written)  # type: ignore[arg-type]
+
+
+def _stand_ins(missing: object) -> dict[str, float]:
+    """Return what stands for missing values, by column, as numbers."""
+    if missing is None:
+        return {}
+    if not isinstance(missing, Mapping) or not all(isinstance(name, str) for name in missing):
+        remedy = "name the column: missing={'age': 0}"
+        _refuse("missing", _shown(missing), "a number for each column, by its name", remedy)
+    for name, number in missing.items():
+        if not _is_number(number) or not _is_within(number, _LARGEST_MISSING):
+            allowed = f"a number from -{_LARGEST_MISSING:g} to {_LARGEST_MISSING:g}"
+            remedy = f"write a number, without quotes: missing={{{name!r}: 0}}"
+            _refuse("missing", f"{_shown(number)} for {name!r}", allowed, remedy)
+    return {name: float(number) for name, number in missing.items()}
+
+
+def _columns(written: object) -> list[str]:
+    """Return the columns of a table as a list of names."""
+    if isinstance(written, str):
+        _refuse("columns", f"the text {written!r}", "a list of columns", f"write [{written!r}]")
+    if not isinstance(written, Sequence) or not all(isinstance(name, str) for name in written):
+        _refuse("columns", _shown(written), "a list of columns, each a text", "write ['sex', 'income'], for example")
+    return list(written)
+
+
+def _shown(written: object) -> str:
+    """Return what was written, as far as a message has room for it."""
+    text = repr(written)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}… (of type {type(written).__name__})"
 
 
 def _pair(made: object) -> tuple[float, float]:
