@@ -89,7 +89,7 @@ class Release:
 
         Args:
             n: how many rows.
-            where: the labels that a column may have, by column.
+            where: the labels that a column may have, by column; a number has those of its bins, such as `40 to 64`.
             seed: up to 32 hex digits; drawn without it. The same seed gives the same rows.
         Raises:
             SpecRefused: this version has no model, or no row meets the condition.
@@ -133,8 +133,9 @@ class Release:
         Args:
             formula: `income ~ age + sex[female]`: numbers by their column, in the middles of their bins; labels as
                 `column[label]`, 1 or 0. An intercept is always in it.
-            target: what the intervals hold: `table`, the coefficients of the confidential rows; `population`, those
-                of the population that the rows are a sample of, with residuals of equal variance.
+            target: what the intervals hold: `table`, the coefficients of the confidential rows with every number in
+                the middle of its bin; `population`, those of the population that the rows are a sample of, likewise,
+                with residuals of equal variance. How far bins move a coefficient is in no interval.
             level: of the intervals.
             missing: the number that stands for a missing value, by column.
             unmeasured: `refuse` coefficients that rest on columns which were not measured together, or give those of
@@ -166,12 +167,15 @@ class Release:
         """Do the same analysis with the rows and with each copy, and give its result an interval.
 
         Args:
-            analysis: of a table of rows: a number; or a number and its variance as if the rows were a sample.
-            target, level: as of `regression`; `population` needs the variance.
+            analysis: of a Polars frame of rows: `(estimate, variance)`. The variance is the squared standard error of
+                the estimate in these rows: var / n of a mean. It says what the sampling of the made-up rows adds.
+            target, level: as of `regression`, but for values drawn inside the bins. How far bins move a result is in
+                no interval.
         Returns:
             Combined: estimate, standard_error, degrees_of_freedom, lower, upper.
         Raises:
-            SpecRefused: a version without copies, or an unknown target.
+            SpecRefused: a version without copies, or a result that is no pair of numbers.
+            Refused: an unknown target or level.
         Privacy: reads published files only.
         """
         stated = self._record["replay"]

@@ -26,6 +26,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 TUTORIAL, _, SHIPPED = (
     (ROOT / "docs" / "start.md").read_text(encoding="utf-8").partition("\n## The shipped example\n")
 )
+SYNTHETIC = (ROOT / "docs" / "synthetic.md").read_text(encoding="utf-8")
 
 
 def commands_of(page: str, folder: Path, workspace: str, made: Path) -> str:
@@ -92,6 +93,22 @@ def test_the_tutorial_leads_from_a_csv_to_a_verified_release(
     assert "clinic-visits v1 does NOT hold " in said
     assert "\nlabel.html: size\n" in said
     (tmp_path / "work" / "releases" / "clinic-visits" / "v1" / "record.html").stat()
+
+
+def test_the_whole_file_of_synthetic_rows_leads_to_a_verified_version(
+    tmp_path: Path,
+    initialised: tuple[Path, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """With the CSV file and the contract that the tutorial makes."""
+    monkeypatch.chdir(tmp_path)
+    made = re.findall(r"^(?:python3 - |cat > visits\.contract).*?^EOF\n", TUTORIAL, re.MULTILINE | re.DOTALL)
+    assert len(made) == 2
+    said = typed_here("".join(made) + commands_of(SYNTHETIC, tmp_path, "rows", initialised[0]), capfd)
+    assert "clinic-rows v1 is published" in said
+    assert "clinic-rows v1 holds under key" in said
+    assert len((tmp_path / "more.csv").read_text(encoding="utf-8").splitlines()) == 501
 
 
 def test_the_shipped_example_is_released_as_the_tutorial_says(tmp_path: Path, initialised: tuple[Path, str]) -> None:

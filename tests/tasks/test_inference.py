@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +89,55 @@ def test_an_analysis_of_copies_gets_an_interval(release: sudare.Release) -> None
     assert found.lower < found.estimate < found.upper
     assert found.degrees_of_freedom == 3
     assert release.combine(mean, target="population").standard_error > found.standard_error
-    assert release.combine(lambda frame: 7.0).standard_error == 0.0
+    assert release.combine(lambda frame: (7.0, 0.0)).standard_error == 0.0
+
+
+RESULTS: dict[str, tuple[Any, str]] = {
+    "a number": (7.0, "without its variance"),
+    "a NumPy number": (np.float32(7), "without its variance"),
+    "a decimal": (Decimal(7), "without its variance"),
+    "a list": ([7.0, 1.0], "type list of 2"),
+    "three values": ((7.0, 1.0, 2.0), "type tuple of 3"),
+    "a text": ("7", "type str"),
+    "nothing": (None, "type NoneType"),
+    "a truth": (True, "type bool"),
+    "an array": (np.array([7.0, 1.0]), "type ndarray"),
+    "no estimate": ((None, 1.0), "an estimate of type NoneType"),
+    "a truth as estimate": ((True, 1.0), "an estimate of type bool"),
+    "a text as variance": ((7.0, "1"), "a variance of type str"),
+    "a negative variance": ((7.0, -1.0), "a variance below 0"),
+    "no finite estimate": ((float("nan"), 1.0), "an estimate that is infinite"),
+    "no finite variance": ((7.0, float("inf")), "a variance that is infinite"),
+    "too large an estimate": ((10**400, 1.0), "an estimate that is infinite, no number, or too large"),
+    "too large a variance": ((7.0, 1e200), "a variance that is infinite, no number, or too large"),
+}
+
+
+@pytest.mark.parametrize("case", RESULTS)
+def test_a_result_that_is_no_estimate_with_its_variance_is_refused(case: str, release: sudare.Release) -> None:
+    """A number alone has an interval that leaves out the sampling of the made-up rows."""
+    made, found = RESULTS[case]
+    with pytest.raises(sudare.SpecRefused) as refused:
+        release.combine(lambda frame: made)
+    [finding] = refused.value.findings
+    assert (finding.where, finding.field) == ("the call", "analysis")
+    assert found in finding.found
+    assert finding.allowed
+    assert finding.remedy
+
+
+def test_other_kinds_of_numbers_are_results(release: sudare.Release) -> None:
+    found = release.combine(lambda frame: (np.int64(7), Decimal("0.25")))  # type: ignore[arg-type, return-value]
+    assert found.standard_error == pytest.approx(0.75**0.5)
+
+
+def stand_in(number: Any) -> Callable[[sudare.Release], Any]:
+    """Regress with this in the place of a missing age."""
+    return lambda release: release.regression(FORMULA, missing={"age": number})
+
+
+def constant(frame: pl.DataFrame) -> tuple[float, float]:
+    return 1.0, 0.0
 
 
 CALLS: dict[str, tuple[Callable[[sudare.Release], Any], str, str]] = {
@@ -110,6 +160,27 @@ CALLS: dict[str, tuple[Callable[[sudare.Release], Any], str, str]] = {
     "an unknown column of a table": (lambda r: r.marginal(["wards"]), "the column 'wards'", "ward"),
     "a column twice": (lambda r: r.marginal(["age", "age"]), "['age', 'age']", ""),
     "another target": (lambda r: r.regression(FORMULA, missing=MISSING, target="all"), "'all'", ""),
+    "a level in quotes": (lambda r: r.regression(FORMULA, missing=MISSING, level="0.95"), "'0.95'", ""),  # type: ignore[arg-type]
+    "no level": (lambda r: r.marginal(["ward"], level=None), "None", ""),  # type: ignore[arg-type]
+    "a level of a truth": (lambda r: r.combine(constant, level=True), "True", ""),
+    "a level of no number": (lambda r: r.combine(constant, level=float("nan")), "nan", ""),
+    "a text as level of copies": (lambda r: r.combine(constant, level="0.95"), "'0.95'", ""),  # type: ignore[arg-type]
+    "another target of copies": (lambda r: r.combine(constant, target="all"), "'all'", ""),
+    "a column in place of an analysis": (lambda r: r.combine("bill"), "'bill'", "write a function"),  # type: ignore[arg-type]
+    "a formula of lists": (lambda r: r.regression(["bill", "age"]), "['bill', 'age']", ""),  # type: ignore[arg-type]
+    "a word for missing values": (stand_in("abc"), "'abc' for 'age'", "missing={'age': 0}"),
+    "a text for missing values": (stand_in("50"), "'50' for 'age'", "without quotes"),
+    "a truth for missing values": (stand_in(True), "True for 'age'", "missing={'age': 0}"),
+    "no number for missing values": (stand_in(float("nan")), "nan for 'age'", "missing={'age': 0}"),
+    "an infinity for missing values": (stand_in(float("inf")), "inf for 'age'", "missing={'age': 0}"),
+    "too much for missing values": (stand_in(-1e300), "-1e+300 for 'age'", "missing={'age': 0}"),
+    "nothing for missing values": (stand_in(None), "None for 'age'", "missing={'age': 0}"),
+    "missing values of no column": (lambda r: r.regression(FORMULA, missing=50), "50", "name the column"),  # type: ignore[arg-type]
+    "missing values by number": (lambda r: r.regression(FORMULA, missing={1: 50}), "{1: 50}", "name the column"),  # type: ignore[dict-item]
+    "a text in place of columns": (lambda r: r.marginal("ward"), "the text 'ward'", "write ['ward']"),
+    "a number in place of columns": (lambda r: r.marginal(5), "5", "for example"),  # type: ignore[arg-type]
+    "a number as column": (lambda r: r.marginal([1]), "[1]", "for example"),  # type: ignore[list-item]
+    "a set of columns": (lambda r: r.marginal({"ward"}), "{'ward'}", "for example"),  # type: ignore[arg-type]
     "another level": (lambda r: r.regression(FORMULA, missing=MISSING, level=95), "95", ""),
     "another way": (lambda r: r.regression(FORMULA, missing=MISSING, unmeasured="ignore"), "'ignore'", ""),
     "twins": (
@@ -153,7 +224,17 @@ def test_versions_without_noise_that_tells_are_refused(
     assert release.marginal(["ward"])["count"].len() == 4
     assert release.copies == ()
     with pytest.raises(sudare.SpecRefused, match="a version without copies"):
-        release.combine(lambda frame: 1.0)
+        release.combine(lambda frame: (1.0, 0.0))
+
+
+@pytest.mark.parametrize("number", [1e15, -1e15, 10**15, Decimal(50), np.float32(50)])
+def test_any_number_that_may_stand_for_a_missing_value_gives_numbers_or_a_refusal(
+    number: Any, release: sudare.Release
+) -> None:
+    """So far out a column says nothing but whether it is missing: either is honest, and neither is a bug."""
+    with suppress(sudare.Refused):
+        found = release.regression(FORMULA, missing={"age": number})
+        assert np.isfinite(found["standard_error"].to_numpy()).all()
 
 
 def test_a_changed_measurement_is_not_read(published: Version, tmp_path: Path) -> None:
