@@ -146,7 +146,6 @@ def _shown(found: Misfits, share: Fraction, page: Path) -> bool:
 
 def print_misfits(console: Console, found: Misfits, share: Fraction, page: Path) -> None:
     """Print how the rows fit, the columns first that are furthest off."""
-    rows = max(found.rows, 1)
     off = sorted((each for each in found.columns if not each.clean), key=lambda each: -each.share)
     console.print("Private: exact shares, for you who hold the rows. Do not pass them on.")
     console.print(f"{found.rows:,} rows; {len(found.columns) - len(off)} of {len(found.columns)} columns fit in full")
@@ -155,9 +154,9 @@ def print_misfits(console: Console, found: Misfits, share: Fraction, page: Path)
             (
                 "!" if each.share > share else "",
                 each.column,
-                percent(Fraction(each.unfit, rows)) + (f" → {each.unfit_to}" if each.unfit else ""),
-                percent(Fraction(each.clipped, rows)),
-                percent(Fraction(each.null, rows)) + (f" → {each.null_to}" if each.null else ""),
+                percent(each.part(each.unfit)) + (f" → {each.unfit_to}" if each.unfit else ""),
+                percent(each.part(each.clipped)),
+                percent(each.part(each.null)) + (f" → {each.null_to}" if each.null else ""),
             )
             for each in off[:MOST_COLUMNS]
         ]

@@ -79,7 +79,11 @@ class ColumnMisfits:
     @property
     def share(self) -> Fraction:
         """The share of rows that are `astray`."""
-        return Fraction(self.astray, self.rows) if self.rows else Fraction(0)
+        return self.part(self.astray)
+
+    def part(self, number: int) -> Fraction:
+        """Return what share of all its rows a number of them is: of a link, of its child's rows as delivered."""
+        return Fraction(number, max(self.rows, 1))
 
     @property
     def clean(self) -> bool:

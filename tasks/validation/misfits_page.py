@@ -79,8 +79,7 @@ def percent(share: Fraction) -> str:
 
 
 def _row(column: ColumnMisfits, share: Fraction) -> dict[str, Any]:
-    rows = max(column.rows, 1)
-    shares = {name: percent(Fraction(getattr(column, name), rows)) for name in ("unfit", "clipped", "null")}
+    shares = {name: percent(column.part(getattr(column, name))) for name in ("unfit", "clipped", "null")}
     return {"column": column, "mark": "!" if column.share > share else "", **shares}
 
 
