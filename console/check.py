@@ -27,6 +27,10 @@ _REMEDY = (
     "declare what the code book says of them, such as `missing: [N]`, `other:`, or the `height:` and `width:` of "
     "pictures, never what you see in the rows; or accept it: sudare run SPEC --accept-misfits"
 )
+_KEY_REMEDY = (
+    "give these rows a key that the other table has, written alike in both, and look at the bounds of the link; or "
+    "accept that they are left out: sudare run SPEC --accept-misfits"
+)
 
 
 class OperatorDecides(Refused):
@@ -169,8 +173,12 @@ def print_misfits(console: Console, found: Misfits, share: Fraction, page: Path)
         console.print(f"{len(off) - MOST_COLUMNS} more columns are on the page.")
     if found.broken_gates:
         console.print(f"✗ gates that stop a release: {', '.join(found.broken_gates)}")
-    if above := found.above(share):
-        named = ", ".join(each.column for each in above[:MOST_COLUMNS])
-        console.print(f"! more than {percent(share)} of the rows are counted as what they do not say: {named}")
-        console.print(f"  do: {_REMEDY}", markup=False)
+    above, marked = found.above(share), f"! more than {percent(share)} of the rows are"
+    for columns, what, remedy in (
+        ([each.column for each in above if not each.is_key], "counted as what they do not say", _REMEDY),
+        ([each.column for each in above if each.is_key], "left out", _KEY_REMEDY),
+    ):
+        if columns:
+            console.print(f"{marked} {what}: {', '.join(columns[:MOST_COLUMNS])}", markup=False)
+            console.print(f"  do: {remedy}", markup=False)
     console.print(f"page: {page}")
