@@ -27,6 +27,10 @@ _REMEDY = (
     "declare what the code book says of them, such as `missing: [N]`, `other:`, or the `height:` and `width:` of "
     "pictures, never what you see in the rows; or accept it: sudare run SPEC --accept-misfits"
 )
+_KEY_REMEDY = (
+    "give these rows a key that the other table has, written alike in both, and look at the bounds of the link; or "
+    "accept that they are left out: sudare run SPEC --accept-misfits"
+)
 
 
 class OperatorDecides(Refused):
@@ -146,7 +150,6 @@ def _shown(found: Misfits, share: Fraction, page: Path) -> bool:
 
 def print_misfits(console: Console, found: Misfits, share: Fraction, page: Path) -> None:
     """Print how the rows fit, the columns first that are furthest off."""
-    rows = max(found.rows, 1)
     off = sorted((each for each in found.columns if not each.clean), key=lambda each: -each.share)
     console.print("Private: exact shares, for you who hold the rows. Do not pass them on.")
     console.print(f"{found.rows:,} rows; {len(found.columns) - len(off)} of {len(found.columns)} columns fit in full")
@@ -155,9 +158,9 @@ def print_misfits(console: Console, found: Misfits, share: Fraction, page: Path)
             (
                 "!" if each.share > share else "",
                 each.column,
-                percent(Fraction(each.unfit, rows)) + (f" → {each.unfit_to}" if each.unfit else ""),
-                percent(Fraction(each.clipped, rows)),
-                percent(Fraction(each.null, rows)) + (f" → {each.null_to}" if each.null else ""),
+                percent(each.part(each.unfit)) + (f" → {each.unfit_to}" if each.unfit else ""),
+                percent(each.part(each.clipped)),
+                percent(each.part(each.null)) + (f" → {each.null_to}" if each.null else ""),
             )
             for each in off[:MOST_COLUMNS]
         ]
@@ -170,8 +173,12 @@ def print_misfits(console: Console, found: Misfits, share: Fraction, page: Path)
         console.print(f"{len(off) - MOST_COLUMNS} more columns are on the page.")
     if found.broken_gates:
         console.print(f"✗ gates that stop a release: {', '.join(found.broken_gates)}")
-    if above := found.above(share):
-        named = ", ".join(each.column for each in above[:MOST_COLUMNS])
-        console.print(f"! more than {percent(share)} of the rows are counted as what they do not say: {named}")
-        console.print(f"  do: {_REMEDY}", markup=False)
+    above, marked = found.above(share), f"! more than {percent(share)} of the rows are"
+    for columns, what, remedy in (
+        ([each.column for each in above if not each.is_key], "counted as what they do not say", _REMEDY),
+        ([each.column for each in above if each.is_key], "left out", _KEY_REMEDY),
+    ):
+        if columns:
+            console.print(f"{marked} {what}: {', '.join(columns[:MOST_COLUMNS])}", markup=False)
+            console.print(f"  do: {remedy}", markup=False)
     console.print(f"page: {page}")

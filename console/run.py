@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -79,6 +81,7 @@ def run(
 def _print(console: Console, outcome: dict[str, Any]) -> None:
     from flows.outcome import standing, still  # loaded by the run that has ended
 
+    made = made_rows(Path(outcome["folder"]))
     done = standing(outcome["status"], repeated=outcome["repeated"])
     unpaid = "; nothing was drawn or charged" if outcome["repeated"] else ""
     console.print(f"{outcome['release']} v{outcome['version']} {done}{unpaid}")
@@ -88,12 +91,40 @@ def _print(console: Console, outcome: dict[str, Any]) -> None:
             ("release", outcome["folder"]),
             *([("copy", outcome["copy"])] if outcome["copy"] else []),
             ("record", f"{outcome['folder']}/record.html"),
+            *([("made-up rows", ", ".join(f"{number:,}{of}" for of, number in made.items()))] if made else []),
             ("cost", f"ε = {outcome['epsilon']} at δ = {outcome['delta']}"),
             ("account", "\n".join(_accounts(outcome))),
             ("can still give", still(outcome["can_give"], outcome["delta"])),
             ("check it", f"sudare verify {outcome['folder']} --key {outcome['public_key_file']}"),
         ],
     )
+    if 0 in made.values():
+        console.print(
+            "! No made-up row is published: the noise is above the table. What was published and charged stays."
+        )
+        console.print(
+            "  do: ask for a larger ε or for fewer columns, or keep to larger tables; "
+            "sudare plan SPEC shows the noise before a charge",
+            markup=False,
+        )
+
+
+def made_rows(folder: Path) -> dict[str, int]:
+    """Return how many made-up rows a version holds, by what is said after each number; {} for other kinds.
+
+    Args:
+        folder: the published version.
+    Privacy: post-processing; the numbers stand in the published record.
+    """
+    record = folder / "record.json"
+    replay = json.loads(record.read_bytes())["replay"] if record.is_file() else {}
+    rows = replay.get("rows")
+    if not isinstance(rows, dict) or "number" not in rows:
+        return {}
+    parents, copies = rows.get("parents"), replay.get("copies") or ()
+    found = {"": int(rows["number"])}
+    found |= {f" of {parents['table']}": int(parents["number"])} if parents else {}
+    return found | ({f" in each of {len(copies)} copies": int(copies[0]["number"])} if copies else {})
 
 
 def _accounts(outcome: dict[str, Any]) -> list[str]:

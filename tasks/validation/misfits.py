@@ -49,6 +49,7 @@ class ColumnMisfits:
         null_to: label of the cell that counts the missing ones.
         expected: whether the contract declares a cell for whatever else comes (`other`).
         notations: how the values that do not fit look written, as it stands in a domain; see `notation_hints`.
+        is_key: whether it is a link or the unit's id in linked tables: a row without a value of it is left out.
     """
 
     column: str
@@ -60,6 +61,7 @@ class ColumnMisfits:
     null_to: str
     expected: bool
     notations: tuple[str, ...] = ()
+    is_key: bool = False
 
     def __repr__(self) -> str:
         """Show the column only."""
@@ -70,16 +72,22 @@ class ColumnMisfits:
         """Rows that are counted as something that their value does not say: what a wrong domain makes many.
 
         Missing values are where the contract puts them, and so is what falls into a declared `other`. But where no
-        row has a value that fits, the column is not what the contract takes it for.
+        row has a value that fits, the column is not what the contract takes it for. A missing key is put nowhere:
+        its row is left out, as one with an unknown key is.
         """
         if self.unfit + self.null >= self.rows > 0:
             return self.rows
-        return min(self.rows, self.clipped + (0 if self.expected else self.unfit))
+        missing = self.null if self.is_key else 0
+        return min(self.rows, self.clipped + missing + (0 if self.expected else self.unfit))
 
     @property
     def share(self) -> Fraction:
         """The share of rows that are `astray`."""
-        return Fraction(self.astray, self.rows) if self.rows else Fraction(0)
+        return self.part(self.astray)
+
+    def part(self, number: int) -> Fraction:
+        """Return what share of all its rows a number of them is: of a link, of its child's rows as delivered."""
+        return Fraction(number, max(self.rows, 1))
 
     @property
     def clean(self) -> bool:
@@ -165,8 +173,8 @@ def _links(table: PrivateTable, contract: Contract, folder: Path, memory_limit: 
                 labels[reduced_name(contract.linked, each.name, name, made)] = column.labels[column.null_code]
     found = []
     for name, rows, none, stray, beyond in link_losses(table, folder, memory_limit):
-        counted_as = labels.get(name, "left out")
-        found.append(ColumnMisfits(name, rows, stray, beyond, none, counted_as, counted_as, expected=False))
+        put, is_key = labels.get(name, "left out"), name not in labels
+        found.append(ColumnMisfits(name, rows, stray, beyond, none, put, put, expected=False, is_key=is_key))
     return tuple(found)
 
 

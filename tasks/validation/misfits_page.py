@@ -61,7 +61,9 @@ def misfits_page(found: Misfits, *, release: str, share: Fraction, code: Code = 
         rows=f"{found.rows:,}",
         asked=percent(share),
         gates=found.broken_gates,
-        above=[each.column for each in found.above(share)],
+        above=[each.column for each in found.above(share) if not each.is_key],
+        left_out=[each.column for each in found.above(share) if each.is_key],
+        linked=any(each.is_key for each in found.columns),
         columns=[_row(each, share) for each in found.columns],
         others=[(other, "日本語" if other == "ja" else "English") for other in LANGUAGES if other != code],
         file=lambda other: page_file(Path(), other).name,
@@ -79,8 +81,7 @@ def percent(share: Fraction) -> str:
 
 
 def _row(column: ColumnMisfits, share: Fraction) -> dict[str, Any]:
-    rows = max(column.rows, 1)
-    shares = {name: percent(Fraction(getattr(column, name), rows)) for name in ("unfit", "clipped", "null")}
+    shares = {name: percent(column.part(getattr(column, name))) for name in ("unfit", "clipped", "null")}
     return {"column": column, "mark": "!" if column.share > share else "", **shares}
 
 

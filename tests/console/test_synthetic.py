@@ -61,6 +61,8 @@ def test_a_synthetic_release_is_published_verified_deeply_and_sampled_from(
     rows = pl.read_parquet(folder / "data" / "rows.parquet")
     assert rows.columns == ["race", "sex", "income"]
     assert 46_000 < len(rows) < 52_000
+    again = typed("run", str(shared.adult / "rows.yaml"), at=shared.workspace)
+    assert re.search(rf"made-up rows +{len(rows):,}\n", again.out), again.out
     verified = typed("verify", str(folder), "--deep", "--key", key)
     assert verified.code == 0, verified.err
     assert "11 model estimated again" in verified.out

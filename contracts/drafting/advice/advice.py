@@ -3,7 +3,7 @@
 | rule | what it is about |
 |---|---|
 | `large-domain` | a column with very many cells, each of which gets its own noise |
-| `one-cell` | a column with a single cell, which tells nothing |
+| `one-cell` | a column with a single cell, or one beside that of missing values, which tells next to nothing |
 | `cut-bin` | equal bins whose last one is narrower, calendar periods cut by the bounds |
 | `wide-bin` | at most six bins, one of which holds more than half the range |
 | `unit-is-row` | each row is a unit of its own, while a column looks like somebody's id |

@@ -28,12 +28,14 @@ def _size(column: Column, contract: Contract, placed: ContractPlaces) -> Iterato
             "each cell gets noise of its own, and each table with this column has at least so many",
             "declare wider bins, a coarser granularity, or fewer categories with an `other`",
         )
-    if column.size == 1:
+    beside_null = column.size == 2 and column.domain.nulls.policy == "category"
+    if column.size == 1 or beside_null:
         yield placed.advice(
             "one-cell",
             placed.of_column(column.name),
-            "a single cell",
-            "every row falls into it, so that a table with this column says no more than one without it",
+            "a single cell beside the one of missing values" if beside_null else "a single cell",
+            f"every row {'with a value ' if beside_null else ''}falls into it, so that a table with this column says "
+            f"{'hardly' if beside_null else 'no'} more than one without it",
             "declare more cells, or leave the column out by `select:`",
         )
 

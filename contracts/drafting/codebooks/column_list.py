@@ -5,7 +5,8 @@
     age,0..99                              age,"Age in years"
     ward,"surgery; emergency"              ward,Where somebody lay
 
-Values are separated by `;` or `|` or line ends, and codes from labels by `=`. A range is `0..99`, `0 to 99`.
+Values are separated by `;` or `|` or line ends, and codes from labels by `=`. A range is `0..99`, `0 to 99`, or of
+days `1930-01-01..2010-12-31`; one that is written otherwise is left to a person.
 Without a header of known words the first column holds the names, and the second descriptions, unless it is full of
 codes with `=` or ranges.
 """
@@ -21,6 +22,7 @@ from typing import Final
 from contracts.drafting.codebooks.entries import Codebook, CodebookEntry
 from contracts.drafting.logical_types import logical_type_of
 from contracts.drafting.sketch import refuse_draft
+from contracts.reading.scalars import show
 from contracts.reading.yaml_lines import shown
 
 _HEADS: Final = {
@@ -31,6 +33,7 @@ _HEADS: Final = {
     "missing": ("missing", "missing values"),
 }
 _RANGE = re.compile(r"\s*([-+]?[0-9][0-9.]*?)\s*(?:\.\.|–|\bto\b)\s*([-+]?[0-9][0-9.]*)\s*")
+_DAYS = re.compile(r"\s*([0-9]{4}-[0-9]{2}-[0-9]{2})\s*(?:\.\.|–|\bto\b)\s*([0-9]{4}-[0-9]{2}-[0-9]{2})\s*")
 _DELIMITERS: Final = (",", ";", "\t")
 Row = tuple[int, list[str]]
 
@@ -77,25 +80,39 @@ def _places(cells: Sequence[str]) -> dict[str, int]:
 def _second(rows: Sequence[Row]) -> str:
     """Say what the second column holds where no header does."""
     cells = [cells[1] for _, cells in rows if len(cells) > 1 and cells[1].strip()]
-    coded = [cell for cell in cells if _RANGE.fullmatch(cell) or all("=" in part for part in _parts(cell))]
+    coded = [cell for cell in cells if _bounds(cell) or all("=" in part for part in _parts(cell))]
     return "values" if cells and 2 * len(coded) >= len(cells) else "description"
 
 
 def _entry(path: Path, line: int, cells: Sequence[str], places: dict[str, int]) -> CodebookEntry:
     given = {what: cells[place].strip() if place < len(cells) else "" for what, place in places.items()}
     written = given.get("values", "")
-    bounds = _RANGE.fullmatch(written)
+    bounds, kind = _bounds(written), logical_type_of(given.get("type"))
     codes = () if bounds else tuple(_code(part) for part in _parts(written))
+    if _DAYS.fullmatch(written) and kind in (None, "string"):
+        kind = "date"
+    hints: tuple[str, ...] = ()
+    if len(codes) == 1 and ".." in codes[0][0] and not codes[0][1]:
+        hints = (
+            f"The range {show(codes[0][0])} is neither one of numbers nor one of days (YYYY-MM-DD): declare it.",
+        )
+        codes = ()
     return CodebookEntry(
         given["column"],
         f"{shown(path)}:{line}",
-        logical_type_of(given.get("type")),
+        kind,
         given.get("description"),
         codes,
         bounds[1] if bounds else None,
         bounds[2] if bounds else None,
         tuple(_parts(given.get("missing", ""))),
+        hints=hints,
     )
+
+
+def _bounds(written: str) -> re.Match[str] | None:
+    """Match a range of numbers or of days: its lower and its upper end."""
+    return _RANGE.fullmatch(written) or _DAYS.fullmatch(written)
 
 
 def _parts(written: str) -> list[str]:

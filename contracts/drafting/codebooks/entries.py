@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from decimal import Decimal
 
 from contracts.contract.column import LogicalType
@@ -20,6 +21,7 @@ from contracts.reading.scalars import is_not_plain, plain_decimal, read_number, 
 SINGLE_VALUES = 25
 """A range of so many whole numbers is drafted with a bin for each."""
 _WHOLE = re.compile(r"[+-]?[0-9]+(?:\.0*)?")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NULL_WORDS = frozenset({"", ".", "na", "n/a", "null", "none"})
 
 
@@ -167,6 +169,7 @@ def _bounds(reading: _Reading) -> tuple[Decimal, Decimal] | None:
     """The range of numbers, if there is one; what is none, or the wrong way round, is a contradiction."""
     entry = reading.entry
     if entry.logical_type == "date":
+        _check_days(reading)
         return None
     if entry.low is None or entry.high is None:
         if entry.low is not None or entry.high is not None:
@@ -182,6 +185,19 @@ def _bounds(reading: _Reading) -> tuple[Decimal, Decimal] | None:
         reading.refuse(f"a range from {low} to {high}", "a lower bound below the upper one", "correct the codebook")
         return None
     return low, high
+
+
+def _check_days(reading: _Reading) -> None:
+    """A range of days as YYYY-MM-DD that are none, or the wrong way round, is a contradiction."""
+    low, high = reading.entry.low or "", reading.entry.high or ""
+    if not (_DAY.fullmatch(low) and _DAY.fullmatch(high)):
+        return
+    try:
+        in_order = date.fromisoformat(low) <= date.fromisoformat(high)
+    except ValueError:
+        in_order = False
+    if not in_order:
+        reading.refuse(f"a range from {low} to {high}", "two days, the earlier one first", "correct the codebook")
 
 
 def _with_codes(

@@ -38,7 +38,8 @@ class PriorRecord(RecordModifier):
         prior = run.facts.spec.synthetic_product.prior
         return [
             message(
-                "the exact counts of {file}, whose rows the publisher declares public ({reason}); they are in {place}",
+                "the exact counts of {file}, whose rows the publisher declares public ({reason}); they are in "
+                "{place}",
                 file=prior.path,
                 reason=prior.public_because,
                 place=PRIOR_FILE,

@@ -50,6 +50,7 @@ RULES = [
     ("large-domain", "domain.bins", [("bounds: [17, 90]", "bounds: [0, 99999]"), (BINS, "bins: {width: 1}")]),
     ("large-domain", "domain.kind", [("granularity: month", "granularity: day"), ("[2020-01-01", "[1980-01-01")]),
     ("one-cell", "domain", [(BINS, "bins: {edges: [17, 90]}"), ("{policy: category}", "{policy: map, to: 17}")]),
+    ("one-cell", "domain", [(VALUES, "values: [F]")]),
     ("cut-bin", "domain.bins", [(BINS, "bins: {width: 10}")]),
     ("wide-bin", "domain.bins", [(BINS, "bins: {edges: [17, 25, 35, 90]}")]),
     ("wide-bin", "domain.bins", [("bins: {width: 0.5}", "bins: {edges: [0, 0.1, 1.5]}")]),

@@ -13,6 +13,7 @@ from contracts.contract.odcs import load_contract
 from contracts.drafting.codebooks.codebook import read_codebook
 from contracts.drafting.codebooks.entries import sketch_of_entry
 from contracts.drafting.codebooks.statistical_files import entries_of_metadata
+from contracts.drafting.short_text import column_lines
 from contracts.drafting.sketch import ColumnSketch, DraftRefused
 from contracts.errors import Finding
 from tasks.draft import draft_contract
@@ -314,3 +315,33 @@ def test_a_doctype_without_entities_is_read_and_its_address_is_not(tmp_path: Pat
     head, rest = DDI.split("\n", 1)
     path = write(tmp_path, "a.xml", f'{head}\n<!DOCTYPE codeBook SYSTEM "http://localhost:1/ddi.dtd">\n{rest}')
     assert len(read_codebook(path).entries) == 4
+
+
+@pytest.mark.parametrize("written", ["1930-01-01..2010-12-31", "1930-01-01 to 2010-12-31"])
+@pytest.mark.parametrize("kind", ["", "string", "date"])
+def test_a_range_of_days_is_drafted_as_dates_whose_periods_are_open(tmp_path: Path, written: str, kind: str) -> None:
+    """Not as one category that no row has."""
+    path = write(tmp_path, "book.csv", f"column,values,type\nborn,{written},{kind}\n")
+    [entry] = read_codebook(path).entries
+    sketch, findings = sketch_of_entry(entry, "book.csv")
+    assert findings == ()
+    assert (sketch.logical_type, sketch.values) == ("date", ())
+    assert sketch.bounds == ("1930-01-01", "2010-12-31")
+    assert "born: 1930-01-01..2010-12-31 by <declare>" in "\n".join(column_lines(sketch))
+    [entry] = read_codebook(write(tmp_path, "bare.csv", f"born,{written}\n")).entries
+    assert (entry.low, entry.high, entry.codes) == ("1930-01-01", "2010-12-31", ())
+
+
+@pytest.mark.parametrize("written", ["2010-12-31..1930-01-01", "1930-01-01..2010-13-31"])
+def test_a_range_of_days_that_is_none_is_a_contradiction(tmp_path: Path, written: str) -> None:
+    [entry] = read_codebook(write(tmp_path, "book.csv", f"column,values\nborn,{written}\n")).entries
+    sketch, [finding] = sketch_of_entry(entry, "book.csv")
+    assert "two days" in finding.allowed
+    assert sketch.bounds is None
+
+
+def test_a_range_that_is_written_otherwise_is_left_open_with_a_hint(tmp_path: Path) -> None:
+    [entry] = read_codebook(write(tmp_path, "book.csv", "column,values\nborn,May 1930..May 2010\n")).entries
+    sketch, findings = sketch_of_entry(entry, "book.csv")
+    assert (sketch.values, sketch.bounds, findings) == ((), None, ())
+    assert "YYYY-MM-DD" in " ".join(sketch.hints)

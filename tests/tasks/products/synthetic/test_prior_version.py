@@ -24,7 +24,15 @@ from tasks.storage.workspace.settings import Workspace
 from tasks.verification.refinement_replay import values_sha256
 from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, as_forged, assert_found_out, edit, forge, load
-from tests.worlds.public_priors import BECAUSE, OLD, PriorScenario, old_rows, with_prior, with_prior_of, with_prior_pure
+from tests.worlds.public_priors import (
+    BECAUSE,
+    OLD,
+    PriorScenario,
+    old_rows,
+    with_prior,
+    with_prior_of,
+    with_prior_pure,
+)
 from tests.worlds.versions import Version, Worlds
 
 CHOICE, FILE = "model_choice", "model/prior.json"
