@@ -36,6 +36,8 @@ class PriorRecord(RecordModifier):
     def unprotected(self, run: Run) -> list[str]:
         """Return that its exact counts are published, and why they may be."""
         prior = run.facts.spec.synthetic_product.prior
+        if prior is None:
+            return []
         return [
             message(
                 "the exact counts of {file}, whose rows the publisher declares public ({reason}); they are in "
