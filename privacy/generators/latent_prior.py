@@ -23,8 +23,8 @@ from typing import Final
 import numpy as np
 
 from privacy.arrays import Floats
-from privacy.generators.projection import Projected, Projection
-from privacy.learning.embedding import Embedding
+from privacy.generators.projection import BITS, Projected, Projection
+from privacy.learning.embedding import Embedding, least_bound
 from privacy.learning.groups import LabelCodes
 from privacy.learning.learners import FixedMean, GaussianMixture
 from privacy.learning.mixture import Mixture, fit_mixture, initial_mixture, mixture_statistic, smallest_floor
@@ -139,11 +139,13 @@ class Prior:
 def reach(projection: Projection, projected: Projected) -> Fraction:
     """Return the norm bound in the projected space: half as much again as the rows' root mean square norm there.
 
+    Where rows are nearly alike it is not below what sums hold exactly (`least_bound`).
     Privacy: made of released numbers.
     """
     wide = Fraction(_ROOM * math.sqrt(float(projected.variances.sum()))).limit_denominator(10**6)
     least = _LEAST if projected.window is None else _LEAST_STRETCHED
-    return min(projection.bound, max(wide, projection.bound * least))
+    exact = least_bound(projected.axes, bits=BITS)
+    return min(projection.bound, max(wide, projection.bound * least, exact))
 
 
 def fixed_mean(projected: Projected, scale: float) -> FixedMean:
