@@ -121,10 +121,8 @@ def made_rows(folder: Path) -> dict[str, int]:
     rows = replay.get("rows")
     if not isinstance(rows, dict) or "number" not in rows:
         return {}
-    parents, copies = rows.get("parents"), replay.get("copies") or ()
-    found = {"": int(rows["number"])}
-    found |= {f" of {parents['table']}": int(parents["number"])} if parents else {}
-    return found | ({f" in each of {len(copies)} copies": int(copies[0]["number"])} if copies else {})
+    parents, found = rows.get("parents"), {"": int(rows["number"])}
+    return found | ({f" of {parents['table']}": int(parents["number"])} if parents else {})
 
 
 def _accounts(outcome: dict[str, Any]) -> list[str]:

@@ -34,8 +34,6 @@ def test_the_number_of_made_up_rows_is_said(tmp_path: Path, capsys: pytest.Captu
     said = _said(_version(tmp_path, {"rows": {"number": 2400, "parents": parents}}), capsys)
     assert "made-up rows    2,400, 950 of household" in said
     assert "!" not in said
-    said = _said(_version(tmp_path, {"rows": {"number": 2400}, "copies": [{"number": 800}] * 3}), capsys)
-    assert "made-up rows    2,400, 800 in each of 3 copies" in said
 
 
 def test_no_made_up_row_is_said_aloud(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
