@@ -21,6 +21,7 @@ from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.contract_succession import check_contract
 from tasks.ingest import ingest
 from tasks.products.charge_request import request_for
+from tasks.products.synthetic.modifier_gate import check_modifiers
 from tasks.storage.progress import step
 from tasks.storage.sources.days import days_of
 from tasks.storage.workspace.run_folder import RunFolder
@@ -65,6 +66,7 @@ def intake(run: RunFolder, request: Request, workspace: Workspace, *, supersede:
             check_unspent(ledger, run, request, workspace, table)
             check_intended(ledger, request, workspace, table)
         check_delivery(ledger, request.spec, table)
+        check_modifiers(request.spec.product, request.contract, request.plan, table)
     if loading.ident is not None:
         with step("warm"):
             loading.join()

@@ -129,6 +129,10 @@ class SyntheticModifier(ABC):
         """Return the files whose rows are declared public, each with its place in the product."""
         return ()
 
+    def gates(self, product: Any) -> list[str]:
+        """Return what the modifier's gate asks of the rows, if it has one, in the words of a record."""
+        return []
+
     def lattices(self, product: Any, contract: Contract) -> tuple[ValueLattice, ...]:
         """Return the lattices on which columns are added up."""
         return ()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from pydantic import BeforeValidator, Field, field_validator
 
 from contracts.domains.domain_terms import Frozen
+from contracts.message import message
 from contracts.reading.scalars import FieldPath, Label, Problem, as_tuple, nearest, refuse, show, word_list
 from contracts.release.product_spec import SyntheticModifier
 
@@ -100,3 +101,7 @@ class PriorModifier(SyntheticModifier):
     def public_files(self, product: Any) -> tuple[tuple[FieldPath, str], ...]:
         """Return the file of the prior."""
         return ((("prior", "path"), product.prior.path),)
+
+    def gates(self, product: Any) -> list[str]:
+        """Return that its rows are not the confidential ones."""
+        return [message("the rows do not have all the counts of {file}, the public rows", file=product.prior.path)]

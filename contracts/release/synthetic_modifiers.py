@@ -19,7 +19,7 @@ from contracts.release.product_spec import SyntheticModifier
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract
 
-ModifierPart = Literal["input", "fit", "record", "checks", "evaluation", "view"]
+ModifierPart = Literal["input", "fit", "gate", "record", "checks", "evaluation", "view"]
 Use = Literal["sample", "interval", "holdout"]
 
 
@@ -32,6 +32,7 @@ class ModifierParts:
         input: what is read for it before a release is planned, a `ModifierInput`
             (`tasks.products.synthetic.planning`).
         fit: what it asks of the fit, a `FitModifier` (`privacy.generators.fit_modifier`).
+        gate: what it asks of the rows before the charge, a `ModifierGate` (`tasks.products.synthetic.modifier_gate`).
         record: what the record, its page and its files have of it, a `RecordModifier`
             (`tasks.records.modifiers.record_modifier`).
         checks: what a verification asks of it, `ModifierChecks` (`tasks.verification.fitted.modifier_checks`).
@@ -45,6 +46,7 @@ class ModifierParts:
     spec: str
     input: str | None = None
     fit: str | None = None
+    gate: str | None = None
     record: str | None = None
     checks: str | None = None
     evaluation: str | None = None
@@ -69,6 +71,7 @@ MODIFIERS: Final = {
         spec="contracts.release.public_prior:PriorModifier",
         input="tasks.products.synthetic.prior_rows:PriorInput",
         fit="privacy.generators.prior_choice:PriorFit",
+        gate="tasks.products.synthetic.prior_gate:PriorGate",
         record="tasks.records.modifiers.prior_record:PriorRecord",
         checks="tasks.products.synthetic.prior_checks:PriorChecks",
     ),
@@ -306,6 +309,12 @@ def modifier_problems(
             if each.modifier == name and not each.while_read and {name, each.beside} <= set(asked):
                 yield each.at, each.problem(product)
         yield from modifier.problems(product, names, contract)
+
+
+def modifier_gates(product: Any) -> list[str]:
+    """Return what the gates of a product's modifiers ask of the rows, in the words of a record."""
+    modifiers = spec_modifiers()
+    return [gate for name in asked_modifiers(product) for gate in modifiers[name].gates(product)]
 
 
 def idle_options(product: Any) -> Iterator[tuple[FieldPath, Problem]]:

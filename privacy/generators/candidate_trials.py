@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,14 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from contracts.contract.impossible_cells import Clique
-from contracts.release.acceptance import Acceptance, CellCriterion, acceptance_problems, cell_numbers
+from contracts.release.acceptance import (
+    Acceptance,
+    CellCriterion,
+    MeanMarginal,
+    WorstMarginal,
+    acceptance_problems,
+    cell_numbers,
+)
 from privacy.accounting.adaptive import share
 from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import CountNoise
@@ -142,27 +150,48 @@ class CandidateTrials:
             raise CandidateRefused(at, error, options=terms.options) from error
         return CandidateTrial(terms, made_by, options, task, part, plan)
 
+    @property
+    def _rows(self) -> int | None:
+        """About how many rows there are, where that is public."""
+        return self.task.public_total or self.options.rows_about
+
     def check_bounds(self) -> None:
         """Refuse bounds that lie below the margin: no candidate would meet them, however good.
 
         Raises:
             CandidateRefused: with the least bound that can be met.
         """
-        rows = self.task.public_total or self.options.rows_about
+        rows = self._rows
         for number, (criterion, needed) in enumerate(zip(self.options.criteria, self.margins, strict=True)):
             counted = len(self.cliques[number])
-            in_rows = isinstance(criterion, CellCriterion)
-            if (rows is None and not in_rows) or criterion.largest(rows or 1, counted) >= needed:
+            unknown = rows is None and not isinstance(criterion, CellCriterion)
+            if unknown or criterion.largest(rows or 1, counted) >= needed:
                 continue
-            most = 2 * (rows or 1) * (1 if in_rows else criterion.parts(counted))  # type: ignore[union-attr]
-            least = f"{needed} rows" if in_rows else f"{needed / most:.4g}"
+            if isinstance(criterion, CellCriterion):
+                allowed = f"from {needed} rows on; do: raise it,"
+            elif (share := needed / _most_apart(criterion, rows or 1, counted)) < 1:
+                allowed = f"from {share:.4g} on; do: raise it,"
+            else:
+                allowed = f"more rows than {rows:,}, or less noise: no bound below 1 can be met; do: raise"
             raise CandidateRefused(
                 ("criteria", number, "at_most"),
                 CannotGenerate(
-                    f"{criterion.at_most}, below what the noise of the test makes of a perfect model; allowed: from "
-                    f"{least} on; do: raise it, the charge or share_of_tests, or take fewer criteria or candidates"
+                    f"{criterion.at_most}, below what the noise of the test makes of a perfect model; allowed: "
+                    f"{allowed} the charge or share_of_tests, or take fewer criteria or candidates"
                 ),
             )
+
+    @property
+    def least_rows(self) -> int | None:
+        """With how many rows every bound is one that a model can meet; None where `check_bounds` has seen to that."""
+        if self._rows is not None:
+            return None
+        each = [
+            ceil(needed / (Fraction(criterion.at_most) * _most_apart(criterion, 1, len(cliques))))
+            for criterion, cliques, needed in zip(self.options.criteria, self.cliques, self.margins, strict=True)
+            if not isinstance(criterion, CellCriterion)
+        ]
+        return max(each, default=0) or None
 
     def tested(self, number: int, model: Model, counts: CountsSource, grant: Draws) -> list[CriterionTest]:
         """Test a model by every criterion.
@@ -183,6 +212,11 @@ class CandidateTrials:
         passes_at = criterion.largest(model.rows, len(cliques)) - self.margins[place]
         query = AcceptanceQuery(criterion.kind, marginals, cells, number, place, passes_at, self.noise)
         return grant.draw(query, key=f"test-{place + 1}")
+
+
+def _most_apart(criterion: WorstMarginal | MeanMarginal, rows: int, marginals: int) -> int:
+    """Return the L1 distance of marginals that share no row: that of a total variation distance of 1 [rows]."""
+    return 2 * rows * criterion.parts(marginals)
 
 
 def _expected(model: Model, clique: Clique) -> NDArray[np.int64]:

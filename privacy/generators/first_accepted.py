@@ -95,14 +95,10 @@ class FirstAccepted:
         margins = ", ".join(f"{each:,}" for each in trials.margins[:_SHOWN]) + (
             ", …" * (len(trials.margins) > _SHOWN)
         )
-        steps.append(
-            PlannedStep(
-                "tests of candidates",
-                tests,
-                1 - sum(step.share for step in steps),
-                f"{noise_in_words(trials.tests)}; met up to the bound less {margins} rows, by criterion",
-            )
-        )
+        noise = f"{noise_in_words(trials.tests)}; met up to the bound less {margins} rows, by criterion"
+        if (least := trials.least_rows) is not None:
+            noise += f"; with fewer than {least:,} rows no model meets the criteria (rows_about makes the plan check)"
+        steps.append(PlannedStep("tests of candidates", tests, 1 - sum(step.share for step in steps), noise))
         return GeneratorPlan(
             (spending.budget,),
             tuple(steps),

@@ -7,7 +7,7 @@ cells.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Final
@@ -83,6 +83,18 @@ class SnapshotCounts(SnapshotReader):
         return tuple(
             PrivateCounts(clique, shapes[clique], *self._mark, partial(self._counted, clique, shapes))
             for clique in cliques
+        )
+
+    def agrees_with(self, public: Mapping[Clique, NDArray[np.int64]]) -> bool:
+        """Say whether the rows have exactly these counts, marginal by marginal.
+
+        Args:
+            public: counts that anybody may see, by clique, in the marginals' shapes.
+        Privacy: the answer is exact, and is for a gate alone, which the record lists as unprotected.
+        """
+        return all(
+            np.array_equal(self._counts_of({clique: counts.shape})[clique], counts)
+            for clique, counts in public.items()
         )
 
     def sparse(self, clique: Clique) -> SparseCounts:

@@ -123,9 +123,18 @@ class AcceptanceQuery(Query[CriterionTest]):
         return moved_noise(self.noise, (most_moved(self.of, len(self.marginals), *terms),))
 
     def identity(self, relation: Relation, place: int) -> Mapping[str, Any]:
-        """Return which candidate and criterion it is, and the digest of marginals and cells."""
+        """Return which candidate and criterion it is, and the digests of marginals and cells, and of the model.
+
+        A test of a model is no test of another: where a run that resumes has fitted another one, it is refused.
+        """
         measured = [self.of, [list(each.clique) for each in self.marginals], list(self.cells)]
-        return {"candidate": self.candidate, "criterion": self.criterion, "measured": digest(measured)}
+        model = digest([each.score.digest for each in self.marginals if isinstance(each.score, DistanceScore)])
+        return {
+            "candidate": self.candidate,
+            "criterion": self.criterion,
+            "measured": digest(measured),
+            "model": model,
+        }
 
     def sample(
         self, exact: tuple[Any, ...], *, event: CountNoise, noise: NoiseSource, stage: DrawStage

@@ -94,8 +94,11 @@ class ModelChoiceQuery(Query[ModelSelection]):
         return ExponentialMechanism(self.epsilon)
 
     def identity(self, relation: Relation, place: int) -> Mapping[str, Any]:
-        """Return the digest of the marginals, and how many models there are."""
-        return {"marginals": digest([list(each.clique) for each in self.marginals]), "models": len(self.models)}
+        """Return the digests of the marginals and of the models: a choice among models is none among others."""
+        return {
+            "marginals": digest([list(each.clique) for each in self.marginals]),
+            "models": digest([[score.digest for score in model] for model in self.models]),
+        }
 
     def sensitivity(self, relation: Relation) -> Fraction:
         """Return how far one unit moves the score of any model, from the marginals and the relation."""

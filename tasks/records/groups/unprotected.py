@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from contracts.message import message, plural
+from contracts.release.synthetic_modifiers import modifier_gates
 from privacy.grant.draw_replay import LOST
 from tasks.records.groups.choices import chosen_settings
 from tasks.records.groups.contract_terms import truncation
@@ -50,7 +51,7 @@ def fixed_gates(run: Run) -> list[str]:
         gates.append(message("the column {name} tells days", name=source.by))
     if source.select is not None:
         gates.append(message("the select could be evaluated to its end: {select}", select=source.select))
-    return gates
+    return [*gates, *modifier_gates(run.facts.spec.product)]
 
 
 NEW_VERSION: Final = message(

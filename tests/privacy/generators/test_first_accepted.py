@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -19,7 +20,7 @@ from privacy.generators.mst import MaximumSpanningTree
 from privacy.generators.spending import Spending
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.acceptance import AcceptanceQuery, CriterionKind, most_moved
-from privacy.ledger.errors import GrantExceeded
+from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.measured import Measured
 from privacy.marginals.noise_tail import tail
@@ -138,6 +139,21 @@ def test_a_test_beyond_the_budget_is_refused(sqlite_place: Place) -> None:
         open_grant(run.ledger, run.run_key).draw(query, key="once-more")
 
 
+def test_the_test_of_a_model_is_no_test_of_another(sqlite_place: Place) -> None:
+    """A run that resumes and comes to a model one count away is refused; nothing is drawn for that model."""
+    run = begin(sqlite_place, asked())
+    tested = _query("worst_marginal")
+    told = open_grant(run.ledger, run.run_key).draw(tested, key="test")
+    assert open_grant(run.ledger, run.run_key).draw(_query("worst_marginal"), key="test") == told
+    (only,) = tested.marginals
+    moved = only.score.prediction.copy()  # type: ignore[union-attr]
+    moved[0] += 1
+    other = replace(tested, marginals=(Candidate(only.counts, DistanceScore(moved, Fraction(1), Fraction(0))),))
+    with pytest.raises(LedgerRefusal, match="a run that resumes asks for the same draws"):
+        open_grant(run.ledger, run.run_key).draw(other, key="test")
+    assert len(run.drawn()) == 1
+
+
 def test_a_candidate_that_plans_more_than_its_share_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each candidate's events are added up before anything is charged."""
     whole = Spending(asked(), None)
@@ -240,6 +256,7 @@ def test_a_model_that_misses_by_a_row_is_accepted_as_seldom_as_is_said(sqlite_pl
     [
         ([HARD], 100, "below what the noise of the test makes of a perfect model"),
         ([JOBS], 200, "allowed: from"),
+        ([JOBS], 3, "allowed: more rows than 3, or less noise: no bound below 1 can be met; do: raise the charge"),
     ],
 )
 def test_a_bound_below_the_noise_of_its_test_is_refused_by_the_plan(
@@ -251,6 +268,18 @@ def test_a_bound_below_the_noise_of_its_test_is_refused_by_the_plan(
     public = asked(adjacency="replace_one", public_total=rows_about)
     with pytest.raises(CannotGenerate, match=says):
         made.plan(public, made.options(criteria=criteria, candidates=TWO))
+
+
+def test_a_plan_that_knows_no_number_of_rows_says_from_how_many_on_the_criteria_can_be_met() -> None:
+    """One row fewer, said as `rows_about`, is refused; as many are not, and then the plan says nothing."""
+    made = FirstAccepted()
+    plan = made.plan(asked(), made.options(criteria=[PAIRS, JOBS], candidates=TWO))
+    (said,) = re.findall(r"with fewer than ([0-9,]+) rows no model meets the criteria", plan.steps[-1].noise)
+    least = int(said.replace(",", ""))
+    known = made.plan(asked(), made.options(criteria=[PAIRS, JOBS], candidates=TWO, rows_about=least))
+    assert "fewer than" not in known.steps[-1].noise
+    with pytest.raises(CannotGenerate, match="below what the noise"):
+        made.plan(asked(), made.options(criteria=[PAIRS, JOBS], candidates=TWO, rows_about=least - 1))
 
 
 @pytest.mark.parametrize("number", [1, 2, 5])

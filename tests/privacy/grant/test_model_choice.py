@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from contracts.canonical import digest
 from contracts.contract.contract import Adjacency
 from privacy.grant.queries.model_choice import ModelChoiceQuery
 from privacy.grant.queries.query import Relation
@@ -76,6 +77,14 @@ def test_no_unit_moves_a_score_by_more_than_is_derived_and_some_unit_by_as_much(
     assert ratio <= 1 + 1e-12
     understated = bound - 1
     assert most > understated
+
+
+def test_a_choice_is_bound_to_the_models_that_it_was_among() -> None:
+    """A run that resumes must ask for the choice among the same models, in the same order (`identity`)."""
+    terms = Relation("add_remove", 1)
+    same, one_row_more = query((), CELLS), query((), (*CELLS, CELLS[0]))
+    assert query((), CELLS).identity(terms, 0) == same.identity(terms, 0)
+    assert len({digest(each.identity(terms, 0)) for each in (same, one_row_more, query(CELLS, ()))}) == 3
 
 
 def test_a_choice_is_refused_whose_sensitivity_would_be_another() -> None:
