@@ -148,11 +148,12 @@ def _problems(item: Mapping[str, Any], block: Any) -> Iterable[Problem]:
     if kind == "literal_error":
         words = [word.strip(" '") for word in str(context["expected"]).replace(" or ", ",").split(",")]
         choice = _choice(last, block)
-        remedy = (nearest(value, words) if isinstance(value, str) else "") or (f"write {choice}" if choice else "")
+        remedy = (nearest(value, words) if isinstance(value, str) else "") or f"write {choice or 'one of these'}"
         return [Problem(show(value), "one of " + ", ".join(words), remedy)]
     if kind == "union_tag_invalid":
         shown, words = str(context["tag"]), [word.strip(" '") for word in context["expected_tags"].split(",")]
-        return [Problem(f"kind {shown!r}", "one of " + ", ".join(words), nearest(shown, words), ("kind",))]
+        remedy = nearest(shown, words) or "name one of these"
+        return [Problem(f"kind {shown!r}", "one of " + ", ".join(words), remedy, ("kind",))]
     if kind == "union_tag_not_found":
         return [Problem("no `kind`", "a `kind:` that says what this is", "add `kind:`")]
     if kind in ("model_type", "model_attributes_type"):
@@ -184,12 +185,13 @@ def _no_mapping(value: object, key: str, block: Any) -> Problem:
     words = {
         word: name for name, field in keys.items() for word in get_args(field.annotation) if isinstance(word, str)
     }
+    required = [name for name, field in keys.items() if field.is_required()] or list(keys)
     close = [word for word in words if isinstance(value, str) and nearest(value, [word])]
     allowed = "a mapping of keys" + (f": {', '.join(keys)}" if keys else "")
     remedy = (
         f"write {{{words[close[0]]}: {close[0]}}}"
         if close
-        else f"write its keys: {{{', '.join(f'{k}: ...' for k in keys)}}}"
+        else f"write its keys: {{{', '.join(f'{k}: ...' for k in required)}}}"
     )
     return Problem(show(value), allowed, remedy if keys else "")
 

@@ -56,7 +56,7 @@ MarginalList = Annotated[
 def _share(name: str, amount: Decimal) -> Decimal:
     """Refuse what lies not between 0 and 1."""
     if not 0 < amount < 1:
-        refuse([Problem(spelled(amount), f"{name}, above 0 and below 1")])
+        refuse([Problem(spelled(amount), f"{name}, above 0 and below 1", "write a share of the whole, such as 0.05")])
     return plain_decimal(amount)
 
 
@@ -82,11 +82,13 @@ class _MarginalCriterion(Frozen, ABC):
     def _some_marginals(self) -> _MarginalCriterion:
         if (self.marginals is None) == (self.ways is None):
             found = "neither marginals nor ways" if self.ways is None else "marginals and ways"
-            refuse([Problem(found, "one of them: lists of columns, or a number of columns")])
+            refuse([Problem(found, "one of them: lists of columns, or a number of columns", "write `ways: 2`")])
         if self.marginals is not None and not self.marginals:
-            refuse([Problem("an empty list", "at least one list of columns", at=("marginals",))])
+            refuse(
+                [Problem("an empty list", "at least one list of columns", "write `ways: 2` instead", ("marginals",))]
+            )
         if self.ways is not None and self.ways < 1:
-            refuse([Problem(str(self.ways), "a number of columns, from 1", at=("ways",))])
+            refuse([Problem(str(self.ways), "a number of columns, from 1", "write `ways: 2`", ("ways",))])
         return self
 
     def cliques(self, columns: Sequence[str]) -> tuple[Clique, ...]:
@@ -149,11 +151,13 @@ class CellCriterion(Frozen):
     def _some_cells(self) -> CellCriterion:
         empty = [place for place, cell in enumerate(self.cells) if not cell]
         if not self.cells:
-            refuse([Problem("an empty list", "at least one cell", at=("cells",))])
+            refuse([Problem("an empty list", "at least one cell", "write one: {column: label}", ("cells",))])
         if empty:
-            refuse([Problem("a cell without columns", "a label for each of some columns", at=("cells", empty[0]))])
+            found, allowed = "a cell without columns", "a label for each of some columns"
+            refuse([Problem(found, allowed, "write {column: label}", ("cells", empty[0]))])
         if not 1 <= self.at_most <= _MOST_ROWS:
-            refuse([Problem(str(self.at_most), f"a number of rows from 1 to {_MOST_ROWS}", at=("at_most",))])
+            allowed = f"a number of rows from 1 to {_MOST_ROWS}"
+            refuse([Problem(str(self.at_most), allowed, "write how many rows a cell may be off", ("at_most",))])
         return self
 
     def cliques(self, columns: Sequence[str]) -> tuple[Clique, ...]:
@@ -222,7 +226,8 @@ class Acceptance(Frozen):
     @classmethod
     def _some_rows(cls, rows: int | None) -> int | None:
         if rows is not None and not 1 <= rows <= _MOST_ROWS:
-            refuse([Problem(str(rows), f"a number of rows from 1 to {_MOST_ROWS}")])
+            allowed = f"a number of rows from 1 to {_MOST_ROWS}"
+            refuse([Problem(str(rows), allowed, "write about how many rows there are, or drop the key")])
         return rows
 
     @property
@@ -307,9 +312,13 @@ def _criterion_problems(
         if criterion.ways > len(columns) or many > _MOST_MARGINALS:
             wrong = True
             found = f"{criterion.ways} of {len(columns)} columns"
-            found += f", {many:,} marginals" if criterion.ways <= len(columns) else ""
+            beyond = criterion.ways > len(columns)
+            found += "" if beyond else f", {many:,} marginals"
             allowed = f"at most {len(columns)} columns, and {_MOST_MARGINALS:,} marginals"
-            yield ("ways",), Problem(found, allowed, "name the marginals that matter")
+            yield (
+                ("ways",),
+                Problem(found, allowed, "write `ways: 2`" if beyond else "name the marginals that matter"),
+            )
     cells = 0 if wrong else sum(contract.cells(clique) for clique in criterion.cliques(columns))
     if cells > MOST_TESTED_CELLS:
         yield (), Problem(f"{cells:,} cells", f"at most {MOST_TESTED_CELLS:,}", "name fewer or smaller marginals")
@@ -322,7 +331,7 @@ def _clique_problems(clique: Sequence[str], columns: Sequence[str]) -> Iterator[
                 f"the column {name!r}", f"columns of the product, {word_list(columns)}", nearest(name, columns)
             )
     if not clique or len(set(clique)) < len(clique):
-        yield Problem(show(list(clique)), "at least one column, each once")
+        yield Problem(show(list(clique)), "at least one column, each once", "name each column once")
 
 
 def _cell_problems(cell: dict[str, str], columns: Sequence[str], contract: Contract) -> Iterator[Problem]:

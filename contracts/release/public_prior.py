@@ -78,7 +78,8 @@ def reason_problem(because: str) -> Problem | None:
     if LEAST_LETTERS <= len(told) <= MOST_LETTERS and told.isprintable():
         return None
     found = "no reason" if not told else f"a reason of {len(told)} characters"
-    return Problem(found, f"why these rows are public, in {LEAST_LETTERS} to {MOST_LETTERS} characters")
+    allowed = f"why these rows are public, in {LEAST_LETTERS} to {MOST_LETTERS} characters"
+    return Problem(found, allowed, 'say who published them, and when: "Published by the office in 2012."')
 
 
 class PriorModifier(SyntheticModifier):

@@ -34,6 +34,7 @@ ESTIMATED: Final = "estimated"
 MOST_CELLS: Final = 2**24
 MEASURED_COLUMNS: Final = frozenset({"noisy", "variance", "lower", "upper", "structural_zero"})
 _ROWS = f"{ESTIMATED}, or a whole number from 1 to {MOST_ROWS}"
+_ROWS_REMEDY: Final = f"write `rows: {ESTIMATED}`, or how many rows to make"
 
 
 def _parse_columns(written: object) -> object:
@@ -48,9 +49,9 @@ def _parse_rows(written: object) -> int | str:
     try:
         rows = parse_whole(written)
     except PydanticCustomError:
-        refuse([Problem(show(written), _ROWS, nearest(str(written), [ESTIMATED]))])
+        refuse([Problem(show(written), _ROWS, nearest(str(written), [ESTIMATED]) or _ROWS_REMEDY)])
     if not 1 <= rows <= MOST_ROWS:
-        refuse([Problem(str(rows), _ROWS)])
+        refuse([Problem(str(rows), _ROWS, _ROWS_REMEDY)])
     return rows
 
 

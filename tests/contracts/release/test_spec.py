@@ -124,7 +124,11 @@ def test_every_refinement_in_the_manual_loads(tmp_path: Path) -> None:
 
 def test_an_empty_value_is_not_taken_for_a_misspelled_word(tmp_path: Path) -> None:
     (finding,) = spec_findings(tmp_path, replaced(SPEC, (REFINE, "{method: }")))
-    assert (finding.field, finding.found, finding.remedy) == ("product.refine.method", "nothing (null)", "")
+    assert (finding.field, finding.found, finding.remedy) == (
+        "product.refine.method",
+        "nothing (null)",
+        "write one of these",
+    )
 
 
 def test_the_neighbourhood_needs_an_ordered_column_in_every_table(tmp_path: Path) -> None:

@@ -194,12 +194,17 @@ def test_no_candidate_no_version(tmp_path: Path) -> None:
         ("generator: mst", "generator: mst, options: {time_limit: 9}", "options.time_limit", "clock"),
         ("accept:", "generator: aim, accept:", "product.generator", "beside accept"),
         ("criteria:", "share_of_tests: 0, criteria:", "accept.share_of_tests", "above 0 and below 1"),
+        ("ways: 2", "ways: 0", "accept.criteria[0].ways", "write `ways: 2`"),
+        ("ways: 2", "ways: 9", "accept.criteria[0].ways", "write `ways: 2`"),
+        ("[ward], [age]", "[ward, ward]", "accept.criteria[1].marginals[0]", "each column once"),
+        ("at_most: 400", "at_most: 0", "accept.criteria[2].at_most", "how many rows a cell may be off"),
+        ("criteria:", "rows_about: 0, criteria:", "accept.rows_about", "or drop the key"),
     ],
 )
 def test_what_cannot_be_accepted_is_refused_with_its_place(
     tmp_path: Path, old: str, new: str, field: str, says: str
 ) -> None:
-    """By the plan, which reads no data and charges nothing."""
+    """By the plan, which reads no data and charges nothing; each says what to do."""
     scenario = accepted()
     assert old in scenario.product
     with pytest.raises(SpecRefused) as refused:
@@ -207,4 +212,5 @@ def test_what_cannot_be_accepted_is_refused_with_its_place(
     finding = refused.value.findings[0]
     assert field in finding.field
     assert says in str(finding)
+    assert "do: " in str(finding)
     assert "spec.yaml:" in finding.where

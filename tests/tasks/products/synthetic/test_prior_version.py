@@ -241,12 +241,13 @@ def refusal(scenario: PriorScenario, folder: Path) -> Any:
 def test_what_cannot_be_a_prior_is_refused_with_its_place(
     tmp_path: Path, old: str, new: str, field: str, says: str
 ) -> None:
-    """By the plan, which reads no confidential row and charges nothing."""
+    """By the plan, which reads no confidential row and charges nothing; each says what to do."""
     scenario = with_prior()
     assert old in scenario.product
     finding = refusal(replace(scenario, product=scenario.product.replace(old, new)), tmp_path)
     assert field in finding.field
     assert says in str(finding)
+    assert "do: " in str(finding)
     assert "spec.yaml:" in finding.where
 
 
