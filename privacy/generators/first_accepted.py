@@ -134,7 +134,7 @@ class FirstAccepted:
             draws += [*fitted.draws, *tests]
             missed = [test for test in tests if not test.met]
             if not missed:
-                return Fitted(fitted.model, tuple(draws), (*failed, _accepted(trial, tests), *fitted.notes))
+                return Fitted(fitted.model, tuple(draws), (*failed, _accepted(number, trial), *fitted.notes))
             failed.append(_failed(trial, missed))
             known += released_counts(fitted.measurements) if options.keep_measured else []
         raise NothingAccepted(
@@ -150,27 +150,18 @@ def _part_of(progress: FitProgress, number: int, of: int) -> FitProgress:
     return lambda done, what: progress((number + done) / of, f"candidate {number + 1}: {what}")
 
 
-def _accepted(trial: CandidateTrial, tests: Sequence[CriterionTest]) -> str:
-    """Say which candidate was accepted, and which criterion it met most narrowly, from released numbers."""
-    worst = _worst(tests)
+def _accepted(number: int, trial: CandidateTrial) -> str:
+    """Say which candidate was accepted."""
     return message(
-        "candidate {number}, {generator}, met all criteria and is published; the narrowest is criterion {criterion}, "
-        "met up to {passes_at} rows, where the noisy distance was {distance}",
-        number=worst.candidate + 1,
+        "candidate {number}, {generator}, met all criteria and is published",
+        number=number + 1,
         generator=trial.terms.generator,
-        criterion=worst.criterion + 1,
-        passes_at=worst.passes_at,
-        distance=worst.distance,
     )
-
-
-def _worst(tests: Sequence[CriterionTest]) -> CriterionTest:
-    return max(tests, key=lambda test: test.distance - test.passes_at)
 
 
 def _failed(trial: CandidateTrial, missed: Sequence[CriterionTest]) -> str:
     """Say which criterion a candidate missed by most, from released numbers."""
-    worst = _worst(missed)
+    worst = max(missed, key=lambda test: test.distance - test.passes_at)
     return message(
         "candidate {number}, {generator}, was not accepted: criterion {criterion} is met up to {passes_at} rows, and "
         "the noisy distance was {distance}",

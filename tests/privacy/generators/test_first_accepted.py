@@ -69,11 +69,7 @@ def test_the_first_candidate_that_meets_all_is_the_result(
     assert run.spent() <= Spending(question, None).total
     assert run.spent() > Spending(question, None).total * (1 - Fraction(1, 10**5))
     assert fitted.notes[0].startswith("candidate 1, independent, was not accepted: criterion 1")
-    narrowest = max(tests[2:], key=lambda test: test.distance - test.passes_at)
-    assert fitted.notes[1] == (
-        f"candidate 2, mst, met all criteria and is published; the narrowest is criterion {narrowest.criterion + 1}, "
-        f"met up to {narrowest.passes_at} rows, where the noisy distance was {narrowest.distance}"
-    )
+    assert fitted.notes[1] == "candidate 2, mst, met all criteria and is published"
     assert run.ledger.verify() == []
 
 
@@ -89,7 +85,7 @@ def test_every_generator_of_marginals_may_be_a_candidate(sqlite_place: Place, ca
     """Those that the refusal of another one names, beside `TWO`, `aim` and `privbayes`."""
     run = begin(sqlite_place, asked(epsilon=Fraction(8)), criteria=[JOBS], candidates=[candidate, *TWO])
     fitted = run.fit(CountedTable(table()))
-    assert any("met all criteria and is published" in note for note in fitted.notes)
+    assert any(note.endswith("met all criteria and is published") for note in fitted.notes)
     assert run.spent() <= Spending(run.asked, None).total
     other = [{"generator": "gaussian_copula"}]
     with pytest.raises(CandidateRefused, match=rf"learns from rows.* allowed: .*{candidate['generator']}"):
