@@ -105,4 +105,5 @@ class PriorModifier(SyntheticModifier):
 
     def gates(self, product: Any) -> list[str]:
         """Return that its rows are not the confidential ones."""
-        return [message("the rows do not have all the counts of {file}, the public rows", file=product.prior.path)]
+        told = {"place": PRIOR_FILE, "file": product.prior.path}
+        return [message("the rows do not have all the counts in {place}, which are those of {file}", **told)]

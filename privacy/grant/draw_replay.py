@@ -35,7 +35,7 @@ def check_replay(draw: Draw, request: DrawRequest, *, security: str | None, wher
             f"draw {draw.number}",
             _named(request.key, request.clique) + _other_terms(draw, request),
             f"{_named(draw.key, draw.clique)}, as it was drawn before",
-            "a run that resumes asks for the same draws in the same order",
+            "a run that resumes asks for the same draws in the same order: use the software that it began with",
         )
 
 
@@ -50,7 +50,9 @@ def _other_terms(draw: Draw, request: DrawRequest) -> str:
         return ""
     if request.event != event_from_json(dict(draw.event)):
         return ", with other noise"
-    return ", of something else" if dict(request.about) != dict(draw.about) else ", from other randomness"
+    asked, drawn = dict(request.about), dict(draw.about)
+    other = [name for name in sorted({*asked, *drawn}) if asked.get(name) != drawn.get(name)]
+    return f", of something else ({', '.join(other)})" if other else ", from other randomness"
 
 
 def spoiled_draw(where: str, key: str, kind: str) -> LedgerRefusal:

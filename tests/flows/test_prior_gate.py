@@ -13,6 +13,7 @@ import pytest
 from benchmarks.orchestration import release_plainly
 from contracts.errors import GateBroken
 from contracts.periods.time_blocks import time_block
+from flows import prepare
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.ledger.terms import AccountTerms
@@ -20,7 +21,7 @@ from tasks.storage.workspace.settings import Workspace
 from tests.flows.test_own_rows_as_holdout import contract_text, spec_text
 
 OLD = "old.parquet"
-GATE = f"that the rows do not have all the counts of {OLD}, the public rows (always checked)"
+GATE = f"that the rows do not have all the counts in model/prior.json, which are those of {OLD} (always checked)"
 
 
 def prepared(folder: Path, prior: Callable[[pl.DataFrame], pl.DataFrame], options: str = "") -> Workspace:
@@ -53,12 +54,23 @@ def test_the_rows_of_a_release_are_refused_as_its_prior_and_nothing_is_charged(
 ) -> None:
     """Sorted, reversed with columns in another order, or one column alone; the journal has it."""
     workspace = prepared(tmp_path, prior, options)
-    with pytest.raises(GateBroken, match="400 rows have all the counts of the confidential rows") as broken:
+    with pytest.raises(GateBroken, match="400 rows have all the counts of the confidential rows, of ") as broken:
         release_plainly(tmp_path / "spec.yaml", workspace.root)
     assert "do: name rows of other people" in str(broken.value)
     with closing(workspace.open_ledger()) as ledger:
         assert ledger.account("stays-2024").spent == 0
         assert [entry.body["gates"] for entry in ledger.journal() if entry.kind == "gate_failed"] == [["prior"]]
+
+
+def test_a_release_that_is_charged_already_is_not_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What earlier code charged and published is found again; a refusal would strand the charge."""
+    workspace = prepared(tmp_path, lambda rows: rows.reverse())
+    with monkeypatch.context() as earlier:
+        earlier.setattr(prepare, "check_modifiers", lambda *_: None)
+        assert release_plainly(tmp_path / "spec.yaml", workspace.root) == 0
+    assert release_plainly(tmp_path / "spec.yaml", workspace.root) == 0
+    with closing(workspace.open_ledger()) as ledger:
+        assert "gate_failed" not in {entry.kind for entry in ledger.journal()}
 
 
 @pytest.mark.parametrize(

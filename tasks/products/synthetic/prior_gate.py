@@ -17,6 +17,8 @@ from privacy.snapshots.snapshot_counts import SnapshotCounts
 from tasks.products.synthetic.modifier_gate import ModifierGate
 
 PRIOR_GATE: Final = "prior"
+SHOWN: Final = 12
+"""Columns that a refusal names."""
 
 
 class PriorGate(ModifierGate):
@@ -27,6 +29,8 @@ class PriorGate(ModifierGate):
         prior = plan.task.prior
         if prior is None or not SnapshotCounts(table, contract).agrees_with(prior.counts):
             return
-        found = f"{prior.file}, whose {prior.rows:,} rows have all the counts of the confidential rows"
-        remedy = "name rows of other people: an older census, or rows that were made up"
+        names = [name for clique in prior.counts if len(clique) == 1 for name in clique]
+        columns = ", ".join(names[:SHOWN]) + ", …" * (len(names) > SHOWN)
+        found = f"{prior.file}, whose {prior.rows:,} rows have all the counts of the confidential rows, of {columns}"
+        remedy = "name rows of other people, an older census or made-up ones; or drop `prior:`"
         raise GateBroken([Finding("product.prior", PRIOR_GATE, found, "rows that anybody may see", remedy)])
