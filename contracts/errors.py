@@ -69,7 +69,7 @@ class SourceUnreadable(Refused):
 
 
 class GateBroken(Refused):
-    """The data breaks a gate that the contract (or the format itself) declares; the outcome is unprotected."""
+    """The data breaks a gate that the contract declares, or one that is always on; the outcome is unprotected."""
 
     exit_code = 3
 

@@ -21,7 +21,7 @@ from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.contract_succession import check_contract
 from tasks.ingest import ingest
 from tasks.products.charge_request import request_for, run_key
-from tasks.products.synthetic.modifier_gate import check_modifiers
+from tasks.products.synthetic.modifier_gate import ask_gates
 from tasks.storage.progress import step
 from tasks.storage.sources.days import days_of
 from tasks.storage.workspace.run_folder import RunFolder
@@ -66,7 +66,7 @@ def intake(run: RunFolder, request: Request, workspace: Workspace, *, supersede:
             check_unspent(ledger, run, request, workspace, table)
             check_intended(ledger, request, workspace, table)
         check_delivery(ledger, request.spec, table)
-        _check_rows_of(request, ledger, table)
+        _ask_gates_before_charge(request, ledger, table)
     if loading.ident is not None:
         with step("warm"):
             loading.join()
@@ -157,15 +157,16 @@ def check_delivery(ledger: Ledger, spec: ReleaseSpec, table: PrivateTable) -> No
             raise GateBroken([Finding("the source", DELIVERY_GATE, found, allowed, remedy)])
 
 
-def _check_rows_of(request: Request, ledger: Ledger, table: PrivateTable) -> None:
+def _ask_gates_before_charge(request: Request, ledger: Ledger, table: PrivateTable) -> None:
     """Ask the gates of the product's modifiers; a charged run goes on, and a published one is found.
 
     Raises:
-        GateBroken: as `check_modifiers`.
+        GateBroken: as `ask_gates`.
+    Privacy: an exact answer about the rows, which the record lists among the unprotected gates.
     """
     charged = ledger.charge(run_key(request.spec, request.contract, table))
     if charged is None or charged.status == "returned":
-        check_modifiers(request.spec.product, request.contract, request.plan, table)
+        ask_gates(request.spec.product, request.contract, request.plan, table)
 
 
 def _published_before(run: RunFolder, request: Request, workspace: Workspace) -> bool:

@@ -6,12 +6,13 @@ import ast
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import pytest
 from pydantic import ValidationError
 
 from console.products.modifier_views import ModifierView, with_lines
+from contracts.errors import Finding, GateBroken
 from contracts.plug_ins import load_place
 from contracts.reading.scalars import Problem
 from contracts.release.product_spec import SyntheticModifier
@@ -21,6 +22,7 @@ from contracts.release.synthetic_modifiers import (
     MODIFIERS,
     UNUSABLE,
     Exclusion,
+    ModifierPart,
     ModifierParts,
     asked_modifiers,
     modifier_parts,
@@ -30,10 +32,13 @@ from contracts.release.synthetic_modifiers import (
 from privacy.generators.fit_modifier import FitModifier, whole_fitter
 from privacy.generators.generator import SynthesisTask
 from privacy.marginals.domain import CellDomain
+from tasks.products.synthetic.modifier_gate import ModifierGate, ask_gates
 from tasks.verification.fitted.modifier_checks import ModelModifierChecks
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 FOLDERS: Final = ("contracts", "privacy", "tasks", "flows", "console", "sudare")
+PLACES: Final = ("spec", *get_args(ModifierPart))
+"""The parts of a modifier that stand in modules of their own; views share one."""
 SEAM: Final = frozenset(
     {
         "contracts.release.synthetic_modifiers",  # the table
@@ -153,7 +158,7 @@ def said(text: str) -> set[str]:
 def room(modifier: str) -> set[str]:
     """The modules of a modifier; joined bins live with counts inside bins."""
     parts = MODIFIERS[modifier]
-    own = {getattr(parts, name) for name in ("spec", "input", "fit", "record", "checks", "evaluation")}
+    own = {getattr(parts, name) for name in PLACES if name != "view"}
     return {place.partition(":")[0] for place in own if place is not None} | ROOMS[modifier]
 
 
@@ -189,8 +194,7 @@ def test_a_file_that_names_a_modifier_is_found(found: dict[str, set[str]]) -> No
 
 @pytest.mark.parametrize("parts", MODIFIERS.values(), ids=MODIFIERS)
 def test_every_part_stands_where_the_table_says(parts: ModifierParts) -> None:
-    places = [parts.spec, parts.input, parts.fit, parts.record, parts.checks, parts.evaluation, parts.view]
-    for place in places:
+    for place in (getattr(parts, name) for name in PLACES):
         assert place is None or isinstance(load_place(place), type)
     if parts.model is not None:
         kind, reader = parts.model
@@ -198,6 +202,14 @@ def test_every_part_stands_where_the_table_says(parts: ModifierParts) -> None:
         assert kind
         assert parts.checks is not None
         assert issubclass(load_place(parts.checks), ModelModifierChecks)
+
+
+def test_a_gate_has_words_for_the_record_and_words_have_a_gate() -> None:
+    """A gate without words would stop runs and be listed nowhere (law 3); words alone would be untrue."""
+    own_words = {
+        name for name, spec in spec_modifiers().items() if type(spec).gate_words is not SyntheticModifier.gate_words
+    }
+    assert own_words == {name for name, parts in MODIFIERS.items() if parts.gate is not None}
 
 
 def test_exclusions_and_uses_are_of_modifiers_and_each_stands_once() -> None:
@@ -231,6 +243,11 @@ class PlainFit(FitModifier):
         return ("plain", generator)
 
 
+class NotedGate(ModifierGate):
+    def check(self, contract: Any, plan: Any, table: Any) -> None:
+        raise GateBroken([Finding("the rows", "noted", str(plan), str(contract))])
+
+
 class NotedView(ModifierView):
     def version_lines(self, replay: dict[str, Any]) -> list[tuple[str, str]]:
         return [("noted", "yes")]
@@ -240,8 +257,8 @@ class NotedView(ModifierView):
 def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[SyntheticProduct]:
     """A product that asks for two modifiers beside those of the tree."""
     here = f"{__name__}:"
-    view = f"{here}NotedView"
-    monkeypatch.setitem(MODIFIERS, "noted", ModifierParts(f"{here}NotedModifier", fit=f"{here}NotedFit", view=view))
+    parts = {"fit": f"{here}NotedFit", "gate": f"{here}NotedGate", "view": f"{here}NotedView"}
+    monkeypatch.setitem(MODIFIERS, "noted", ModifierParts(f"{here}NotedModifier", **parts))
     monkeypatch.setitem(MODIFIERS, "plain", ModifierParts(f"{here}NotedModifier", fit=f"{here}PlainFit"))
     spec_modifiers.cache_clear()
     yield SyntheticProduct(kind="synthetic", generator="mst", options={"noted": True})
@@ -249,10 +266,12 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[SyntheticProduct]:
 
 
 def test_a_modifier_is_asked_for_by_its_row_alone(noted: SyntheticProduct, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other file knows of it: it is read, refused, excluded, put around the generator, and shown."""
+    """No other file knows of it: it is read, refused, excluded, a gate, put around the generator, and shown."""
     assert asked_modifiers(noted) == ("noted", "plain")
     with pytest.raises(ValidationError, match="noted beside 7 rows"):
         SyntheticProduct(kind="synthetic", generator="mst", options={"noted": True}, rows=7)
+    with pytest.raises(GateBroken, match="found: the plan\n    allowed: the contract"):
+        ask_gates(noted, "the contract", "the plan", "the rows")  # type: ignore[arg-type]
     task = SynthesisTask(
         CellDomain(("a",), (2,)),
         {},

@@ -129,7 +129,7 @@ class SyntheticModifier(ABC):
         """Return the files whose rows are declared public, each with its place in the product."""
         return ()
 
-    def gates(self, product: Any) -> list[str]:
+    def gate_words(self, product: Any) -> list[str]:
         """Return what the modifier's gate asks of the rows, if it has one, in the words of a record."""
         return []
 

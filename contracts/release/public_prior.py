@@ -103,7 +103,7 @@ class PriorModifier(SyntheticModifier):
         """Return the file of the prior."""
         return ((("prior", "path"), product.prior.path),)
 
-    def gates(self, product: Any) -> list[str]:
+    def gate_words(self, product: Any) -> list[str]:
         """Return that its rows are not the confidential ones."""
         told = {"place": PRIOR_FILE, "file": product.prior.path}
         return [message("the rows do not have all the counts in {place}, which are those of {file}", **told)]

@@ -311,10 +311,10 @@ def modifier_problems(
         yield from modifier.problems(product, names, contract)
 
 
-def modifier_gates(product: Any) -> list[str]:
-    """Return what the gates of a product's modifiers ask of the rows, in the words of a record."""
+def modifier_gate_words(product: Any) -> list[str]:
+    """Return what the gates of a product's modifiers ask of the rows, in the words of a record (law 3)."""
     modifiers = spec_modifiers()
-    return [gate for name in asked_modifiers(product) for gate in modifiers[name].gates(product)]
+    return [gate for name in asked_modifiers(product) for gate in modifiers[name].gate_words(product)]
 
 
 def idle_options(product: Any) -> Iterator[tuple[FieldPath, Problem]]:

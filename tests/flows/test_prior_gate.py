@@ -66,7 +66,7 @@ def test_a_release_that_is_charged_already_is_not_stopped(tmp_path: Path, monkey
     """What earlier code charged and published is found again; a refusal would strand the charge."""
     workspace = prepared(tmp_path, lambda rows: rows.reverse())
     with monkeypatch.context() as earlier:
-        earlier.setattr(prepare, "check_modifiers", lambda *_: None)
+        earlier.setattr(prepare, "ask_gates", lambda *_: None)
         assert release_plainly(tmp_path / "spec.yaml", workspace.root) == 0
     assert release_plainly(tmp_path / "spec.yaml", workspace.root) == 0
     with closing(workspace.open_ledger()) as ledger:

@@ -1,7 +1,7 @@
 """What a modifier of synthetic rows asks of the confidential rows before anything is charged.
 
 The answer is exact and free of charge, so it is a gate: the journal has every time that it breaks, and the record of
-each version lists it among what is not protected (`SyntheticModifier.gates`).
+each version lists it among what is not protected (`SyntheticModifier.gate_words`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ class ModifierGate(ABC):
         """
 
 
-def check_modifiers(product: Any, contract: Contract, plan: Any, table: PrivateTable) -> None:
+def ask_gates(product: Any, contract: Contract, plan: Any, table: PrivateTable) -> None:
     """Ask the gates of the modifiers that a product asks for.
 
     Raises:
         GateBroken: as `ModifierGate.check`.
+    Privacy: as `ModifierGate.check`.
     """
     for _, gate in modifier_parts(product, "gate"):
         gate.check(contract, plan, table)

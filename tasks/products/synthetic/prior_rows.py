@@ -49,15 +49,15 @@ class _UnfitPrior(Exception):
 class PriorInput:
     """The public rows of a prior."""
 
-    def read(self, spec: ReleaseSpec, contract: Contract) -> tuple[ReleaseSpec, PublicPrior | None]:
-        """Read the prior of a product that has one; return the spec with its digests.
+    def read(self, spec: ReleaseSpec, contract: Contract) -> tuple[ReleaseSpec, PublicPrior]:
+        """Read the prior; return the spec with its digests.
 
         A spec that a version's record tells has the marginals that the version publishes: the file need not be there.
 
         Raises:
             SpecRefused: the prior cannot be used, with what to do; nothing is charged.
         """
-        return _of_version(spec, contract) if spec.path == spec.contract else read_prior(spec, contract)
+        return _of_version(spec, contract) if spec.path == spec.contract else _of_file(spec, contract)
 
 
 def _of_version(spec: ReleaseSpec, contract: Contract) -> tuple[ReleaseSpec, PublicPrior]:
@@ -74,15 +74,10 @@ def _of_version(spec: ReleaseSpec, contract: Contract) -> tuple[ReleaseSpec, Pub
     raise SpecRefused(findings)
 
 
-def read_prior(spec: ReleaseSpec, contract: Contract) -> tuple[ReleaseSpec, PublicPrior | None]:
-    """Read the prior of a synthetic product, if it has one; return the spec with its digests.
-
-    Raises:
-        SpecRefused: the prior cannot be used, with what to do; nothing is charged.
-    """
+def _of_file(spec: ReleaseSpec, contract: Contract) -> tuple[ReleaseSpec, PublicPrior]:
+    """Return the spec with the digests of its prior, and the prior's marginals."""
     product = spec.synthetic_product
-    if product.prior is None:
-        return spec, None
+    assert product.prior is not None
     path = spec.path.parent / product.prior.path
     try:
         sha256, prior = _read(path, product.prior, product.names(contract), contract)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from contracts.message import message, plural
-from contracts.release.synthetic_modifiers import modifier_gates
+from contracts.release.synthetic_modifiers import modifier_gate_words
 from privacy.grant.draw_replay import LOST
 from tasks.records.groups.choices import chosen_settings
 from tasks.records.groups.contract_terms import truncation
@@ -51,7 +51,7 @@ def fixed_gates(run: Run) -> list[str]:
         gates.append(message("the column {name} tells days", name=source.by))
     if source.select is not None:
         gates.append(message("the select could be evaluated to its end: {select}", select=source.select))
-    return [*gates, *modifier_gates(run.facts.spec.product)]
+    return [*gates, *modifier_gate_words(run.facts.spec.product)]
 
 
 NEW_VERSION: Final = message(
@@ -121,7 +121,7 @@ UNPROTECTED = FieldGroup(
         public("exact_total", "Exact total that the tables keep, where one is declared public.", exact_total),
         public("declared_totals", "Totals that the contract declares public.", declared_totals),
         public("declared_gates", "Checks that the contract lets stop a release.", declared_gates),
-        public("fixed_gates", "Checks that stop any release.", fixed_gates),
+        public("fixed_gates", "Checks that stop any release of this source, period and product.", fixed_gates),
         public("run_time_facts", "What the course of the run shows.", run_time_facts),
         declares("tuned_on_data", "Thresholds or settings that were chosen by looking at the data."),
     ),
