@@ -13,6 +13,7 @@ from rich.console import Console
 from console.options import AsJson, At, Spec, workspace_at
 from console.render import answer, print_facts
 from console.running import RunOptions, make_release, running
+from contracts.release.synthetic_modifiers import MODIFIERS, named_parts
 
 
 def run(
@@ -81,7 +82,8 @@ def run(
 def _print(console: Console, outcome: dict[str, Any]) -> None:
     from flows.outcome import standing, still  # loaded by the run that has ended
 
-    made = made_rows(Path(outcome["folder"]))
+    replay = _replay(Path(outcome["folder"]))
+    made = made_rows(replay)
     done = standing(outcome["status"], repeated=outcome["repeated"])
     unpaid = "; nothing was drawn or charged" if outcome["repeated"] else ""
     console.print(f"{outcome['release']} v{outcome['version']} {done}{unpaid}")
@@ -92,6 +94,7 @@ def _print(console: Console, outcome: dict[str, Any]) -> None:
             *([("copy", outcome["copy"])] if outcome["copy"] else []),
             ("record", f"{outcome['folder']}/record.html"),
             *([("made-up rows", ", ".join(f"{number:,}{of}" for of, number in made.items()))] if made else []),
+            *(_chosen(replay) if made else []),
             ("cost", f"ε = {outcome['epsilon']} at δ = {outcome['delta']}"),
             ("account", "\n".join(_accounts(outcome))),
             ("can still give", still(outcome["can_give"], outcome["delta"])),
@@ -109,15 +112,25 @@ def _print(console: Console, outcome: dict[str, Any]) -> None:
         )
 
 
-def made_rows(folder: Path) -> dict[str, int]:
+def _replay(folder: Path) -> dict[str, Any]:
+    """Read the replay block of a published version's record; {} where there is none."""
+    record = folder / "record.json"
+    found: dict[str, Any] = json.loads(record.read_bytes())["replay"] if record.is_file() else {}
+    return found
+
+
+def _chosen(replay: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what noise chose of made-up rows: a candidate, or whether a model began with public rows."""
+    return [line for _, view in named_parts(MODIFIERS, "view") for line in view.outcome_lines(replay)]
+
+
+def made_rows(replay: dict[str, Any]) -> dict[str, int]:
     """Return how many made-up rows a version holds, by what is said after each number; {} for other kinds.
 
     Args:
-        folder: the published version.
+        replay: the replay block of the version's record.
     Privacy: post-processing; the numbers stand in the published record.
     """
-    record = folder / "record.json"
-    replay = json.loads(record.read_bytes())["replay"] if record.is_file() else {}
     rows = replay.get("rows")
     if not isinstance(rows, dict) or "number" not in rows:
         return {}

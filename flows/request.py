@@ -119,7 +119,7 @@ def _refuse_bound_files(spec: ReleaseSpec, workspace: Workspace | None) -> None:
             bound += ledger.sources()
     for at, written in spec.product.public_files:
         if is_confidential(source_name(spec.path.parent / written), bound):
-            found = f"{written}, a source that the ledger has bound to people, or that of this release"
+            found = f"{written}, a source that the ledger has bound to people, that of this release, or a copy of one"
             remedy = "name rows of other people: an older census, or rows that were made up"
             problem = Problem(found, "rows that anybody may see", remedy)
             raise SpecRefused([spec.finding(("product", *at), problem)])

@@ -6,6 +6,7 @@ candidate's model says of them, with a sensitivity that follows from the criteri
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -45,6 +46,7 @@ MOST_CANDIDATES: Final = 20
 MOST_CRITERIA: Final = 50
 MOST_TESTED_CELLS: Final = 2**22
 """Cells of all marginals of a criterion together."""
+_FRACTION: Final = re.compile(r"0?\.\d+")
 _MOST_MARGINALS: Final = 5_000
 _MOST_ROWS: Final = 10**9
 
@@ -146,6 +148,14 @@ class CellCriterion(Frozen):
     kind: Literal["worst_cell"]
     cells: Annotated[tuple[dict[Label, Text], ...], BeforeValidator(as_tuple)]
     at_most: Whole
+
+    @field_validator("at_most", mode="before")
+    @classmethod
+    def _rows(cls, at_most: object) -> object:
+        if isinstance(at_most, float | Decimal | str) and _FRACTION.fullmatch(str(at_most).strip()):
+            remedy = "write how many rows; shares are for worst_marginal and mean_marginal"
+            refuse([Problem(show(at_most), "a number of rows, such as 400", remedy)])
+        return at_most
 
     @model_validator(mode="after")
     def _some_cells(self) -> CellCriterion:

@@ -6,6 +6,7 @@ prior: {path: census2010.csv, columns: [age, sex], public_because: "..."}     # 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -24,7 +25,8 @@ PRIOR_FILE: Final = "model/prior.json"
 """The marginals of the public rows, as a version publishes them."""
 LEAST_LETTERS: Final = 10
 MOST_LETTERS: Final = 500
-_FORMATS: Final = (".parquet", ".csv")
+_SHA256: Final = re.compile("[0-9a-f]{64}")
+FORMATS: Final = (".parquet", ".csv")
 
 
 class PriorSpec(Frozen):
@@ -49,8 +51,9 @@ class PriorSpec(Frozen):
     @field_validator("path")
     @classmethod
     def _beside_the_spec(cls, path: str) -> str:
-        allowed = f"a {' or '.join(_FORMATS)} file in the spec's folder, as a relative path"
-        if PurePosixPath(path).is_absolute() or "\\" in path or PurePosixPath(path).suffix not in _FORMATS:
+        allowed = f"a {' or '.join(FORMATS)} file in the spec's folder, as a relative path"
+        place = PurePosixPath(path)
+        if place.is_absolute() or "\\" in path or "://" in path or place.suffix not in FORMATS:
             refuse(
                 [Problem(show(path), allowed, "copy the file beside the spec: the record names it as it is written")]
             )
@@ -63,6 +66,13 @@ class PriorSpec(Frozen):
         if problem is not None:
             refuse([problem])
         return " ".join(because.split())
+
+    @field_validator("sha256", "counts_sha256")
+    @classmethod
+    def _a_digest(cls, digest: str | None) -> str | None:
+        if digest is not None and not _SHA256.fullmatch(digest):
+            refuse([Problem(show(digest), "64 digits of 0-9 and a-f", "drop the key: what is planned fills it in")])
+        return digest
 
     @field_validator("columns")
     @classmethod

@@ -74,6 +74,7 @@ MODIFIERS: Final = {
         gate="tasks.products.synthetic.prior_gate:PriorGate",
         record="tasks.records.modifiers.prior_record:PriorRecord",
         checks="tasks.products.synthetic.prior_checks:PriorChecks",
+        view="console.products.modifier_views:PriorView",
     ),
     "linked_tables": ModifierParts(
         spec="contracts.release.linked_rows:LinkedTablesModifier",

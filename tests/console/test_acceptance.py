@@ -66,3 +66,22 @@ def test_a_charge_that_does_not_fit_the_account_is_refused_before_anything_is_dr
     refused = shared.type("run", str(written(shared, "dear", ("epsilon: 1.0", "epsilon: 40"))))
     assert refused.code == 4, refused.err
     assert charges(shared, "dear") == []
+
+
+def test_a_plan_says_how_many_rows_the_criteria_need(shared: Place) -> None:
+    """Where nothing says how many there are; with `rows_about` the plan checks the bounds itself."""
+    spec = written(shared, "narrow", ("at_most: 0.05", "at_most: 0.0001"))
+    planned = shared.type("plan", str(spec))
+    assert planned.code == 0
+    said = " ".join(planned.out.split())
+    assert "candidates mst, then aim" in said
+    assert "rows or more; with fewer all is charged for nothing: write rows_about" in said
+    known = written(
+        shared,
+        "known",
+        ("at_most: 0.05", "at_most: 0.0001"),
+        ("    criteria:", "    rows_about: 48000\n    criteria:"),
+    )
+    refused = shared.type("plan", str(known))
+    assert refused.code == 2
+    assert "below what the noise of the test makes of a perfect model" in refused.err

@@ -27,7 +27,7 @@ from contracts.domains.statements import Check
 from contracts.domains.value_sql import identifier
 from contracts.errors import SpecRefused, SudareError
 from contracts.reading.scalars import Problem, nearest, word_list
-from contracts.release.public_prior import PRIOR_FILE, PriorSpec
+from contracts.release.public_prior import FORMATS, PRIOR_FILE, PriorSpec
 from contracts.release.spec import ReleaseSpec
 from contracts.sql.encoding import encode_select
 from contracts.sql.violations import violation_sql
@@ -37,6 +37,7 @@ from tasks.storage.duckdb_session import attempt, connect, one_file
 
 _MEMORY: Final = "1GB"
 _AT: Final = ("product", "prior")
+_SHOWN: Final = 12
 
 
 class _UnfitPrior(Exception):
@@ -105,6 +106,8 @@ def _read(path: Path, asked: PriorSpec, names: tuple[str, ...], contract: Contra
     if asked.sha256 not in (None, sha256):
         remedy = "take the file that was pinned, or write its new digest"
         raise _UnfitPrior("sha256", f"{path.name} with the digest {sha256}", str(asked.sha256), remedy)
+    if path.stat().st_size == 0:
+        raise _UnfitPrior("path", f"{path.name}, which is empty", "a file with rows", "name another file")
     wanted = tuple(name for name in names if asked.columns is None or name in asked.columns)
     codes = _codes(path, wanted, contract)
     if _digest(path) != sha256:
@@ -141,7 +144,8 @@ def _codes(path: Path, wanted: tuple[str, ...], contract: Contract) -> NDArray[n
             found = attempt(lambda: connection.execute(coded).fetchnumpy(), unreadable)
         except SudareError as error:
             allowed = f"a {path.suffix} file that DuckDB reads"
-            raise _UnfitPrior("path", f"{path.name}: {error}", allowed, "write the file again") from None
+            remedy = f"write the file again, or give it the ending of what it is: {word_list(FORMATS)}"
+            raise _UnfitPrior("path", f"{path.name}: {error}", allowed, remedy) from None
     return np.stack([np.asarray(found[name], dtype=np.int64) for name in wanted], axis=1)
 
 
@@ -170,22 +174,24 @@ def _check_columns(path: Path, wanted: Sequence[str], present: Sequence[str]) ->
 def _check_values(
     path: Path, wanted: Sequence[str], contract: Contract, relation: str, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    """Refuse values that are none of the contract's: a mapped or clipped prior would not be what it says it is."""
-    asked = [
-        Check(of, kind, name, parameters, gate=False)
-        for name in wanted
-        for of, kind, parameters in contract.column(name).domain.checks()
-    ]
+    """Refuse values that are none of the contract's: a mapped or clipped prior would not be what it says it is.
+
+    All columns are named at once, with their rows. No value is quoted: a file may be declared public by mistake.
+    """
+    asked: dict[str, list[str]] = {}
+    for name in wanted:
+        for of, kind, parameters in contract.column(name).domain.checks():
+            violated = violation_sql(Check(of, kind, name, parameters, gate=False), contract)
+            asked.setdefault(name, []).append(f"COALESCE(TRY({violated}), TRUE)")
     if not asked:
         return
-    counted = ", ".join(
-        f"count(*) FILTER (WHERE COALESCE(TRY({violation_sql(check, contract)}), TRUE))" for check in asked
-    )
+    counted = ", ".join(f"count(*) FILTER (WHERE {' OR '.join(violations)})" for violations in asked.values())
     columns = ", ".join(map(identifier, wanted))
     query = f"SELECT {counted} FROM (SELECT {columns} FROM {relation})"
     found = attempt(lambda: connection.execute(query), lambda error: None).fetchall()[0]
-    for check, number in zip(asked, found, strict=True):
-        if number:
-            what = f"{path.name}: {number:,} values of {check.column!r} that are none of the contract's"
-            remedy = "recode the file by the contract, or leave the column out: `columns: [...]`"
-            raise _UnfitPrior("path", what, "values of the contract", remedy)
+    wrong = [f"{number:,} of {name!r}" for name, number in zip(asked, found, strict=True) if number]
+    if wrong:
+        shown = ", ".join(wrong[:_SHOWN]) + f" and {len(wrong) - _SHOWN} more columns" * (len(wrong) > _SHOWN)
+        what = f"{path.name}: values that are none of the contract's, {shown}"
+        remedy = "recode the file by the contract, or leave columns out: `columns: [...]`"
+        raise _UnfitPrior("path", what, "values of the contract", remedy)

@@ -197,6 +197,7 @@ def test_no_candidate_no_version(tmp_path: Path) -> None:
         ("ways: 2", "ways: 0", "accept.criteria[0].ways", "write `ways: 2`"),
         ("ways: 2", "ways: 9", "accept.criteria[0].ways", "write `ways: 2`"),
         ("[ward], [age]", "[ward, ward]", "accept.criteria[1].marginals[0]", "each column once"),
+        ("at_most: 400", "at_most: 0.05", "accept.criteria[2].at_most", "shares are for worst_marginal"),
         ("at_most: 400", "at_most: 0", "accept.criteria[2].at_most", "how many rows a cell may be off"),
         ("criteria:", "rows_about: 0, criteria:", "accept.rows_about", "or drop the key"),
     ],

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
+from console.products.modifier_views import PriorView
 from contracts.canonical import digest, readable_json
 from contracts.errors import SpecRefused
-from contracts.periods.time_blocks import time_block
 from contracts.release.source import Source
 from flows.evaluation.attack_target import spec_of_version
-from flows.request import planned_request, read_request
+from flows.request import planned_request
 from tasks.products.version_records import published_record
-from tasks.storage.workspace.settings import Workspace
 from tasks.verification.refinement_replay import values_sha256
 from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, as_forged, assert_found_out, edit, forge, load
 from tests.worlds.public_priors import (
     BECAUSE,
     OLD,
-    PriorScenario,
-    old_rows,
     with_prior,
     with_prior_of,
     with_prior_pure,
@@ -60,6 +54,14 @@ def test_a_version_that_began_with_public_rows_says_so_and_is_fitted_again(made:
     assert stated["counts_sha256"] == digest(load(made.folder / FILE))
     assert len(load(made.folder / FILE)["counts"]) == 4 + 6
     assert any(f"begins with the dependence of columns in {OLD}" in str(note) for note in made.words["product.notes"])
+
+
+def test_plan_and_version_say_what_was_read_and_chosen(made: Version, tmp_path: Path) -> None:
+    _, _, plan, ledger = with_prior().prepared(tmp_path)
+    ledger.close()
+    view = PriorView()
+    assert view.plan_lines(view.plan_object(plan)) == [("prior", f"{OLD}, 2,000 rows: 4 columns, 6 pairs")]
+    assert view.version_lines(load(made.folder / "record.json")["replay"]) == [("prior", f"{OLD}, begun with")]
 
 
 def test_a_reader_of_the_record_sees_whose_exact_counts_are_published_and_why(made: Version) -> None:
@@ -206,137 +208,6 @@ def test_a_consistent_forgery_is_found_by_fitting_again(
     report = verify(version.folder, public_key=version.key, deep=True)
     assert not report.ok
     assert {finding.where for finding in report.findings} & {"model", "record.json"}
-
-
-def refusal(scenario: PriorScenario, folder: Path) -> Any:
-    with pytest.raises(SpecRefused) as refused:
-        scenario.prepared(folder)
-    assert not (folder / "ledger.sqlite").exists()
-    return refused.value.findings[0]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "field", "says"),
-    [
-        (", public_because: 'Published by the office in 2006, with its yearbook.'", "", "prior", "public_because"),
-        ("'Published by the office in 2006, with its yearbook.'", "public", "prior.public_because", "6 characters"),
-        (f"path: {OLD}", "path: gone.parquet", "prior.path", "No such file"),
-        (f"path: {OLD}", "path: old.xlsx", "prior.path", ".parquet or .csv"),
-        (f"path: {OLD}", "path: /srv/old.parquet", "prior.path", "relative path"),
-        (f"path: {OLD}", f"columns: [agee], path: {OLD}", "prior.columns[0]", "'agee'"),
-        (f"path: {OLD}", f"columns: [], path: {OLD}", "prior.columns", "an empty list"),
-        (f"path: {OLD}", f"sha256: {'0' * 64}, path: {OLD}", "prior.sha256", "digest"),
-        (f"path: {OLD}", f"weight: 2, path: {OLD}", "prior.weight", "unknown key"),
-        ("generator: aim", "generator: latent_factors", "product.generator", "allowed: aim, auto, fixed"),
-        ("generator: aim", "generator: vae, options: {rows_about: 3000}", "product.generator", "allowed: aim, auto"),
-        ("generator: aim", "generator: aim, options: {init: false}", "product.options.init", "beside a prior"),
-        (
-            "generator: aim",
-            "accept: {criteria: [{kind: mean_marginal, ways: 2, at_most: 0.1}], candidates: [{generator: aim}]}",
-            "product.prior",
-            "prior beside accept",
-        ),
-    ],
-)
-def test_what_cannot_be_a_prior_is_refused_with_its_place(
-    tmp_path: Path, old: str, new: str, field: str, says: str
-) -> None:
-    """By the plan, which reads no confidential row and charges nothing; each says what to do."""
-    scenario = with_prior()
-    assert old in scenario.product
-    finding = refusal(replace(scenario, product=scenario.product.replace(old, new)), tmp_path)
-    assert field in finding.field
-    assert says in str(finding)
-    assert "do: " in str(finding)
-    assert "spec.yaml:" in finding.where
-
-
-@pytest.mark.parametrize(
-    ("rows", "says"),
-    [
-        (old_rows().drop("age"), "columns: ["),
-        (old_rows().head(0), "no rows"),
-        (old_rows().with_columns(ward=pl.lit("attic")), "2,000 values of 'ward' that are none of the contract's"),
-        (old_rows().with_columns(age=pl.lit("old")), "2,000 values of 'age' that are none of the contract's"),
-        (old_rows().with_columns(age=pl.lit(412)), "2,000 values of 'age' that are none of the contract's"),
-    ],
-)
-def test_rows_that_the_contract_does_not_fit_are_refused(tmp_path: Path, rows: pl.DataFrame, says: str) -> None:
-    finding = refusal(replace(with_prior(), old=rows), tmp_path)
-    assert finding.field == "product.prior.path"
-    assert says in str(finding)
-    assert OLD in finding.found
-
-
-def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
-    scenario = with_prior()
-    scenario.prepared(tmp_path)[3].close()
-    (tmp_path / OLD).write_bytes(b"no parquet")
-    with pytest.raises(SpecRefused) as refused:
-        read_request(tmp_path / "spec.yaml")
-    assert "that DuckDB reads" in str(refused.value.findings[0])
-
-
-@pytest.mark.parametrize(
-    ("head", "says"),
-    [
-        ("ward,ward,floor,age,bill", "with the column 'ward' twice"),
-        ("ward;WARD;floor;age;bill", "with the column 'ward' twice"),
-        ("a,b,c,d,e", "add it, or name another file"),
-    ],
-)
-def test_columns_of_a_csv_file_that_are_twice_or_absent_are_refused(tmp_path: Path, head: str, says: str) -> None:
-    folder = tmp_path / "place"
-    with_prior().prepared(folder)[3].close()
-    (folder / "spec.yaml").write_text((folder / "spec.yaml").read_text().replace(OLD, "old.csv"))
-    row = "surgery,surgery,1,3,3.0".replace(",", ";" if ";" in head else ",")
-    (folder / "old.csv").write_text(f"{head}\n{row}\n")
-    with pytest.raises(SpecRefused) as refused:
-        read_request(folder / "spec.yaml")
-    assert says in str(refused.value.findings[0])
-
-
-def test_a_changed_prior_is_another_release_and_a_pinned_one_is_refused(tmp_path: Path) -> None:
-    scenario = with_prior()
-    spec, _, _, ledger = scenario.prepared(tmp_path)
-    ledger.close()
-    pinned = sha256((tmp_path / OLD).read_bytes()).hexdigest()
-    assert spec.synthetic_product.prior is not None
-    assert spec.synthetic_product.prior.sha256 == pinned
-    old_rows(1999).write_parquet(tmp_path / OLD)
-    assert read_request(tmp_path / "spec.yaml").spec.digest != spec.digest
-    text = (tmp_path / "spec.yaml").read_text()
-    (tmp_path / "spec.yaml").write_text(text.replace(f"path: {OLD}", f"path: {OLD}, sha256: {pinned}"))
-    with pytest.raises(SpecRefused) as refused:
-        read_request(tmp_path / "spec.yaml")
-    assert f"allowed: {pinned}" in str(refused.value.findings[0])
-
-
-def test_csv_rows_are_read_as_parquet_is(tmp_path: Path) -> None:
-    scenario = with_prior()
-    one = scenario.prepared(tmp_path)
-    one[3].close()
-    old_rows().write_csv(tmp_path / "stays-2004.csv")
-    text = (tmp_path / "spec.yaml").read_text()
-    (tmp_path / "spec.yaml").write_text(text.replace(OLD, "stays-2004.csv"))
-    other = read_request(tmp_path / "spec.yaml")
-    assert one[2].task.prior is not None
-    assert other.plan.task.prior.to_json()["counts"] == one[2].task.prior.to_json()["counts"]  # type: ignore[union-attr]
-
-
-def test_a_source_of_people_is_no_prior(tmp_path: Path) -> None:
-    """Neither the source of the release, nor any that the ledger has bound; plan and run ask the ledger."""
-    scenario = replace(with_prior(), product=with_prior().product.replace(OLD, "stays.parquet"))
-    assert "the ledger has bound" in str(refusal(scenario, tmp_path / "own"))
-    folder = tmp_path / "bound"
-    spec, _, _, ledger = with_prior().prepared(folder)
-    ledger.close()
-    workspace = Workspace.create(tmp_path / "workspace")
-    with closing(workspace.open_ledger()) as known:
-        known.bind_source(str((folder / OLD).resolve()), "patients", time_block("2024"))
-    with pytest.raises(SpecRefused) as refused:
-        read_request(spec.path, workspace)
-    assert refused.value.findings[0].field == "product.prior.path"
 
 
 def test_an_attack_on_a_version_begins_with_the_marginals_that_it_publishes(made: Version, tmp_path: Path) -> None:
