@@ -27,11 +27,12 @@ from contracts.reading.validation_errors import from_problem, from_validation
 from contracts.reading.yaml_lines import Document, located
 from contracts.release.about import About
 from contracts.release.classifier import ClassifierProduct
+from contracts.release.column_choice import ALL, ColumnChoice
 from contracts.release.federation_trust import Positive, TrustTerms, trust_problems
 from contracts.release.product_spec import MOST_ROWS
 from contracts.release.source import FilePath, Source, WrittenPath
 from contracts.release.spec import ChargeTerms
-from contracts.release.synthetic import ALL, ColumnChoice, SyntheticProduct
+from contracts.release.synthetic import SyntheticProduct
 from contracts.release.tables.product import TablesProduct
 
 ListedClique = Annotated[tuple[Label, ...], BeforeValidator(as_tuple)]

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, GetJsonSchemaHandler, WithJsonSchema, field_validator, model_validator
+from pydantic import BeforeValidator, GetJsonSchemaHandler, field_validator, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from contracts.domains.domain_terms import Frozen
 from contracts.domains.value_bins import FEWEST_JOINED, BinTree, bin_tree
-from contracts.reading.scalars import Amount, FieldPath, Label, Problem, as_tuple, nearest, refuse, show, word_list
+from contracts.reading.scalars import Amount, FieldPath, Problem, nearest, refuse, show, word_list
+from contracts.release.column_choice import ALL, ColumnChoice, distinct_columns
 from contracts.release.product_spec import SyntheticModifier
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 UNIFORM: Final = "uniform"
 MEASURED: Final = "measured"
-ALL: Final = "all"
 USUAL_SHARE: Final = Decimal("0.1")
 JOINED_SHARE: Final = Decimal("0.2")
 """What is usual with joined bins: the generator counts the fewer cells the better its bins are known."""
@@ -36,10 +36,6 @@ MOST_JOINABLE: Final = 256
 """Declared bins of a column that may be joined: marginals of three such columns are still counted in memory."""
 _BINNED: Final = "a column of numbers or days in bins"
 _FORMS: Final = f"{UNIFORM}, {MEASURED}, or {{share: {USUAL_SHARE}, columns: [...]}}"
-
-
-def _parse_columns(written: object) -> object:
-    return written if written == ALL else as_tuple(written)
 
 
 def _parse_joined(written: object) -> object:
@@ -63,11 +59,7 @@ class InsideSpec(Frozen):
 
     method: Literal["uniform", "measured"] = MEASURED
     share: Amount = USUAL_SHARE
-    columns: Annotated[
-        Literal["all"] | tuple[Label, ...],
-        BeforeValidator(_parse_columns),
-        WithJsonSchema({"anyOf": [{"const": ALL}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
-    ] = ALL
+    columns: ColumnChoice = ALL
 
     @model_validator(mode="before")
     @classmethod
@@ -90,13 +82,7 @@ class InsideSpec(Frozen):
     @field_validator("columns")
     @classmethod
     def _some(cls, columns: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        if not columns:
-            refuse([Problem("an empty list", f"at least one column, or {ALL}", "name columns, or drop the key")])
-        twice = [place for place, name in enumerate(columns) if columns != ALL and name in columns[:place]]
-        problems = [Problem(f"{columns[place]!r} twice", "each column once", "drop one", (place,)) for place in twice]
-        if problems:
-            refuse(problems)
-        return columns
+        return distinct_columns(columns, least="at least one column")
 
     @property
     def idle(self) -> Problem | None:

@@ -16,7 +16,6 @@ from contracts.reading.scalars import (
     FieldPath,
     Label,
     Problem,
-    as_tuple,
     nearest,
     parse_whole,
     refuse,
@@ -24,22 +23,17 @@ from contracts.reading.scalars import (
     word_list,
 )
 from contracts.release.acceptance import Acceptance, generator_or_accept
+from contracts.release.column_choice import ALL, ColumnChoice, chosen, distinct_columns
 from contracts.release.copies import CopyCount
 from contracts.release.inside_bins import JOINED_SHARE, MEASURED, InsideSpec, PrivateBins, bin_trees
 from contracts.release.product_spec import MOST_ROWS, ProductSpec, SyntheticModifier
 from contracts.release.public_prior import PriorSpec
 
-ALL: Final = "all"
 ESTIMATED: Final = "estimated"
 MOST_CELLS: Final = 2**24
 MEASURED_COLUMNS: Final = frozenset({"noisy", "variance", "lower", "upper", "structural_zero"})
 _ROWS = f"{ESTIMATED}, or a whole number from 1 to {MOST_ROWS}"
 _ROWS_REMEDY: Final = f"write `rows: {ESTIMATED}`, or how many rows to make"
-
-
-def _parse_columns(written: object) -> object:
-    """Read `all`, or a list of columns."""
-    return written if written == ALL else as_tuple(written)
 
 
 def _parse_rows(written: object) -> int | str:
@@ -55,34 +49,11 @@ def _parse_rows(written: object) -> int | str:
     return rows
 
 
-ColumnChoice = Annotated[
-    Literal["all"] | tuple[Label, ...],
-    BeforeValidator(_parse_columns),
-    WithJsonSchema({"anyOf": [{"const": ALL}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
-]
 RowCount = Annotated[
     int | Literal["estimated"],
     BeforeValidator(_parse_rows),
     WithJsonSchema({"anyOf": [{"const": ESTIMATED}, {"type": "integer", "minimum": 1, "maximum": MOST_ROWS}]}),
 ]
-
-
-def distinct_columns(columns: str | tuple[str, ...], *, least: str) -> str | tuple[str, ...]:
-    """Return the columns of a product; refuse an empty list, and a column that stands there twice."""
-    if columns == ALL:
-        return columns
-    twice = [place for place, name in enumerate(columns) if name in columns[:place]]
-    problems = [Problem(f"{columns[place]!r} twice", "each column once", "drop one", (place,)) for place in twice]
-    if not columns:
-        problems = [Problem("an empty list", f"{least}, or all", "name the columns, or drop the key")]
-    if problems:
-        refuse(problems)
-    return columns
-
-
-def chosen(columns: str | tuple[str, ...], contract: Contract) -> tuple[str, ...]:
-    """Return the columns of a product in the contract's order."""
-    return tuple(column.name for column in contract.columns if columns == ALL or column.name in columns)
 
 
 class SyntheticProduct(ProductSpec):

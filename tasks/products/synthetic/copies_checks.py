@@ -65,7 +65,7 @@ class CopiesChecks(ModelModifierChecks):
     ) -> tuple[RowTable, ...]:
         """Add the table of each copy, which has no CSV copy."""
         made = zip(copies_of(model), replay.copies, strict=True)
-        return (*tables, *(row_table(each, stated, meaning, copied=False) for each, stated in made))
+        return (*tables, *(row_table(each, stated, meaning, in_all_formats=False) for each, stated in made))
 
 
 def _copies(rows: SyntheticRowsStatement, copies: int) -> list[dict[str, object]]:

@@ -134,8 +134,8 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
             tables = checks.tables(tables, model, replay, meaning)
         for table in tables:
             name = csv_copy(table.data)
-            csv = files.read(name, findings) if table.copied and name in files.manifest.files else None
-            data = rows.get(table.data) if table.copied else files.read(table.data, findings)
+            csv = files.read(name, findings) if table.in_all_formats and name in files.manifest.files else None
+            data = rows.get(table.data) if table.in_all_formats else files.read(table.data, findings)
             if data is not None:
                 copy = None if csv is None else (name, csv)
                 findings += check_published_rows(table, meaning.contract, data, copy, replay.formulas)

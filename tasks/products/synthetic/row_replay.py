@@ -39,7 +39,7 @@ _MOST_FINDINGS: Final = 20
 
 
 def row_table(
-    model: Model, stated: SyntheticRowsStatement, meaning: SyntheticMeaning, *, copied: bool = True
+    model: Model, stated: SyntheticRowsStatement, meaning: SyntheticMeaning, *, in_all_formats: bool = True
 ) -> RowTable:
     """Return the table of the rows of a model.
 
@@ -47,11 +47,13 @@ def row_table(
         model: the published model.
         stated: what the record says of the rows.
         meaning: contract and product.
-        copied: whether they may have a CSV copy.
+        in_all_formats: whether they may have a CSV copy.
     """
     contract, seed = meaning.contract, PostProcessingSeed(int(stated.seed, 16))
     made = partial(synthetic_rows, model, contract, seed, stated.number)
-    return RowTable(stated.data, stated.number, Decoder(contract, meaning.names).forms, made, copied=copied)
+    return RowTable(
+        stated.data, stated.number, Decoder(contract, meaning.names).forms, made, in_all_formats=in_all_formats
+    )
 
 
 def check_published_rows(

@@ -44,14 +44,14 @@ class RowsFile:
         pieces: the decoded rows, piece by piece.
         rows: how many there are.
         seed: that they come from.
-        copied: whether it is written in all forms that were asked for, and not as Parquet alone.
+        in_all_formats: whether it is written in all forms that were asked for, and not as Parquet alone.
     """
 
     name: str
     pieces: Iterator[tuple[Decoded, ...]]
     rows: int
     seed: PostProcessingSeed
-    copied: bool = True
+    in_all_formats: bool = True
 
 
 def rows_file(synthesis: Synthesis, facts: RunFacts) -> RowsFile:
@@ -81,7 +81,7 @@ def parent_name(release: str) -> str:
 
 def _write_table(file: RowsFile, facts: RunFacts, folder: Path, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:
     """Write the rows of one table."""
-    formats, formulas = facts.spec.publish.formats if file.copied else (), facts.spec.publish.formulas
+    formats, formulas = facts.spec.publish.formats if file.in_all_formats else (), facts.spec.publish.formulas
     paths = [f"{DATA}/{file.name}.parquet"] + ([f"{DATA}/{file.name}.csv"] if "csv" in formats else [])
     schema = write_pieces(file.pieces, [folder / path for path in paths], marks=marks, formulas=formulas)
     columns = tuple((field.name, type_name(field.type)) for field in schema)

@@ -30,7 +30,7 @@ class CopiesRecord(RecordModifier):
             seed = copy_seed(made.seed, number)
             name = copy_path(data, number).removeprefix(f"{DATA}/").removesuffix(".parquet")
             pieces = synthetic_rows(model, facts.contract, seed, rows)
-            copies.append(RowsFile(name, pieces, rows, copied=False, seed=seed))
+            copies.append(RowsFile(name, pieces, rows, in_all_formats=False, seed=seed))
         return (*files, *copies)
 
     def replay(self, run: Run) -> dict[str, Any]:

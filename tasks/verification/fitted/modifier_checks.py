@@ -29,7 +29,7 @@ class RowTable:
         forms: its columns.
         pieces: makes the rows, piece by piece.
         keys: columns that the contract gives no domain.
-        copied: whether it may have a CSV copy.
+        in_all_formats: whether it may have a CSV copy.
     """
 
     data: str
@@ -37,7 +37,7 @@ class RowTable:
     forms: tuple[DecodedForm, ...]
     pieces: Callable[[], Iterator[tuple[Decoded, ...]]]
     keys: frozenset[str] = frozenset()
-    copied: bool = True
+    in_all_formats: bool = True
 
 
 class ModifierChecks:
