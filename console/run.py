@@ -13,7 +13,6 @@ from rich.console import Console
 from console.options import AsJson, At, Spec, workspace_at
 from console.render import answer, print_facts
 from console.running import RunOptions, make_release, running
-from contracts.release.synthetic_modifiers import MODIFIERS, named_parts
 
 
 def run(
@@ -121,6 +120,8 @@ def _replay(folder: Path) -> dict[str, Any]:
 
 def _chosen(replay: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what noise chose of made-up rows: a candidate, or whether a model began with public rows."""
+    from contracts.release.synthetic_modifiers import MODIFIERS, named_parts  # loaded by the run that has ended
+
     return [line for _, view in named_parts(MODIFIERS, "view") for line in view.outcome_lines(replay)]
 
 
