@@ -122,7 +122,8 @@ def _chosen(replay: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what noise chose of made-up rows: a candidate, or whether a model began with public rows."""
     from contracts.release.synthetic_modifiers import MODIFIERS, named_parts  # loaded by the run that has ended
 
-    return [line for _, view in named_parts(MODIFIERS, "view") for line in view.outcome_lines(replay)]
+    views = [view for _, view in named_parts(MODIFIERS, "view") if view.chosen_by_noise]
+    return [line for view in views for line in view.version_lines(replay)]
 
 
 def made_rows(replay: dict[str, Any]) -> dict[str, int]:

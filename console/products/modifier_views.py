@@ -18,6 +18,8 @@ class ModifierView:
 
     after: ClassVar[str] = "rows"
     """The line of plan or version after which its own stand."""
+    chosen_by_noise: ClassVar[bool] = False
+    """Whether its lines of a version say what noise chose: then they stand at the end of a run too."""
 
     def plan_object(self, plan: FittedPlan[Any]) -> dict[str, Any]:
         """Return its part of the payload; data-free."""
@@ -29,10 +31,6 @@ class ModifierView:
 
     def version_lines(self, replay: dict[str, Any]) -> Lines:
         """Return its lines of a version, of the replay block of the record."""
-        return []
-
-    def outcome_lines(self, replay: dict[str, Any]) -> Lines:
-        """Return its lines at the end of a run: what was chosen by noise."""
         return []
 
 
@@ -79,6 +77,7 @@ class PriorView(ModifierView):
     """Which public rows there are, and whether the model began with their dependence."""
 
     after = "generator"
+    chosen_by_noise = True
 
     def plan_object(self, plan: FittedPlan[Any]) -> dict[str, Any]:
         """Return the file, its rows, and the columns that it has."""
@@ -103,15 +102,12 @@ class PriorView(ModifierView):
         begun = "its columns alone" if not chosen else "begun with" if chosen == [1] else "not begun with"
         return [("prior", f"{prior['path']}, {begun}")]
 
-    def outcome_lines(self, replay: dict[str, Any]) -> Lines:
-        """Return what was chosen."""
-        return self.version_lines(replay)
-
 
 class AcceptView(ModifierView):
     """Which candidate was accepted, and how many rows its criteria need."""
 
     after = "generator"
+    chosen_by_noise = True
 
     def plan_object(self, plan: FittedPlan[Any]) -> dict[str, Any]:
         """Return the candidates, and how many rows the bounds need, where nothing says how many there are."""
@@ -141,10 +137,6 @@ class AcceptView(ModifierView):
         candidates = replay["product"]["options"]["candidates"]
         accepted = f"candidate {tried[-1] + 1} of {len(candidates)}, {candidates[tried[-1]]['generator']}"
         return [("accepted", accepted)]
-
-    def outcome_lines(self, replay: dict[str, Any]) -> Lines:
-        """Return the same."""
-        return self.version_lines(replay)
 
 
 class CopiesView(ModifierView):

@@ -83,8 +83,10 @@ class _MarginalCriterion(Frozen, ABC):
     @model_validator(mode="after")
     def _some_marginals(self) -> _MarginalCriterion:
         if (self.marginals is None) == (self.ways is None):
-            found = "neither marginals nor ways" if self.ways is None else "marginals and ways"
-            refuse([Problem(found, "one of them: lists of columns, or a number of columns", "write `ways: 2`")])
+            none = self.ways is None
+            found = "neither marginals nor ways" if none else "marginals and ways"
+            remedy = "write `ways: 2`" if none else "drop one of the two"
+            refuse([Problem(found, "one of them: lists of columns, or a number of columns", remedy)])
         if self.marginals is not None and not self.marginals:
             refuse(
                 [Problem("an empty list", "at least one list of columns", "write `ways: 2` instead", ("marginals",))]
@@ -325,10 +327,8 @@ def _criterion_problems(
             beyond = criterion.ways > len(columns)
             found += "" if beyond else f", {many:,} marginals"
             allowed = f"at most {len(columns)} columns, and {_MOST_MARGINALS:,} marginals"
-            yield (
-                ("ways",),
-                Problem(found, allowed, "write `ways: 2`" if beyond else "name the marginals that matter"),
-            )
+            remedy = "write `ways: 2`" if beyond else "name the marginals that matter"
+            yield ("ways",), Problem(found, allowed, remedy)
     cells = 0 if wrong else sum(contract.cells(clique) for clique in criterion.cliques(columns))
     if cells > MOST_TESTED_CELLS:
         yield (), Problem(f"{cells:,} cells", f"at most {MOST_TESTED_CELLS:,}", "name fewer or smaller marginals")
