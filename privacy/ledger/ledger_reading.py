@@ -87,12 +87,6 @@ class LedgerReading:
         with self._books.reading() as (connection, reckoning):
             return price(connection, request, reckoning)
 
-    def gate_failures(self, account: str, *, before: int) -> int:
-        """Return how many releases of an account were stopped by a gate before a journal entry's sequence."""
-        with self._store.reading() as connection:
-            failed = self._journal.entries(connection, kind="gate_failed", subject=account)
-            return sum(entry.sequence < before for entry in failed)
-
     def charge(self, run_key: str) -> Charge | None:
         """Return the charge of a run, or None."""
         with self._store.reading() as connection:

@@ -101,7 +101,6 @@ class RunFacts:
         finished: the hour in which the measurements were complete.
         software: what computed it.
         pld_epsilon: ε by the second accountant, where it applies.
-        gate_failures: how many releases of the account a gate had stopped before this charge.
         earlier_version: the version on which λ was chosen, if one was.
         about: what is declared about the release.
         flow_run: the orchestrator's ids of the flow run and its deployment; for auditors.
@@ -135,7 +134,6 @@ class RunFacts:
     finished: str
     software: Software
     pld_epsilon: float | None
-    gate_failures: int
     earlier_version: EarlierVersion | None = None
     about: About = field(default_factory=About)
     flow_run: dict[str, str] | None = None

@@ -80,7 +80,6 @@ def gather(
         finished=entries[-1].at,
         software=software,
         pld_epsilon=second_epsilon(plan.events, Fraction(plan.delta, ATTO)) if plan.delta else None,
-        gate_failures=ledger.gate_failures(charge.request.account, before=entries[0].sequence),
         earlier_version=earlier_version,
         about=spec.about if about is None else about,
         flow_run=flow_run,

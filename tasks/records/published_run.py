@@ -133,7 +133,6 @@ def published_run(record: RecordTerms, found: RunEvidence) -> Run:
         "finished": entries[-1].at,
         "software": _software(stated.software),
         "pld_epsilon": float("inf") if stated.second_epsilon == "infinite" else stated.second_epsilon,
-        "gate_failures": stated.gate_failures,
         "claim_source": stated.claim_source,
         "about": About.model_validate(stated.about),
         "of_tables": isinstance(record, Record),

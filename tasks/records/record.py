@@ -145,7 +145,6 @@ def _declarations(run: Run, fields: dict[str, Any]) -> dict[str, Any]:
             "distributions_sha256": here.installed_sha256 if here.installed else None,
             "container": here.container,
         },
-        "gate_failures": facts.gate_failures,
         "earlier_charges": [
             {"release": charge.request.release, "amount": charge.amount_of(facts.account.terms.name)}
             for charge in facts.earlier

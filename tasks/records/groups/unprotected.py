@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from contracts.message import message, plural
+from contracts.message import message
 from contracts.release.synthetic_modifiers import modifier_gate_words
 from privacy.grant.draw_replay import LOST
 from tasks.records.groups.choices import chosen_settings
@@ -100,16 +100,6 @@ def quantities(run: Run) -> list[str]:
     listed += [
         message("that the check {gate} held (a gate of the contract)", gate=gate) for gate in run.facts.contract.gates
     ]
-    stopped = run.facts.gate_failures
-    if stopped:
-        listed.append(
-            plural(
-                "that gates had stopped one run of this account before; it is in the journal",
-                "that gates had stopped {number} runs of this account before; each is in the journal",
-                stopped,
-                number=stopped,
-            )
-        )
     return listed + run_time_facts(run)
 
 

@@ -57,7 +57,6 @@ class Declarations(Statement):
         source: how the rows were read; None where sites read their own.
         formats: the formats that were asked for.
         software: what computed the release.
-        gate_failures: how many runs of the account gates had stopped before.
         earlier_charges: the charges that the account had before.
         second_epsilon: ε by the second accountant, where it applies.
         claim_source: which derivation gives the claimed ε; None where the losses are pure.
@@ -68,7 +67,6 @@ class Declarations(Statement):
     source: SourceStatement | None
     formats: Tuple[StatedText]
     software: SoftwareStatement
-    gate_failures: Count
     earlier_charges: Tuple[EarlierCharge]
     second_epsilon: float | Literal["infinite"] | None
     claim_source: StatedText | None
@@ -80,5 +78,5 @@ class Declarations(Statement):
             named = getattr(self, part)
             keys = named if isinstance(named, dict) else () if named is None else type(named).model_fields
             yield from (f"declarations.{part}.{key}" for key in sorted(keys))
-        plain = ("formats", "gate_failures", "earlier_charges", "second_epsilon", "claim_source")
+        plain = ("formats", "earlier_charges", "second_epsilon", "claim_source")
         yield from (f"declarations.{name}" for name in plain)

@@ -269,9 +269,8 @@ def test_a_gate_that_stopped_a_release_stays_written(ledger: Ledger) -> None:
     """Trying a gate again and again is asking the data; each answer is in the journal, without a charge."""
     for _ in range(2):
         ledger.record_gate_failure(request(), ["domain:age"])
-    last = ledger.journal()[-1].sequence
-    assert [ledger.gate_failures("people-2024", before=end) for end in (last - 1, last, last + 1)] == [0, 1, 2]
-    assert ledger.gate_failures("others", before=last + 1) == 0
+    kept = [(entry.body["account"], entry.body["gates"]) for entry in ledger.journal() if entry.kind == "gate_failed"]
+    assert kept == [("people-2024", ["domain:age"])] * 2
     assert ledger.account("people-2024").spent == 0
     assert ledger.verify() == []
 

@@ -16,6 +16,8 @@ from jsonschema import Draft202012Validator
 from contracts.canonical import canonical_json, readable_json
 from contracts.release.about import About
 from privacy.accounting.amounts import PICO
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.terms import ChargeRequest
 from tasks.records.across.across_groups import PRODUCT
 from tasks.records.across.execution_group import EXECUTION
 from tasks.records.explanation import RecordExplanation, explained
@@ -29,7 +31,7 @@ from tasks.records.model.schemas import version_schemas
 from tasks.records.record import GROUPS, build_record, evidence_of, named_fields, public_copy
 from tasks.report import write_files
 from tests.worlds.hierarchies import mesh
-from tests.worlds.tables import first, second, third
+from tests.worlds.tables import Scenario, first, second, third
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 NAMES = ("first", "second", "third", "mesh")
@@ -237,6 +239,22 @@ def test_the_public_copy_withholds_what_is_for_auditors(
         outcomes = fields(full)["contract.validation_outcomes"]
         assert [outcome["passed"] for outcome in outcomes] == [outcome.passed for outcome in run.facts.outcomes]
         assert published == {part: value for part, value in full.record.items() if part != "auditor"}
+
+
+class Stopped(Scenario):
+    """A run in an account that gates have stopped others of; `before` says how many."""
+
+    def _earlier(self, ledger: Ledger, request: ChargeRequest, number: int) -> None:
+        ledger.record_gate_failure(request, ["rows"])
+
+
+def test_what_gates_answered_about_other_runs_is_not_in_the_record(tmp_path: Path) -> None:
+    """Whether a gate stopped a run is an exact bit about rows; the record is the same after none and after two."""
+    told = []
+    for number in (0, 2):
+        facts = Stopped(**{**vars(first()), "seeded": True, "before": number}).run(tmp_path / str(number))
+        told.append(public_copy(build_record(Run(facts, write_files(facts, tmp_path / f"files-{number}"))), "0" * 64))
+    assert told[0] == told[1]
 
 
 def test_what_is_explained_is_what_the_run_knows(runs: dict[str, Run], records: dict[str, RecordExplanation]) -> None:

@@ -87,7 +87,7 @@ DECLARED = {
     *(f"declarations.source.{name}" for name in ("by", "engine", "files", "format", "select", "select_types")),
     *(f"declarations.software.{name}" for name in ("code", "commit", "container", "dirty", "distributions")),
     *(f"declarations.software.{name}" for name in ("distributions_sha256", "packages", "platform", "python")),
-    *(f"declarations.{name}" for name in ("claim_source", "earlier_charges", "formats", "gate_failures")),
+    *(f"declarations.{name}" for name in ("claim_source", "earlier_charges", "formats")),
     "declarations.second_epsilon",
     *(f"replay.charge.{name}" for name in ("delta", "epsilon")),
 }
