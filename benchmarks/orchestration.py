@@ -67,7 +67,7 @@ def release_plainly(
     from tasks.products.approvals import approved
     from tasks.products.charge_request import run_key
     from tasks.products.product_kind import Making, making_of
-    from tasks.publish import publish
+    from tasks.publish import probe_store, publish
     from tasks.records.auditor_copy import AuditorCopies
     from tasks.records.ledger_facts import gather
     from tasks.records.software import software
@@ -88,6 +88,7 @@ def release_plainly(
             request = as_charged(request, ledger.charge(key))
             spec_, contract, plan = request.spec, request.contract, request.plan
             outcomes = validate(table, contract, folder=run.path, memory_limit=workspace.memory_limit)
+            probe_store(request.store(workspace), spec_.release)
             grant = charge(ledger, spec_, contract, plan, table)
             making, made = Making(grant, spec_, plan, table, contract, run.path, key), None
             for step in making_of(spec_.product.kind).steps:

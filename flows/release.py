@@ -177,6 +177,7 @@ def _make(
     if not decision.page_written:
         looked(run, request, workspace, table)
     check_capacity(request, workspace)
+    publishing.probe_store(request.store(workspace), spec.release)
     grant = charge(run, ledger, spec, contract, plan, table)
     with engine_failures_entered(ledger, key):
         making = Making(grant, spec, plan, table, contract, run.path, key, earlier)

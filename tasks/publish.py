@@ -22,6 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from contracts.canonical import readable_json
@@ -100,6 +101,23 @@ def _entered(ledger: Ledger, run_key: str) -> VersionEntry | None:
     """Return the version of a run, once the journal has it."""
     known = next((entry for entry in ledger.versions() if entry.run_key == run_key), None)
     return None if known is None or known.status == "allocated" else known
+
+
+def probe_store(store: Path, release: str) -> None:
+    """Write, sync, rename and remove a file where versions of a release become visible; called before the charge.
+
+    Raises:
+        StoreUnwritable: one of these fails.
+    """
+    folder = store / release
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".probe-", dir=folder) as made:
+            _write_durably(Path(made) / "written", b"probe")
+            Path(made, "written").rename(Path(made, "renamed"))
+            sync_folder(Path(made))
+    except OSError as error:
+        raise StoreUnwritable.before_charge(error, folder) from error
 
 
 def publish(
