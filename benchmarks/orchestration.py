@@ -74,6 +74,7 @@ def release_plainly(
     from tasks.report import report
     from tasks.storage.workspace.run_folder import COMPLETE, hold, run_name
     from tasks.validate import validate
+    from tasks.verify import check_staged
 
     workspace = Workspace.open(root)
     request = read_request(spec, workspace, period, due)
@@ -101,7 +102,7 @@ def release_plainly(
                 facts = replace(facts, approvals=approved(spec_, contract, plan))
                 report(facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-            publish(ledger, signer, key, request.store(workspace), write_files)
+            publish(ledger, signer, key, request.store(workspace), write_files, check=check_staged)
         run.charge = COMPLETE
     return 0
 
