@@ -62,7 +62,7 @@ from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.ledger_facts import gather
 from tasks.records.software import software
 from tasks.report import report
-from tasks.verify import verify
+from tasks.verify import check_staged, verify
 
 MINUTES, GIGABYTES, CHECK_SECONDS, CHECK_GIGABYTES = 10.0, 8.0, 60.0, 4.0
 MIDDLE: Final = ("city", "area")
@@ -127,6 +127,7 @@ def release(folder: Path) -> dict[str, float]:
         "nation",
         folder / "releases",
         lambda staging, version: report(facts, folder=staging, auditors=auditors),
+        check=check_staged,
     )
     times["publish"] = perf_counter() - begun
     return {**times, "cpu": process_time(), "gigabytes": getrusage(RUSAGE_SELF).ru_maxrss * 1024 / 1e9}

@@ -67,13 +67,14 @@ def release_plainly(
     from tasks.products.approvals import approved
     from tasks.products.charge_request import run_key
     from tasks.products.product_kind import Making, making_of
-    from tasks.publish import publish
+    from tasks.publish import probe_store, publish
     from tasks.records.auditor_copy import AuditorCopies
     from tasks.records.ledger_facts import gather
     from tasks.records.software import software
     from tasks.report import report
     from tasks.storage.workspace.run_folder import COMPLETE, hold, run_name
     from tasks.validate import validate
+    from tasks.verify import check_staged
 
     workspace = Workspace.open(root)
     request = read_request(spec, workspace, period, due)
@@ -88,6 +89,7 @@ def release_plainly(
             request = as_charged(request, ledger.charge(key))
             spec_, contract, plan = request.spec, request.contract, request.plan
             outcomes = validate(table, contract, folder=run.path, memory_limit=workspace.memory_limit)
+            probe_store(request.store(workspace), spec_.release)
             grant = charge(ledger, spec_, contract, plan, table)
             making, made = Making(grant, spec_, plan, table, contract, run.path, key), None
             for step in making_of(spec_.product.kind).steps:
@@ -100,7 +102,7 @@ def release_plainly(
                 facts = replace(facts, approvals=approved(spec_, contract, plan))
                 report(facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-            publish(ledger, signer, key, request.store(workspace), write_files)
+            publish(ledger, signer, key, request.store(workspace), write_files, check=check_staged)
         run.charge = COMPLETE
     return 0
 

@@ -40,7 +40,7 @@ from tasks.records.ledger_facts import gather
 from tasks.records.software import software
 from tasks.report import report
 from tasks.storage.workspace.settings import Workspace
-from tasks.verify import read_public_key, verify
+from tasks.verify import check_staged, read_public_key, verify
 
 EXAMPLES: Final = Path(__file__).parents[1] / "examples" / "adult"
 FLIPS: Final = 1500
@@ -94,6 +94,7 @@ def _published(workspace: Workspace, name: str) -> Path:
         key,
         workspace.releases,
         lambda staging, _version: report(facts, folder=staging, auditors=auditors),
+        check=check_staged,
     )
     ledger.close()
     return made.folder

@@ -78,6 +78,15 @@ class StoreUnwritable(SudareError):
     """The release store cannot be written: nothing half-written is left, and running again completes the run."""
 
     @classmethod
+    def before_charge(cls, error: OSError, folder: Path) -> StoreUnwritable:
+        """Return the error for a folder in which no version could become visible, found by a probe."""
+        why = error.strerror or type(error).__name__
+        return cls(
+            f"{folder}, where versions would become visible, cannot be written ({why}). Correct publish.to, or make "
+            "room or give write access, then run again: the place is no part of what names the run."
+        )
+
+    @classmethod
     def because(cls, error: OSError, folder: Path) -> StoreUnwritable:
         """Return the error for what the operating system said about a folder of the store."""
         return cls(

@@ -21,6 +21,7 @@ from flows.periods.publications import attempt_noted, settled
 from flows.request import Request, check_recorded, read_request
 from flows.run_telemetry import check_telemetry, telemetry_of
 from tasks.products.approvals import check_approved
+from tasks.publish import probe_store
 from tasks.storage.progress import timed
 from tasks.storage.workspace.run_folder import RunFolder, hold, run_name, sheltered
 from tasks.storage.workspace.settings import Workspace
@@ -64,6 +65,7 @@ def _enter(
     check_over(request, day)
     with closing(workspace.open_ledger()) as ledger:
         check_approved(request.spec, request.contract, request.plan, ledger)
+    probe_store(request.store(workspace), request.spec.release)
     began = time.time_ns()
     with attempt_noted(request, workspace, run), timed() as done:
         decision = conductor.decide(run, request)

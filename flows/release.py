@@ -51,6 +51,7 @@ from tasks.storage.object_store import StoreAway
 from tasks.storage.sinks import copies as copying
 from tasks.storage.workspace.run_folder import CHARGE_STATES, COMPLETE, RunFolder, now_to_the_second, sheltered
 from tasks.storage.workspace.settings import Workspace
+from tasks.verify import check_staged
 
 ingest = steps.as_task(source_rows, name="ingest")
 validate = steps.as_task(validating.validate, name="validate")
@@ -177,6 +178,7 @@ def _make(
     if not decision.page_written:
         looked(run, request, workspace, table)
     check_capacity(request, workspace)
+    publishing.probe_store(request.store(workspace), spec.release)
     grant = charge(run, ledger, spec, contract, plan, table)
     with engine_failures_entered(ledger, key):
         making = Making(grant, spec, plan, table, contract, run.path, key, earlier)
@@ -191,4 +193,4 @@ def _make(
         facts = replace(facts, approvals=approved(spec, contract, plan))
         report(run, facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-    return publish(run, ledger, signer, key, request.store(workspace), write, witnesses)
+    return publish(run, ledger, signer, key, request.store(workspace), write, witnesses, check=check_staged)

@@ -2,7 +2,8 @@
 
 Order, and each step is durable before the next begins:
     1. the ledger gives the run its version number
-    2. everything but PROOF.json is written into a staging folder; MANIFEST.json, last, covers and signs it
+    2. everything but PROOF.json is written into a staging folder; MANIFEST.json, last, covers and signs it; the
+       folder is verified, with the proof that it would get
     3. the journal says that a version with this manifest is published
     4. PROOF.json proves that entry, under a signed checkpoint
     5. times of files are cut to the hour, the staging folder is renamed to the version's name: now readers see it
@@ -22,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from contracts.canonical import readable_json
@@ -40,6 +42,9 @@ if TYPE_CHECKING:  # most workspaces ask nobody
     from tasks.storage.witnesses import Witnesses
 
 logger = logging.getLogger(__name__)
+
+StagedCheck = Callable[[Path, str, str], None]
+"""Checks a staged folder, given the key of its manifest and that of the rehearsed proof in it."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,23 @@ def _entered(ledger: Ledger, run_key: str) -> VersionEntry | None:
     return None if known is None or known.status == "allocated" else known
 
 
+def probe_store(store: Path, release: str) -> None:
+    """Write, sync, rename and remove a file where versions of a release become visible; called before the charge.
+
+    Raises:
+        StoreUnwritable: one of these fails.
+    """
+    folder = store / release
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".probe-", dir=folder) as made:
+            _write_durably(Path(made) / "written", b"probe")
+            Path(made, "written").rename(Path(made, "renamed"))
+            sync_folder(Path(made))
+    except OSError as error:
+        raise StoreUnwritable.before_charge(error, folder) from error
+
+
 def publish(
     ledger: Ledger,
     signer: Signer,
@@ -109,6 +131,8 @@ def publish(
     store: Path,
     write: Callable[[Path, VersionEntry], None],
     witnesses: Witnesses | None = None,
+    *,
+    check: StagedCheck,
 ) -> Publication:
     """Publish a run's version.
 
@@ -119,6 +143,7 @@ def publish(
         store: the release store.
         write: writes the version's files into a folder (called only when they are not staged already).
         witnesses: who has to cosign the checkpoint before readers see the version.
+        check: raises where the staged folder would not verify; nothing is entered or visible then.
     Returns:
         Publication: what readers now see.
     Raises:
@@ -137,6 +162,9 @@ def publish(
             else:
                 if not _staged(ledger, staging, version):
                     _write_staging(staging, version, signer, write)
+                    proof, key = ledger.rehearse(run_key, _sha256(staging / MANIFEST), signer.verifier.name)
+                    (staging / PROOF).write_bytes(readable_json(proof))
+                    check(staging, signer.public_key, key)
                 bar.advance(0.6)
                 at = _enter_and_prove(ledger, signer, run_key, staging, witnesses)
                 _cut_times(staging, at)

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from contracts.errors import Finding
+from contracts.errors import Finding, Refused
 from privacy.ledger.journal.signing import key_id
 from tasks.products.record_checks import read_record
 from tasks.records.model.approval_statements import APPROVAL_TERMS
@@ -59,7 +59,7 @@ from tasks.verification.record_identity import name_version, without_exchange
 from tasks.verification.succession import Surroundings, check_before, check_names, look_around
 from tasks.verification.trial import tried
 
-__all__ = ["read_public_key", "verify"]
+__all__ = ["check_staged", "read_public_key", "verify"]
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +72,10 @@ NOTES: Final = "replay.notes"
 """What is noted of a fit: rule 11 fits again."""
 FORMULAS: Final = "replay.formulas"
 CATALOGUE: Final = "croissant.json"
+_MEND: Final = (
+    "nothing is visible and the charge keeps its noise: tell Sudare's maintainers, and type the same command again "
+    "with the version that mends it"
+)
 _STOPPED: Final = "the rest of this rule: its check stopped"
 
 
@@ -109,6 +113,45 @@ def verify(
         used = key_in_use(path, pinned=public_key, recovery=terms.recovery, changes=terms.changes)
     with step("verify") as bar:
         return _Verification((folder, path), used, bar, deep=deep, asked=Asked(sealed, online, terms)).run()
+
+
+def check_staged(staging: Path, public_key: str, rehearsed_by: str) -> None:
+    """Refuse a version that would not verify, before the journal enters it and readers see it.
+
+    Args:
+        staging: all of its files, its PROOF.json rehearsed (`Ledger.rehearse`).
+        public_key: the key that signed its manifest.
+        rehearsed_by: the key that signed the rehearsed proof.
+    Raises:
+        UnverifiedVersion: a rule fails, or could not be checked.
+    """
+    used = KeyInUse(rehearsed_by, signed_before=(public_key,))
+    with step("verify") as bar:
+        report = _Verification(
+            (staging, staging), used, bar, deep=False, asked=Asked(None, None, CheckerTerms())
+        ).run()
+    if not report.ok:
+        raise UnverifiedVersion(report)
+
+
+class UnverifiedVersion(Refused):
+    """A version that was made does not verify: nothing of it is visible, and what was drawn is kept for this run.
+
+    Args:
+        report: of the staged folder.
+    """
+
+    exit_code = 5
+
+    def __init__(self, report: VerificationReport) -> None:
+        wrong = [check for check in report.checks if not check.passed]
+        named = ", ".join(f"{check.rule} ({check.name})" for check in wrong)
+        where, allowed = f"{report.release} v{report.version}", "a version whose rules all hold"
+        first = Finding(where, "verification before publication", f"broken rules: {named}", allowed, _MEND)
+        skipped = [
+            Finding(where, check.name, "not checked", "checked", each) for check in wrong for each in check.skipped
+        ]
+        super().__init__([first, *report.findings, *skipped])
 
 
 class _Verification:

@@ -187,13 +187,15 @@ class ReleaseSpec(SpecFile):
     block: str | None = None
     due: str | None = None
     _document: Document | None = PrivateAttr(default=None)
+    _digests_place: bool = PrivateAttr(default=False)
 
     @property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON of the spec, with paths as they are written in the file.
 
         Independent of the file's layout, comments, order of keys and spelling of numbers, and of where the file lies;
-        and of what says nothing about what is computed: `about`, `redraw: on_change`, and the date of this run.
+        and of what says nothing about what is computed: `about`, `redraw: on_change`, the date of this run, and where
+        and in which formats it is published: a `publish.to` that cannot be written is corrected at no charge.
         """
         return canonical.digest(self.digested)
 
@@ -202,9 +204,17 @@ class ReleaseSpec(SpecFile):
         """What the digest is of, as JSON values."""
         content = self.model_dump(mode="json", by_alias=True, exclude={"path", "written_paths", "about", "due"})
         content["contract"], content["source"]["path"], content["publish"]["to"] = self.written_paths
+        if not self._digests_place:
+            del content["publish"]["to"], content["publish"]["credentials"], content["publish"]["formats"]
         if self.redraw != ON_SCHEDULE:
             content["redraw"] = None
         return content
+
+    def with_place_digested(self) -> ReleaseSpec:
+        """Return the spec with the digest of older charges, of which `publish.to` and formats were a part."""
+        made = self.model_copy()
+        made._digests_place = True
+        return made
 
     @property
     def run_digest(self) -> str:

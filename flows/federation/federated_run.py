@@ -32,7 +32,7 @@ from tasks.federation.flower_processes import Certificates, FlowerEngine, Lastin
 from tasks.federation.site_keys import key_of
 from tasks.federation.sockets import answering, awaited
 from tasks.products.across.federation import DRAWS, Federation, understood
-from tasks.publish import published
+from tasks.publish import probe_store, published
 from tasks.storage.workspace.run_folder import now_to_the_second
 from tasks.storage.workspace.settings import Workspace
 
@@ -117,6 +117,7 @@ def coordinate(
         if before is not None:
             on_message("it was released before: nothing is asked of any site")
             return federated_outcome(before, ledger, workspace, repeated=True)
+    probe_store(store, spec.federation)
     began = now_to_the_second()
     with over_flower(known, workspace, network) as sites:
         on_message("waiting for the sites to join")

@@ -32,6 +32,7 @@ from tasks.release_freshness import show_latest
 from tasks.report import report
 from tasks.storage.workspace.run_folder import now_to_the_second
 from tasks.storage.workspace.settings import Workspace
+from tasks.verify import check_staged
 
 
 @dataclass(frozen=True)
@@ -106,11 +107,10 @@ def publish_across(
         )
         report(facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
-    publication = publish(
-        ledger, signer, federation.run_key, workspace.root / spec.publish, write, workspace.witnesses()
-    )
+    store, witnesses = workspace.root / spec.publish, workspace.witnesses()
+    publication = publish(ledger, signer, federation.run_key, store, write, witnesses, check=check_staged)
     show_journal(workspace, ledger)
-    show_latest(workspace, ledger, publication.release, workspace.root / spec.publish)
+    show_latest(workspace, ledger, publication.release, store)
     return publication
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from secrets import token_hex
+from secrets import token_bytes, token_hex
 from typing import TYPE_CHECKING, Any
 
 from contracts.periods.time_blocks import TimeBlock
@@ -224,6 +224,23 @@ class Ledger(LedgerReading):
             publishing.publish(transaction, self._journal, run_key, manifest)
             self._books.state(transaction, reckoning, signer)
             return publishing.prove(transaction, self._journal, run_key, signer)
+
+    def rehearse(self, run_key: str, manifest: str, name: str) -> tuple[dict[str, Any], str]:
+        """Return the proof that a publication would get, and the key of this moment that signed it; enter nothing.
+
+        That key vouches for nothing and is gone: no checkpoint of a journal that was never written is ever signed.
+
+        Args:
+            run_key: the run.
+            manifest: SHA-256 of its manifest.
+            name: of the journal.
+        """
+        signer = Signer(token_bytes(32), name)
+        with self._store.writing() as transaction:
+            publishing.publish(transaction, self._journal, run_key, manifest)
+            proof = publishing.prove(transaction, self._journal, run_key, signer)
+            transaction.connection.rollback()
+        return proof, signer.public_key
 
     def prove(self, run_key: str, signer: Signer) -> dict[str, Any]:
         """Return the proof that a run, and the accounts that it was charged to, are in the journal.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 
 from benchmarks._periodic_place import CONTRACT, write_rows
 from benchmarks.orchestration import release_plainly
+from contracts.errors import StoreUnwritable
 from contracts.periods.time_blocks import time_block
 from flows.prepare import engine_failures_entered, intake
 from flows.request import read_request
@@ -120,6 +122,47 @@ def test_a_run_whose_claim_is_by_its_loss_distribution_resumes_as_it_was_charged
     assert replay["claim"]["epsilon"] < 0.999 * float(renyi) * PICO
     report = verify(folder, public_key=workspace.signer().public_key)
     assert report.ok, report.findings
+
+
+@pytest.mark.parametrize("to", ["visits.csv", "/dev/null"])
+def test_a_store_that_cannot_be_written_is_found_before_the_charge(
+    workspace: Workspace, tmp_path: Path, to: str
+) -> None:
+    """A file in the way, or a device: the probe of the store fails, and nothing is charged."""
+    spec = tmp_path / "counts.yaml"
+    spec.write_text(TABLES.replace("to: releases/", f"to: {tmp_path / to}"))
+    with pytest.raises(StoreUnwritable, match=re.escape(str(tmp_path / to))):
+        release_plainly(spec, workspace.root)
+    with closing(workspace.open_ledger()) as ledger:
+        assert charges(ledger, "counts") == []
+
+
+def test_a_corrected_place_and_other_formats_go_on_with_the_charge(workspace: Workspace, tmp_path: Path) -> None:
+    """Where a version goes is no part of what names its run: the noise that was paid for is published elsewhere."""
+    spec = tmp_path / "visits.yaml"
+    spec.write_text(FITTED.replace("to: releases/", "to: elsewhere/"))
+    stopped(spec, workspace)
+    spec.write_text(FITTED.replace("to: releases/", "to: releases/, formats: [parquet, csv]"))
+    release_plainly(spec, workspace.root)
+    with closing(workspace.open_ledger()) as ledger:
+        assert [each.status for each in charges(ledger, "visits")] == ["published"]
+    assert (workspace.releases / "visits" / "v1" / "data" / "visits.csv").is_file()
+
+
+def test_a_charge_of_an_older_ledger_is_still_found_by_its_spec(workspace: Workspace, tmp_path: Path) -> None:
+    """Its digest holds place and formats. Under the new one the same rows would be charged a second time."""
+    spec_path = tmp_path / "counts.yaml"
+    request = read_request(spec_path, workspace)
+    old = replace(request, spec=request.spec.with_place_digested())
+    with (
+        closing(workspace.open_ledger()) as ledger,
+        hold(workspace.runs, "older", keep_snapshot=False) as run,
+    ):
+        charge(ledger, old.spec, old.contract, old.plan, intake(run, old, workspace))
+    assert read_request(spec_path, workspace).spec.digest == old.spec.digest != request.spec.digest
+    release_plainly(spec_path, workspace.root)
+    with closing(workspace.open_ledger()) as ledger:
+        assert [each.status for each in charges(ledger, "counts")] == ["published"]
 
 
 class Dead:

@@ -164,13 +164,13 @@ def test_a_run_that_was_killed_before_it_was_published_gives_the_same_files(
     """All is drawn and written, and the process dies at the publication; the next run writes the same bytes."""
     place, made = Place(tmp_path, pure()), {}
 
-    def killed(ledger: Any, signer: Any, key: str, store: Path, write_files: Any) -> None:
+    def killed(ledger: Any, signer: Any, key: str, store: Path, write_files: Any, *, check: Any) -> None:
         def written(folder: Path, version: Any) -> None:
             write_files(folder, version)
             made.update({path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()})
             raise Stopped
 
-        publish(ledger, signer, key, store, written)
+        publish(ledger, signer, key, store, written, check=check)
 
     with monkeypatch.context() as patched:
         patched.setattr("tasks.publish.publish", killed)

@@ -20,7 +20,7 @@ from tasks.records.facts import RunFacts
 from tasks.records.software import software
 from tasks.report import report
 from tasks.verification.outcomes import VerificationReport
-from tasks.verify import verify
+from tasks.verify import check_staged, verify
 from tests.worlds.once import once
 
 SEED = bytes(range(32))
@@ -89,6 +89,7 @@ def publish_version(scenario: AnyScenario, folder: Path, *, here: bool = False) 
         facts.run_key,
         folder / "releases",
         lambda staging, version: report(facts, folder=staging, auditors=auditors),
+        check=check_staged,
     )
     ledger.close()
     return Version(published.folder, signer)

@@ -56,7 +56,8 @@ def publish_versions(workspace: Workspace, release: str) -> None:
             run_key = f"{release}-{number}"
             ledger.reserve(request(run_key, noise=laplace(0.01), release=release, spec_digest=f"{number:064}"))
             open_grant(ledger, run_key)
-            publish(ledger, signer, run_key, workspace.releases, write)
+            # nothing is in these folders that could be verified: what is tested is when readers see them
+            publish(ledger, signer, run_key, workspace.releases, write, check=lambda *_: None)
 
 
 class Reader:

@@ -21,7 +21,8 @@ from tests.contracts.samples import REFINE, SPARSE, SPEC, line_of, loaded, repla
 
 EPSILON = "epsilon: 1.0"
 ADULT_TABLES = Path(__file__).resolve().parents[3] / "examples" / "adult" / "tables.yaml"
-DIGEST_OF_ADULT_TABLES = "b2cd54f1331bb2ee81473a1f3d79e020925dc5c23dbb909d1d5ee0bb9c71c316"
+DIGEST_OF_ADULT_TABLES = "7ff8dfef344e0b3b7d62f68c3e9837c6878be40501192a53dd0316bf33befa83"
+DIGEST_WITH_ITS_PLACE = "b2cd54f1331bb2ee81473a1f3d79e020925dc5c23dbb909d1d5ee0bb9c71c316"
 SCHEMA_FILE = Path(__file__).resolve().parents[3] / "docs" / "schema" / "release-spec.schema.json"
 
 
@@ -351,7 +352,9 @@ def test_a_select_may_span_lines(tmp_path: Path) -> None:
 
 def test_the_digest_of_a_spec_stays_the_same() -> None:
     """What a release is known by in ledgers: were it to change, a run that is charged would not be found again."""
-    assert load_spec(ADULT_TABLES).digest == DIGEST_OF_ADULT_TABLES
+    spec = load_spec(ADULT_TABLES)
+    assert spec.digest == DIGEST_OF_ADULT_TABLES
+    assert spec.with_place_digested().digest == DIGEST_WITH_ITS_PLACE
 
 
 def test_the_digest_depends_on_meaning_and_not_on_layout_or_place(tmp_path: Path) -> None:
@@ -408,12 +411,18 @@ def test_the_published_schema_is_current_and_accepts_what_loads() -> None:
 
 
 def test_columns_for_labels_make_another_spec_and_so_another_charge(tmp_path: Path) -> None:
-    """Runs and charges go by the digest: so docs/contracts.md says: decide before the first. About does not count."""
+    """Runs and charges go by the digest: so docs/contracts.md says: decide before the first. Place and formats do not
+    count, and neither does About.
+    """
     before = spec_of(tmp_path).digest
-    changes = {"labels": ("csv]", "csv], labels: columns"), "formats": ("[parquet, csv]", "[parquet]")}
+    changes = {
+        "labels": ("csv]", "csv], labels: columns"),
+        "formats": ("[parquet, csv]", "[parquet]"),
+        "to": ("to: releases/", "to: elsewhere/"),
+    }
     texts = {name: replaced(SPEC, change) for name, change in changes.items()} | {
         "about": f"{SPEC}\nabout: {{curator: Town statistics}}\n"
     }
     digests = {name: load_spec(write(tmp_path, f"{name}.yaml", text)).digest for name, text in texts.items()}
-    assert [name for name, digest in digests.items() if digest == before] == ["about"]
-    assert len(set(digests.values())) == 3
+    assert [name for name, digest in digests.items() if digest == before] == ["formats", "to", "about"]
+    assert len(set(digests.values())) == 2

@@ -26,7 +26,7 @@ from tasks.report import report
 from tasks.storage.witnesses import TooFewWitnesses, Witnesses, read_witnesses
 from tasks.verification.outcomes import CheckerTerms
 from tasks.verification.witness_checks import pinned_policy
-from tasks.verify import verify
+from tasks.verify import check_staged, verify
 from tests.worlds.tables import first
 from tests.worlds.versions import SEED
 from tests.worlds.witness_processes import COMMAND, RunningWitness, raw_server, witness_process
@@ -48,7 +48,9 @@ class Unpublished:
         def write(staging: Path, version: VersionEntry) -> None:
             report(self.facts, folder=staging, auditors=auditors)
 
-        return publish(self.ledger, SIGNER, self.facts.run_key, self.folder / "releases", write, witnesses)
+        return publish(
+            self.ledger, SIGNER, self.facts.run_key, self.folder / "releases", write, witnesses, check=check_staged
+        )
 
     @property
     def visible(self) -> list[str]:

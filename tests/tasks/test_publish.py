@@ -1,0 +1,71 @@
+"""Publication: a version that would not verify is never entered or seen, and its run goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from contracts.canonical import readable_json
+from privacy.ledger.journal.signing import Signer
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.terms import VersionEntry
+from tasks.publish import publish
+from tasks.records.auditor_copy import AuditorCopies
+from tasks.report import report
+from tasks.verify import UnverifiedVersion, check_staged, verify
+from tests.worlds.tables import first
+from tests.worlds.versions import SEED
+
+
+def forge_claim(staging: Path) -> None:
+    """What a bug of the record would be: an ε below the charged one, in a file that the manifest then vouches for."""
+    record = staging / "record.json"
+    value = json.loads(record.read_bytes())
+    value["replay"]["claim"]["epsilon"] //= 2
+    record.write_bytes(readable_json(value))
+
+
+def forge_count(staging: Path) -> None:
+    """What a bug of the refinement would be: a table that does not follow from its measurements."""
+    file = next(staging.glob("measurements/*.parquet"))
+    table = next((staging / "data").glob("*.parquet"))
+    table.write_bytes(file.read_bytes())
+
+
+@pytest.mark.parametrize(("bug", "rule"), [(forge_claim, "7"), (forge_count, "9")])
+def test_a_version_that_would_not_verify_is_not_published_and_its_run_goes_on(
+    tmp_path: Path, bug: Callable[[Path], None], rule: str
+) -> None:
+    """Checked in staging, signed and all: the journal has no publication, readers see nothing, no draw is lost."""
+    scenario, signer = first(), Signer(SEED)
+    scenario.seeded = False
+    facts = scenario.run(tmp_path)
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", draws=tmp_path / "draws", clock=lambda: scenario.clock)
+    auditors, store = AuditorCopies(tmp_path / "records", signer), tmp_path / "releases"
+
+    def write(staging: Path, _version: VersionEntry) -> None:
+        report(facts, folder=staging, auditors=auditors)
+
+    def spoiled(staging: Path, version: VersionEntry) -> None:
+        write(staging, version)
+        bug(staging)
+
+    with closing(ledger):
+        before = ledger.journal()
+        with pytest.raises(UnverifiedVersion) as refused:
+            publish(ledger, signer, facts.run_key, store, spoiled, check=check_staged)
+        assert refused.value.exit_code == 5
+        assert f"{rule} (" in refused.value.findings[0].found
+        assert ledger.journal() == before
+        assert [each.status for each in ledger.versions()] == ["allocated"]
+        assert list(store.rglob("*.*")) == []
+        made = publish(ledger, signer, facts.run_key, store, write, check=check_staged)
+        assert ledger.verify(public_key=signer.public_key) == []
+    assert verify(made.folder, public_key=signer.public_key).ok
+    proof = json.loads((made.folder / "PROOF.json").read_bytes())
+    kept = [each.body["sha256"] for each in before if each.kind == "noise_drawn"]
+    assert [each["entry"]["body"]["sha256"] for each in proof["entries"] if "sha256" in each["entry"]["body"]] == kept
