@@ -124,6 +124,13 @@ class LedgerReading:
             row = connection.execute(newest).first()
         return 0 if row is None else int(row.size)
 
+    def has_checkpoint(self, size: int, root: str) -> bool:
+        """Say whether the ledger signed a checkpoint over so many entries with this Merkle root."""
+        table = schema.checkpoints
+        query = table.select().where(table.c.size == size, table.c.root == root)
+        with self._store.reading() as connection:
+            return connection.execute(query).first() is not None
+
     def journal(self) -> tuple[Entry, ...]:
         """Return the journal's entries in order; `LedgerCorrupt` when one does not hash to its hash."""
         with self._store.reading() as connection:
