@@ -81,8 +81,8 @@ def history(
     Times are to the hour, as the public ones are; the number of an entry orders them. Only entries that are sealed
     for auditors have seconds, which --seconds and --json show.
 
-    With --verify every entry, cap and balance is checked, and that the journal still begins with what it held when
-    each version in the release store was published.
+    With --verify the database's pages and indexes, every entry, cap and balance are checked, and that the journal
+    still begins with what it held when each version in the release store was published.
 
     Examples:
 
@@ -94,12 +94,13 @@ def history(
     """
     with ledger_at(workspace) as ledger:
         held, findings = _verified(ledger, workspace, proof or []) if verify else (0, [])
+        unchecked = ledger.unchecked_indexes() if verify and not findings else ""
         if findings:
             raise JournalBroken(findings)
         entries = _entries_of(ledger, account)
     payload: dict[str, Any] = {"entries": [{**entry.to_json(), "hash": entry.hash} for entry in entries]}
     if verify:
-        payload |= {"verified": True, "published_checkpoints": held}
+        payload |= {"verified": True, "published_checkpoints": held, "indexes_not_checked": unchecked or None}
 
     def people(console: Console) -> None:
         for entry in entries:
@@ -110,6 +111,8 @@ def history(
         if verify:
             console.print("The journal holds: every entry, every cap, every balance.")
             console.print(f"It begins with what the checkpoints of published versions have seen of it ({held}).")
+        if unchecked:
+            console.print(f"! Not checked: damaged indexes ({unchecked})", soft_wrap=True)
 
     answer(payload, people, as_json=as_json)
 

@@ -13,7 +13,7 @@ import typer
 
 from console.balance import answer_account
 from console.errors import UsageRefused
-from console.options import AsJson, At, ledger_at
+from console.options import AsJson, At, ledger_at, workspace_at
 from console.render import answer
 from contracts.periods.period import PLACEHOLDER, read_any_periods
 from contracts.periods.time_blocks import time_block
@@ -23,6 +23,7 @@ from privacy.accounting.amounts import ATTO, PICO, AmountRefused, atto_to_text, 
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, best_order
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
+from tasks.checkpoints import check_not_forgotten
 
 AccountName = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
 PopulationOption = Annotated[str, typer.Option(help="The people whose loss is bounded, such as us-adults.")]
@@ -108,6 +109,7 @@ def open_account(
     """
     opened = []
     with ledger_at(workspace) as ledger:
+        check_not_forgotten(ledger, workspace_at(workspace).releases)
         for days, named in _named(block, periods):
             terms = account_terms(
                 named(account),

@@ -199,6 +199,8 @@ def _journal(ledger: Ledger, findings: list[Any], now: datetime) -> Observation:
         return Observation("ledger", "wrong", found, "set the clock of the machine that is wrong")
     accounts = len(ledger.accounts())
     told = f"{accounts} account{'s' if accounts != 1 else ''}, {len(entries)} entries, all of which hold"
+    unchecked = ledger.unchecked_indexes()
+    told += f"; indexes were not checked: {unchecked}" if unchecked else ""
     remedy = "" if accounts else "sudare budget open --help"
     return Observation("ledger", "good" if accounts else "notable", told, remedy)
 

@@ -17,7 +17,7 @@ from console.render import answer
 from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.signing import key_id
 from tasks.storage.workspace.environment import user_folder
-from tasks.verification.outcomes import NOT_COMPARED, NOTE, CheckerTerms, VerificationReport
+from tasks.verification.outcomes import NOT_COMPARED, NOTE, PAGES_NOT_COMPARED, CheckerTerms, VerificationReport
 from tasks.verification.public_keys import PIN, POLICY_PIN, RECOVERY_PIN, read_public_key
 
 if TYPE_CHECKING:
@@ -70,6 +70,18 @@ PolicyFile = Annotated[
     Path | None,
     typer.Option("--witnesses", metavar="FILE", help="A policy (tlog-policy): whose cosignatures you want to see."),
 ]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Also fail where another version made the pages, so that they are not compared."),
+]
+OwnPage = Annotated[
+    Path | None,
+    typer.Option(
+        "--page",
+        metavar="FILE",
+        help="Write your own page of the verified record; FILE.ja.html for the Japanese one.",
+    ),
+]
 
 
 def verify(
@@ -82,6 +94,8 @@ def verify(
     at: ClockTime = None,
     compare: Compare = None,
     witnesses: PolicyFile = None,
+    strict: Strict = False,
+    page: OwnPage = None,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
@@ -105,6 +119,8 @@ def verify(
 
         sudare verify releases/adult-tables/latest --fresh --key publisher.pub
 
+        sudare verify adult-tables/v1 --strict --page checked.html --key publisher.pub
+
         sudare verify --compare mine/adult-tables theirs/adult-tables --key publisher.pub
 
         sudare verify releases/adult-tables/v1 --auditor .sudare/records/adult-tables/v1/record.auditor.json
@@ -115,17 +131,20 @@ def verify(
     if compare is not None:
         _compare(compare, version_dir, key, workspace, as_json=as_json)
         return
-    open_version(version_dir)  # a path with a typing error is told before a key is asked for
+    path = open_version(version_dir)  # a path with a typing error is told before a key is asked for
+    wanted = None if page is None else _page_of(page, path)
     chosen = key_to_verify_with(key, workspace)
     public_key, second = read_public_key(chosen.file), chosen.file.with_name(RECOVERY_PIN)
     recovery = read_public_key(second) if chosen.file.name == PIN and second.is_file() else None
     now = (at.replace(tzinfo=UTC) if at else datetime.now(UTC)) if fresh or at else None
     pins, policy = user_folder() if now else None, _policy(witnesses, chosen.file)
-    terms = CheckerTerms(recovery, now=now, pins=pins, witnesses=policy)
+    terms = CheckerTerms(recovery, now=now, pins=pins, witnesses=policy, strict=strict, page=wanted)
     with shown():
         report = verification.verify(
             version_dir, public_key=public_key, deep=deep, auditor=auditor, online=online, terms=terms
         )
+    if page is not None and report.page is not None and report.only_pages_unread:
+        _write_page(page, report.page)
     told = {"file": str(chosen.file), "whose": chosen.whose, "pinned_since": chosen.since}
     payload = report.to_json() | {"key": {**told, "passed_over": chosen.passed_over or None}}
     answer(payload, lambda console: _print(console, payload, withdrawn=report.only_withdrawn), as_json=as_json)
@@ -134,6 +153,25 @@ def verify(
         raise typer.Exit(kind.exit_code)
     if not report.ok:
         raise kind(failures(report))
+
+
+def _page_of(file: Path, version: Path) -> str:
+    """Return which page of a version is asked for; refuse a file that would change the version."""
+    if version in (at := file.absolute().resolve()).parents or file.is_dir() or not at.parent.is_dir():
+        allowed = "a file in a folder that is there, outside the version"
+        raise SpecRefused([Finding("sudare verify", "--page", str(file), allowed, "name another file")])
+    from tasks.records.page.page import PAGES
+
+    return PAGES["ja" if file.name.endswith(".ja.html") else "en"]
+
+
+def _write_page(file: Path, page: bytes) -> None:
+    try:
+        file.write_bytes(page)
+    except OSError as error:
+        found = error.strerror or type(error).__name__
+        finding = Finding(str(file), "--page", found, "a file that can be written", "name another")
+        raise SpecRefused([finding]) from error
 
 
 def _policy(named: Path | None, key: Path) -> WitnessPolicy | None:
@@ -197,7 +235,8 @@ def _print(console: Console, report: dict[str, Any], *, withdrawn: bool = False)
     verdict = "holds" if report["ok"] else stands
     key = report["key"]
     since = "" if key["pinned_since"] is None else f", pinned since {key['pinned_since']}"
-    console.print(f"{named} {verdict} under key {report['key_id']}: {key['whose']}{since} ({key['file']}).")
+    unread = f"; {PAGES_NOT_COMPARED}" if NOT_COMPARED in report["cannot_tell"] else ""
+    console.print(f"{named} {verdict} under key {report['key_id']}: {key['whose']}{since} ({key['file']}){unread}.")
     if key["passed_over"] is not None:
         console.print("! TWO KEYS:", key["passed_over"])
     if NOT_COMPARED in report["cannot_tell"]:

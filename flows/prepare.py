@@ -18,6 +18,7 @@ from flows.request import Request
 from privacy.counting_engine import CountsUnavailable
 from privacy.ledger.ledger import Ledger
 from privacy.private_table import PrivateTable, snapshot_mark
+from tasks.checkpoints import check_not_forgotten
 from tasks.contract_succession import check_contract
 from tasks.ingest import ingest
 from tasks.products.charge_request import request_for, run_key
@@ -176,6 +177,7 @@ def _published_before(run: RunFolder, request: Request, workspace: Workspace) ->
     stays, whatever becomes of the source.
     """
     with closing(workspace.open_ledger()) as ledger:
+        check_not_forgotten(ledger, workspace.releases)
         ledger.account(request.spec.charge.account)
         known = ledger.charges(spec_digest=request.spec.digest)
         charges = [charge for charge in known if charge.request.due == request.spec.due]

@@ -11,6 +11,7 @@ from console.errors import VerificationFailed
 from contracts.errors import Finding, SpecRefused
 from sudare import html
 from sudare.words import call
+from tasks.verification.outcomes import NOT_COMPARED, PAGES_NOT_COMPARED
 
 if TYPE_CHECKING:
     from tasks.verification.outcomes import VerificationReport
@@ -42,7 +43,8 @@ class Verification:
         return self._report.to_json()
 
     def _title(self) -> str:
-        return f"{self._report.release} v{self._report.version} holds under key {self.key_id}"
+        unread = f"; {PAGES_NOT_COMPARED}" if NOT_COMPARED in self.cannot_tell else ""
+        return f"{self._report.release} v{self._report.version} holds under key {self.key_id}{unread}"
 
     def __repr__(self) -> str:
         """Say what holds, and what nobody can tell."""

@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 from contracts.errors import Finding
+from privacy.ledger.errors import LedgerRefusal
+from privacy.ledger.ledger import Ledger
 from privacy.ledger.replay.fold import SignedCheckpoint
 from tasks.records.model.statement import read_statement
 from tasks.records.model.version_statements import Proof
 from tasks.verification.inclusion import check_checkpoint
 from tasks.verification.key_succession import key_in_use
+
+_FORGOTTEN: Final = (
+    "another ledger gives every cap a second time: restore the one that entered it (sudare budget restore FILE, or a "
+    "copy of its database); move versions of another publisher out of the store"
+)
 
 
 def published_checkpoints(proofs: Iterable[Path], *, public_key: str) -> tuple[list[SignedCheckpoint], list[Finding]]:
@@ -40,6 +48,28 @@ def published_checkpoints(proofs: Iterable[Path], *, public_key: str) -> tuple[l
 def proofs_in(store: Path) -> list[Path]:
     """Return the proofs of all published versions in a store."""
     return sorted(store.glob("*/v*/PROOF.json"))
+
+
+def check_not_forgotten(ledger: Ledger, store: Path) -> None:
+    """Refuse a ledger that did not enter the newest version of each release in a store: it gives a full cap again.
+
+    Raises:
+        LedgerRefusal: it is another ledger, or an older copy.
+    """
+    newest: dict[Path, Path] = {}
+    for path in sorted(proofs_in(store), key=lambda each: (len(each.parent.name), each.parent.name)):
+        newest[path.parent.parent] = path
+    findings = []
+    for path in newest.values():
+        proof, wrong = _read(path)
+        findings += wrong
+        if proof is not None and not ledger.has_checkpoint(proof.head.size, proof.head.root):
+            found = (
+                f"a version that this ledger does not know, entered when {proof.head.size} entries were in a journal"
+            )
+            findings.append(Finding(str(path), "checkpoint", found, "versions that this ledger entered", _FORGOTTEN))
+    if findings:
+        raise LedgerRefusal(findings)
 
 
 def _read(path: Path) -> tuple[Proof | None, list[Finding]]:

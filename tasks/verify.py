@@ -43,6 +43,8 @@ from tasks.verification.inclusion import (
 from tasks.verification.outcomes import (
     ALL_RULES,
     AUDITORS,
+    NOT_COMPARED,
+    PAGES_NOT_COMPARED,
     RULES,
     Asked,
     CheckerTerms,
@@ -206,6 +208,7 @@ class _Verification:
             notes=(*self._used.notes, *self._around.notes),
             cannot_tell=(*cannot_tell(asked=self._asked.online is not None), *untold, *self._words.cannot_tell),
             word=self._word(),
+            page=self._words.page,
         )
 
     def _word(self) -> tuple[str, ...]:
@@ -367,7 +370,7 @@ class _Verification:
 
             record, manifest = self._product.record, self._manifest
             read = self._folder, record, self._record, self._proof, manifest, self._sound
-            self._words = check_words(*read, catalogue=catalogue, complete=whole)
+            self._words = check_words(*read, catalogue=catalogue, complete=whole, page=self._asked.terms.page)
 
     def _check_catalogue(self) -> None:
         from tasks.verification.catalogue_digests import check_catalogue
@@ -385,4 +388,5 @@ class _Verification:
         if stopped is not None and not whole:  # the rules before say what is wrong with it
             return self._close(findings, ("what people read: the record cannot be explained",))
         findings += [*self._words.findings, *([] if stopped is None else [stopped])]
-        return self._close(findings)
+        unread = self._asked.terms.strict and NOT_COMPARED in self._words.cannot_tell
+        return self._close(findings, (PAGES_NOT_COMPARED,) if unread else ())

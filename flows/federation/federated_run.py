@@ -28,6 +28,7 @@ from privacy.federation.rounds import AttemptLost, Call, Collected, RoundSum, Si
 from privacy.grant.grant import open_grant
 from privacy.learning.execution import Execution
 from privacy.ledger.ledger import Ledger
+from tasks.checkpoints import check_not_forgotten
 from tasks.federation.flower_processes import Certificates, FlowerEngine, Lasting
 from tasks.federation.site_keys import key_of
 from tasks.federation.sockets import answering, awaited
@@ -113,6 +114,7 @@ def coordinate(
     known = understood(spec, load_contract(spec.contract), where=str(spec.path))
     store = workspace.root / spec.publish
     with closing(workspace.open_ledger()) as ledger:
+        check_not_forgotten(ledger, workspace.releases)
         before = published(ledger, known.run_key, store)
         if before is not None:
             on_message("it was released before: nothing is asked of any site")

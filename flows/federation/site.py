@@ -35,6 +35,7 @@ from privacy.ledger.errors import LedgerRefusal
 from privacy.private_table import PrivateTable, snapshot_mark
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.snapshots.snapshot_rows import SnapshotRows
+from tasks.checkpoints import check_not_forgotten
 from tasks.federation.wire_format import packed, unpacked
 from tasks.ingest import ingest
 from tasks.products.across.federation import DRAWS, Federation, understood
@@ -124,6 +125,7 @@ def joined(
     known = understood(spec, load_contract(site.contract), where=str(spec.path))
     with hold(workspace.runs, run_name(spec.federation, spec.digest), keep_snapshot=True) as folder:
         with closing(workspace.open_ledger()) as ledger:
+            check_not_forgotten(ledger, workspace.releases)
             name, events = site.source.name, known.plan.record_events
             try:
                 with blocks_of(workspace):

@@ -16,7 +16,7 @@ from privacy.ledger.journal.journal import Journal
 from privacy.ledger.journal.log import JournalLog
 from privacy.ledger.replay.fold import SignedCheckpoint, check_ledger
 from privacy.ledger.store import schema
-from privacy.ledger.store.database import Store
+from privacy.ledger.store.database import DAMAGED, Store
 from privacy.ledger.store.ledger_rows import (
     charges_of_account,
     charges_of_spec,
@@ -118,6 +118,13 @@ class LedgerReading:
             row = connection.execute(newest).first()
         return 0 if row is None else int(row.size)
 
+    def has_checkpoint(self, size: int, root: str) -> bool:
+        """Say whether the ledger signed a checkpoint over so many entries with this Merkle root."""
+        table = schema.checkpoints
+        query = table.select().where(table.c.size == size, table.c.root == root)
+        with self._store.reading() as connection:
+            return connection.execute(query).first() is not None
+
     def journal(self) -> tuple[Entry, ...]:
         """Return the journal's entries in order; `LedgerCorrupt` when one does not hash to its hash."""
         with self._store.reading() as connection:
@@ -134,14 +141,24 @@ class LedgerReading:
         with self._store.reading() as connection:
             return tuple(self._journal.entries(connection, subject=run_key))
 
+    def unchecked_indexes(self) -> str:
+        """Return why the database's indexes cannot be checked here; empty where they can."""
+        return self._store.integrity()[1]
+
     def verify(self, published: Iterable[SignedCheckpoint] = (), *, public_key: str | None = None) -> list[Finding]:
-        """Check the whole ledger: the chain, every cap, that the accounts are the fold of the journal, checkpoints.
+        """Check the whole ledger: its pages, the chain, every cap, that the accounts are the fold of the journal.
+
+        Nothing is read through an index that is damaged.
 
         Args:
             published: checkpoints of published versions, whose signatures were checked; the journal must begin with
                 what each of them held.
             public_key: key that the ledger's own checkpoints must be signed with; None to leave signatures out.
         """
+        damage, _ = self._store.integrity()
+        if damage:
+            allowed = "a database that holds what was written"
+            return [Finding("the ledger's database", "integrity", told, allowed, DAMAGED) for told in damage]
         mark = self._books.marked()
         with self._store.reading() as connection:
             findings = check_ledger(connection, published, public_key=public_key)

@@ -198,6 +198,8 @@ class CheckerTerms:
         now: the checker's clock, where the newest version is wanted (rule 14).
         pins: the folder that remembers which notes were seen.
         witnesses: the pinned policy (tlog-policy) that says whose cosignatures are needed (rule 15).
+        strict: whether pages that were made by another version count as not checked (rule 10).
+        page: the name of the page (`PAGES`) that is wanted of the verified record, as this code renders it.
     """
 
     recovery: str | None = None
@@ -205,6 +207,8 @@ class CheckerTerms:
     now: datetime | None = None
     pins: Path | None = None
     witnesses: WitnessPolicy | None = None
+    strict: bool = False
+    page: str | None = None
 
 
 @dataclass(frozen=True)
@@ -269,6 +273,7 @@ class VerificationReport:
         notes: what lies around the version and whoever relies on it should know; none of it is held against it.
         cannot_tell: what no check of a version folder can establish.
         word: what the record declares, by name: nothing published confirms it, it is the publisher's word.
+        page: the page of the record that was asked for; None where a rule before it does not hold.
     """
 
     checks: tuple[RuleOutcome, ...]
@@ -278,6 +283,7 @@ class VerificationReport:
     notes: tuple[str, ...] = ()
     cannot_tell: tuple[str, ...] = CANNOT_TELL
     word: tuple[str, ...] = ()
+    page: bytes | None = None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -288,6 +294,12 @@ class VerificationReport:
     def ok(self) -> bool:
         """Whether every rule was checked and holds."""
         return all(check.passed for check in self.checks)
+
+    @property
+    def only_pages_unread(self) -> bool:
+        """Whether all holds, pages that were made by another version aside."""
+        unread = {reason for check in self.checks for reason in check.skipped}
+        return not self.findings and unread <= {PAGES_NOT_COMPARED}
 
     @property
     def only_withdrawn(self) -> bool:
@@ -320,9 +332,12 @@ EXCHANGE_WORDS: Final = (
     "there are the published ones"
 )
 
+PAGES_NOT_COMPARED: Final = "pages not compared (made by another version)"
+"""How the verdict says so; under `strict` it is what was not checked."""
+
 NOTE: Final = (
     "MADE BY OTHER CODE: pages, label and entries were not compared with what is published. Go by record.json, "
-    "from which the loss was recomputed."
+    "from which the loss was recomputed; or write your own page of it: --page FILE."
 )
 
 
@@ -333,7 +348,9 @@ class Words:
     Args:
         findings: what is wrong.
         cannot_tell: what could not be compared at all.
+        page: the page that was asked for, as this code renders it.
     """
 
     findings: tuple[Finding, ...] = ()
     cannot_tell: tuple[str, ...] = ()
+    page: bytes | None = None

@@ -21,7 +21,7 @@ from tasks.verification.catalogue_digests import check_whole
 from tasks.verification.descriptions import check_descriptions
 from tasks.verification.files.version_folder import VersionFolder
 from tasks.verification.outcomes import EXCHANGE_WORDS, NOT_COMPARED, Words
-from tasks.verification.pages import check_pages, words_of_this_code
+from tasks.verification.pages import check_pages, check_passive, render, words_of_this_code
 
 _TWICE: Final = "what follows from the rest of a version is not stated again: go by the rest"
 
@@ -36,6 +36,7 @@ def check_words(
     *,
     catalogue: Any,
     complete: bool,
+    page: str | None = None,
 ) -> Words:
     """Explain the record again, and compare what people read.
 
@@ -47,6 +48,7 @@ def check_words(
         sound: names of the files whose checksums hold; others are not opened.
         catalogue: croissant.json, as JSON.
         complete: whether all rules before hold, so that pages are rendered and data files opened.
+        page: the name of the page that is wanted as this code renders it.
     Raises:
         TooMuchWork: the texts of the record ask for more terms than are left.
     """
@@ -58,12 +60,16 @@ def check_words(
         from tasks.verification.exchange_checks import check_exchange  # for the few versions that have any
 
         findings += check_exchange(folder, told, manifest, again=again)
+    if not (again and complete):
+        findings += check_passive(folder, manifest, sound)
+    wanted = render(folder, told, manifest)[page] if page is not None and complete else None
     if not again:
-        return Words(tuple(findings), (NOT_COMPARED, *([EXCHANGE_WORDS] if record.replay.exchange else [])))
+        unread = (NOT_COMPARED, *([EXCHANGE_WORDS] if record.replay.exchange else []))
+        return Words(tuple(findings), unread, wanted)
     if complete:
         findings += check_pages(folder, told, manifest)
         findings += check_whole(catalogue, told, where="croissant.json")
-    return Words(tuple(findings))
+    return Words(tuple(findings), page=wanted)
 
 
 def _check_own(record: RecordTerms, proof: Proof, manifest: Manifest) -> Sequence[Finding]:

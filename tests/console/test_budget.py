@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from contracts.canonical import readable_json
+from privacy.grant.grant import open_grant
+from privacy.grant.queries.marginal import MarginalQuery
+from privacy.ledger.books import forget_marks
 from tests.console.conftest import OPEN, Place, Typed
+from tests.privacy.ledger.ledgers import HALF, Counted, request
 
 
 def _open(**changed: str) -> list[str]:
@@ -198,3 +207,37 @@ def test_a_part_of_delta_is_set_aside_for_selections_and_shown(place: Place, typ
         refused = typed(*words, "--selection-delta", aside, at=place.workspace)
         assert refused.code == 2
         assert "--selection-delta" in refused.err
+
+
+@pytest.mark.parametrize("then", ["deleted", "an older copy"])
+def test_a_ledger_that_forgot_a_version_of_its_store_opens_no_account_and_runs_nothing(
+    place: Place, typed: Typed, tmp_path: Path, then: str
+) -> None:
+    """A deleted ledger, or an older copy that was put in its place, would give every cap a second time."""
+    workspace, files = (
+        place.workspace,
+        [place.workspace.private / f"ledger.sqlite{end}" for end in ("", "-wal", "-shm")],
+    )
+    copy = tmp_path / "older.sqlite"
+    shutil.copyfile(files[0], copy)
+    with closing(workspace.open_ledger()) as ledger:
+        ledger.reserve(request(account="adult-1994", source=next(iter(ledger.sources())), noise=(HALF,)))
+        open_grant(ledger, "run-1").draw(MarginalQuery(Counted(np.zeros(3, np.int64)).handle, HALF), key="a")
+        ledger.allocate_version("run-1")
+        proof = ledger.publish("run-1", "e" * 64, workspace.signer())
+    version = workspace.releases / "people-tables" / "v1"
+    version.mkdir(parents=True)
+    (version / "PROOF.json").write_bytes(readable_json(proof))
+    opening = [*OPEN, "--source", str(place.adult / "adult.parquet")]
+    assert typed(*opening, at=workspace).code == 0
+    for file in files:
+        file.unlink(missing_ok=True)
+    forget_marks(workspace.draws)
+    if then == "an older copy":
+        shutil.copyfile(copy, files[0])
+    for command in (opening, ["run", str(place.adult / "tables.yaml")]):
+        said = typed(*command, at=workspace)
+        assert said.code == 4, said
+        assert "people-tables/v1/PROOF.json" in said.err
+        assert "sudare budget restore" in said.err
+    assert typed("budget", "history", "--verify", at=workspace).code == 5

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, select, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, ProgrammingError
 
 from privacy.ledger.entries import GENESIS
 from privacy.ledger.errors import LedgerConflict, LedgerCorrupt, LedgerUnavailable, SchemaUnknown
-from privacy.ledger.store.schema import VERSION, create_tables, version_of
+from privacy.ledger.store.schema import VERSION, create_tables, metadata, version_of
 from privacy.ledger.store.schema import head as head_table
 from privacy.ledger.store.schema import journal as journal_table
 
@@ -34,6 +34,21 @@ _WRITE_LOCK: Final = 5_713_202
 _TAKE_TURN: Final = text(f"SELECT pg_advisory_xact_lock({_WRITE_LOCK})")
 _LAST_TIME: Final = select(journal_table.c.at).where(journal_table.c.sequence == head_table.c.size - 1)
 _LOCKED_HEAD: Final = select(head_table, _LAST_TIME.scalar_subquery().label("at")).with_for_update()
+_AMCHECK: Final = text(
+    "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace "
+    "WHERE e.extname = 'amcheck'"
+)
+_CHECKED_INDEXES: Final = (
+    "SELECT count({schema}.bt_index_check(i.indexrelid, true)::text) FROM pg_index i "
+    "JOIN pg_class t ON t.oid = i.indrelid WHERE t.relname = ANY(:tables) "
+    "AND t.relnamespace = current_schema()::regnamespace"
+)
+_DATA_CORRUPTED: Final = ("XX001", "XX002")
+_MOST_DAMAGE: Final = 12
+DAMAGED: Final = (
+    "charge nothing, restore the ledger from a copy (sudare budget restore --help), or let an administrator rebuild "
+    "the indexes of a copy (REINDEX), and look at it: sudare budget history --verify"
+)
 _POSTGRES_OPTIONS: Final = " ".join(
     f"-c {name}={_PATIENCE_SECONDS * 1000}" for name in ("lock_timeout", "idle_in_transaction_session_timeout")
 )
@@ -97,7 +112,8 @@ class Store:
         """Open a writing transaction that holds the write lock from its first statement to its commit.
 
         Raises:
-            LedgerConflict: another process won a race; nothing was written.
+            LedgerConflict: others have held the write lock for a minute; nothing was written.
+            LedgerCorrupt: a row is refused, which no other writer can have written.
             LedgerUnavailable: the database does not answer or cannot be written.
         """
         with self._translated_errors(), self._queue(), self._engine.begin() as connection:
@@ -116,6 +132,28 @@ class Store:
             engine = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         with self._translated_errors(), engine.begin() as connection:
             yield connection
+
+    def integrity(self) -> tuple[list[str], str]:
+        """Let the database check its own pages: rows that an index lacks, values that are twice in a unique one.
+
+        Returns:
+            tuple: what is damaged, in the database's words; and why indexes were not checked, empty where they were.
+        Raises:
+            LedgerCorrupt, LedgerUnavailable: it is so damaged that it stops the check, or does not answer.
+        """
+        with self.reading() as connection:
+            if self._is_sqlite:
+                told = connection.exec_driver_sql(f"PRAGMA integrity_check({_MOST_DAMAGE})").scalars().all()
+                return [line for line in told if line != "ok"], ""
+            amcheck = connection.execute(_AMCHECK).scalar()
+            if amcheck is None:
+                return [], "PostgreSQL's amcheck is not installed: CREATE EXTENSION amcheck"
+            try:
+                tables = [*metadata.tables]
+                connection.execute(text(_CHECKED_INDEXES.format(schema=amcheck)), {"tables": tables})
+            except ProgrammingError as error:  # no right to call it
+                return [], f"PostgreSQL says: {str(error.orig).splitlines()[0]}"
+        return [], ""
 
     def close(self) -> None:
         """Give the connections back."""
@@ -161,11 +199,18 @@ class Store:
         try:
             yield
         except (IntegrityError, driver.IntegrityError) as error:
-            raise LedgerConflict("another process wrote to the ledger at the same time; try again") from error
+            # whoever writes holds the write lock, so no other process can have written the row that is in the way
+            where = self._url.render_as_string(hide_password=True)
+            told = f"the ledger {where} refuses a row that belongs there: a damaged index, or rows that others wrote"
+            raise LedgerCorrupt(f"{told}; {DAMAGED}") from error
         except (DBAPIError, driver.Error) as error:
             told = getattr(error, "orig", error)
             said = str(told).strip().splitlines() or [type(told).__name__]
             where = self._url.render_as_string(hide_password=True)
+            if getattr(told, "sqlite_errorname", "").startswith("SQLITE_CORRUPT") or (
+                getattr(told, "sqlstate", None) in _DATA_CORRUPTED
+            ):
+                raise LedgerCorrupt(f"the ledger {where} is damaged: {said[0]}; {DAMAGED}") from error
             if "lock timeout" in said[0] or "database is locked" in said[0]:
                 raise LedgerConflict(f"the ledger {where} has been held by others for a minute; try again") from error
             about = _about_tls(said[0]) or self._about_folder()

@@ -13,9 +13,11 @@ from rich.console import Console
 
 from console.verify import _print as print_report
 from tasks.records.page.page import PAGES
+from tasks.records.software import software
 from tasks.verification import pages
-from tasks.verification.outcomes import ALL_RULES, NOT_COMPARED
+from tasks.verification.outcomes import ALL_RULES, NOT_COMPARED, PAGES_NOT_COMPARED, CheckerTerms
 from tasks.verify import verify
+from tests.console.conftest import said as typed
 from tests.tasks.products.tables.test_minimum_frequency import suppressing
 from tests.tasks.verification.forgery import Json, as_forged, describe_again, edit, forge, told
 from tests.tasks.verification.test_verify_period import of_a_quarter  # noqa: F401  (a fixture)
@@ -73,6 +75,11 @@ def test_pages_of_every_kind_of_product_render_the_same_again(kind: str, tmp_pat
     assert report.ok, report.findings
     assert NOT_COMPARED not in report.cannot_tell
     version = version.copy(tmp_path / "copy")
+    forge(version, record=lambda record: told(record, "software.code", "f" * 64))
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+    assert NOT_COMPARED in report.cannot_tell
+    forge(version, record=lambda record: told(record, "software.code", software().code))
     for name in PAGES.values():
         page = version.folder / name
         page.write_text(page.read_text().replace("</main>", "</main> "))
@@ -139,6 +146,87 @@ def test_words_by_other_code_are_not_compared_and_the_report_says_so(version: Ve
         shown, report.to_json() | {"key": {"whose": "", "pinned_since": None, "file": "", "passed_over": None}}
     )
     assert "! MADE BY OTHER CODE" in shown.export_text()
+
+
+SCRIPTS = {
+    "a script": ("</body>", "<script>alert(1)</script></body>"),
+    "a script of a picture": ("</body>", "<svg><script>alert(1)</script></svg></body>"),
+    "a script in capitals that is cut": ("</body>", "</body><SCRIPT src=x"),
+    "an event handler": ("<main", '<main onclick="alert(1)"'),
+    "an event handler without quotes": ("</body>", "<img src=x onerror=alert(1)></body>"),
+    "an event handler after a slash": ("</body>", '<img/onerror="alert(1)" src="x"></body>'),
+    "an address that runs": ("</body>", '<a href="java&#10;script:alert(1)">the guarantee</a></body>'),
+    "an address that runs, in a picture": ("</body>", '<svg><a xlink:href="javascript:alert(1)"/></svg></body>'),
+    "another page": ("</body>", '<iframe src="other.html"></iframe></body>'),
+    "a move to another page": ("<title>", '<meta http-equiv="refresh" content="0;url=other.html"><title>'),
+    "a base": ("<title>", '<base href="https://elsewhere.example/"><title>'),
+    "an animated address": ("</body>", '<svg><set attributeName="href" to="javascript:alert(1)"/></svg></body>'),
+    "a comment that ends early": ("</body>", "<!--><script>alert(1)</script>--></body>"),
+    "another set of characters": ("</body>", "\x1b(J</body>"),
+    "a picture from elsewhere": ("</body>", '<img src="//elsewhere.example/seen"></body>'),
+}
+
+
+@pytest.mark.parametrize("name", [*PAGES.values(), "label.html"])
+@pytest.mark.parametrize("what", SCRIPTS)
+def test_a_publisher_that_names_other_code_cannot_put_a_script_into_a_page(
+    version: Version, what: str, name: str
+) -> None:
+    """The code is stated by the publisher: it switches off the comparison, and never this."""
+    forge(version, record=lambda record: told(record, "software.code", "f" * 64))
+    page = version.folder / name
+    before = page.read_text(encoding="utf-8")
+    at, by = SCRIPTS[what]
+    page.write_text(before.replace(at, by, 1), encoding="utf-8")
+    assert page.read_text(encoding="utf-8") != before
+    forge(version)
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) == {10}
+    assert [finding.where for finding in report.findings] == [name]
+
+
+def test_pages_that_another_version_made_fail_a_strict_check_and_the_verdict_names_them(
+    version: Version, tmp_path: Path
+) -> None:
+    """A false page without a script passes, and the verdict says so; `--strict` fails, `--page` is the checker's own.
+
+    The page that the checker renders of the same statement is the one that was published before the forgery.
+    """
+    honest = {name: (version.folder / name).read_bytes() for name in PAGES.values()}
+    forge(version, record=lambda record: told(record, "software.packages", {"jinja2": "1.0"}))
+    before = verify(version.folder, public_key=version.key, terms=CheckerTerms(page="record.html")).page
+    (version.folder / "record.html").write_text("<p>epsilon = 0.01, perfectly safe</p>")
+    forge(version)
+    (tmp_path / "key.pub").write_text(version.key + "\n")
+    command = ["verify", str(version.folder), "--key", str(tmp_path / "key.pub")]
+    said = typed(*command)
+    assert (said.code, PAGES_NOT_COMPARED in said.out) == (0, True)
+    own = tmp_path / "own.html"
+    said = typed(*command, "--strict", "--page", str(own))
+    assert said.code == 5
+    assert PAGES_NOT_COMPARED in said.out
+    assert PAGES_NOT_COMPARED in said.err
+    assert own.read_bytes() == before
+    assert b"perfectly safe" not in before
+    assert len(before) > 0.9 * len(honest["record.html"])
+
+
+def test_the_checkers_own_page_is_the_published_one_where_the_same_code_made_it(
+    published: Version, tmp_path: Path
+) -> None:
+    """In either language; nothing is written into the version, nor of a version that does not hold."""
+    (tmp_path / "key.pub").write_text(published.key + "\n")
+    command = ["verify", str(published.folder), "--strict", "--key", str(tmp_path / "key.pub")]
+    for own, name in (("own.html", "record.html"), ("own.ja.html", "record.ja.html")):
+        assert typed(*command, "--page", str(tmp_path / own)).code == 0
+        assert (tmp_path / own).read_bytes() == (published.folder / name).read_bytes()
+    said = typed(*command, "--page", str(published.folder / "own.html"))
+    assert (said.code, "outside the version" in said.err) == (2, True)
+    broken_copy = published.copy(tmp_path / "copy")
+    (broken_copy.folder / "record.html").write_text("other")
+    command[1] = str(broken_copy.folder)
+    assert typed(*command, "--page", str(tmp_path / "broken.html")).code == 5
+    assert not (tmp_path / "broken.html").exists()
 
 
 @pytest.mark.parametrize(

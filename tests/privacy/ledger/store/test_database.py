@@ -14,12 +14,12 @@ import psycopg
 import pytest
 from sqlalchemy import make_url, text
 
-from privacy.ledger.errors import LedgerConflict, LedgerCorrupt, LedgerUnavailable
+from privacy.ledger.errors import LedgerCorrupt, LedgerUnavailable
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.store.database import Store
-from tests.privacy.conftest import NewPlace
+from tests.privacy.conftest import Databases, NewPlace
 from tests.privacy.ledger.ledgers import Place, laplace, ledger_with_account, request
-from tests.privacy.ledger.tampering import unguard
+from tests.privacy.ledger.tampering import grow, unguard
 
 PASSWORD = "Geheimnis-7"
 
@@ -196,18 +196,54 @@ def test_a_writer_that_is_killed_leaves_nothing_and_blocks_nobody(place: Place) 
 
 
 def test_a_second_entry_after_the_same_one_is_refused_by_the_database(place: Place) -> None:
-    """Even a writer that went round the lock cannot fork the chain."""
+    """Even a writer that went round the lock cannot fork the chain; trying again would not help, and is not said."""
     ledger = ledger_with_account(place)
     copy = (
         "INSERT INTO journal (sequence, previous, hash, kind, at, body, subject, subtrees) "
         "SELECT sequence + 9, previous, 'other', kind, at, body, subject, subtrees FROM journal WHERE sequence = 1"
     )
-    with pytest.raises(LedgerConflict), ledger._store.writing() as transaction:
+    with pytest.raises(LedgerCorrupt, match="a damaged index"), ledger._store.writing() as transaction:
         transaction.connection.execute(text(copy))
-    with pytest.raises(LedgerConflict), ledger._store.writing() as transaction:
+    with pytest.raises(LedgerCorrupt, match="a damaged index"), ledger._store.writing() as transaction:
         with transaction.at_once():
             transaction.connection.execute(text(copy))
     assert ledger.verify() == []
+
+
+def test_every_damaged_index_page_of_a_sqlite_ledger_is_found(sqlite_databases: Databases, tmp_path: Path) -> None:
+    """An emptied index lets a second row of one run key in, and no reader of the tables sees that."""
+    place = Place(sqlite_databases.new(tables=True), tmp_path)
+    ledger = grow(place)
+    assert (ledger.verify(), ledger.unchecked_indexes()) == ([], "")
+    place.close()
+    file = Path(str(make_url(place.url).database))
+    whole = file.read_bytes()
+    size = int.from_bytes(whole[16:18], "big")
+    with place.by_hand() as connection:
+        found = "SELECT name, rootpage FROM sqlite_master WHERE type = 'index' ORDER BY name"
+        pages = {name: (number - 1) * size for name, number in connection.execute(text(found))}
+    filled = {name: at for name, at in pages.items() if whole[at] == 0x0A and whole[at + 3 : at + 5] != bytes(2)}
+    assert len(filled) > 12
+    for name, at in filled.items():
+        damaged = bytearray(whole)
+        damaged[at : at + size] = b"\x0a\0\0\0\0" + size.to_bytes(2, "big") + bytes(size - 7)
+        file.write_bytes(damaged)
+        ledger = place.open()
+        assert {finding.field for finding in ledger.verify()} == {"integrity"}, name
+        place.close()
+    file.write_bytes(whole)
+    assert place.open().verify() == []
+    place.close()
+
+
+def test_a_postgresql_ledger_without_amcheck_says_that_indexes_were_not_checked(
+    postgres_databases: Databases, tmp_path: Path
+) -> None:
+    place = Place(postgres_databases.new(tables=True), tmp_path)
+    ledger = grow(place)
+    assert ledger.verify() == []
+    assert "amcheck" in ledger.unchecked_indexes()
+    place.close()
 
 
 def test_a_row_that_the_ledger_lost_is_corruption_and_not_a_riddle(place: Place) -> None:
