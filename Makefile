@@ -39,7 +39,7 @@ help:
 	@echo "make test-services  tests with PostgreSQL, Chromium, Helm, OpenSSL, Go, flock and SoftHSM, which have to be there"
 	@echo "make test-long   tests that kill servers, workers and sites and wait for them to come back, and a long attack"
 	@echo "make test-spark  the tests that need Spark: fetches pyspark (450 MB) into $(SPARK); Java 17 has to be there"
-	@echo "make check    format, lint, types, import contracts, tests: what CI runs"
+	@echo "make check    format, lint, types, import contracts, make test; CI runs these and the other tests"
 	@echo "make check-python PYTHON=python3.13   the demo and some tests with another Python, from the lock, in a fresh environment"
 	@echo "make lint     the same without the tests"
 	@echo "make install  only create $(VENV) with the pinned dependencies and the sudare command"
@@ -81,8 +81,9 @@ lint: $(DEV)
 test: $(DEV) $(FEDERATION)
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
+# Where root runs it, the package that brings PostgreSQL (pgserver) adds a user of its name to the machine.
 test-services: $(DEV) $(FEDERATION) $(HELM)
-	$(BIN)/python -m pytest -m "services and not spark and not long" --numprocesses 3 --dist loadfile
+	$(BIN)/python -m pytest -m "services and not spark and not long" --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-long: $(DEV) $(FEDERATION)
 	$(BIN)/python -m pytest -m long --numprocesses 3 --dist loadfile
