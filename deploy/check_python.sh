@@ -44,10 +44,10 @@ export TMPDIR="$place" PYTHONPYCACHEPREFIX="$place/bytecode" HYPOTHESIS_STORAGE_
 "$python" -m venv "$place/python"
 PATH="$place/python/bin:$PATH"
 pip() { "$place/python/bin/python" -m pip --disable-pip-version-check "$@"; }
-pip install -qq --no-compile --no-deps --require-hashes -r deploy/lock.txt
+pip install -qq --no-compile --no-deps --require-hashes -r deploy/lock.txt -r deploy/build.txt
 mkdir "$place/source"
 cp -R sudare console flows tasks privacy contracts pyproject.toml README.md LICENSE "$place/source"
-pip install -qq --no-compile --no-deps "$place/source"
+pip install -qq --no-compile --no-deps --no-build-isolation "$place/source"
 pip check
 [ -z "${2:-}" ] || pip install -qq --no-compile "$2"
 pip install -qq --no-compile -c deploy/constraints.txt pytest pytest-timeout hypothesis jsonschema

@@ -20,7 +20,7 @@ from privacy.evaluation.scores import PrivateScores, compare
 from privacy.evaluation.yardsticks import BOOTSTRAP, INDEPENDENT, majority
 from privacy.private_table import PrivateTable
 from tasks.evaluation.encoded_rows import encoded_rows, fetched_rows, refuse_pictures
-from tasks.evaluation.predictors import LEARNERS, accuracies
+from tasks.evaluation.predictors import LEARNERS, PACKAGES, accuracies, check_installed
 from tasks.evaluation.yardstick_scores import MAKERS, learned_from_real, propensities, yardstick_of
 from tasks.storage.duckdb_session import connect
 from tasks.storage.progress import Bar, step
@@ -98,8 +98,12 @@ def check_target(columns: Sequence[str], target: str | None) -> None:
 
     Raises:
         Refused: it is none of the columns, or the only one.
+        EvaluationExtraMissing: the extra is not installed.
     """
-    if target is None or (target in columns and len(columns) > 1):
+    if target is None:
+        return
+    check_installed(*PACKAGES)
+    if target in columns and len(columns) > 1:
         return
     known = target in columns
     found = f"the column {target!r}" + (", the only one" if known else "")

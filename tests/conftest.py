@@ -54,6 +54,8 @@ settings.load_profile("suite")
 absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
 
 
+pytest_plugins = ["tests.worlds.bare_machine"]
+
 LONGEST = (
     *("test_fields.py", "test_deploy.py", "test_federation_keys.py", "test_readme.py", "test_federation_loopback.py"),
     *("test_run.py", "test_browser.py", "test_dist.py"),

@@ -20,6 +20,7 @@ from tasks.storage.workspace.settings import Workspace
 
 ROOT = Path(__file__).parents[1]
 CHART = ROOT / "deploy" / "chart"
+pytestmark = pytest.mark.services
 KUBERNETES = ("1.31", "1.37")
 SOURCE = "10.9.8.0/24"
 VALUES: dict[str, Any] = {

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from contextlib import closing
@@ -87,8 +86,8 @@ def test_no_password_stands_in_a_file(compose: dict[str, dict[str, object]]) -> 
         assert f"\n{name}=\n" in (DEPLOY / "example.env").read_text()
 
 
-def test_the_image_is_not_root_and_takes_the_constraints() -> None:
-    """The last user is a number, the base is pinned, and every pip install takes the constraints."""
+def test_the_image_is_not_root_and_installs_what_was_locked() -> None:
+    """The last user is a number, the base is pinned, and pip installs by hash, but for torch and our own tree."""
     text = (DEPLOY / "Dockerfile").read_text()
     assert "--compile" in text  # what the image has compiled stays: its root is read-only where it runs
     assert "rm -rf" not in text
@@ -97,7 +96,11 @@ def test_the_image_is_not_root_and_takes_the_constraints() -> None:
     assert re.findall(r"^USER (\S+)", text, re.MULTILINE)[-1] == "10001:10001"
     installs = re.findall(r"pip install[^\n\\]*", text)
     assert installs
-    assert all("-c deploy/constraints.txt" in line for line in installs)
+    assert all("--no-deps" in line and "--compile" in line for line in installs)
+    unlocked = [line.split()[-1] for line in installs if "--require-hashes" not in line]
+    assert unlocked == ["torch;", "."]
+    assert '-c constraints.txt --compile --extra-index-url "$TORCH_INDEX" torch' in text
+    assert "--no-build-isolation --compile ." in text
     assert "COPY deploy/backup.sh deploy/restore.sh /usr/local/share/sudare/\n" in text
     copied = re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE)
     sources = [name for line in copied for name in line.split()]
@@ -117,19 +120,12 @@ def test_the_entrypoint_of_prefect_yaml_is_the_flow() -> None:
     assert set(deployment["parameters"]) <= set(flow.parameters.properties)
 
 
-def test_hadolint_finds_nothing() -> None:
-    """Where the linter is installed; the rules above hold without it."""
-    linter = shutil.which("hadolint")
-    if linter is not None:
-        assert subprocess.run([linter, DEPLOY / "Dockerfile"], capture_output=True, check=False).returncode == 0
-
-
 @pytest.fixture
 def _postgres() -> None:
     try:
         find_binaries()
     except RuntimeError as none:
-        pytest.fail(str(none)) if os.environ.get("CI") else pytest.skip(str(none))
+        pytest.skip(str(none))
 
 
 def _bin(folder: Path) -> dict[str, str]:
@@ -187,6 +183,7 @@ def test_a_workspace_with_a_ledger_of_its_own_is_not_tried_out(tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["sudare.toml"]
 
 
+@pytest.mark.services
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("_postgres")
 def test_what_compose_describes_publishes_a_period(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from benchmarks.gallery import MOST_SECONDS
 from contracts.release.federation_spec import load_federation, load_site
 from contracts.release.spec import load_spec
-from deploy.gallery import ACCOUNTS, EXHIBITS, PAGE, PICTURES, ROOT, TIMES, Exhibit, page
+from deploy.gallery import ACCOUNTS, EXHIBITS, PAGE, PICTURES, ROOT, TIMES, Exhibit, main, page
 
 RUNS = [each for each in EXHIBITS if each.script is None]
 FEDERATIONS = [each for each in EXHIBITS if each.script is not None]
@@ -72,3 +73,17 @@ def test_the_folder_has_a_picture_of_each_and_no_more() -> None:
         content = exhibit.picture.read_bytes()
         assert struct.unpack(">II", content[16:24]) == (800, 640)
         assert len(content) < MOST_BYTES
+
+
+def test_without_a_browser_nothing_is_installed_or_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make gallery` ends in one line, and so does the program that it would start."""
+    made = subprocess.run(
+        ["sh", ROOT / "deploy" / "bare_path.sh", tmp_path / "bin"], capture_output=True, text=True, check=True
+    )
+    monkeypatch.setenv("PATH", made.stdout.strip())
+    done = subprocess.run(["make", f"VENV={tmp_path}/new", "gallery"], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, list(tmp_path.iterdir())) == (2, [tmp_path / "bin"])
+    assert done.stdout.startswith("make gallery: no browser on this machine; it needs Chromium: apt-get install")
+    with pytest.raises(SystemExit, match=r"no browser here .*: apt-get install"):
+        main(tmp_path / "gallery")
+    assert not (tmp_path / "gallery").exists()

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,9 @@ CHECK = ROOT / "deploy" / "check_python.sh"
 HASH = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-def locked() -> dict[str, tuple[Version, Marker | None, int]]:
-    """Of each package of the lock its version, where it is needed, and how many hashes it has."""
-    text = re.sub(r"^#.*\n", "", LOCK.read_text(encoding="utf-8"), flags=re.MULTILINE).replace("\\\n", " ")
+def locked(lock: Path = LOCK) -> dict[str, tuple[Version, Marker | None, int]]:
+    """Of each package of a lock its version, where it is needed, and how many hashes it has."""
+    text = re.sub(r"^#.*\n", "", lock.read_text(encoding="utf-8"), flags=re.MULTILINE).replace("\\\n", " ")
     found = {}
     for line in text.splitlines():
         requirement = Requirement(line.partition("--hash")[0])
@@ -72,6 +73,41 @@ def test_the_lock_names_no_host() -> None:
     """Packages come from the index that the user's installer is configured for."""
     lines = [line for line in LOCK.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     assert [line for line in lines if re.search("://|@ |index-url", line)] == []
+
+
+def test_every_package_that_make_installs_is_locked_with_hashes_but_torch() -> None:
+    """The locks of the extras and of the tests have what the tested environment pins, in those versions."""
+    found: dict[str, Version] = {}
+    for lock in (LOCK, *sorted((ROOT / "deploy" / "locks").glob("*.txt"))):
+        packages = locked(lock)
+        assert not found.keys() & packages.keys()
+        assert all(hashes for _, _, hashes in packages.values())
+        found |= {name: version for name, (version, _, _) in packages.items()}
+    pinned = constraints()
+    assert {name: version for name, version in pinned.items() if found.get(name) != version} == {
+        "torch": pinned["torch"]
+    }
+    federation = locked(ROOT / "deploy" / "federation" / "lock.txt")
+    assert all(hashes for _, _, hashes in federation.values())
+    assert str(federation["flwr"][0]) == "1.41.0"
+
+
+def test_what_the_lock_for_torch_holds_is_what_torch_asks_for() -> None:
+    """torch is installed without what it depends on, which is locked."""
+    needs = {canonicalize_name(Requirement(text).name) for text in requires("torch") or [] if "extra ==" not in text}
+    assert needs <= locked().keys() | locked(ROOT / "deploy" / "locks" / "neural.txt").keys()
+
+
+@pytest.mark.parametrize("target", ["install", "install-dev", "neural", ".venv/.docs-installed", "federation"])
+def test_make_installs_by_hash_all_but_torch_and_our_own_tree(target: str) -> None:
+    plan = subprocess.run(["make", "-n", "-B", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    installs = re.findall(r"-m pip .* install (.*)", plan.replace("\\\n", " "))
+    assert installs
+    assert all("--no-deps" in words for words in installs)
+    unlocked = [words for words in installs if "--require-hashes" not in words]
+    ours, torch = "--no-build-isolation -e .", "-c deploy/constraints.txt torch"
+    assert all(words.endswith((ours, torch)) for words in unlocked)
+    assert any("--require-hashes" in words for words in installs)
 
 
 def typed_on(platform: str, code: str) -> subprocess.CompletedProcess[str]:

@@ -30,7 +30,7 @@ from privacy.evaluation.seen_releases import Seen, SeenModel
 from privacy.evaluation.shadow_attacks import FALSE_ALARM, TestedClaim, Trials, guessing, judged
 from privacy.private_table import PrivateTable
 from tasks.evaluation.attack_files import KINDS, AttackReport, AttackResult, write_attacks
-from tasks.evaluation.predictors import population_chances
+from tasks.evaluation.predictors import check_installed, population_chances
 from tasks.evaluation.public_rows import DeclaredPublic, refuse_confidential
 from tasks.evaluation.score_files import ScoreFiles
 from tasks.evaluation.shadow_releases import RowNumbers, play, public_codes, shadows_of
@@ -88,10 +88,12 @@ def attack_release(
     Privacy: no confidential row is read. Beyond what is refused, that the rows are public is the publisher's word.
     """
     source = file_source(holdout, option="--holdout", remedy="name a file: what a release spec names is confidential")
-    declared = DeclaredPublic.of(holdout, because=because)
     attacked = attacked_release(what, source, workspace, period)
     names = columns_of(attacked)
     kinds = _kinds(request, attacked, names)
+    if "attribute_inference" in kinds and request.attribute is not None:
+        check_installed("sklearn")
+    declared = DeclaredPublic.of(holdout, because=because)
     with closing(workspace.open_ledger()) as ledger:
         bound = [*ledger.sources(), *([] if attacked.folder else [attacked.spec.source.name])]
     refuse_confidential(source.name, bound)

@@ -23,7 +23,6 @@ from privacy.learning.execution import Execution
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import Learner
 from privacy.learning.rows import PrivateRows
-from privacy.learning.training import Session, initial_state
 from privacy.marginals.counts import PrivateCounts
 
 OnRound = Callable[[RoundSum], None]
@@ -171,6 +170,8 @@ class _Moved:
     """Parameters that released sums move."""
 
     def __init__(self, learner: Learner, layout: RowLayout, plan: FederatedPlan, execution: Execution) -> None:
+        from privacy.learning.training import Session, initial_state  # loads torch, which tables need not
+
         self._plan = plan
         state = initial_state(learner)
         self._session = Session(learner, layout, state, step=0, steps=plan.rounds, execution=execution)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,8 @@ from contracts.errors import SudareError
 from privacy.evaluation.cells import EncodedRows, check_comparable
 
 TREE_DEPTH: Final = 5
+PACKAGES: Final = {"sklearn": "scikit-learn", "xgboost": "xgboost-cpu"}
+"""Each module of the extra, and the package that it comes in."""
 SEED: Final = 0
 
 
@@ -34,21 +37,32 @@ class EvaluationExtraMissing(SudareError):
         )
 
 
+def check_installed(*modules: str) -> None:
+    """Refuse an evaluation before it reads rows where a package is missing.
+
+    Raises:
+        EvaluationExtraMissing: names the first one.
+    """
+    for module in modules:
+        if find_spec(module) is None:
+            raise EvaluationExtraMissing(PACKAGES[module])
+
+
 def decision_tree() -> Any:
     """A decision tree of depth 5."""
-    tree = _package("sklearn.tree", "scikit-learn")
+    tree = _package("sklearn.tree")
     return tree.DecisionTreeClassifier(max_depth=TREE_DEPTH, random_state=SEED)
 
 
 def support_vector_machine() -> Any:
     """A support vector machine with a Gaussian kernel."""
-    svm = _package("sklearn.svm", "scikit-learn")
+    svm = _package("sklearn.svm")
     return svm.SVC(cache_size=500)
 
 
 def xgboost() -> Any:
     """Boosted trees."""
-    boosted = _package("xgboost", "xgboost-cpu")
+    boosted = _package("xgboost")
     return boosted.XGBClassifier(random_state=SEED, n_jobs=2)
 
 
@@ -121,7 +135,7 @@ def population_chances(population: EncodedRows, targets_of: EncodedRows, *, targ
         EvaluationExtraMissing: scikit-learn is not installed.
     """
     check_comparable(targets_of, population)
-    tree = _package("sklearn.tree", "scikit-learn").DecisionTreeClassifier(min_samples_leaf=20, random_state=SEED)
+    tree = _package("sklearn.tree").DecisionTreeClassifier(min_samples_leaf=20, random_state=SEED)
     learned, others = _features(population, target), _features(targets_of, target)
     place, size = population.columns.index(target), population.shape[population.columns.index(target)]
     tree.fit(learned, population.codes[:, place])
@@ -165,13 +179,14 @@ def _features(rows: EncodedRows, target: str) -> NDArray[np.float32]:
     return np.concatenate(encoded, axis=1)
 
 
-def _package(module: str, package: str) -> Any:
+def _package(module: str) -> Any:
     """Import where it is used: both take seconds, and nothing but evaluation needs them."""
     from importlib import import_module
 
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != module.split(".")[0]:
+        package = module.split(".")[0]
+        if error.name is None or error.name.split(".")[0] != package:
             raise
-        raise EvaluationExtraMissing(package) from None
+        raise EvaluationExtraMissing(PACKAGES[package]) from None

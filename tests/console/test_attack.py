@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,20 @@ def test_sound_tables_keep_their_claim_and_no_account_pays(shared: Place, public
     assert "public use sample &lt;b&gt;of&lt;/b&gt; 1994" in page
     assert "no attack refuted the claim" in page
     assert list(shared.workspace.runs.glob("evaluation-*/s[hn]a*")) == []
+
+
+def test_a_missing_extra_is_told_before_the_rows_are_read(
+    shared: Place, tmp_path: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The holdout is no Parquet file, which only reading it shows."""
+    (tmp_path / "rows.parquet").write_bytes(b"no rows")
+    words = ("--attack", "all", "--holdout", str(tmp_path / "rows.parquet"), *WHY)
+    spec = written(shared, "tables.yaml", "extra", FINE)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    told = typed("evaluate", spec, *words, *NAMED, at=shared.workspace)
+    assert told.code == 1
+    assert "scikit-learn, which is not installed; install the extra: pip install 'sudare[evaluate]'" in told.err
+    assert "scikit-learn" not in typed("evaluate", spec, *words, at=shared.workspace).err
 
 
 def test_tables_without_noise_end_with_exit_5_and_what_to_do(

@@ -117,7 +117,7 @@ def _quick_folder() -> Path | None:
     return folder if roomy else None
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.services)])
 def databases(request: pytest.FixtureRequest) -> Databases:
     """Each test that uses it, however indirectly, runs on both stores."""
     name = {"sqlite": "sqlite_databases", "postgresql": "postgres_databases"}[request.param]

@@ -14,7 +14,6 @@ from sudare import entrance
 
 MOST_MODULES = 60
 OURS = ["sudare", "sudare.entrance"]
-MOST_SECONDS = 0.5
 
 
 def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -28,12 +27,6 @@ def test_importing_loads_nothing_but_the_entrance() -> None:
     loaded = python(code).stdout.split()
     assert [name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names] == OURS
     assert len(loaded) <= MOST_MODULES
-
-
-def test_importing_takes_less_than_half_a_second_of_work() -> None:
-    """Processor time, since others may use the machine: of importing, beside what Python itself takes."""
-    code = "import time; begun = time.process_time(); import sudare; print(time.process_time() - begun)"
-    assert float(python(code).stdout) < MOST_SECONDS
 
 
 def test_every_public_name_can_be_loaded_and_no_other() -> None:

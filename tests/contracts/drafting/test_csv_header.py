@@ -120,7 +120,7 @@ def test_five_thousand_columns(tmp_path: Path) -> None:
     """A wide header is drafted and loaded within seconds, and a missing file is a finding."""
     names = [f"column_{number}" for number in range(5000)]
     path = write(tmp_path, "wide.csv", ",".join(names) + "\n")
-    began = time.monotonic()
+    began = time.process_time()
     drafted = draft_contract(path)
     assert drafted.open_places == 5005
     done = drafted.text.replace("kind: <declare>, scope: <declare>", "kind: row, scope: block")
@@ -129,7 +129,7 @@ def test_five_thousand_columns(tmp_path: Path) -> None:
     )
     done = done.replace("provenance: <declare>", "provenance: declared").replace("<declare>   #", "[a, b]   #")
     assert len(load_contract(write(tmp_path, "wide.yaml", done)).columns) == 5000
-    assert time.monotonic() - began < 60
+    assert time.process_time() - began < 60
     with pytest.raises(DraftRefused, match="no such file"):
         draft_contract(tmp_path / "gone.csv")
 

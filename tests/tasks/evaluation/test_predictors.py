@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from privacy.evaluation.cells import EncodedRows
-from tasks.evaluation.predictors import LEARNERS, EvaluationExtraMissing, accuracies, decision_tree
+from tasks.evaluation.predictors import (
+    LEARNERS,
+    PACKAGES,
+    EvaluationExtraMissing,
+    accuracies,
+    check_installed,
+    decision_tree,
+)
 
 COLUMNS, SHAPE = ("a", "b", "y"), (4, 3, 2)
 
@@ -75,3 +82,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "sklearn.tree", None)
     with pytest.raises(EvaluationExtraMissing, match=r"scikit-learn.*sudare\[evaluate\]"):
         decision_tree()
+    check_installed(*PACKAGES)
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    with pytest.raises(EvaluationExtraMissing, match=r"xgboost-cpu.*sudare\[evaluate\]"):
+        check_installed(*PACKAGES)

@@ -52,6 +52,7 @@ def test_securesystemslib_takes_the_envelope_and_refuses_a_changed_one(guild: Ve
         Envelope.from_dict(load(guild.folder / "MANIFEST.json")).verify([key], 1)
 
 
+@pytest.mark.services
 def test_openssl_verifies_the_signature_over_an_encoding_written_by_hand(guild: Version, tmp_path: Path) -> None:
     value = load(guild.folder / "MANIFEST.json")
     payload = b64decode(value["payload"])

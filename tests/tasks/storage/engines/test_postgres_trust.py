@@ -33,7 +33,7 @@ from tests.tasks.storage.engines.small_disks import small_disk
 from tests.tasks.storage.engines.spark_releases import make_place
 from tests.tasks.storage.engines.statistics_rows import beside_of, exact
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
 PLANTED = "planted-4711-ü"
 
 

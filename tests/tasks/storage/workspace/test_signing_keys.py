@@ -62,6 +62,7 @@ def refused(action: object, *parts: str) -> None:
         assert secret not in str(caught.value)
 
 
+@pytest.mark.services
 def test_a_key_under_a_passphrase_is_the_same_key(tmp_path: Path) -> None:
     """What the passphrase opens signs as the bytes did, and OpenSSL reads the file too."""
     closed = place(tmp_path, {"kind": "encrypted_file"}, PASSPHRASE)
@@ -102,6 +103,7 @@ def test_another_file_than_an_encrypted_key_is_told(tmp_path: Path) -> None:
     assert not (tmp_path / "signing.pem").exists()
 
 
+@pytest.mark.services
 def test_a_key_that_a_token_made_signs_in_the_token(tmp_path: Path, token: SoftToken) -> None:
     """It is found again by its label, signs what others verify, and cannot be taken out."""
     made = kind_of(in_token(tmp_path, token, "release")).create_key(in_token(tmp_path, token, "release"), PIN)
@@ -119,6 +121,7 @@ def test_a_key_that_a_token_made_signs_in_the_token(tmp_path: Path, token: SoftT
     )
 
 
+@pytest.mark.services
 def test_each_fault_of_a_token_is_told(tmp_path: Path, token: SoftToken) -> None:
     """A wrong PIN, a missing token, key or library: what it is, and what to do."""
     refused(
@@ -137,12 +140,11 @@ def test_each_fault_of_a_token_is_told(tmp_path: Path, token: SoftToken) -> None
     refused(lambda: open_key(in_token(tmp_path, token, "")), "signer.key", 'write [signer] key = "..."')
 
 
-def test_a_package_that_is_not_installed_is_told(
-    tmp_path: Path, token: SoftToken, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_that_is_not_installed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "pkcs11", None)
+    token = SoftToken(tmp_path / "library.so", ("statistics",))
     refused(lambda: open_key(in_token(tmp_path, token, "k")), "pip install 'sudare[pkcs11]'")
 
 
