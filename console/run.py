@@ -80,9 +80,11 @@ def run(
 
 def _print(console: Console, outcome: dict[str, Any]) -> None:
     from flows.outcome import standing, still  # loaded by the run that has ended
+    from tasks.records.relations import kept_relations
 
     replay = _replay(Path(outcome["folder"]))
     made = made_rows(replay)
+    relations = kept_relations(replay) if replay else None
     done = standing(outcome["status"], repeated=outcome["repeated"])
     unpaid = "; nothing was drawn or charged" if outcome["repeated"] else ""
     console.print(f"{outcome['release']} v{outcome['version']} {done}{unpaid}")
@@ -94,6 +96,7 @@ def _print(console: Console, outcome: dict[str, Any]) -> None:
             ("record", f"{outcome['folder']}/record.html"),
             *([("made-up rows", ", ".join(f"{number:,}{of}" for of, number in made.items()))] if made else []),
             *(_chosen(replay) if made else []),
+            *([("relations", str(relations))] if relations else []),
             ("cost", f"ε = {outcome['epsilon']} at δ = {outcome['delta']}"),
             ("account", "\n".join(_accounts(outcome))),
             ("can still give", still(outcome["can_give"], outcome["delta"])),

@@ -16,6 +16,7 @@ from sudare.record import Record
 from sudare.table import Table
 from sudare.verification import Verification, verify
 from sudare.words import call
+from tasks.records.relations import kept_relations
 
 if TYPE_CHECKING:
     import polars as pl
@@ -203,12 +204,13 @@ class Release:
         return verify(self._folder, chosen, deep=deep)
 
     def _lines(self) -> list[tuple[str, str]]:
-        charge = self._record["replay"]["charge"]
+        charge, relations = self._record["replay"]["charge"], kept_relations(self._record["replay"])
         standing = {True: "was published already; nothing was drawn or charged", False: "published now"}
         return [
             *([("this run", standing[self.repeated])] if self._facts else []),
             ("cost", f"ε = {charge['epsilon']} at δ = {charge['delta']}, account {charge['account']}"),
             ("tables", ", ".join(self.tables) or "none"),
+            *([("relations", str(relations))] if relations else []),
             ("where", str(self._folder)),
         ]
 

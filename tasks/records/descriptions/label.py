@@ -17,6 +17,7 @@ from tasks.records.page import words
 from tasks.records.page.budget_view import budget_bar, budget_shares
 from tasks.records.page.style import style
 from tasks.records.public_text import plain, public_field, says_anything, sentence
+from tasks.records.relations import kept_relations
 
 FOLDER: Final = Path(__file__).parent
 MOST_LINES: Final = 6
@@ -38,6 +39,7 @@ def label_html(explanation: RecordExplanation) -> bytes:
         record=record,
         v=values,
         product=record_part(values["identity.product_type"]).words.label,
+        relations=kept_relations(record["replay"]),
         epsilon=words.brief(values["guarantee.epsilon"], up=True),
         rounded=Decimal(words.brief(values["guarantee.epsilon"], up=True)) != Decimal(values["guarantee.epsilon"]),
         subject=words.subject(values),

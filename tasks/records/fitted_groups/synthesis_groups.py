@@ -59,7 +59,11 @@ USES_OF_SUMS: Final = (
     ),
 )
 USES: Final = (
-    message("Totals, shares and tables of the measured columns are as good as their noise."),
+    message(
+        "Counts and shares of rows in the cells that were measured are off by about their noise. Sums, means and "
+        "quantiles of a number are off by more where its bins are wide: the noise says nothing about values inside a "
+        "bin."
+    ),
     message(
         "Develop and test programs on the rows, and explore; then ask the publisher for a release made for the "
         "question."

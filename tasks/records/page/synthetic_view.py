@@ -17,6 +17,7 @@ from tasks.records.charts.pair_map import PairMap, pair_map
 from tasks.records.draws.sums import NUMBERS
 from tasks.records.files.tidy_tables import DATA, MEASUREMENTS
 from tasks.records.page.published_tables import ReadFile
+from tasks.records.relations import kept_relations
 from tasks.records.values import Values
 
 MOST_ROWS: Final = 60
@@ -61,6 +62,7 @@ class SyntheticView:
     """The synthetic part of the page.
 
     Args:
+        relations: which relations between columns are kept.
         measured: the marginals, at most `MOST_ROWS`.
         sums: the sums over rows, at most `MOST_ROWS`.
         trainings: the trainings by DP-SGD.
@@ -72,6 +74,7 @@ class SyntheticView:
         sheets: contact sheets of columns of pictures.
     """
 
+    relations: str | None
     measured: list[MeasuredRow]
     sums: list[SumRow]
     trainings: list[TrainingRow]
@@ -103,6 +106,7 @@ def synthetic_view(record: dict[str, Any], values: Values, contract: Contract, r
     columns, label = values["product.columns"], values["product.options"].get("label")
     cliques = {draw["key"]: draw["clique"] for draw in record["replay"]["draws"]}
     return SyntheticView(
+        relations=kept_relations(record["replay"]),
         measured=shown,
         sums=summed,
         trainings=[_training_row(each, draws) for each in trainings],
