@@ -89,10 +89,6 @@ class PageRoutes:
 
         return self._sheltered(request, answer)
 
-    def picture(self, request: Request, drawn: Callable[[], bytes]) -> Response:
-        """Answer with a picture of published figures."""
-        return self._sheltered(request, lambda: Response(drawn(), media_type="image/svg+xml"))
-
     def trouble(self, request: Request, status: int) -> Response:
         """Answer that a page is not to be had."""
         known = int(status) if status in _TROUBLES else int(HTTPStatus.BAD_REQUEST)

@@ -146,10 +146,6 @@ def _add_version(app: FastAPI, site: Site, answering: PageRoutes) -> None:
     def verify(request: Request, release: ReleaseInPath, number: PlaceInPath) -> Response:
         return answering.page(request, lambda viewer: version.verify_page(site, viewer, release, number))
 
-    @app.get(f"{_VERSION}/thumbnail.svg")
-    def thumbnail(request: Request, release: ReleaseInPath, number: PlaceInPath) -> Response:
-        return answering.picture(request, lambda: releases.thumbnail_of(site, release, number))
-
     @app.api_route(f"{_VERSION}/whole.zip", methods=["GET", "HEAD"])
     def whole(request: Request, release: ReleaseInPath, number: PlaceInPath) -> Response:
         return answering.archive(request, lambda _: whole_version(site, release, number))

@@ -73,7 +73,6 @@ class Site:
     scrapers: Auditors | None = None
     burn_downs: BurnDowns = field(default_factory=BurnDowns)
     previews: Kept[Preview] = field(default_factory=lambda: Kept(256))
-    thumbnails: Kept[bytes] = field(default_factory=lambda: Kept(256))
     comparisons: Kept[Any] = field(default_factory=lambda: Kept(64))
     fits: Kept[dict[str, str | None]] = field(default_factory=lambda: Kept(1024))
 

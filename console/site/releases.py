@@ -6,7 +6,6 @@ from decimal import Decimal
 from typing import Any, Final
 
 from console.site.asking import PAGE, NotThere, Page, Site
-from console.site.thumbnails import thumbnail
 from privacy.accounting.amounts import ATTO, atto_to_text
 from privacy.ledger.accounts.version_entries import VISIBLE
 from privacy.ledger.terms import VersionEntry
@@ -83,25 +82,8 @@ def value_of(values: Values, name: str) -> Any:
     return None if isinstance(value, str) and value in SILENT else value
 
 
-def thumbnail_of(site: Site, release: str, number: int) -> bytes:
-    """Return the small picture of a version, as SVG.
-
-    Raises:
-        NotThere: there is no such version to be read.
-    """
-    entry = site.view.version(release, number)
-    folder = None if entry is None else site.folders.of(entry)
-    if folder is None or not folder.is_readable:
-        raise NotThere
-    drawn = site.thumbnails.get(folder.entry.manifest)
-    if drawn is None:
-        drawn = thumbnail(folder, site.folders.record(folder))
-        site.thumbnails.keep(folder.entry.manifest, drawn)
-    return drawn
-
-
 def _card(site: Site, version: VersionEntry) -> dict[str, Any]:
-    """Return what a release's card says of a version: title, people, ε, and whether there is a picture.
+    """Return what a release's card says of a version: title, people and ε.
 
     It is read from the record as it stands, since to explain fifty records would take seconds.
     """
@@ -120,7 +102,6 @@ def _card(site: Site, version: VersionEntry) -> dict[str, Any]:
         "delta": _delta(charge.get("delta")),
         "people": None if account is None else account.terms.population,
         "block": None if account is None else account.terms.block,
-        "picture": record is not None,
     }
 
 

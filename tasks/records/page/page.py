@@ -29,7 +29,6 @@ from tasks.records.page.budget_view import budget_bar, budget_shares
 from tasks.records.page.dense_view import TableView
 from tasks.records.page.known_releases import KNOWN, epsilon_scale
 from tasks.records.page.language import Code, Language, language
-from tasks.records.page.lineage_graph import lineage_graph
 from tasks.records.page.published_tables import ReadFile
 from tasks.records.page.statistics_view import StatisticsView, kinds_words, statistics_views
 from tasks.records.page.style import style
@@ -148,7 +147,6 @@ def render_page(
         budget=budget_bar(shares),
         accuracy=error_at_a_glance(values, views.tables),
         sealed=[entry["sequence"] for entry in values["integrity.journal_entries"]],
-        lineage=lineage_graph(values, lang),
         tables=views.tables,
         synthetic=views.synthetic,
         outlines=views.outlines,

@@ -235,18 +235,6 @@ def test_the_pages_name_each_other(versions: dict[str, Version]) -> None:
     assert "差分プライバシー" in japanese
 
 
-def test_the_lineage_leads_from_the_contract_to_every_table(versions: dict[str, Version]) -> None:
-    """Draws, tables and files stand in the picture, and the loss; it is described for those who do not see it."""
-    page = (versions["guild"].folder / "record.html").read_text(encoding="utf-8")
-    [graph] = re.findall(r'<svg class="graph".*?</svg>', page, re.DOTALL)
-    files = ("pay.parquet", "hired.parquet")
-    for part in ("workers 2.3.1", "ε ≤ 2.5, δ = 1e-8", "guild-2020", *files):
-        assert part in graph
-    assert graph.count('<g class="draw">') == 2
-    assert graph.count('<g class="file">') == 2
-    assert "aria-label=" in graph
-
-
 def test_the_auditors_page_has_what_is_withheld_and_only_the_owner_reads_it(versions: dict[str, Version]) -> None:
     private = versions["guild"].folder.parents[2] / "records"
     [path] = private.rglob("record.auditor.html")
