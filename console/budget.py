@@ -233,6 +233,35 @@ def bind(
     answer(payload, lambda console: console.print(told), as_json=as_json)
 
 
+def clock(
+    correct: Annotated[
+        bool, typer.Option("--correct", help="Enter in the journal that this clock is right.")
+    ] = False,
+    workspace: At = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare this machine's clock with the journal, or enter that it is right.
+
+    A journal whose times go back does not verify. Once the clock is set,
+    --correct enters that it was wrong before: the check then compares only
+    what follows. The entry stays, for auditors to read.
+
+    Examples:
+
+        sudare budget clock
+
+        sudare budget clock --correct
+    """
+    with ledger_at(workspace) as ledger:
+        entry = ledger.correct_clock() if correct else None
+        now, last = ledger.times()
+    payload = {"clock": now, "last_entry": last, "corrected": None if entry is None else entry.sequence}
+    told = f"this clock: {now}; the journal's last entry: {last}"
+    if correct:
+        told += "; nothing was to be corrected" if entry is None else f"; entry {entry.sequence} corrects the clock"
+    answer(payload, lambda console: console.print(told), as_json=as_json)
+
+
 def close_account(account: AccountName, workspace: At = None, as_json: AsJson = False) -> None:
     """Close an account for new charges; what it lost stays written.
 

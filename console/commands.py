@@ -57,6 +57,7 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
             "open": "console.budget:open_account",
             "bind": "console.budget:bind",
             "close": "console.budget:close_account",
+            "clock": "console.budget:clock",
             "return": "console.budget:return_charge",
         },
     ),

@@ -196,7 +196,12 @@ def _journal(ledger: Ledger, findings: list[Any], now: datetime) -> Observation:
     entries = list(ledger.journal())
     if entries and datetime.fromisoformat(entries[-1].at) > now + _SKEW:
         found = f"its last entry is of {entries[-1].at}, after this machine's clock"
-        return Observation("ledger", "wrong", found, "set the clock of the machine that is wrong")
+        return Observation(
+            "ledger",
+            "wrong",
+            found,
+            "set the clock of the machine that is wrong; if this one is right: sudare budget clock --correct",
+        )
     accounts = len(ledger.accounts())
     told = f"{accounts} account{'s' if accounts != 1 else ''}, {len(entries)} entries, all of which hold"
     unchecked = ledger.unchecked_indexes()

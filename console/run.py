@@ -36,6 +36,10 @@ def run(
         bool,
         typer.Option("--accept-misfits", help="Charge and publish however many rows do not fit the contract."),
     ] = False,
+    accept_clock: Annotated[
+        bool,
+        typer.Option("--accept-clock", help="Charge although the clock is far ahead of the journal: it is right."),
+    ] = False,
     keep_snapshot: Annotated[
         bool, typer.Option("--keep-snapshot", help="Keep the private snapshot of the table when the run has ended.")
     ] = False,
@@ -64,7 +68,15 @@ def run(
     """
     where = workspace_at(workspace)
     options = RunOptions(
-        spec, period, supersede, keep_snapshot, early, due, accept_misfits=accept_misfits, may_ask=not as_json
+        spec,
+        period,
+        supersede,
+        keep_snapshot,
+        early,
+        due,
+        accept_clock=accept_clock,
+        accept_misfits=accept_misfits,
+        may_ask=not as_json,
     )
     if backfill is not None:
         # the states of periods, with DuckDB: a run without them starts its Prefect server earlier

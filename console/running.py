@@ -13,7 +13,7 @@ import typer
 
 from console.errors import Interrupted
 from console.progress import paused, shown
-from contracts.errors import GateBroken, SudareError
+from contracts.errors import GateBroken, Refused, SudareError
 from flows.order import OperatorDecision, ReleaseOrder
 from flows.prefect_runs.prefect_server import PrefectServer, prefect_server
 from tasks.storage.workspace.run_folder import CHARGE_STATES, RunFolder
@@ -163,9 +163,16 @@ def make_release(options: RunOptions, where: Workspace, prefect: PrefectServer, 
         Interrupted: somebody stopped the command.
     """
     from flows import entrance
+    from flows.periods.clock import ClockAhead
     from flows.periods.publications import withdrawal
 
-    outcome = entrance.make_release(options, where, Operator(options, where, prefect, stop))
+    try:
+        outcome = entrance.make_release(options, where, Operator(options, where, prefect, stop))
+    except ClockAhead as refused:
+        if not _agreed(options, refused, "Is this clock right?"):
+            raise
+        options = replace(options, accept_clock=True)
+        outcome = entrance.make_release(options, where, Operator(options, where, prefect, stop))
     if outcome.status == "withdrawn":
         raise withdrawal(outcome.release, outcome.version)
     return outcome
@@ -181,11 +188,16 @@ def _taken_in(
     try:
         return intake(folder, request, where, supersede=options.supersede), options.supersede
     except SecondVersion as refused:
-        if not (options.may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
+        if not _agreed(options, refused, "Make another version, and charge for it?"):
             raise
-        [finding] = refused.findings
-        with paused():
-            typer.echo(f"{finding.where}: {finding.found}.", err=True)
-            if not typer.confirm("Make another version, and charge for it?", default=False, err=True):
-                raise
     return intake(folder, request, where, supersede=True), True
+
+
+def _agreed(options: RunOptions, refused: Refused, question: str) -> bool:
+    """Ask the person at the terminal, if there is one, whether to go on with what was refused."""
+    if not (options.may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    [finding] = refused.findings
+    with paused():
+        typer.echo(f"{finding.where}: {finding.found}.", err=True)
+        return typer.confirm(question, default=False, err=True)

@@ -16,7 +16,7 @@ from flows.capacity import check_capacity
 from flows.lineage_events import lineage_of
 from flows.order import Conductor, ReleaseOrder
 from flows.outcome import Outcome
-from flows.periods.clock import check_due, check_over, today
+from flows.periods.clock import check_clock, check_due, check_over, today
 from flows.periods.publications import attempt_noted, settled
 from flows.request import Request, check_recorded, read_request
 from flows.run_telemetry import check_telemetry, telemetry_of
@@ -64,6 +64,7 @@ def _enter(
         return standing
     check_over(request, day)
     with closing(workspace.open_ledger()) as ledger:
+        check_clock(ledger, workspace.clock_ahead, accepted=order.accept_clock)
         check_approved(request.spec, request.contract, request.plan, ledger)
     probe_store(request.store(workspace), request.spec.release)
     began = time.time_ns()

@@ -30,6 +30,7 @@ class ReleaseOrder:
         early: whether a period is released that is not over.
         due: the date that the run is due on, for a spec with `redraw: on_schedule`.
         timezone: by whose days a period is over (Europe/Oslo); UTC without it.
+        accept_clock: whether a clock far ahead of the journal's last entry is right.
     """
 
     spec: Path
@@ -39,6 +40,7 @@ class ReleaseOrder:
     early: bool = False
     due: str | None = None
     timezone: str | None = None
+    accept_clock: bool = False
 
 
 @dataclass(frozen=True)

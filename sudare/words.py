@@ -25,6 +25,7 @@ _CALLS: Final = (
     (re.compile(r"add --supersede"), "call run(..., supersede=True)"),
     (re.compile(r"--supersede"), "supersede=True"),
     (re.compile(r"--accept-misfits"), "accept_misfits=True"),
+    (re.compile(r"--accept-clock"), "accept_clock=True"),
     (re.compile(r"--rows\b"), "rows"),
     (re.compile(r"--where\b"), "where"),
     (re.compile(r"--from\b"), "source"),

@@ -183,6 +183,7 @@ class Workspace:
         supersede: bool = False,
         early: bool = False,
         accept_misfits: bool = False,
+        accept_clock: bool = False,
         progress: bool = False,
     ) -> Release:
         """Make one release, as `sudare run` does; the same spec on the same rows is the same run, and costs nothing.
@@ -195,6 +196,7 @@ class Workspace:
             supersede: whether other rows, or another spec, make another version of what is published.
             early: whether a period is released that is not over.
             accept_misfits: whether it is released however many rows do not fit the contract.
+            accept_clock: whether a clock far ahead of the journal's last entry is right.
             progress: whether a terminal shows the steps.
         Returns:
             Release: the version.
@@ -218,7 +220,13 @@ class Workspace:
             places[written] = place_of(read)
             with nullcontext() if rows is None else delivered(self._place, rows.stem, source):
                 options = RunOptions(
-                    written, period, supersede, early=early, accept_misfits=accept_misfits, may_ask=False
+                    written,
+                    period,
+                    supersede,
+                    early=early,
+                    accept_clock=accept_clock,
+                    accept_misfits=accept_misfits,
+                    may_ask=False,
                 )
                 return released(options, self._place, progress=progress)
 

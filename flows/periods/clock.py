@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from contracts.errors import Finding, Refused
 from contracts.periods.period import read_period
 from contracts.periods.redraw import ON_SCHEDULE, own_due
 from flows.request import Request
+from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
 
 
@@ -25,6 +26,29 @@ def today(timezone: str | None = None, at: datetime | None = None) -> date:
     """
     moment = datetime.now(UTC) if at is None else at
     return moment.astimezone(UTC if timezone is None else ZoneInfo(timezone)).date()
+
+
+class ClockAhead(LedgerRefusal):
+    """The clock is far ahead of the journal's last entry: whoever runs the command says whether it is right."""
+
+
+def check_clock(ledger: Ledger, days: int, *, accepted: bool) -> None:
+    """Refuse a wrong clock before a charge: what is entered by it stands in the journal for good.
+
+    Args:
+        ledger: has a clock, and the time of its last entry.
+        days: how far the clock may be ahead of that (`clock.ahead`).
+        accepted: whether the operator has said that a clock further ahead is right.
+    Raises:
+        ClockBehind: it is more than a day behind.
+        ClockAhead: it is further ahead, and nobody said that it is right.
+    """
+    now, last = ledger.times()
+    if accepted or datetime.fromisoformat(now) - datetime.fromisoformat(last) <= timedelta(days=days):
+        return
+    allowed = f"at most {days} days after {last}, the time of the journal's last entry (clock.ahead in sudare.toml)"
+    remedy = "set the clock; if it is right, because nothing was entered for so long, add --accept-clock"
+    raise ClockAhead([Finding("this machine", "clock", now, allowed, remedy)])
 
 
 class DateMissing(Refused):

@@ -37,6 +37,7 @@ EntryKind = Literal[
     "version_published",
     "version_withdrawn",
     "key_changed",
+    "clock_corrected",
 ]
 KINDS: tuple[str, ...] = get_args(EntryKind)
 RUN_KINDS = ("charge_reserved", "charge_returned", "grant_opened", "noise_drawn", "version_published")
@@ -117,6 +118,11 @@ def in_order(at: str, last: str | None) -> str:
         return at
     behind = datetime.fromisoformat(last) - datetime.fromisoformat(at)
     return last if timedelta(0) < behind < CLOCK_SLACK else at
+
+
+def is_behind(at: str, last: str) -> bool:
+    """Say whether a time is more than a day before another."""
+    return datetime.fromisoformat(last) - datetime.fromisoformat(at) > CLOCK_SLACK
 
 
 def salted(body: dict[str, Any]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ _PLAIN: Final[Mapping[str, tuple[str, ...]]] = {
     "version_published": ("run_key", "release", "number", "manifest", "supersedes", "earlier"),
     "version_withdrawn": ("run_key", "release", "number", "reason"),
     "key_changed": ("note",),
+    "clock_corrected": ("latest",),
 }
 BODY_KEYS: Final[Mapping[str, frozenset[str]]] = {
     kind: frozenset(keys if kind in OPEN else (*keys, "salt")) for kind, keys in _PLAIN.items()

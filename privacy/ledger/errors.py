@@ -20,6 +20,10 @@ class LedgerRefusal(Refused):
     exit_code = 4
 
 
+class ClockBehind(LedgerRefusal):
+    """The clock is more than a day behind the journal's last entry: one of the two is wrong."""
+
+
 class DrawsGone(LedgerRefusal):
     """The draws of an opened charge are not where they were made: noise is never drawn a second time."""
 

@@ -22,11 +22,12 @@ from privacy.ledger.accounts.charges import OpenCharge, Security
 from privacy.ledger.accounts.reckoning import check_accounts
 from privacy.ledger.books import Books
 from privacy.ledger.draw_files import DrawFiles
-from privacy.ledger.entries import Entry
+from privacy.ledger.entries import Entry, is_behind
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.journal import Clock, Journal
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger_reading import LedgerReading
+from privacy.ledger.replay.guards import Dates
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Store
 from privacy.ledger.store.ledger_rows import (
@@ -95,6 +96,7 @@ class Ledger(LedgerReading):
                 another unit or relation for some of its days; the cap is below what they lost; a source is others'.
         """
         with self._books.writing() as (transaction, reckoning):
+            self._journal.check_clock(transaction)
             opening.open_account(transaction, self._journal, terms, reckoning, reopen=reopen)
             for source in sources:
                 opening.bind_source(transaction, self._journal, source, terms.population, terms.days, by)
@@ -134,9 +136,11 @@ class Ledger(LedgerReading):
             LedgerCorrupt: what the tables say of its accounts, source or run is not what the journal's entries say.
             LedgerRefusal: unknown or closed account, unbound source, other people, days without an account, another
                 adjacency or unit, or the run key belongs to another release.
+            ClockBehind: the clock is more than a day behind the journal's last entry.
         Privacy: nothing is drawn; the loss is counted from here on.
         """
         with self._books.writing() as (transaction, reckoning):
+            self._journal.check_clock(transaction)
             reserved = charging.reserve(transaction, self._journal, request, reckoning)
         if isinstance(reserved, Charge):
             return reserved
@@ -259,6 +263,27 @@ class Ledger(LedgerReading):
         """
         with self._store.writing() as transaction:
             return publishing.withdraw(transaction, self._journal, release, number, reason)
+
+    # --- the clock --------------------------------------------------------------------------------------------
+
+    def times(self) -> tuple[str, str]:
+        """Return the clock's time, and that of the journal's last entry; `ClockBehind` as for `reserve`."""
+        with self._store.writing() as transaction:
+            self._journal.check_clock(transaction)
+            return self._clock(), transaction.at or self._clock()
+
+    def correct_clock(self) -> Entry | None:
+        """Enter that the clock is right now, whatever times the journal has; None where they need no correction.
+
+        Entries before are compared with each other no more, and those that follow with this one.
+        """
+        with self._store.writing() as transaction:
+            dates = Dates()
+            for entry in self._journal.entries(transaction.connection):
+                dates.entry(entry)
+            if not dates.findings and not is_behind(self._clock(), dates.latest):
+                return None
+            return self._journal.append(transaction, "clock_corrected", {"latest": dates.latest}, subject="")
 
     def change_key(self, kind: str, key: str, successor: str, sign: SignChange) -> SignedChange:
         """Enter that another key signs from now on; see `key_entries`."""

@@ -3,7 +3,7 @@
 1. the checkpoint is a note that the pinned key signed, about the journal of that name
 2. every entry's audit path leads from its hash to the checkpoint's root at its place
 3. neighbouring entries name each other's hash
-4. times are hours, in the order of the entries
+4. times are hours, in the order of the entries; one that corrects the clock may be earlier than those before
 5. the journal still begins with what the earlier checkpoints held, which the proof names
 6. the entries are the openings of the accounts that were charged, and those of one run: charge_reserved, grant_opened
    with noise of a CSPRNG, noise_drawn numbered from 0 without gap, version_published (before the charge, pairs of one
@@ -29,6 +29,7 @@ from tasks.records.model.journal_statements import (
     AccountBody,
     ChargeBody,
     CheckpointBody,
+    ClockBody,
     DrawnBody,
     OpenedBody,
     PublishedBody,
@@ -42,6 +43,7 @@ from tasks.records.strict_json import printable, shown
 _KINDS: Final[dict[str, type[Statement]]] = {
     "account_opened": AccountBody,
     "charge_returned": ReturnedBody,
+    "clock_corrected": ClockBody,
     "charge_reserved": ChargeBody,
     "grant_opened": OpenedBody,
     "noise_drawn": DrawnBody,
@@ -75,6 +77,7 @@ class JournalledRun:
         draws: the noisy values in their order.
         published: the version.
         reserved_at: the charge's place in the journal.
+        corrected: whether the clock was corrected meanwhile.
     """
 
     accounts: dict[str, AccountBody]
@@ -83,12 +86,14 @@ class JournalledRun:
     draws: tuple[DrawnBody, ...]
     published: PublishedBody
     reserved_at: int
+    corrected: bool = False
 
     @property
     def word(self) -> tuple[str, ...]:
         """Name the fields that nothing else in a version gives: they are the publisher's word."""
         unused = any(account.calculus == {"kind": "pure"} for account in self.accounts.values())
-        return (*(("journal.account_opened.delta",) if unused else ()), *JOURNAL_WORD)
+        clock = ("journal.clock_corrected.latest", "journal.clock_corrected.salt") if self.corrected else ()
+        return (*(("journal.account_opened.delta",) if unused else ()), *clock, *JOURNAL_WORD)
 
 
 def check_inclusion(proof: Proof, *, public_key: str, where: str) -> list[Finding]:
@@ -121,7 +126,8 @@ def _check_times(proof: Proof, where: str) -> list[Finding]:
     """Check that all times of the proof are hours in their one form, none before that of an entry before."""
     times = [proven.entry.at for proven in proof.entries]
     finer = [shown(at) for at in times if not is_to_the_hour(at)]
-    back = [f"{after} after {before}" for before, after in pairwise(times) if after < before]
+    pairs = pairwise(proven.entry for proven in proof.entries)
+    back = [f"{b.at} after {a.at}" for a, b in pairs if b.at < a.at and b.kind != "clock_corrected"]
     found, allowed, remedy = back[:1], "times in the order of the entries", UNPROVEN
     if finer:
         found, allowed = [f"{len(finer)} time(s) such as {finer[0]}"], "times cut to the hour"
@@ -232,8 +238,10 @@ def _chain(entries: Sequence[Entry], where: str) -> list[Finding]:
 def read_run(proof: Proof, *, where: str) -> tuple[JournalledRun | None, list[Finding]]:
     """Read the run out of the proof's entries; the findings say what is missing, too much, or out of order."""
     opened = [proven for proven in proof.entries if proven.entry.kind == "account_opened"]
-    of_run = [proven for proven in proof.entries if proven.entry.kind != "account_opened"]
+    clocks = [proven for proven in proof.entries if proven.entry.kind == "clock_corrected"]
+    of_run = [proven for proven in proof.entries if proven.entry.kind not in ("account_opened", "clock_corrected")]
     accounts, findings = _accounts(opened, where)
+    findings += [wrong for proven in clocks for wrong in _body(proven.entry, where=where)[1]]
     start = 0
     while [proven.entry.kind for proven in of_run[start : start + 2]] == ["charge_reserved", "charge_returned"]:
         findings += _check_pair(of_run[start].entry, of_run[start + 1].entry, where)
@@ -254,7 +262,7 @@ def read_run(proof: Proof, *, where: str) -> tuple[JournalledRun | None, list[Fi
             bodies.append(body)
     if findings:
         return None, findings
-    run = _run(accounts, bodies, entries[0].entry.sequence)
+    run = _run(accounts, bodies, entries[0].entry.sequence, corrected=bool(clocks))
     return run, _one_run(run, where)
 
 
@@ -296,13 +304,15 @@ def _body(entry: EntryStatement, *, where: str) -> tuple[Statement | None, list[
     return read_statement(_KINDS[entry.kind], entry.body, where=where, at=at)
 
 
-def _run(accounts: dict[str, AccountBody], bodies: Sequence[Statement], reserved_at: int) -> JournalledRun:
+def _run(
+    accounts: dict[str, AccountBody], bodies: Sequence[Statement], reserved_at: int, *, corrected: bool
+) -> JournalledRun:
     """Sort bodies that stand in the checked order."""
     [charge] = [body for body in bodies if isinstance(body, ChargeBody)]
     [opened] = [body for body in bodies if isinstance(body, OpenedBody)]
     [published] = [body for body in bodies if isinstance(body, PublishedBody)]
     draws = tuple(body for body in bodies if isinstance(body, DrawnBody))
-    return JournalledRun(accounts, charge, opened, draws, published, reserved_at)
+    return JournalledRun(accounts, charge, opened, draws, published, reserved_at, corrected)
 
 
 def _one_run(run: JournalledRun, where: str) -> list[Finding]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from contracts.canonical import readable_json
+from contracts.contract.contract import Contract
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
@@ -17,8 +19,21 @@ from tasks.publish import publish
 from tasks.records.auditor_copy import AuditorCopies
 from tasks.report import report
 from tasks.verify import UnverifiedVersion, check_staged, verify
-from tests.worlds.tables import first
-from tests.worlds.versions import SEED
+from tests.worlds.tables import Scenario, first
+from tests.worlds.versions import SEED, publish_version
+
+
+@dataclass
+class ClockSet(Scenario):
+    """A run whose account was opened while the clock was years ahead; then the clock was set, and that entered."""
+
+    def _ledger(self, folder: Path, account: str, contract: Contract) -> Ledger:
+        right, self.clock = self.clock, "2031-05-05T05:05:05Z"
+        super()._ledger(folder, account, contract).close()
+        self.clock = right
+        ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws", clock=lambda: self.clock)
+        assert ledger.correct_clock() is not None
+        return ledger
 
 
 def forge_claim(staging: Path) -> None:
@@ -69,3 +84,13 @@ def test_a_version_that_would_not_verify_is_not_published_and_its_run_goes_on(
     proof = json.loads((made.folder / "PROOF.json").read_bytes())
     kept = [each.body["sha256"] for each in before if each.kind == "noise_drawn"]
     assert [each["entry"]["body"]["sha256"] for each in proof["entries"] if "sha256" in each["entry"]["body"]] == kept
+
+
+def test_a_version_that_was_charged_after_the_clock_was_corrected_verifies(tmp_path: Path) -> None:
+    """Its proof has the entry that corrects the clock: without it the account would be younger than the charge."""
+    version = publish_version(ClockSet(**vars(first())), tmp_path)
+    found = verify(version.folder, public_key=version.key)
+    assert found.ok, found.findings
+    assert "journal.clock_corrected.latest" in found.word
+    proof = json.loads((version.folder / "PROOF.json").read_bytes())
+    assert [each["entry"]["kind"] for each in proof["entries"]].count("clock_corrected") == 1

@@ -74,7 +74,13 @@ def prove(transaction: Transaction, journal: Journal, run_key: str, signer: Sign
     accounts = [  # an account that was opened again before anything was charged has its last opening's terms
         [*journal.entries(connection, kind="account_opened", subject=name)][-1] for name in parts_in(last)
     ]
-    entries = sorted((*accounts, *run), key=lambda entry: entry.sequence)
+    since = min(entry.sequence for entry in accounts)
+    set_right = [
+        each
+        for each in journal.entries(connection, kind="clock_corrected")
+        if since < each.sequence <= run[-1].sequence
+    ]
+    entries = sorted((*accounts, *run, *set_right), key=lambda entry: entry.sequence)
     proof = journal.prove(transaction, entries, signer, run_key=run_key, follows=follows(connection, run_key))
     return proof | {"keys": [entry.body["note"] for entry in journal.entries(connection, kind="key_changed")]}
 

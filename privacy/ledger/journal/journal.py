@@ -17,9 +17,10 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from contracts.canonical import canonical_json
-from privacy.ledger.entries import OPEN, SEALED, Entry, EntryKind, in_order, salted, to_the_hour
+from contracts.errors import Finding
+from privacy.ledger.entries import OPEN, SEALED, Entry, EntryKind, in_order, is_behind, salted, to_the_hour
 from privacy.ledger.entry_bodies import check_keys
-from privacy.ledger.errors import TAMPERED, LedgerCorrupt, corrupt_if_unreadable
+from privacy.ledger.errors import TAMPERED, ClockBehind, LedgerCorrupt, corrupt_if_unreadable
 from privacy.ledger.journal.merkle import (
     Nodes,
     appended,
@@ -77,6 +78,20 @@ class Journal:
         """Return the time to write, not before the last entry's where clocks differ by less than a day."""
         with corrupt_if_unreadable("the time of the journal's last entry"):
             return in_order(self._clock(), transaction.at)
+
+    def check_clock(self, transaction: Transaction) -> None:
+        """Refuse a clock that is more than a day behind the last entry: what is charged by it would never verify.
+
+        Raises:
+            ClockBehind: it is; nothing was charged.
+        """
+        now, last = self._clock(), transaction.at
+        if last is not None and is_behind(now, last):
+            allowed = f"at most a day before {last}, the time of the journal's last entry"
+            remedy = (
+                "set this machine's clock; if it is right, the one before was wrong: sudare budget clock --correct"
+            )
+            raise ClockBehind([Finding("this machine", "clock", now, allowed, remedy)])
 
     def entries(
         self, connection: Connection, *, kind: EntryKind | None = None, subject: str | None = None

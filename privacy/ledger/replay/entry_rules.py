@@ -20,6 +20,7 @@ against those before it:
     version_withdrawn   of a published version
     key_changed         a note with the next number, at the place that it names, signed by the successor; a
                         rotation by the key too, which is that of the change before
+    clock_corrected     what it says of the times before it, `guards` checks
 """
 
 from __future__ import annotations
@@ -320,6 +321,6 @@ _SUBJECTS: Final[Mapping[str, str]] = {
 
 def _subject(entry: Entry) -> str:
     """Return under which name an entry is found again."""
-    if entry.kind in ("ledger_created", "key_changed"):
+    if entry.kind in ("ledger_created", "key_changed", "clock_corrected"):
         return ""
     return str(entry.body[_SUBJECTS.get(entry.kind, "run_key")])

@@ -5,7 +5,7 @@
 3. every checkpoint, the ledger's own and the published ones, is what the journal held at its size; none is gone:
    each version has one, and each one that was published is still there; stated balances are what was then added up
 4. every entry is one that the ledger could have written there (`lifecycle`)
-5. no entry is dated long before an earlier one
+5. no entry is dated long before an earlier one, but for those before an entry that corrects the clock
 6. no cap was passed at any instant; every account, source, charge, version and draw in the tables is what the
    entries say
 7. the database itself has every constraint, index and trigger that guards the ledger (`guards`)
@@ -85,14 +85,14 @@ def check_ledger(
             balances.entry(entry)
             particulars.entry(entry)
             findings += lifecycle.entry(entry, row.subject)
-            findings += dates.entry(entry)
+            dates.entry(entry)
             versions.entry(entry)
             for statement in statements.pop(entry.sequence + 1, ()):
                 findings += _stated_wrongly(statement, entry, balances)
         except _UNREADABLE as error:
             found = f"what cannot be read ({type(error).__name__})"
             findings.append(Finding(f"journal entry {row.sequence}", "body", found, "what an entry says", _ANOTHER))
-    findings += [*lifecycle.end(), *versions.end(), *reading.end(connection)]
+    findings += [*lifecycle.end(), *dates.findings, *versions.end(), *reading.end(connection)]
     findings += [_beyond(statement) for left in statements.values() for statement in left]
     return [*findings, *_compared(connection, balances, particulars), *missing_guards(connection)]
 

@@ -8,18 +8,21 @@ afterwards shows it. So they are compared with those that `schema` makes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Final
 
 from sqlalchemy import Connection, Inspector, Table, UniqueConstraint, inspect, select, text
 
 from contracts.errors import Finding
-from privacy.ledger.entries import CLOCK_SLACK, Entry
+from privacy.ledger.entries import Entry, is_behind
 from privacy.ledger.store import schema
 
 _RESTORE: Final = (
     "somebody changed the database's rules: find out who, and what was written since; then `sudare budget backup`, "
     "and `sudare budget restore` into an empty database, which has them all"
+)
+_FIND_OUT: Final = (
+    "the clock of the machine that wrote it, or of that before, was wrong or was set: find out which, set it, and "
+    "enter that it is right: sudare budget clock --correct"
 )
 _SQLITE_TRIGGERS: Final = text("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
 _POSTGRES_TRIGGERS: Final = text(
@@ -31,21 +34,30 @@ _REFUSAL: Final = {"sqlite": "RAISE(ABORT,", "postgresql": "RAISE EXCEPTION"}
 
 
 class Dates:
-    """The dates of the entries read so far."""
+    """The dates of the entries read so far, since the last one that corrects the clock.
+
+    `latest` is the latest of them, and `findings` says which is dated more than a day before an earlier one.
+    """
 
     def __init__(self) -> None:
-        self._latest = datetime.min + CLOCK_SLACK
+        self.latest = "0001-01-02T00:00:00Z"
+        self.findings: list[Finding] = []
         self._entry = 0
 
-    def entry(self, entry: Entry) -> Iterator[Finding]:
-        """Yield a finding where an entry is dated more than a day before an earlier one."""
-        at = datetime.fromisoformat(entry.at).replace(tzinfo=None)
-        if at < self._latest - CLOCK_SLACK:
-            allowed = f"at least {self._latest.isoformat()}Z, the date of entry {self._entry}, less a day"
-            remedy = "the clock of the machine that wrote it, or of that before, was wrong or was set: find out which"
-            yield Finding(f"journal entry {entry.sequence}", "date", entry.at, allowed, remedy)
-        if at > self._latest:
-            self._latest, self._entry = at, entry.sequence
+    def entry(self, entry: Entry) -> None:
+        """Take one entry in."""
+        where = f"journal entry {entry.sequence}"
+        if entry.kind == "clock_corrected":
+            told = entry.body["latest"]
+            wrong = Finding(
+                where, "latest", str(told)[:40], f"{self.latest}, the date of entry {self._entry}", _FIND_OUT
+            )
+            self.findings = [] if told == self.latest else [*self.findings, wrong]
+        elif is_behind(entry.at, self.latest):
+            allowed = f"at least {self.latest}, the date of entry {self._entry}, less a day"
+            self.findings.append(Finding(where, "date", entry.at, allowed, _FIND_OUT))
+        if entry.kind == "clock_corrected" or entry.at > self.latest:
+            self.latest, self._entry = entry.at, entry.sequence
 
 
 class Versions:

@@ -122,6 +122,12 @@ class PublishedBody(_RunBody):
     earlier: Tuple[CheckpointBody]
 
 
+class ClockBody(_Body):
+    """Of clock_corrected: the latest time that the journal had until then."""
+
+    latest: StatedText
+
+
 class WithdrawnBody(_RunBody):
     """Of version_withdrawn: which version, and why."""
 

@@ -23,6 +23,7 @@ from tasks.storage.workspace.lineage_target import NOBODY, LineageTarget, lineag
 from tasks.storage.workspace.settings_file import (
     TEMPLATE,
     Scheduled,
+    read_days,
     read_publisher,
     read_schedule,
     read_settings,
@@ -59,6 +60,7 @@ class Workspace:
         asks_above: the share of rows that do not fit the contract above which a run asks.
         values: the settings as they are written, by table and key.
         journal: the folder of the journal for the public; None where none is published.
+        clock_ahead: how many days the clock may be ahead of the ledger's last entry before a run asks.
     """
 
     root: Path
@@ -73,6 +75,7 @@ class Workspace:
     asks_above: Fraction = Fraction(1, 100)
     values: Mapping[str, str] = field(default_factory=dict)
     journal: Path | None = None
+    clock_ahead: int = 400
 
     @property
     def private(self) -> Path:
@@ -278,6 +281,7 @@ class Workspace:
             asks_above=read_share(file, values, "run.asks_above"),
             values=values,
             journal=root / values["publish.journal"] if values.get("publish.journal") else None,
+            clock_ahead=read_days(file, values, "clock.ahead") or cls.clock_ahead,
         )
 
     @classmethod

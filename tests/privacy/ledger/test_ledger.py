@@ -20,7 +20,7 @@ from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.grant.grant import open_grant
 from privacy.ledger.entries import SEALED
-from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
+from privacy.ledger.errors import BudgetExceeded, ClockBehind, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.store import schema
 from privacy.marginals.sensitivity import GaussianNoise
@@ -275,19 +275,47 @@ def test_a_gate_that_stopped_a_release_stays_written(ledger: Ledger) -> None:
     assert ledger.verify() == []
 
 
-def test_a_clock_that_is_moved_back_changes_no_order(place: Place) -> None:
+def test_a_clock_that_is_moved_back_changes_no_order_and_a_correction_cures_the_journal(place: Place) -> None:
+    """An older journal, or another machine, has times that go back. What follows a correction is compared with it."""
     ledger_with_account(place).close()
-    times = iter([f"20{year}-01-01T00:00:00Z" for year in range(30, 10, -1)])
-    ledger = place.open(clock=lambda: next(times))
-    for number in range(3):
-        ledger.reserve(request(f"run-{number}", noise=laplace(0.1)))
+    now = ["2030-01-01T00:00:00Z"]
+    ledger = place.open(clock=lambda: now[0])
+    for year in (2030, 2029, 2028):
+        now[0] = f"{year}-01-01T00:00:00Z"
+        ledger.record_gate_failure(request(), ["domain:age"])
     entries = ledger.journal()
     assert [entry.sequence for entry in entries] == list(range(len(entries)))
     told = [entry.at for entry in entries[-3:]]
     assert told == sorted(told, reverse=True)
-    assert [charge.request.run_key for charge in ledger.charges(account="people-2024")] == ["run-0", "run-1", "run-2"]
     found = [(finding.where, finding.field) for finding in ledger.verify()]
     assert found == [("journal entry 4", "date"), ("journal entry 5", "date")]
+    now[0] = "2026-12-01T00:00:00Z"
+    corrected = ledger.correct_clock()
+    assert corrected is not None
+    assert (corrected.kind, corrected.at, corrected.body["latest"]) == ("clock_corrected", now[0], told[0])
+    assert ledger.correct_clock() is None
+    assert ledger.reserve(request()).status == "reserved"
+    assert ledger.verify() == []
+
+
+def test_a_clock_behind_the_journal_is_refused_before_a_charge(place: Place) -> None:
+    """A version that was charged by it would never verify. A day is allowed: clocks of several machines differ."""
+    now = ["2026-03-04T10:00:01Z"]
+    ledger = place.open(clock=lambda: now[0])
+    ledger.open_account(terms())
+    bind(ledger, "2024")
+    now[0] = "2019-03-04T10:00:00Z"
+    before = ledger.journal()
+    for charged in (
+        lambda: ledger.reserve(request()),
+        lambda: ledger.open_account(terms(name="other")),
+        ledger.times,
+    ):
+        with pytest.raises(ClockBehind):
+            charged()
+    assert ledger.journal() == before
+    now[0] = "2026-03-03T11:00:00Z"
+    assert ledger.reserve(request()).status == "reserved"
 
 
 def test_a_clock_that_lags_behind_the_last_entry_s_hour_counts_as_that_hour(place: Place) -> None:

@@ -27,7 +27,7 @@ from tests.privacy.ledger.tampering import (
 WRITTEN = sorted(
     set(BODY_KEYS) - {"charges_inherited", "account_closed", "gate_failed", "engine_failed", "version_withdrawn"}
 )
-"""What the grown ledger holds, once its key was changed."""
+"""What the grown ledger holds, once its key was changed, or its clock corrected."""
 
 
 def misshapen(body: Body) -> Iterator[tuple[str, str, Body]]:
@@ -50,6 +50,8 @@ def test_an_entry_with_a_key_too_few_or_too_many_is_corruption_to_each_reader(sq
         successor = Signer(bytes(31) + b"\1", SIGNER.public_key.split("+")[0])
         key = SIGNER.public_key, successor.public_key
         grown.change_key("rotated", *key, lambda said: signed_change(said, (SIGNER, successor)))
+    if kind == "clock_corrected":
+        sqlite_place.open(clock=lambda: "2019-01-01T00:00:00Z").correct_clock()
     rows = journal_rows(sqlite_place)
     number, row = next((n, row) for n, row in enumerate(rows) if row["kind"] == kind)
     for key, wrong, body in misshapen(json.loads(row["body"])):
