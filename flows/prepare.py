@@ -16,6 +16,7 @@ from flows.periods.publications import check_intended
 from flows.periods.unfinished_charges import check_snapshot_kept, check_unspent, goes_on, kept_snapshot
 from flows.request import Request
 from privacy.counting_engine import CountsUnavailable
+from privacy.ledger.errors import refusal
 from privacy.ledger.ledger import Ledger
 from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.checkpoints import check_not_forgotten
@@ -66,6 +67,7 @@ def intake(run: RunFolder, request: Request, workspace: Workspace, *, supersede:
         if not supersede:
             check_unspent(ledger, run, request, workspace, table)
             check_intended(ledger, request, workspace, table)
+        check_people(ledger, table)
         check_delivery(ledger, request.spec, table)
         _ask_gates_before_charge(request, ledger, table)
     if loading.ident is not None:
@@ -127,6 +129,29 @@ def _staged(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspa
     if not goes_on(ledger, request, table, store):
         check_snapshot_kept(ledger, run, request, store)
     return table
+
+
+def check_people(ledger: Ledger, table: PrivateTable) -> None:
+    """Refuse rows that were charged to other people already, as those of a copied file are: a second cap on them.
+
+    The mark of each of their charges is made again from the keyed hash of these rows.
+
+    Raises:
+        LedgerRefusal: they are, encoded by this contract and in order, rows of another population.
+    Privacy: an exact answer about the rows, to the operator and before anything is charged.
+    """
+    bound = ledger.sources().get(table.source)
+    for state in ledger.accounts() if bound is not None else ():
+        if state.terms.population == bound[0]:
+            continue
+        for asked in (each.request for each in ledger.charges(account=state.terms.name)):
+            if asked.snapshot_hash == snapshot_mark(table.keyed_hash, asked.spec_digest, asked.due):
+                found = f"the rows of {asked.release}, which are about {state.terms.population}"
+                remedy = (
+                    f"bind a copy to {state.terms.population}; if these are others with equal rows, say so in the "
+                )
+                remedy += "description of the contract"
+                raise refusal(f"source {table.source}", "people", found, f"rows about {bound[0]} only", remedy)
 
 
 def check_delivery(ledger: Ledger, spec: ReleaseSpec, table: PrivateTable) -> None:

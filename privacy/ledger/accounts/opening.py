@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -44,6 +45,15 @@ from privacy.ledger.store.ledger_rows import (
 )
 from privacy.ledger.store.schema import LONGEST_NAME
 from privacy.ledger.terms import AccountState, AccountTerms, ChargePart
+
+# Letters that look like Latin ones, of UTS 39's confusables: Greek, Cyrillic, Armenian, variants of Latin, and two
+# digits. Fullwidth, mathematical and ligature forms are the same letters under NFKC.
+_CAPITALS: Final = str.maketrans("IΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹ", "lABEZHlKMNOPTYXC")
+_LOOK_ALIKES: Final = str.maketrans(
+    "αβγεηικνορτυχωϲϳавгеѕіїјкмнорстухьһԁԛԝӏґօսհոզցյıɑɡɩɪʟοɛʜɴʀᴀᴇᴏᴘᴛᴜᴠᴡʏ01",
+    "abyenikvoptuxwcjabresiijkmhopctyxbhdqwlrouhnqgjiagiiloehnraeoptuvwyol",
+)
+_WRITTEN_TOGETHER: Final = frozenset({"Latin", "Cjk", "Hiragana", "Katakana", "Hangul", "Bopomofo", "Ideographic"})
 
 
 def open_account(
@@ -95,9 +105,17 @@ def open_account(
 
 
 def check_population(connection: Connection, name: str) -> None:
-    """Refuse a name that differs from a known one by case, spaces or signs only: a second budget."""
+    """Refuse a name that reads like a known one, by case, spaces, signs or letters that look alike: a second budget.
+
+    A name with letters of scripts that are not written together is refused, unless it is known already.
+    """
     check_name("population", name)
-    alike = [known for known in populations(connection) if _plain(known) == _plain(name) and known != name]
+    known_names = populations(connection)
+    scripts = sorted({_script(sign) for sign in unicodedata.normalize("NFKC", name) if sign.isalpha()})
+    if len(scripts) > 1 and not set(scripts) <= _WRITTEN_TOGETHER and name not in known_names:
+        found, allowed = f"letters of {' and '.join(scripts)}", "letters of one script, or Latin with CJK"
+        raise refusal(f"population {name!r}", "name", found, allowed, "type the name anew, on one keyboard")
+    alike = [known for known in known_names if _readings(known) & _readings(name) and known != name]
     if alike:
         allowed = f"{alike[0]!r}, as it is written elsewhere"
         raise refusal(f"population {name!r}", "name", repr(name), allowed, "the same people have one name")
@@ -113,8 +131,16 @@ def check_name(what: str, name: str) -> None:
         raise refusal(f"{what} {name[:40]!a}", "name", found, allowed, "type the name anew")
 
 
-def _plain(name: str) -> str:
-    return "".join(sign for sign in unicodedata.normalize("NFKC", name).casefold() if sign.isalnum())
+def _readings(name: str) -> set[str]:
+    """Return what a name may be read as: its skeletons (UTS 39) by small letters, and as it is written."""
+    whole = unicodedata.normalize("NFKC", name)
+    folded = (whole.casefold(), whole.translate(_CAPITALS).casefold())
+    return {"".join(filter(str.isalnum, each)).translate(_LOOK_ALIKES).replace("rn", "m") for each in folded}
+
+
+def _script(letter: str) -> str:
+    """Return the script of a letter, by the first word of its name."""
+    return unicodedata.name(letter, "unnamed").partition(" ")[0].partition("-")[0].title()
 
 
 def _check_again(terms: AccountTerms, existing: AccountState, *, unused: bool, reopen: bool) -> None:

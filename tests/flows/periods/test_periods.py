@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import closing
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -255,6 +256,26 @@ def test_the_same_delivery_for_two_periods_is_refused(tmp_path: Path) -> None:
     write_rows(place.folder / "visits-2024-Q2.csv", [(2024, 2)])
     _release(place, "2024Q2")
     assert place.charges() == {"visits-2024-Q1": 1, "visits-2024-Q2": 1}
+
+
+def test_a_copy_of_released_rows_gives_other_people_no_second_cap(tmp_path: Path) -> None:
+    """Bytes that were copied and bound to another population are known by the keyed hash of the rows."""
+    spec = SPEC.replace("{path: visits.csv, by: day}", '{path: "visits-{period}.csv"}')
+    place = make_periodic(tmp_path, spec=spec)
+    write_rows(place.folder / "visits-2024-Q1.csv", [(2024, 1)])
+    shutil.copy(place.folder / "visits-2024-Q1.csv", place.folder / "visits-2024-Q2.csv")
+    with closing(place.ledger()) as ledger:
+        own = ledger.account("visits-2024-Q2").terms
+        ledger.open_account(replace(own, name="others-2024-Q2", population="others"))
+        for quarter, people in (("2024-Q1", "patients"), ("2024-Q2", "others")):
+            name = str((place.folder / f"visits-{quarter}.csv").resolve())
+            ledger.bind_source(name, people, time_block(quarter))
+    _release(place, "2024Q1")
+    place.spec.write_text(spec.replace('account: "visits-', 'account: "others-'))
+    with pytest.raises(LedgerRefusal, match=r"(?s)rows about others only.*copy to patients"):
+        _release(place, "2024Q2")
+    write_rows(place.folder / "visits-2024-Q2.csv", [(2024, 2)])
+    _release(place, "2024Q2")
 
 
 def test_gaps_tell_what_is_missing_and_keep_facts_about_the_data_apart(

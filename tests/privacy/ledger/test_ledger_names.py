@@ -49,6 +49,44 @@ def test_a_population_is_written_in_one_way(place: Place, alike: str) -> None:
         bind(ledger, "2027", population=alike)
 
 
+@pytest.mark.parametrize(
+    ("known", "alike"),
+    [
+        ("cocoa", "сосоа"),  # all of it Cyrillic
+        ("cap", "сар"),
+        ("ADULTS", "aduIts"),
+        ("adults-1", "adults-l"),
+        ("people", "𝓹𝓮𝓸𝓹𝓵𝓮"),
+        ("modern", "modem"),
+        ("НАСЕЛЕНИЕ", "население"),
+        ("okov", "οκον"),  # all of it Greek
+    ],
+)
+def test_a_population_that_looks_like_another_is_no_second_budget(place: Place, known: str, alike: str) -> None:
+    """Compared by what the letters look like (UTS 39), whichever of the two is there first."""
+    ledger = place.open()
+    bind(ledger, "2026", population=known)
+    with pytest.raises(LedgerRefusal, match="one name"):
+        ledger.open_account(terms(block="2027", population=alike))
+    assert ledger.open_account(terms(block="2027", population="others")).spent == 0
+
+
+@pytest.mark.parametrize("name", ["реople", "peοple", "pеople-2", "ռatients"])
+def test_a_population_of_mixed_scripts_is_refused(place: Place, name: str) -> None:
+    """In a name without any other like it, too; Latin with Japanese is written every day."""
+    ledger = place.open()
+    with pytest.raises(LedgerRefusal, match="letters of"):
+        ledger.open_account(terms(block="2026", population=name))
+    with pytest.raises(LedgerRefusal, match="letters of"):
+        bind(ledger, "2026", population=name)
+    for honest in ("患者 A", "пациенты 2", "ασθενείς", "Patientinnen-Ω", "サンプルの人々"):
+        if honest != "Patientinnen-Ω":
+            bind(ledger, "2026", population=honest, source=f"file:{honest}")
+        else:
+            with pytest.raises(LedgerRefusal, match="Greek and Latin"):
+                bind(ledger, "2026", population=honest, source=f"file:{honest}")
+
+
 def test_an_underscore_makes_no_other_population(place: Place) -> None:
     ledger = place.open()
     bind(ledger, "2026", population="us-adults")
