@@ -1,4 +1,7 @@
-"""The wheel: what it holds, that it checks with the base dependencies alone, and that it publishes with the extra."""
+"""The wheel: what it holds, and that it checks with the base dependencies alone.
+
+That an installed tree publishes is tried by deploy/check_python.sh and tests/test_examples.py.
+"""
 
 from __future__ import annotations
 
@@ -111,22 +114,3 @@ def test_the_base_dependencies_verify_a_version_of_every_kind(wheel: Path, tmp_p
     assert "Only the checker is installed" in done(programs / "sudare", "explain", "publisher-missing", cwd=tmp_path)
     installed = {canonicalize_name(name) for name in done(programs / "pip", "list", cwd=tmp_path).split()}
     assert not installed & {"prefect", "duckdb", "sqlalchemy", "polars", "pandas", "great-expectations", "torch"}
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-def test_with_the_extra_a_copied_example_is_published_and_verified(wheel: Path, tmp_path: Path) -> None:
-    programs = environment(tmp_path / "env", f"{wheel}[publish]")
-    shutil.copytree(ROOT / "examples" / "adult", tmp_path / "adult")
-    sudare = programs / "sudare"
-    done(sudare, "init", "place", cwd=tmp_path)
-    account = (
-        "--population adults --block 1994 --unit row --adjacency add_remove --calculus pure --epsilon 3 --delta 0"
-    )
-    within = ("--workspace", tmp_path / "place")
-    source = ("--source", "adult/adult.parquet")
-    done(sudare, "budget", "open", "adult-1994", *account.split(), *source, *within, cwd=tmp_path)
-    assert "ε = 1" in done(sudare, "plan", "adult/tables.yaml", *within, cwd=tmp_path)
-    done(sudare, "run", "adult/tables.yaml", *within, cwd=tmp_path)
-    version, key = tmp_path / "place/releases/adult-tables/latest", tmp_path / "place/.sudare/keys/signing.pub"
-    assert "holds under key" in done(sudare, "verify", version, "--key", key, cwd=tmp_path)

@@ -39,3 +39,9 @@ def test_a_package_that_is_loaded_already_is_left_alone() -> None:
     """What another part of the process uses is not taken away."""
     code = "import scipy.stats as before; import tasks.validation.expectations; import scipy.stats as after"
     subprocess.run([sys.executable, "-c", f"{code}; assert before is after"], check=True)
+
+
+def test_a_federation_of_a_table_is_run_and_joined_without_torch() -> None:
+    """Coordinator and site load it where networks are trained, so that counting needs no package for that."""
+    modules = "flows.federation.federated_run, flows.federation.site, privacy.coordination.coordinator"
+    subprocess.run([sys.executable, "-c", f"import {modules}, sys; assert 'torch' not in sys.modules"], check=True)
