@@ -10,7 +10,7 @@ from rich.console import Console
 
 from console.render import print_facts, table
 from contracts.periods.time_blocks import TimeBlock
-from privacy.accounting.amounts import atto_to_text, percent_text, pico_to_text
+from privacy.accounting.amounts import atto_to_text, budget_used, percent_text, pico_to_text
 from privacy.accounting.scale import further_epsilons
 from privacy.ledger.accounts.admission import loss_name
 from privacy.ledger.terms import AccountState, Charge
@@ -21,9 +21,7 @@ HEADINGS = (
     "block",
     "cap ε",
     "δ",
-    "left",
-    "can still give: Laplace",
-    "Gaussian",
+    "used",
     "runs out",
     "status",
 )
@@ -32,8 +30,8 @@ _SEGMENTS = "█▓"
 _LEFT = "░"
 SELECTIONS = "selections of keys"
 """What a scheduled run is refused for where its loss would fit."""
-EXACT = ("lost", "left of it", "together ε")
-NUMBERS = ("cap ε", "δ", "left", "can still give: Laplace", "Gaussian", *EXACT)
+EXACT = ("can still give: Laplace", "Gaussian", "lost", "left of it", "together ε")
+NUMBERS = ("cap ε", "δ", "used", *EXACT)
 
 
 def account_object(
@@ -56,6 +54,7 @@ def account_object(
             "remaining": pico_to_text(state.remaining),
             "share_spent": percent_text(state.spent, state.cap, up=True),
             "share_left": percent_text(state.remaining, state.cap, up=False),
+            "used": budget_used(state.spent, state.cap),
         },
         "claim": pico_to_text(state.claim),
         **({"selections": told} if (told := selections(state)) else {}),
@@ -160,29 +159,32 @@ def calendar_object(calendar: Mapping[str, Any], state: AccountState) -> dict[st
 def account_row(account: Mapping[str, Any], *, exact: bool) -> tuple[str, ...]:
     """Return the line of an account's JSON object under `HEADINGS`, and `EXACT` where that is asked for."""
     loss, runs_out, fits = account["loss"], account["runs_out"], account["fits"]
-    units = (loss["spent"], loss["remaining"], account["claim"])
+    more = (
+        f"ε = {fits['laplace']}" if fits["laplace"] else "none",
+        "-" if "gaussian" not in fits else f"ε = {fits['gaussian']}" if fits["gaussian"] else "none",
+        *(loss["spent"], loss["remaining"], account["claim"]),
+    )
     return (
         account["name"],
         account["population"],
         account["block"],
         account["epsilon"],
         account["delta"],
-        loss["share_left"],
-        f"ε = {fits['laplace']}" if fits["laplace"] else "none",
-        "-" if "gaussian" not in fits else f"ε = {fits['gaussian']}" if fits["gaussian"] else "none",
+        loss["share_spent"],
         "-" if runs_out is None else runs_out["at"][:10],
         account["status"],
-        *(units if exact else ()),
+        *(more if exact else ()),
     )
 
 
 def print_account(console: Console, account: Mapping[str, Any], *, exact: bool) -> None:
-    """Print an account's JSON object for a person: what was released and what it can still give, in their own ε.
+    """Print an account's JSON object for a person: what each release claims, and how much of the budget is used.
 
-    Losses in the account's own units, in which they add up, are shown where that is asked for.
+    What it can still give, and losses in its own units, in which they add up, are shown where that is asked for.
     """
     loss, closed = account["loss"], account["status"] == "closed"
-    units = [
+    more = [
+        ("can still give", "nothing: it is closed" if closed else _fits_words(account["fits"], account["delta"])),
         ("lost together", f"ε = {account['claim']} at δ = {account['delta']}"),
         ("left", f"{loss['remaining']} of {loss['cap']} {loss['what']}"),
     ]
@@ -192,11 +194,10 @@ def print_account(console: Console, account: Mapping[str, Any], *, exact: bool) 
         ("neighbours", account["adjacency"]),
         ("cap", f"ε = {account['epsilon']} at δ = {account['delta']}"),
         *_selection_facts(account),
-        ("spent", f"{loss['share_spent']} of the cap; {loss['share_left']} is left"),
+        ("budget", loss["used"]),
         ("", cap_bar(account)),
         ("released", "\n".join(_claims_words(each) for each in account["releases"]) or "nothing yet"),
-        ("can still give", "nothing: it is closed" if closed else _fits_words(account["fits"], account["delta"])),
-        *(units if exact else ()),
+        *(more if exact else ()),
         ("charged as well", ", ".join(account["overlaps"]) or "no other account: these days have this one only"),
         ("sources", "\n".join(account["sources"]) or "none is bound: sudare budget bind --help"),
     ]
@@ -207,7 +208,7 @@ def print_account(console: Console, account: Mapping[str, Any], *, exact: bool) 
         console.print(table(("release", "runs", "spent"), sums, numbers=("runs", "spent")))
     if account["schedule"]:
         console.print()
-        _print_schedule(console, account["schedule"])
+        _print_schedule(console, account["schedule"], exact=exact)
     if account["charges"]:
         rows = [
             (
@@ -279,18 +280,18 @@ def _calendar_facts(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [("runs out", told)]
 
 
-def _print_schedule(console: Console, schedule: Sequence[Mapping[str, Any]]) -> None:
+def _print_schedule(console: Console, schedule: Sequence[Mapping[str, Any]], *, exact: bool) -> None:
     rows: list[tuple[str, ...]] = [
         (
             each["spec"],
             each["cron"],
             each["next"][:16],
-            each["cost"] or "-",
             str(each["runs_left"]) if each["trouble"] is None else "none",
+            *((each["cost"] or "-",) if exact else ()),
         )
         for each in schedule
     ]
-    headings = ("scheduled", "cron", "next", "cost", "runs left")
+    headings = ("scheduled", "cron", "next", "runs left", *(("cost",) if exact else ()))
     console.print(table(headings, rows, numbers=("cost", "runs left")))
     for each in schedule:
         if each["trouble"] is not None:

@@ -36,10 +36,10 @@ class JournalBroken(Refused):
 def show(
     account: AccountArgument = None, exact: Exact = False, workspace: At = None, as_json: AsJson = False
 ) -> None:
-    """Show what was released, what an account can still give, how many scheduled runs fit, and when it runs out.
+    """Show what was released, how much of the budget is used, how many scheduled runs fit, and when it runs out.
 
-    Every ε is a release's own: what it claims, or what one more may claim. The account adds up losses in units of its
-    calculus, where two releases lose less than their ε together; --exact shows these too.
+    Every ε is a release's own claim. The account adds up losses in units of its calculus, where two releases lose
+    less than their ε together; --exact shows these, and the ε that one more release can have.
 
     Examples:
 

@@ -20,8 +20,9 @@ from contracts.reading.scalars import Problem, nearest
 from contracts.reading.yaml_lines import nearest_file
 from contracts.release.source import ENGINES
 from flows.capacity import check_capacity
+from flows.outcome import still
 from flows.request import Request
-from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.accounting.amounts import atto_to_text, budget_used, pico_to_text
 from privacy.ledger.accounts.admission import Admission, fitting_epsilon
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.forecast import remaining_of, runs_left, times
@@ -129,23 +130,25 @@ def _priced(name: str, priced: Admission, fitting: Sequence[Fraction | None]) ->
         fitting: the largest epsilon that each account holds; None where no epsilon fits.
     """
     costs = {part.account: part.amount for part in priced.parts}
-    remaining = {state.terms.name: state.remaining for state in priced.accounts}
+    each = {
+        state.terms.name: {
+            "name": state.terms.name,
+            "cost": pico_to_text(costs[state.terms.name]),
+            "remaining": pico_to_text(state.remaining),
+            "used": budget_used(state.spent + priced.fits * costs[state.terms.name], state.cap),
+        }
+        for state in priced.accounts
+    }
     smallest = None if None in fitting else min(epsilon for epsilon in fitting if epsilon is not None)
     return {
-        "name": name,
+        **each[name],
         "open": True,
-        "cost": pico_to_text(costs[name]),
-        "remaining": pico_to_text(remaining[name]),
         "fits": priced.fits,
         "fits_but_for_selections": not priced.over and not priced.fits,
         "for_selections": atto_to_text(min(left)) if (left := _for_selections(priced)) else None,
         "runs_left": runs_left(priced.parts, remaining_of(priced.accounts), failure=priced.failure),
         "largest_epsilon": None if smallest is None else f"{float(smallest):.12g}",
-        "also_charged": [
-            {"name": each, "cost": pico_to_text(costs[each]), "remaining": pico_to_text(remaining[each])}
-            for each in costs
-            if each != name
-        ],
+        "also_charged": [each[other] for other in costs if other != name],
     }
 
 
@@ -237,19 +240,16 @@ def _mended(account: dict[str, Any]) -> str:
 
 
 def _account_words(account: dict[str, Any], delta: str, *, exact: bool) -> str:
-    """Say what the accounts can still give in this kind of release, and how often it fits; units where asked for."""
+    """Say how much of the budget is used with this release, and how often it fits; the rest where asked for."""
     if not account["open"]:
         meant = f"\n{account['meant']}" if account.get("meant") else ""
         opened = "add --workspace DIR, or open it: sudare budget open --help"
         return f"{account['name']}: no such account here{meant}\n{opened}"
-    each_account, largest = (account, *account["also_charged"]), account["largest_epsilon"]
-    can = (
-        f"can still give ε = {largest} at δ = {delta}, in one more release like this"
-        if largest
-        else "can give nothing more of this kind"
-    )
-    lines = [f"{', '.join(each['name'] for each in each_account)}: {can}"]
+    each_account = (account, *account["also_charged"])
+    when = "with" if account["fits"] else "before"
+    lines = [f"{each['name']}: {each['used']} {when} this release" for each in each_account]
     if exact:
+        lines.append(f"can still give: {still(account['largest_epsilon'], delta)}")
         lines += [f"{each['name']}: {each['remaining']} left, this takes {each['cost']}" for each in each_account]
     if account["fits"]:
         lines.append(f"it fits {times(account['runs_left'])}, if nothing else is charged")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from console.options import AsJson, At, Spec, workspace_at
+from console.options import AsJson, At, Exact, Spec, workspace_at
 from console.render import answer, print_facts
 from console.running import RunOptions, make_release, running
 
@@ -43,6 +43,7 @@ def run(
     keep_snapshot: Annotated[
         bool, typer.Option("--keep-snapshot", help="Keep the private snapshot of the table when the run has ended.")
     ] = False,
+    exact: Exact = False,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
@@ -87,17 +88,18 @@ def run(
     with running(where) as (prefect, stop):
         outcome = make_release(options, where, prefect, stop)
     payload = outcome.to_json()
-    answer(payload, lambda console: _print(console, payload), as_json=as_json)
+    answer(payload, lambda console: _print(console, payload, exact=exact), as_json=as_json)
 
 
-def _print(console: Console, outcome: dict[str, Any]) -> None:
-    from flows.outcome import standing, still  # loaded by the run that has ended
+def _print(console: Console, outcome: dict[str, Any], *, exact: bool = False) -> None:
+    from flows.outcome import standing  # loaded by the run that has ended
     from tasks.records.relations import kept_relations
 
     replay = _replay(Path(outcome["folder"]))
     made = made_rows(replay)
     relations = kept_relations(replay) if replay else None
     done = standing(outcome["status"], repeated=outcome["repeated"])
+    charged = (outcome, *outcome["also_charged"])
     unpaid = "; nothing was drawn or charged" if outcome["repeated"] else ""
     console.print(f"{outcome['release']} v{outcome['version']} {done}{unpaid}")
     print_facts(
@@ -110,8 +112,8 @@ def _print(console: Console, outcome: dict[str, Any]) -> None:
             *(_chosen(replay) if made else []),
             *([("relations", str(relations))] if relations else []),
             ("cost", f"ε = {outcome['epsilon']} at δ = {outcome['delta']}"),
-            ("account", "\n".join(_accounts(outcome))),
-            ("can still give", still(outcome["can_give"], outcome["delta"])),
+            ("account", "\n".join(f"{each['account']}: {each['used']}" for each in charged)),
+            *(_exact(outcome) if exact else ()),
             ("check it", f"sudare verify {outcome['folder']} --key {outcome['public_key_file']}"),
         ],
     )
@@ -155,7 +157,12 @@ def made_rows(replay: dict[str, Any]) -> dict[str, int]:
     return found | ({f" of {parents['table']}": int(parents["number"])} if parents else {})
 
 
-def _accounts(outcome: dict[str, Any]) -> list[str]:
-    """Name the accounts that were charged; the cap is that of the one that the spec names."""
-    cap = f"{outcome['account']}, cap ε = {outcome['epsilon_cap']} at δ = {outcome['account_delta']}"
-    return [cap, *(each["account"] for each in outcome["also_charged"])]
+def _exact(outcome: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return cap and loss of the account that the spec names, in its own units, and what can still be given."""
+    from flows.outcome import still
+
+    return [
+        ("cap", f"ε = {outcome['epsilon_cap']} at δ = {outcome['account_delta']}"),
+        ("charged", f"{outcome['charged']}; {outcome['remaining']} of {outcome['cap']} left, {outcome['loss']}"),
+        ("can still give", still(outcome["can_give"], outcome["delta"])),
+    ]

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import sleep
@@ -25,7 +26,7 @@ from console.running import RunOptions
 from contracts.periods.period import Period, last_complete, read_periods
 from flows.periods.arrivals import Arrival, arrived
 from flows.periods.clock import today
-from flows.prefect_runs.deployment import Deployed, queue_arrivals, server_of
+from flows.prefect_runs.deployment import Deployed, Terms, queue_arrivals, server_of, standing_terms
 from flows.prefect_runs.deployment import deploy as make
 from flows.prefect_runs.deployment_checks import check_deployable
 from flows.prefect_runs.worker import work as take_runs
@@ -37,29 +38,38 @@ Pool = Annotated[str, typer.Option(help="The work pool.")]
 
 def deploy(
     spec: Spec,
-    cron: Annotated[str | None, typer.Option(help="When it runs: minute hour day month weekday.")] = None,
+    cron: Annotated[
+        str | None, typer.Option(help="When it runs: minute hour day month weekday; none: only on demand.")
+    ] = None,
     timezone: Annotated[
         str | None, typer.Option(help="Time zone of the cron, such as Europe/Oslo; UTC else.")
     ] = None,
     on_event: Annotated[
-        bool, typer.Option("--on-event", help="Also run when an event sudare.partition.arrived names a period.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--on-event/--no-on-event", help="Also run when an event sudare.partition.arrived names a period."
+        ),
+    ] = None,
     backfill: Annotated[
         str | None, typer.Option(metavar="A..B", help="Also queue the periods from A to B that are not published.")
     ] = None,
     supersede: Annotated[
-        bool,
-        typer.Option("--supersede", help="Each run may make, and charge for, another version of what is published."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--supersede/--no-supersede",
+            help="Each run may make, and charge for, another version of what is published.",
+        ),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the deployment; that of the release without it.")] = None,
-    pool: Pool = "sudare",
+    pool: Annotated[str | None, typer.Option(help="The work pool; sudare without it.")] = None,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a Prefect deployment of a release, for workers (`sudare work`) to run when it is due.
 
     A spec with `period:` releases the last period that is over. Runs of one
-    account wait for each other. Deploying again changes the deployment.
+    account wait for each other. Deploying again changes what it names, keeps
+    the rest, and says what changed.
     A spec on a cron says when it is drawn again: `redraw: on_schedule` charges
     and publishes each due date, whatever the rows are. Contract, spec and
     account are looked at first: what could never run is not deployed.
@@ -72,22 +82,16 @@ def deploy(
     """
     where, wanted = workspace_at(workspace), _checked(cron)
     _check_zone(timezone)
-    told = check_deployable(spec, where, cron=wanted, timezone=timezone, supersede=supersede)
+    named = Terms(pool, wanted, timezone, on_event, supersede)
+    _deployable(spec, where, Terms(timezone=timezone))  # what needs no server is refused without one
     periods = _missing(spec, where, backfill)
     with server_of(where) as url:
-        deployed = asyncio.run(
-            make(
-                spec,
-                where,
-                name=name,
-                pool=pool,
-                cron=wanted,
-                timezone=timezone,
-                on_event=on_event,
-                supersede=supersede,
-                periods=periods,
-            )
-        )
+        standing = asyncio.run(standing_terms(spec, name=name))
+        terms = named.over(standing or Terms())
+        told = _deployable(spec, where, terms)
+        deployed = asyncio.run(make(spec, where, terms, name=name, periods=periods))
+    changes = () if standing is None else terms.changes_from(standing)
+    deployed = replace(deployed, changes=changes)
     payload = {**vars(deployed), "id": str(deployed.id), "submitted": list(deployed.submitted), "server": url}
     payload["budget"] = told
     answer(payload, lambda console: _print(console, deployed, url, told), as_json=as_json)
@@ -222,6 +226,12 @@ def _queue(spec: Path, ready: Sequence[Arrival], name: str | None, *, as_json: b
     answer(payload, lambda console: print_facts(console, facts), as_json=as_json)
 
 
+def _deployable(spec: Path, where: Workspace, terms: Terms) -> str:
+    return check_deployable(
+        spec, where, cron=terms.cron or None, timezone=terms.timezone, supersede=bool(terms.supersede)
+    )
+
+
 def _missing(spec: Path, where: Workspace, written: str | None) -> list[Period]:
     if written is None:
         return []
@@ -230,8 +240,8 @@ def _missing(spec: Path, where: Workspace, written: str | None) -> list[Period]:
 
 def _checked(cron: str | None) -> str | None:
     """Refuse a cron that never comes."""
-    if cron is None:
-        return None
+    if cron in (None, "none"):
+        return None if cron is None else ""
     try:
         next(CronSim(cron, datetime(2026, 1, 1)))
     except (CronSimError, StopIteration):
@@ -259,6 +269,7 @@ def _print(console: Console, deployed: Deployed, url: str, budget: str) -> None:
         ("queue", f"{deployed.queue}: one run at a time"),
         ("runs", deployed.cron or "when it is asked to"),
         ("budget", budget),
+        *([("changed", "; ".join(deployed.changes))] if deployed.changes else []),
     ]
     if deployed.submitted:
         facts.append(("queued", ", ".join(deployed.submitted)))

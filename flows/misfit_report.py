@@ -7,7 +7,10 @@ learns of it, nor that a person stopped a release because of it (docs/derivation
 from __future__ import annotations
 
 from contextlib import closing
+from fractions import Fraction
+from typing import Final
 
+from contracts.errors import Finding, GateBroken
 from flows.request import Request
 from privacy.private_table import PrivateTable
 from tasks.ingest import ingest
@@ -16,7 +19,10 @@ from tasks.storage.sources.days import days_of
 from tasks.storage.workspace.run_folder import RunFolder, run_name
 from tasks.storage.workspace.settings import Workspace
 from tasks.validation.misfits import Misfits, misfits
-from tasks.validation.misfits_page import write_misfits
+from tasks.validation.misfits_page import percent, write_misfits
+
+MISFITS_GATE: Final = "misfits"
+"""What the journal calls a run that nobody watched, and that rows which do not fit have stopped."""
 
 
 def checked(run: RunFolder, request: Request, workspace: Workspace) -> Misfits:
@@ -55,6 +61,23 @@ def before_charge(run: RunFolder, request: Request, workspace: Workspace, table:
     if charge is not None and charge.status != "returned":
         return None
     return looked(run, request, workspace, table)
+
+
+def check_share(found: Misfits, share: Fraction) -> None:
+    """Stop a run that nobody watches where too many rows do not fit: nothing is charged.
+
+    Raises:
+        GateBroken: more than this share of the rows of a column do not fit, or are clipped.
+    Privacy: that it stopped is an exact bit about the rows; no column is named (derivations, section 11).
+    """
+    if found.above(share):
+        stated = "more rows of a column do not fit the contract than a scheduled run lets pass"
+        remedy = (
+            "sudare check SPEC shows you alone which; correct the contract, or set [run] schedule_stops_above in "
+            "sudare.toml, at which every later run stops"
+        )
+        allowed = f"at most {percent(share)} of the rows of a column"
+        raise GateBroken([Finding("the source", MISFITS_GATE, stated, allowed, remedy)])
 
 
 def looked(run: RunFolder, request: Request, workspace: Workspace, table: PrivateTable) -> Misfits:

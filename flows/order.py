@@ -52,12 +52,14 @@ class OperatorDecision:
         table: the snapshot, where it was taken in already.
         page_written: whether the private page says how the rows fit the contract.
         refusal: why the source could not be taken in, where that was tried.
+        unattended: whether nobody is asked, so that the workspace's share decides.
     """
 
     supersede: bool
     table: PrivateTable | None = None
     page_written: bool = False
     refusal: SudareError | None = None
+    unattended: bool = False
 
 
 class Conductor(Protocol):

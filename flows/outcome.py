@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.accounting.amounts import atto_to_text, budget_used, pico_to_text
 from privacy.ledger.accounts.admission import fitting_epsilon, loss_name
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.ledger import Ledger
@@ -31,11 +31,12 @@ class Outcome:
         charged: loss charged, in the account's calculus.
         remaining: loss that the account has left.
         cap: the most the account may lose.
+        used: the share of it that is used, in words.
         loss: name of that loss.
         claim: ε that the account has lost so far.
         epsilon_cap: the most it may become.
         account_delta: δ of both.
-        also_charged: what the other accounts of these people have left: name, remaining, cap and kind of loss.
+        also_charged: what the other accounts of these people have left: name, remaining, cap, used and kind of loss.
         can_give: the largest ε, at the same δ, that one more release like this may have; None where nothing fits.
         public_key_file: the key that checks it.
         copy: where it was copied to; None where the spec publishes to a folder.
@@ -53,6 +54,7 @@ class Outcome:
     charged: str
     remaining: str
     cap: str
+    used: str
     loss: str
     claim: str
     epsilon_cap: str
@@ -66,19 +68,13 @@ class Outcome:
         """Return the outcome as a JSON object."""
         return asdict(self)
 
-    def still(self) -> str:
-        """Say what the accounts can still give, in the ε of one more release like this one."""
-        return still(self.can_give, self.delta)
-
     def to_markdown(self) -> str:
         """Return the outcome for Prefect's page of the run."""
         return (
             f"**{self.release}** version **{self.version}**\n\n"
             f"| | |\n|---|---|\n| where | `{self.folder}` |\n| record | `{self.folder}/record.html` |\n"
-            f"| cost | ε = {self.epsilon} at δ = {self.delta} |\n| account | {self.account} |\n"
-            f"| its cap | ε = {self.epsilon_cap} at δ = {self.account_delta} |\n"
-            f"| can still give | {self.still()} |\n"
-            + "".join(f"| charged as well | {other['account']} |\n" for other in self.also_charged)
+            f"| cost | ε = {self.epsilon} at δ = {self.delta} |\n| account | {self.account}: {self.used} |\n"
+            + "".join(f"| charged as well | {each['account']}: {each['used']} |\n" for each in self.also_charged)
         )
 
 
@@ -125,6 +121,7 @@ def outcome_of(
         charged=pico_to_text(charge.amount),
         remaining=pico_to_text(account.remaining),
         cap=pico_to_text(account.cap),
+        used=budget_used(account.spent, account.cap),
         loss=loss_name(account.terms.calculus),
         claim=pico_to_text(account.claim),
         epsilon_cap=pico_to_text(account.terms.epsilon),
@@ -141,5 +138,6 @@ def _other(account: AccountState) -> dict[str, str]:
         "account": account.terms.name,
         "remaining": pico_to_text(account.remaining),
         "cap": pico_to_text(account.cap),
+        "used": budget_used(account.spent, account.cap),
         "loss": loss_name(account.terms.calculus),
     }

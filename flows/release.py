@@ -23,7 +23,7 @@ from contracts.errors import SudareError
 from contracts.release.about import Publisher, declared
 from flows import steps
 from flows.capacity import check_capacity
-from flows.misfit_report import looked
+from flows.misfit_report import check_share, looked
 from flows.order import OperatorDecision, ReleaseOrder
 from flows.outcome import Outcome, outcome_of
 from flows.periods.publications import is_withdrawn
@@ -95,7 +95,7 @@ class Unattended:
 
     def decide(self, run: RunFolder, request: Request) -> OperatorDecision:
         """Leave the rows to the step that takes them in, and go by the order."""
-        return OperatorDecision(self.order.supersede)
+        return OperatorDecision(self.order.supersede, unattended=True)
 
     def carry_out(self, decision: OperatorDecision, steps: Callable[[], Outcome]) -> Outcome:
         """Carry the steps out here."""
@@ -169,14 +169,17 @@ def _make(
     """Validate, look, charge, make the product by the steps of its kind, report and publish."""
     # before the charge: a token that is missing, or a policy that nobody can meet, costs nothing
     signer, witnesses = workspace.signer(), workspace.witnesses()
-    request = as_charged(request, ledger.charge(key))
+    standing = ledger.charge(key)
+    request = as_charged(request, standing)
     spec, contract, plan, ids = request.spec, request.contract, request.plan, steps.flow_run_ids()
     check_contract_of(request, workspace, ledger, run_key=key)
     earlier = earlier_version(spec, contract, ledger, request.store(workspace))
     with gates_entered(ledger, request):
         outcomes = validate(run, table, contract, folder=run.path, memory_limit=workspace.memory_limit)
-    if not decision.page_written:
-        looked(run, request, workspace, table)
+        if not decision.page_written:
+            found = looked(run, request, workspace, table)
+            if decision.unattended and (standing is None or standing.status == "returned"):
+                check_share(found, workspace.schedule_stops_above)
     check_capacity(request, workspace)
     publishing.probe_store(request.store(workspace), spec.release)
     grant = charge(run, ledger, spec, contract, plan, table)

@@ -95,27 +95,24 @@ class Account:
         return with_ledger(self._place, read)
 
     def __repr__(self) -> str:
-        """Say what it is, its cap and what one more release may cost."""
+        """Say what it is, its cap and how much of the budget is used."""
         told = self.to_json()
         people = f"{told['population']}, block {told['block']}, unit {told['unit']}"
         cap = f"cap ε = {told['epsilon']} at δ = {told['delta']}"
-        return f"<account {self._name} ({told['status']}): {people}; {cap}; can still give ε = {self.left}>"
+        return f"<account {self._name} ({told['status']}): {people}; {cap}; {told['loss']['used']}>"
 
     def _repr_html_(self) -> str:
         told = self.to_json()
         loss, cap = told["loss"], Decimal(told["loss"]["cap"])
-        words = f"{loss['share_spent']} of the cap is spent, {loss['share_left']} is left"
         parts = [float(Decimal(each["spent"]) / cap) for each in told["releases"]] if cap else [1.0]
         taken = [f"{each['release']} ({each['share']})" for each in told["releases"]]
-        fits = [f"ε = {epsilon} ({noise})" for noise, epsilon in told["fits"].items() if epsilon is not None]
         return html.facts(
             f"account {self._name} ({told['status']})",
             [
-                ("spent", html.shares(parts, words)),
-                ("", words),
+                ("spent", html.shares(parts, loss["used"])),
+                ("", loss["used"]),
                 ("people", f"{told['population']}, block {told['block']}, unit {told['unit']}"),
                 ("cap", f"ε = {told['epsilon']} at δ = {told['delta']}"),
-                ("can still give", " or ".join(fits) or "nothing"),
                 ("released", ", ".join(taken) or "nothing yet"),
             ],
         )

@@ -1,7 +1,7 @@
-"""The pages of accounts: what each can still give, how it burned down, and when it runs out.
+"""The pages of accounts: how much of each budget is used, how it burned down, and when it runs out.
 
-Every ε is a release's own: what it claims, or what one more may claim, as in `sudare budget show`. What the account
-adds up, in the units of its calculus, is folded away.
+Every ε is a release's own claim, as in `sudare budget show`. What one more may claim, and what the account adds up in
+the units of its calculus, is folded away.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from console.accounts import fitting, selections
 from console.site.asking import PAGE, NotThere, Page, Site, Viewer
 from console.site.burn_down import Burnt, burn_down, segments
-from privacy.accounting.amounts import atto_to_text, percent_text, pico_to_text
+from privacy.accounting.amounts import atto_to_text, budget_used, percent_text, pico_to_text
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.ledger.accounts.admission import loss_name
 from privacy.ledger.terms import AccountState
@@ -22,7 +22,7 @@ Says = Callable[..., str]
 
 
 def accounts_page(site: Site, viewer: Viewer, *, after: str) -> Page:
-    """List the accounts, with what each can still give."""
+    """List the accounts, with how much of each budget is used."""
     found = site.view.accounts(after=after, limit=PAGE + 1)
     calendar = _forecast(site, found[:PAGE])
     told = {
@@ -123,6 +123,7 @@ def _object(site: Site, state: AccountState) -> dict[str, Any]:
         "spent": pico_to_text(state.spent),
         "left": pico_to_text(state.remaining),
         "selections": selections(state),
+        "used": budget_used(state.spent, state.cap),
         "percent_left": percent_text(state.remaining, state.cap, up=False),
         "percent_spent": percent_text(state.spent, state.cap, up=True),
         "share_left": state.remaining / state.cap if state.cap else 0.0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -39,6 +39,7 @@ class Deployed:
         queue: the queue of its account.
         cron: when it runs; None for only on demand.
         submitted: the periods whose runs were queued.
+        changes: what this deploy changed of one that stood, in words.
     """
 
     name: str
@@ -47,6 +48,38 @@ class Deployed:
     queue: str
     cron: str | None
     submitted: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How a deployment runs; None of what is not named, and stays as it stands on the server.
+
+    Args:
+        pool: the work pool; "sudare" where none stands.
+        cron: when it runs; empty for only on demand.
+        timezone: of the cron; by its days a period is over.
+        on_event: whether an event `sudare.partition.arrived` with its name as `deployment` and a `period` starts it.
+        supersede: whether each run may make another version, and charge for it, where rows or spec have changed.
+    """
+
+    pool: str | None = None
+    cron: str | None = None
+    timezone: str | None = None
+    on_event: bool | None = None
+    supersede: bool | None = None
+
+    def over(self, standing: Terms) -> Terms:
+        """Return these terms, with those that stand where none is named."""
+        named = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(standing, **named)
+
+    def changes_from(self, standing: Terms) -> tuple[str, ...]:
+        """Say which terms are others than those that stand."""
+        pairs = ((name, getattr(standing, name), value) for name, value in vars(self).items())
+        return tuple(
+            f"{name}: {old or 'none'} → {new or 'none'}" for name, old, new in pairs if (old or "") != (new or "")
+        )
 
 
 @contextmanager
@@ -69,29 +102,37 @@ def server_of(workspace: Workspace) -> Iterator[str]:
         yield server.api_url
 
 
+async def standing_terms(spec: Path, *, name: str | None) -> Terms | None:
+    """Return how the deployment of a spec runs as it stands on the server; None where there is none."""
+    from prefect.client.orchestration import get_client
+    from prefect.exceptions import ObjectNotFound
+
+    from flows.prefect_runs.scheduled_release import scheduled_release
+
+    full = f"{scheduled_release.name}/{name or _names(spec, pattern_of(spec))[0]}"
+    async with get_client() as client:
+        try:
+            known = await client.read_deployment_by_name(full)
+        except ObjectNotFound:
+            return None
+        started_by = await client.read_resource_related_automations(f"prefect.deployment.{known.id}")
+    crons = [each.schedule for each in known.schedules if getattr(each.schedule, "cron", None)]
+    cron, told = (crons[0].cron if crons else None), known.parameters
+    return Terms(
+        known.work_pool_name, cron, told.get("timezone"), bool(started_by), bool(told.get("supersede", False))
+    )
+
+
 async def deploy(
-    spec: Path,
-    workspace: Workspace,
-    *,
-    name: str | None,
-    pool: str,
-    cron: str | None,
-    timezone: str | None,
-    on_event: bool,
-    supersede: bool = False,
-    periods: Sequence[Period] = (),
+    spec: Path, workspace: Workspace, terms: Terms, *, name: str | None, periods: Sequence[Period] = ()
 ) -> Deployed:
     """Make or change the deployment of a spec; queue runs of periods.
 
     Args:
         spec: the release spec.
         workspace: which all workers share.
+        terms: how it runs, with those that stand where none is named.
         name: of the deployment; the spec's release without its period, if none is given.
-        pool: the work pool; made if there is none.
-        cron: when it runs.
-        timezone: of the cron; by its days a period is over.
-        on_event: whether an event `sudare.partition.arrived` with this name as `deployment` and a `period` starts it.
-        supersede: whether each run may make another version, and charge for it, where rows or spec have changed.
         periods: of which runs are queued now.
     """
     from prefect.client.orchestration import get_client
@@ -103,6 +144,7 @@ async def deploy(
     pattern = pattern_of(spec)
     release, account = _names(spec, pattern)
     name, queue = name or release, queue_of(account)
+    pool, cron, timezone = terms.pool or "sudare", terms.cron or None, terms.timezone
     schedule = None if cron is None else CronSchedule(cron=cron, timezone=timezone)
     deployment = await scheduled_release.to_deployment(
         name,
@@ -111,12 +153,12 @@ async def deploy(
             "spec_path": str(spec.absolute()),
             "workspace_path": str(workspace.root),
             "timezone": timezone,
-            "supersede": supersede,
+            "supersede": bool(terms.supersede),
         },
         tags=["sudare", f"release:{release}"],
         work_pool_name=pool,
         work_queue_name=queue,
-        triggers=[_trigger(name)] if on_event else [],
+        triggers=[_trigger(name)] if terms.on_event else [],
         entrypoint_type=EntrypointType.MODULE_PATH,
     )  # type: ignore[misc]
     async with get_client() as client:

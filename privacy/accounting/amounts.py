@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Final
 
 from contracts.errors import SudareError
+from contracts.message import Message, message
 
 PICO: Final = 10**12
 ATTO: Final = 10**18
@@ -183,6 +184,11 @@ def percent_text(part: int | Decimal, whole: int | Decimal, *, up: bool) -> str:
     rounding = ROUND_CEILING if up else ROUND_FLOOR
     share = Context(prec=3, rounding=rounding).divide(100 * Decimal(part), Decimal(whole))
     return f"{format(share.normalize(), 'f')} %"
+
+
+def budget_used(part: int | Decimal, whole: int | Decimal) -> Message:
+    """Say which share of a cap is used: the one number about a budget that people are shown."""
+    return message("{share} of the budget is used", share=percent_text(part, whole, up=True))
 
 
 def _decimal_text(units: int, places: int) -> str:

@@ -37,7 +37,7 @@ def kept_relations(replay: Mapping[str, Any]) -> Message | None:
     Args:
         replay: the replay block of any record, as JSON values.
     """
-    if replay["product"]["kind"] != "synthetic" or "execution" in replay:
+    if replay["product"].get("kind") != "synthetic" or "execution" in replay:
         return None
     draws = _draws_of_model(replay)
     kinds = {draw["kind"] for draw in draws}

@@ -15,7 +15,13 @@ from typing import Any
 import pytest
 
 from console.main import execute
+from contracts.errors import GateBroken
+from flows.entrance import make_release
+from flows.misfit_report import MISFITS_GATE
+from flows.order import ReleaseOrder
+from flows.outcome import Outcome
 from flows.prefect_runs.prefect_server import PrefectServer, stop_lasting
+from flows.release import Unattended, in_prefect
 from tasks.records.explanation import published_explanation
 from tasks.storage.workspace.settings import Workspace
 from tests.conftest import served_by
@@ -295,6 +301,33 @@ def test_the_share_is_the_workspaces(county: County, typed: Typed) -> None:
         assert '"0 %" to "100 %"' in refused.err
     finally:
         settings.write_text(written)
+
+
+def test_a_scheduled_run_stops_where_a_typed_one_asks(county: County, served: PrefectServer) -> None:
+    """Nobody is asked: above the workspace's share it is a gate, before the charge. 100 % lets every run pass."""
+    spec, settings = county.spec("scheduled", COUNTIES="[North, South, East]"), county.workspace.root / "sudare.toml"
+    written, order = settings.read_text(), ReleaseOrder(spec)
+
+    def scheduled() -> Outcome:
+        workspace = Workspace.open(county.workspace.root)
+        with served.connected():
+            return in_prefect(order, workspace, lambda: make_release(order, workspace, Unattended(order)))
+
+    before = county.charges()
+    with pytest.raises(GateBroken) as stopped:
+        scheduled()
+    assert [finding.field for finding in stopped.value.findings] == [MISFITS_GATE]
+    assert "county" not in str(stopped.value)
+    assert county.charges() == before
+    try:
+        settings.write_text(written.replace('schedule_stops_above = "1 %"', 'schedule_stops_above = "100 %"'))
+        outcome = scheduled()
+    finally:
+        settings.write_text(written)
+    assert outcome.version == 1
+    record = published_explanation(lambda name: (Path(outcome.folder) / name).read_bytes())
+    assert any("of a scheduled run" in gate for gate in record.values["unprotected.fixed_gates"])
+    assert any("of a scheduled run" in each for each in record.values["unprotected.quantities"])
 
 
 def _journal(county: County) -> int:

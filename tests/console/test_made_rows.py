@@ -14,7 +14,8 @@ from console.run import _print
 OUTCOME: dict[str, Any] = {
     **{"release": "few", "version": 1, "status": "published", "repeated": False, "copy": None},
     **{"epsilon": "1", "delta": "0", "account": "few", "epsilon_cap": "3", "account_delta": "0"},
-    **{"also_charged": (), "can_give": None, "public_key_file": "key.pub"},
+    **{"also_charged": (), "can_give": None, "public_key_file": "key.pub", "used": "67 % of the budget is used"},
+    **{"charged": "1", "remaining": "1", "cap": "3", "loss": "ε"},
 }
 
 
@@ -32,16 +33,29 @@ def test_the_number_of_made_up_rows_is_said(tmp_path: Path, capsys: pytest.Captu
     """As the record states it, with the parents of linked tables."""
     parents = {"table": "household", "number": 950}
     said = _said(_version(tmp_path, {"rows": {"number": 2400, "parents": parents}}), capsys)
-    assert "made-up rows    2,400, 950 of household" in said
+    assert "made-up rows  2,400, 950 of household" in said
     assert "!" not in said
 
 
 def test_no_made_up_row_is_said_aloud(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A header alone is published and charged: the noise is above the table."""
     said = _said(_version(tmp_path, {"rows": {"number": 0, "parents": None}}), capsys)
-    assert "made-up rows    0\n" in said
+    assert "made-up rows  0\n" in said
     assert "! No made-up row is published: the noise is above the table." in said
     assert "sudare plan" in said
+
+
+def test_the_one_loss_is_the_claim_and_the_one_share_what_is_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No second ε stands next to the claim: caps, units and what still fits are for `--exact`."""
+    said = _said(tmp_path, capsys)
+    assert said.count("ε = ") == 1
+    assert "account   few: 67 % of the budget is used\n" in said
+    _print(Console(width=200), {**OUTCOME, "folder": str(tmp_path)}, exact=True)
+    exact = capsys.readouterr().out
+    assert "cap             ε = 3 at δ = 0\n" in exact
+    assert "can still give  nothing more of this kind\n" in exact
 
 
 @pytest.mark.parametrize("replay", [{}, {"rows": None}, {"rows": [1]}])
@@ -60,9 +74,9 @@ def test_a_version_whose_record_is_gone_says_nothing_of_rows(
 @pytest.mark.parametrize(
     ("draws", "says"),
     [
-        ([{"kind": "model_choice", "index": 1}], "prior           old.csv, begun with"),
-        ([{"kind": "model_choice", "index": 0}], "prior           old.csv, not begun with"),
-        ([{"kind": "marginal"}], "prior           old.csv, its columns alone"),
+        ([{"kind": "model_choice", "index": 1}], "prior         old.csv, begun with"),
+        ([{"kind": "model_choice", "index": 0}], "prior         old.csv, not begun with"),
+        ([{"kind": "marginal"}], "prior         old.csv, its columns alone"),
     ],
 )
 def test_what_noise_chose_of_a_prior_is_said(
@@ -77,4 +91,4 @@ def test_the_accepted_candidate_is_said(tmp_path: Path, capsys: pytest.CaptureFi
     candidates = [{"generator": "mst"}, {"generator": "aim"}, {"generator": "independent"}]
     draws = [{"kind": "acceptance", "candidate": place} for place in (0, 0, 1, 1)]
     replay = {"rows": {"number": 9}, "product": {"options": {"candidates": candidates}}, "draws": draws}
-    assert "accepted        candidate 2 of 3, aim\n" in _said(_version(tmp_path, replay), capsys)
+    assert "accepted      candidate 2 of 3, aim\n" in _said(_version(tmp_path, replay), capsys)

@@ -30,7 +30,10 @@ def test_a_plan_tells_cost_and_error_without_the_data(place: Place, typed: Typed
     assert "education × income" in lines
     assert re.search(r"data read +none", lines)
     assert re.search(r"over the optimum +at most [\d.]+ times the least", lines)
-    assert re.search(r"can still give ε = [\d.]+ at δ = 0, in one more release like this", lines)
+    assert re.search(r"account +adult-1994: [\d.]+ % of the budget is used with this release", lines)
+    assert "can still give" not in lines
+    exact = typed("plan", str(place.adult / "tables.yaml"), "--exact", at=place.workspace).out
+    assert re.search(r"can still give: ε = [\d.]+ at δ = 0, in one more release like this", exact)
 
 
 def test_a_path_with_a_typing_error_is_no_such_file(shared: Place, typed: Typed) -> None:

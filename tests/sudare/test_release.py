@@ -66,7 +66,7 @@ def test_everything_shows_itself_in_words_and_in_a_notebook(
         assert "\x1b" not in repr(each)
     assert table._repr_html_().count("<svg") == 2 * 2
     assert house.account._repr_html_().count("<svg") == 1
-    assert "of the cap is spent" in house.account._repr_html_()
+    assert "of the budget is used" in house.account._repr_html_()
 
 
 def test_no_object_has_a_row_or_an_exact_number(house: House, released: sudare.Release) -> None:

@@ -20,6 +20,7 @@ import pytest
 from console.accounts import fitting
 from contracts.contract.contract import Contract
 from contracts.release.tables.product import Refine
+from privacy.accounting.amounts import budget_used
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.ledger.journal.signing import Signer
 from privacy.refine.tables import refine_table
@@ -397,19 +398,21 @@ def test_the_page_tells_the_guarantee_the_cost_and_what_is_not_protected(guild: 
     assert guild.page.count("not available") > len(gaps) > 0
 
 
-def test_the_first_screens_say_what_the_account_can_still_give(reported: Reported) -> None:
-    """In a release's own ε, as budget show does; the units of the account's calculus are folded, or come last."""
+def test_the_first_screens_say_one_loss_and_the_share_of_the_budget_that_is_used(reported: Reported) -> None:
+    """The claim is the only ε; what still fits and the units of the account's calculus are folded, or come last."""
     fits, values = fitting(reported.facts.account), reported.told.values
     unit = loss_unit(values)
+    budget = budget_used(reported.facts.account.spent, reported.facts.account.cap)
     said = [f"ε\xa0{fits['laplace']}", *([f"ε {fits['gaussian']}"] if fits.get("gaussian") else [])]
     for name in ("record.html", "record.ja.html"):
         page = unescape((reported.folder / name).read_text(encoding="utf-8")).replace("&nbsp;", "\xa0")
         first_screen = page[page.index('<dl class="glance">') : page.index("</header>")]
-        assert all(each in first_screen for each in said)
+        assert not any(each in first_screen for each in said)
+        assert name != "record.html" or budget in first_screen
         cost = page[page.index('id="cost"') : page.index('id="lineage"')]
         before, folded = cost.split('<details class="annex">')
         assert brief(values["ledger.left"], up=False) in folded
-        assert all(each.replace("\xa0", " ") in before for each in said)
+        assert all(each.replace("\xa0", " ") in folded for each in said)
         claim = brief(values["guarantee.epsilon"], up=True)
         assert f"claims ε = {claim}" in before or f"この公表物の ε は {claim}" in before
     above, _, below = unescape(reported.page).partition('id="cost"')
@@ -419,7 +422,8 @@ def test_the_first_screens_say_what_the_account_can_still_give(reported: Reporte
     claim = entry.index(f"claims epsilon {values['guarantee.epsilon']} at delta {values['guarantee.delta']}")
     assert claim < entry.index(f"epsilon {fits['laplace']} with Laplace noise") < entry.index("own units")
     label = (reported.folder / "label.html").read_text(encoding="utf-8")
-    assert f"One more release can have ε {fits['laplace']} with Laplace noise" in label
+    assert f"{budget}." in label
+    assert "with Laplace noise" not in label
 
 
 def test_text_of_contract_and_spec_is_escaped(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def label_html(explanation: RecordExplanation) -> bytes:
         protected=words.protected(values),
         learned=_learned(values),
         largest=words.largest_attribute(values),
-        further=words.further(values),
+        used=words.used(values),
         budget=budget_bar(shares),
         shares=shares,
         unprotected=_unprotected(values),

@@ -140,6 +140,8 @@ def render_page(
         left=partial(words.brief, up=False),
         loss_unit=words.loss_unit(values),
         further=words.further(values),
+        budget_word=words.BUDGET,
+        used=words.used(values),
         share=words.share,
         summed=_summed,
         shares=shares,

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from contracts.message import joined, message
-from privacy.accounting.amounts import ATTO, PICO, percent_text
+from privacy.accounting.amounts import ATTO, PICO, budget_used, percent_text
 from privacy.accounting.calculus import calculus_from_json
 from privacy.accounting.posterior import largest_posterior, odds_bound, right_of_100, smallest_posterior
 from privacy.accounting.scale import further_epsilons
@@ -22,6 +22,7 @@ from tasks.records.sentences import ANY_COLUMN
 from tasks.records.values import Values
 
 PRIORS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
+BUDGET = message("Budget")
 ANSWERABLE = ("curator", "contact", "operator", "approvers", "legal_basis", "retention")
 """Fields by which a reader finds who answers for a release, and by which law; missing ones are named at the top."""
 
@@ -171,6 +172,11 @@ def further(values: Values) -> dict[str, str | None]:
     found = further_epsilons(calculus, delta, int(Decimal(values["ledger.left"]) * PICO))
     shown = {noise: None if epsilon is None else f"{float(epsilon):.12g}" for noise, epsilon in found.items()}
     return {"gaussian": None, **shown}
+
+
+def used(values: Values) -> str:
+    """Say which share of the account's budget is used with this release."""
+    return budget_used(*(Decimal(values[name]) for name in ("ledger.after", "ledger.cap")))
 
 
 def share(part: str, percent: str, *, up: bool) -> str:

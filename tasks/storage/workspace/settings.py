@@ -58,6 +58,7 @@ class Workspace:
         lineage: where lineage events go.
         spark: where Spark is, for sources with `engine: spark`.
         asks_above: the share of rows that do not fit the contract above which a run asks.
+        schedule_stops_above: the share above which a run stops that nobody watches.
         values: the settings as they are written, by table and key.
         journal: the folder of the journal for the public; None where none is published.
         clock_ahead: how many days the clock may be ahead of the ledger's last entry before a run asks.
@@ -73,6 +74,7 @@ class Workspace:
     lineage: LineageTarget = NOBODY
     spark: SparkSettings | None = None
     asks_above: Fraction = Fraction(1, 100)
+    schedule_stops_above: Fraction = Fraction(1, 100)
     values: Mapping[str, str] = field(default_factory=dict)
     journal: Path | None = None
     clock_ahead: int = 400
@@ -279,6 +281,7 @@ class Workspace:
             lineage=lineage_target(root, values, os.environ),
             spark=spark_settings(root, values),
             asks_above=read_share(file, values, "run.asks_above"),
+            schedule_stops_above=read_share(file, values, "run.schedule_stops_above"),
             values=values,
             journal=root / values["publish.journal"] if values.get("publish.journal") else None,
             clock_ahead=read_days(file, values, "clock.ahead") or cls.clock_ahead,

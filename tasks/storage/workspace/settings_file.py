@@ -35,6 +35,7 @@ _KEYS = {
     "ingest.memory_limit": 'a size that DuckDB understands, such as "1GB"',
     "run.asks_above": 'a share of rows, such as "1 %"; a larger one that does not fit the contract makes a run ask',
     "clock.ahead": 'how far the clock may be ahead of the journal, such as "400 days"; further, and a run asks',
+    "run.schedule_stops_above": 'the same share for a scheduled run, which stops; "100 %" lets every run pass',
     "publish.fresh_for": 'how long LATEST.note is good, such as "31 days"; empty to write none',
     "publish.witnesses": "a policy of witnesses, a file; empty to ask none",
     "publish.witness_timeout": "seconds to wait for each witness; 10 where nothing is written",
@@ -66,6 +67,7 @@ memory_limit = "1GB"     # of DuckDB
 
 [run]
 asks_above = "1 %"       # `sudare run` asks when more rows of a column do not fit the contract, or are clipped
+schedule_stops_above = "1 %"    # a scheduled run stops then; "100 %": it never does
 
 [clock]
 ahead = "400 days"       # a clock further ahead of the journal's last entry makes `sudare run` ask

@@ -149,17 +149,21 @@ def test_units_of_the_calculus_are_folded_away(client: TestClient, language: str
     units = [told[name][:6] for name in ("left", "cap", "claim")] + [each["amount"][:6] for each in told["charges"]]
     assert [unit for unit in units if unit in first] == []
     assert [unit for unit in units if unit not in folded] == []
-    assert f"ε {told['fits']['laplace']}" in first
-    assert f"ε {told['fits']['gaussian']}" in first
+    for noise in ("laplace", "gaussian"):
+        assert f"ε {told['fits'][noise]}" not in first
+        assert f"ε {told['fits'][noise]}" in folded
+    share = told["percent_spent"]
+    assert share in first
     cards = client.get("/accounts", params={"lang": language}).text
-    assert f"ε {told['fits']['gaussian']}" in cards
+    assert f"ε {told['fits']['gaussian']}" not in cards
+    assert share in cards
     assert told["left"][:6] not in cards
 
 
 def test_an_account_that_is_closed_or_holds_laplace_noise_only_says_so(client: TestClient) -> None:
-    assert "an account of δ 0 holds Laplace noise only" in _page(client, "pure")[0]
-    assert _page(client, "shut")[0].count("The account is closed.") == 2
-    assert language("ja").text("account.laplace_only") in _page(client, "pure", "ja")[0]
+    assert "an account of δ 0 holds Laplace noise only" in _page(client, "pure")[1]
+    assert _page(client, "shut")[1].count("The account is closed.") == 2
+    assert language("ja").text("account.laplace_only") in _page(client, "pure", "ja")[1]
     assert client.get("/accounts", params={"lang": "en"}).text.count("The account is closed.") == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ import sys
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from uuid import uuid4
 
 import httpx
@@ -28,9 +30,10 @@ from flows.entrance import make_release
 from flows.order import ReleaseOrder
 from flows.periods.arrivals import arrived
 from flows.periods.clock import PeriodNotOver, check_over, today
-from flows.prefect_runs.deployment import queue_of
+from flows.prefect_runs.deployment import Terms, queue_of, standing_terms
 from flows.prefect_runs.lost_runs import MOST_ATTEMPTS, is_lost
 from flows.prefect_runs.prefect_internals import is_outage, startable_runs
+from flows.prefect_runs.prefect_server import PrefectServer
 from flows.prefect_runs.scheduled_release import due_period
 from flows.prefect_runs.worker import how_it_ended
 from flows.release import Unattended
@@ -195,6 +198,32 @@ def test_deploying_needs_a_server_and_a_cron_that_comes(place: Periodic, capfd: 
     assert "five fields" in capfd.readouterr().err
     assert execute(["deploy", str(place.spec), "--cron", "0 6 1 * *", *at]) == 2
     assert "prefect.api_url" in capfd.readouterr().err
+
+
+def test_deploying_again_keeps_what_it_does_not_name(
+    place: Periodic, served: PrefectServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The manual's two commands: `--cron` and then `--backfill` leave the schedule, and what changes is said."""
+    at = ("--name", "kept", "--workspace", str(place.workspace.root), "--json")
+
+    def deployed(*words: str) -> dict[str, Any]:
+        capfd.readouterr()
+        with served.connected():
+            assert execute(["deploy", str(place.spec), *words, *at]) == 0
+        told: dict[str, Any] = json.loads(capfd.readouterr().out)
+        return told
+
+    cron = "0 6 5 1,4,7,10 *"
+    first = deployed("--cron", cron, "--timezone", "Europe/Oslo", "--on-event", "--supersede")
+    assert (first["cron"], first["changes"]) == (cron, [])
+    again = deployed("--backfill", "2024Q1..2024Q1")
+    assert (again["cron"], again["changes"], again["submitted"]) == (cron, [], ["2024-Q1"])
+    with served.connected():
+        standing = asyncio.run(standing_terms(place.spec, name="kept"))
+    assert standing == Terms("sudare", cron, "Europe/Oslo", on_event=True, supersede=True)
+    assert deployed("--cron", "0 7 5 * *")["changes"] == [f"cron: {cron} → 0 7 5 * *"]
+    gone = deployed("--cron", "none", "--no-supersede", "--no-on-event")
+    assert (gone["cron"], len(gone["changes"])) == (None, 3)
 
 
 def test_queues_are_named_after_accounts() -> None:

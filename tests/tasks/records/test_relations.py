@@ -49,7 +49,7 @@ def test_rows_of_independent_columns_say_so_on_page_label_terminal_and_in_python
     outcome = {
         **dict.fromkeys(("account", "account_delta", "copy", "delta", "epsilon", "epsilon_cap"), ""),
         **{"release": "auto", "version": 1, "folder": str(version.folder), "status": "published", "repeated": False},
-        **{"also_charged": [], "share_used": "67 %", "can_give": None, "public_key_file": "k"},
+        **{"also_charged": [], "used": "67 % of the budget is used", "can_give": None, "public_key_file": "k"},
     }
     _print(Console(width=200), outcome)
     assert ALONE in capsys.readouterr().out
