@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from contracts.contract.column import Column
 from contracts.domains.value_sql import id_sql, identifier, literal, number_sql
+from contracts.drafting.advice.suspicions import names_an_id
 from contracts.errors import Finding, GateBroken, SudareError
 from contracts.release.file_names import Files
 from contracts.sql.value_types import ValueType, typed_sql
@@ -132,7 +133,8 @@ def _parquet(
     found = {name: _common(kinds[name], nested=name not in flat) for name in inside}
     mixed = {name: into for name, into in found.items() if into is not None}
     common = {name: _into(columns.get(name.lower()), into) for name, into in mixed.items()}
-    common |= {name: partial(id_sql, largest=unit[1]) for name in mixed if name.lower() in unit[0]}
+    exact = [name for name in mixed if name.lower() in unit[0] or (name.lower() not in columns and names_an_id(name))]
+    common |= {name: partial(id_sql, largest=unit[1]) for name in exact}
     copied = {name: types[name.lower()] for name in mixed if name.lower() in types}
     families = [{name: _family(schema.field(name).type) for name in inside} for schema in schemas]
     alike = groupby(

@@ -80,14 +80,14 @@ def read_parts(
     inside = dict(stored_as or {})
     lower = {name.lower(): stored.lower() for name, stored in inside.items()}
     unit = () if contract.unit.column is None else (contract.unit.column,)
-    ids = {lower.get(name, name) for name in source.exact_columns(contract, unit)}
+    ids = [*source.exact_columns(contract, unit), *(name.lower() for name in contract.left_out)]
     reading = read_folder(
         where,
         parts,
         source.files or "parquet",
         delimiter=source.delimiter,
         expected=[inside.get(name, name) for name in contract.source_columns],
-        unit=(ids, contract.unit.numbers_up_to),
+        unit=([lower.get(name, name) for name in ids], contract.unit.numbers_up_to),
         types={lower.get(name, name): each for name, each in source.select_types(contract)[0].items()},
         columns={lower.get(name, name): each for name, each in source.read_as(contract).items()},
     )

@@ -100,6 +100,19 @@ def test_a_code_list_that_is_named_like_an_id_is_none(tmp_path: Path) -> None:
     assert (found.notes, found.asks(SHARE)) == ([], False)
 
 
+@pytest.mark.parametrize("given", [{}, {"select": "SELECT ward FROM source"}])
+def test_large_ids_in_files_of_two_types_are_counted_by_their_digits(tmp_path: Path, given: Any) -> None:
+    (tmp_path / "c.yaml").write_text(CONTRACT + ("" if given else "left_out: [pid]\n") + ROW)
+    (tmp_path / "f").mkdir()
+    large = pa.array([10**17 + each for each in range(300)], pa.int64())
+    for name, ids in (("a", large), ("b", large.cast(pa.string()))):
+        pq.write_table(pa.table({"pid": ids, "ward": ["surgery"] * 300}), tmp_path / "f" / f"{name}.parquet")
+    source, contract = Source(path=tmp_path / "f", files="parquet", **given), load_contract(tmp_path / "c.yaml")
+    taken = ingest(source, contract, folder=tmp_path / "run", key=KEY, memory_limit="256MB")
+    found = misfits(taken, contract, folder=tmp_path / "run", memory_limit="256MB")
+    assert found.repeated == (("pid", 600, 300),)
+
+
 def test_a_select_or_a_condition_decides_which_rows_count(tmp_path: Path) -> None:
     """One row of each person is taken: an id that repeats in the source only is none that repeats."""
     select = "SELECT ward FROM source WHERE wave = 3"
