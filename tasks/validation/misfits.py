@@ -34,7 +34,7 @@ from tasks.validation.notation_hints import hint_of
 
 Counted = Mapping[str, int]
 """How many rows break each check, by the check's name."""
-Seen = Sequence[tuple[Any, ...]]
+SeenIds = Sequence[tuple[Any, ...]]
 """What the reading saw of ids; see `tasks.storage.snapshot.intake.SEEN`."""
 Notations = Mapping[str, tuple[str, ...]]
 """How values that do not fit look written, by the column."""
@@ -190,7 +190,7 @@ def _misfits(
     return Misfits(rows, (*links, *found), broken)
 
 
-def _with_ids(found: Misfits, contract: Contract, seen: Seen) -> Misfits:
+def _with_ids(found: Misfits, contract: Contract, seen: SeenIds) -> Misfits:
     """Add what the reading saw of ids; of linked tables each link says what it leaves out.
 
     A column that has cells, such as a ward_id, or is only left out is an id if its values come like ids: many, nearly
@@ -247,13 +247,13 @@ def _column(column: Column, rows: int, counted: Counted, notations: tuple[str, .
 
 def _counted(
     table: PrivateTable, contract: Contract, checks: Sequence[Check], folder: Path, memory_limit: str
-) -> tuple[int, Counted, Notations, Seen]:
+) -> tuple[int, Counted, Notations, SeenIds]:
     """Attach the snapshot read-only and count, column by column."""
 
     def explain(error: duckdb.Error) -> SudareError:
         return trouble(error, table.path, "reading the snapshot")
 
-    def count() -> tuple[int, Counted, Notations, Seen]:
+    def count() -> tuple[int, Counted, Notations, SeenIds]:
         connection.execute(f"ATTACH {literal(str(table.path))} AS snapshot (READ_ONLY)")
         [rows] = connection.execute(f"SELECT count(*) FROM {CODES}").fetchone() or (0,)
         counted: dict[str, int] = {}
@@ -270,7 +270,7 @@ def _counted(
         return int(rows), counted, notations, seen
 
     with connect(None, memory_limit=memory_limit, spill=folder / SPILL) as connection:
-        counts: tuple[int, Counted, Notations, Seen] = run(connection, count, explain=explain)
+        counts: tuple[int, Counted, Notations, SeenIds] = run(connection, count, explain=explain)
     return counts
 
 

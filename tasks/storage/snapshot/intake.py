@@ -6,7 +6,7 @@ table `intake`. That becomes, in the order of the source and without a second co
     codes      the codes
     raw        the rows as delivered of which the codes do not say all: `ROW`, the place in `codes`, then the columns
     units      the id of each row's unit, where units have one; the rows of `codes`, in their order
-    seen       what the operator's look tells of ids: `Seen`
+    seen       what the operator's look tells of ids: `SEEN`
 """
 
 from __future__ import annotations
