@@ -27,6 +27,10 @@ _REMEDY = (
     "declare what the code book says of them, such as `missing: [N]`, `other:`, or the `height:` and `width:` of "
     "pictures, never what you see in the rows; or accept it: sudare run SPEC --accept-misfits"
 )
+_UNIT_REMEDY = (
+    "declare whose rows they are, such as `unit: {kind: id, column: NAME, max_rows_per_unit: K, scope: ...}`; or, if "
+    "a row is what you protect, accept it: sudare run SPEC --accept-misfits"
+)
 _KEY_REMEDY = (
     "give these rows a key that the other table has, written alike in both, and look at the bounds of the link; or "
     "accept that they are left out: sudare run SPEC --accept-misfits"
@@ -79,9 +83,10 @@ def check(
     """Show how the rows fit the contract, to you who hold them. Charges nothing, publishes nothing.
 
     By column: the share of rows whose value does not fit, is clipped to the
-    bounds, or is missing, and what each is counted as. These shares are exact
-    and private: never pass them on. Exit code 0: a run would not ask; 1: it
-    would; 3: a gate would stop it.
+    bounds, or is missing, and what each is counted as. Besides: how many rows
+    the bound of a unit leaves out, and whether ids repeat although each row is
+    a unit. All of this is exact and private: never pass it on. Exit code 0: a
+    run would not ask; 1: it would; 3: a gate would stop it.
 
     Examples:
 
@@ -96,7 +101,7 @@ def check(
     answer(payload, lambda console: print_misfits(console, found, where.asks_above, page), as_json=as_json)
     if found.broken_gates:
         raise typer.Exit(GATE_BREAKS)
-    if found.above(where.asks_above):
+    if found.asks(where.asks_above):
         raise typer.Exit(WOULD_ASK)
 
 
@@ -115,7 +120,7 @@ def accepted(found: Misfits, *, share: Fraction, spec: Path, page: Path, accept:
     Privacy: only a terminal is shown shares; a file or a pipe is told where the page lies, whatever was found.
     """
     asks = _shown(found, share, page) and may_ask
-    if accept or found.broken_gates or not found.above(share):  # a broken gate stops the run by itself
+    if accept or found.broken_gates or not found.asks(share):  # a broken gate stops the run by itself
         return
     if not (asks and typer.confirm("Charge and publish all the same?", default=False, err=True)):
         raise OperatorDecides(spec, page)
@@ -133,7 +138,7 @@ def site_accepted(found: Misfits, page: Path, *, share: Fraction, accept: bool, 
         SiteStaysAway: a person said no.
     """
     asks = _shown(found, share, page) and may_ask and not accept
-    if asks and found.above(share) and not typer.confirm("Charge and join all the same?", default=False, err=True):
+    if asks and found.asks(share) and not typer.confirm("Charge and join all the same?", default=False, err=True):
         raise SiteStaysAway(page)
 
 
@@ -173,6 +178,10 @@ def print_misfits(console: Console, found: Misfits, share: Fraction, page: Path)
         console.print(f"{len(off) - MOST_COLUMNS} more columns are on the page.")
     if found.broken_gates:
         console.print(f"✗ gates that stop a release: {', '.join(found.broken_gates)}")
+    for note in found.notes:
+        console.print(f"! {note}", markup=False)
+    if found.repeated:
+        console.print(f"  do: {_UNIT_REMEDY}", markup=False)
     above, marked = found.above(share), f"! more than {percent(share)} of the rows are"
     for columns, what, remedy in (
         ([each.column for each in above if not each.is_key], "counted as what they do not say", _REMEDY),

@@ -6,10 +6,12 @@ workspace.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
@@ -25,6 +27,7 @@ from privacy.ledger.ledger import Ledger
 from tasks.checkpoints import proofs_in, published_checkpoints
 from tasks.storage.workspace.keys import read_key
 from tasks.storage.workspace.settings import Workspace
+from tasks.verification.advisories import Advisory, concerning
 from tasks.verification.public_keys import read_public_key
 
 Health = Literal["good", "notable", "wrong"]
@@ -81,6 +84,7 @@ def examine(workspace: Workspace | None, *, now: datetime) -> Iterator[Observati
     yield from _folders(workspace)
     yield _keys(workspace)
     yield from _ledger(workspace, now)
+    yield from _advisories(workspace)
     yield _prefect(workspace, now)
 
 
@@ -187,6 +191,19 @@ def _ledger(workspace: Workspace, now: datetime) -> Iterator[Observation]:
         yield Observation("ledger", "wrong", str(error), "sudare budget history --verify")
     finally:
         ledger.close()
+
+
+def _advisories(workspace: Workspace) -> Iterator[Observation]:
+    """Look which versions an advisory concerns; a record that cannot be read is for `sudare verify`."""
+    concerned: dict[Advisory, list[str]] = {}
+    for file in sorted(workspace.releases.glob("*/v*/record.json")):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            for each in concerning(json.loads(file.read_bytes())):
+                concerned.setdefault(each, []).append(" ".join(file.parts[-3:-1]))
+    for each, versions in concerned.items():
+        yield Observation(
+            "advisory", "notable", f"{each.id} concerns {', '.join(versions)}: {each.found}", each.remedy
+        )
 
 
 def _journal(ledger: Ledger, findings: list[Any], now: datetime) -> Observation:

@@ -45,7 +45,10 @@ def checked(run: RunFolder, request: Request, workspace: Workspace) -> Misfits:
         run.close_with(table.engine)
     else:
         limit, days = workspace.memory_limit, days_of(request.spec)
-        table = ingest(source, contract, folder=run.path, key=key, memory_limit=limit, days=days)
+        lattices = request.spec.product.lattices(contract)
+        table = ingest(
+            source, contract, folder=run.path, key=key, memory_limit=limit, days=days, lattices=lattices
+        )
     return looked(run, request, workspace, table)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,10 @@ class CountingEngine(Protocol):
 
     def marked_rows(self) -> tuple[int, Mapping[str, int]]:
         """Return how many rows there are, and how many break each check; exact, for whoever holds the rows."""
+        ...
+
+    def seen(self) -> Sequence[tuple[Any, ...]]:
+        """Return what the operator's look tells of ids: of the unit's, the rows of the source, and those kept."""
         ...
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ class Caller(Operator):
         except SudareError as refusal:
             return OperatorDecision(options.supersede, refusal=refusal)
         found = before_charge(run, request, self.where, table)
-        asks = found is not None and not found.broken_gates and bool(found.above(self.where.asks_above))
+        asks = found is not None and not found.broken_gates and found.asks(self.where.asks_above)
         if asks and not options.accept_misfits:
             raise OperatorDecides(options.spec, page_file(run.path))
         return OperatorDecision(options.supersede, table, page_written=found is not None)

@@ -16,8 +16,10 @@ import duckdb
 from contracts.contract.contract import Contract
 from contracts.domains.text import KeyColumn
 from contracts.domains.value_lattices import ValueLattice
+from contracts.drafting.advice.suspicions import names_an_id
 from contracts.errors import Finding, GateBroken, SourceUnreadable, SpecRefused
 from contracts.release.spec import Source
+from contracts.sql.select_types import COUNTED
 from contracts.sql.selection import check_select
 from contracts.sql.value_types import ValueType
 from privacy.marginals.counts import ParentRows
@@ -43,6 +45,7 @@ from tasks.storage.sources.delivery import Advance, deliver, explanation
 from tasks.storage.sources.image_checks import check_pictures
 from tasks.storage.sources.open_source import open_source
 from tasks.storage.sources.origin import Origin
+from tasks.storage.sources.type_changes import FLOATS, check_exact
 from tasks.storage.sources.typed_rows import Reading, refuse
 from tasks.storage.workspace.run_folder import SPILL
 
@@ -137,13 +140,21 @@ def _make(
     reading: Reading | None = None
     try:
         reading = origin.reading(folder, _part(bar, 0.0, FETCHED))
+        keys = {each.column for each in lattices if isinstance(each, KeyColumn)} - {contract.unit.column}
+        check_exact(reading.where, reading.floats, source, contract, keys)
+        ids = _counted_ids(reading, source, contract)
+        counted = ids if source.select is None else [COUNTED + name for name in ids]
         explain = explanation(reading, source.select, folder)
         with connect(folder / PARTIAL, memory_limit=memory_limit, spill=folder / SPILL) as connection:
             (folder / PARTIAL).chmod(0o600)
 
             def shape(columns: Mapping[str, str], rows: str) -> str:
+                if source.select is not None:
+                    made = [name for name, kind in columns.items() if kind in FLOATS]
+                    check_exact(reading.where, made, source.model_copy(update={"select": None}), contract, keys)
                 check_pictures(columns, contract, where=reading.where, parquet=origin.fixed_lists)
-                return encoded(contract, lattices, columns=list(columns), query=rows)
+                read = [name for name in columns if name in contract.source_columns]
+                return encoded(contract, lattices, columns=read, query=rows, counted=counted)
 
             connection.execute(PACKED)
             deliver(
@@ -155,12 +166,13 @@ def _make(
                 types=types,
                 expected=contract.source_columns,
                 left_out=contract.left_out,
+                counted=ids,
                 explain=explain,
                 advance=_part(bar, FETCHED if origin.fetches else 0.0, ENCODED),
                 days=None if days is None else days.read_by(contract),
             )
             keep_losses(connection, contract, explain)
-            lay_apart(connection, contract, lattices, key=key, where=reading.where, explain=explain)
+            lay_apart(connection, contract, lattices, key=key, where=reading.where, explain=explain, counted=ids)
             keep_parents(connection, contract, parent, key=key, where=reading.where, explain=explain)
             hashed = _hash(connection, contract, key, explain, _part(bar, ENCODED, 1.0))
             _still(reading, origin, mark, made_from)
@@ -173,6 +185,17 @@ def _make(
     if reading is not None:  # a source that went, or was written to, explains what the reading stumbled over
         _still(reading, origin, mark, made_from)
     raise broken
+
+
+def _counted_ids(reading: Reading, source: Source, contract: Contract) -> list[str]:
+    """List the columns that could be ids of people where each row is a unit: named so, or left out.
+
+    What is left out of a CSV may be no text. Days, moments, lists and records are no ids.
+    """
+    if contract.unit.column is not None or contract.linked is not None:
+        return []
+    left_out = () if source.format == "csv" else contract.left_out
+    return [n for n in reading.columns if (names_an_id(n) or n in left_out) and n not in reading.stored]
 
 
 def _hash(

@@ -25,6 +25,7 @@ from tasks.records.model.version_statements import Proof
 from tasks.records.strict_json import read_json
 from tasks.storage.progress import Bar, step
 from tasks.storage.version_folders import MANIFEST, PROOF, may_have_changes
+from tasks.verification.advisories import concerning
 from tasks.verification.files.version_folder import (
     VersionFolder,
     check_contents,
@@ -200,12 +201,17 @@ class _Verification:
         for rule, where in self._asked.rules():
             self._guarded(partial(self._check_asked, rule), where, rule)
         manifest, untold = self._manifest, () if self._product is None else self._product.untold
+        advised = [] if self._record is None else concerning(self._record)
         return VerificationReport(
             checks=tuple(self._checks),
             key_id=key_id(self._key),
             release=None if manifest is None else manifest.release,
             version=None if manifest is None else manifest.version,
-            notes=(*self._used.notes, *self._around.notes),
+            notes=(
+                *self._used.notes,
+                *self._around.notes,
+                *(f"ADVISORY {each.id}: {each.found} {each.remedy}" for each in advised),
+            ),
             cannot_tell=(*cannot_tell(asked=self._asked.online is not None), *untold, *self._words.cannot_tell),
             word=self._word(),
             page=self._words.page,

@@ -84,7 +84,8 @@ def compare(old: Contract, new: Contract) -> Comparison:
 
 
 def _terms(old: Contract, new: Contract) -> Iterator[Change]:
-    for name, why in (("kind", _PROMISE), ("column", _PROMISE), ("scope", _PROMISE), ("max_rows_per_unit", _BOUND)):
+    promised = dict.fromkeys(("kind", "column", "scope", "numbers_up_to"), _PROMISE)
+    for name, why in (promised | {"max_rows_per_unit": _BOUND}).items():
         before, after = getattr(old.unit, name), getattr(new.unit, name)
         if before != after:
             yield Change(f"unit.{name}", _or_none(before), _or_none(after), "account", why)

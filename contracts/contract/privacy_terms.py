@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from contracts.contract.constraints import Constraint
-from contracts.domains.domain_terms import Frozen
+from contracts.domains.domain_terms import Frozen, exactness_problems
 from contracts.reading.scalars import Label, Problem, Text, Whole, as_tuple, refuse, show
 
 Adjacency = Literal["add_remove", "replace_one"]
@@ -39,10 +39,17 @@ class Unit(Frozen):
     )
     column: Label | None = None
     max_rows_per_unit: Whole = 1
+    numbers_up_to: Whole | None = Field(
+        default=None,
+        exclude_if=lambda largest: largest is None,
+        description="the largest id that is a number: larger ones count as missing. Where it is declared, ids may be "
+        "stored as floating-point numbers",
+    )
 
     @model_validator(mode="after")
     def _bounded(self) -> Unit:
         problems = []
+        problems += exactness_problems(self.numbers_up_to)
         if self.max_rows_per_unit < 1:
             problems.append(Problem(str(self.max_rows_per_unit), "a whole number from 1", at=("max_rows_per_unit",)))
         if self.kind == "id":
@@ -54,7 +61,7 @@ class Unit(Frozen):
                     "rename it in the contract and in the source's table: the ledger tells units apart by this name"
                 )
                 problems.append(Problem(repr(self.column), "a name other than row", remedy, ("column",)))
-        elif self.column is not None or self.max_rows_per_unit != 1:
+        elif self.column is not None or self.max_rows_per_unit != 1 or self.numbers_up_to is not None:
             remedy = "write kind: id if one person may have several rows"
             problems.append(Problem("kind: row with further keys", "kind: row and its scope alone", remedy))
         if problems:

@@ -52,6 +52,13 @@ class NullPolicy(Frozen):
         return self
 
 
+def exactness_problems(largest: int | None) -> list[Problem]:
+    """Name a `numbers_up_to` that no id is below."""
+    if largest is None or largest >= 1:  # a `Whole` is at most 10^15, and from 2^53 on doubles are not exact
+        return []
+    return [Problem(str(largest), "a whole number from 1", "write the largest id there can be", ("numbers_up_to",))]
+
+
 def increasing(bounds: tuple[ValueT, ValueT], *, strictly: bool) -> tuple[ValueT, ValueT]:
     """Refuse bounds in the wrong order, and equal ones where a bin between them would be empty."""
     low, high = bounds

@@ -100,7 +100,7 @@ class PortableCell:
             plain = plain.replace(letter, other)
         words = text.lower()
         number = plain.try_cast("float64")
-        return ibis.cases((_is_all(text, notation.pattern), number), (words == "true", 1.0), (words == "false", 0.0))
+        return ibis.cases((is_all(text, notation.pattern), number), (words == "true", 1.0), (words == "false", 0.0))
 
     def day(self, notation: DayNotation | None) -> Any:
         """Return the value as a day; of a text, or of the whole number that eight digits are, by the notation."""
@@ -113,7 +113,7 @@ class PortableCell:
         text = trimmed(self.cell) if self.kind == "text" else self._eight_digits()
         year, month, day = (text.re_extract(notation.pattern, notation.group(part)) for part in "Ymd")
         spelled = year + "-" + month.lpad(2, "0") + "-" + day.lpad(2, "0")
-        return ibis.cases((_is_all(text, notation.pattern), spelled.try_cast("date")), else_=ibis.null("date"))
+        return ibis.cases((is_all(text, notation.pattern), spelled.try_cast("date")), else_=ibis.null("date"))
 
     def _eight_digits(self) -> Any:
         """Return a number's text, which is eight digits and nine noughts of a whole one; null where it has more.
@@ -147,7 +147,7 @@ def _moment(text: Any) -> Any:
     return ibis.cases((spelled, text.try_cast("timestamp")), else_=ibis.null("timestamp"))
 
 
-def _is_all(text: Any, pattern: str) -> Any:
+def is_all(text: Any, pattern: str) -> Any:
     """Return whether a text is wholly of a pattern: to Java, $ is also before the end of a line."""
     return text.re_search(pattern) & ~text.right(1).isin([*_ENDS_OF_LINES])
 

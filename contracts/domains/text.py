@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, Self
 
-from pydantic import PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from contracts.domains.domain import DeclaredDomain, DomainCheck
-from contracts.domains.domain_terms import NULL_LABEL
+from contracts.domains.domain_terms import NULL_LABEL, exactness_problems
 from contracts.domains.statements import VALUES_MOVED, Change, CheckKind
-from contracts.domains.value_sql import absent_sql, literal, spelled_sql
+from contracts.domains.value_sql import absent_sql, exact_sql, literal
 from contracts.message import message
 from contracts.reading.scalars import Problem, Whole, refuse
 
@@ -73,18 +73,19 @@ class UnitOrder(KeyColumn):
 
 
 class TextDomain(DeclaredDomain):
-    """Texts that nobody declared. `max_bytes` is the length of the longest key."""
+    """Texts that nobody declared. `max_bytes` is the length of the longest key; see `Unit` for `numbers_up_to`."""
 
     logical_types: ClassVar[tuple[str, ...]] = ("string",)
     cells_key: ClassVar[str] = "max_bytes"
 
     kind: Literal["text"]
     max_bytes: Whole
+    numbers_up_to: Whole | None = Field(default=None, exclude_if=lambda largest: largest is None)
     _selected: tuple[str, ...] = PrivateAttr(default=())
 
     @model_validator(mode="after")
     def _sound(self) -> TextDomain:
-        problems = []
+        problems = exactness_problems(self.numbers_up_to)
         if not 1 <= self.max_bytes <= LONGEST_KEY:
             allowed = f"a whole number from 1 to {LONGEST_KEY}"
             problems.append(Problem(str(self.max_bytes), allowed, "longer texts are never keys", ("max_bytes",)))
@@ -104,6 +105,11 @@ class TextDomain(DeclaredDomain):
         copy = self.model_copy()
         copy._selected = tuple(keys)
         return copy
+
+    @property
+    def reads_spellings(self) -> bool:
+        """Files that store the column otherwise change no digit of a value."""
+        return True
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -127,8 +133,8 @@ class TextDomain(DeclaredDomain):
         refuse([Problem(text, "policy: category for missing texts")])
 
     def value_sql(self, raw: str) -> str:
-        """Return SQL for the text without the spaces around it; null where there is none."""
-        text = f"trim({spelled_sql(raw)})"
+        """Return SQL for the text without the spaces around it, of numbers the digits; null where there is none."""
+        text = exact_sql(raw, self.numbers_up_to)
         tokens = ", ".join(literal(token) for token in ("", NULL_LABEL, *self.missing))
         return f"CASE WHEN {absent_sql(raw)} OR {text} IN ({tokens}) THEN NULL ELSE {text} END"
 
@@ -167,6 +173,9 @@ class TextDomain(DeclaredDomain):
         if older.max_bytes != self.max_bytes:
             before, after = str(older.max_bytes), str(self.max_bytes)
             yield Change("max_bytes", before, after, "account", VALUES_MOVED)
+        if older.numbers_up_to != self.numbers_up_to:
+            before, after = (str(each or "") for each in (older.numbers_up_to, self.numbers_up_to))
+            yield Change("numbers_up_to", before, after, "account", VALUES_MOVED)
 
     def portable_code(self, cell: Any) -> Any:
         """Texts are coded by DuckDB alone."""

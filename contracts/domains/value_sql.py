@@ -64,18 +64,48 @@ def text_sql(raw: str) -> str:
     return f"TRY(CASE typeof({raw}) WHEN 'FLOAT' THEN {double} ELSE CAST({raw} AS VARCHAR) END)"
 
 
-def spelled_sql(raw: str) -> str:
-    """Return SQL for a value as text, by its value: a number is spelled alike whatever type a writer stored it in.
+EXACT = 2**53
+"""Below, a double is each whole number, and beyond, it stands for several; of 4 bytes from 2^24 on."""
+_EXACT_OF_FOUR_BYTES = 2**24
+ROUNDED = "^-?[0-9]([.][0-9]+)?[eE][+][0-9]+$"
+"""How writers of doubles spell those that are larger than their digits."""
+NUMERIC = "^-?[0-9]+([.][0-9]*)?$"
+DECIMALS_OF_ZERO = "^(-?(0|[1-9][0-9]*))[.]0*$"
+"""A whole number as a writer of doubles or decimals spells it; no leading nought, which belongs to a code."""
 
-    A whole number has no decimals, so that a column of whole numbers reads the same where one missing value made a
-    writer store doubles. `typeof` is constant over a column, so that one branch is left of these.
+
+def exact_sql(raw: str, largest: int | None = None) -> str:
+    """Return SQL for a value as text by its exact digits: the same text whatever type a writer stored it in.
+
+    A whole number has no decimals. A double whose digits are not exact is missing, and so is a text of one (1e+17):
+    several ids would be one, and each would lose rows by the others' (DESIGN, law 3). `typeof` is constant over a
+    column, so that one branch is left of these.
+
+    Args:
+        raw: SQL for the value as delivered.
+        largest: numbers beyond it are missing, however they are stored; None for no limit.
     """
-    kind, number = f"typeof({raw})", f"TRY_CAST({raw} AS DOUBLE)"
-    kinds = ", ".join(map(literal, sorted(NUMBERS)))
-    whole = f"CASE WHEN CAST(TRY_CAST({number} AS BIGINT) AS DOUBLE) = {number} THEN TRY_CAST({number} AS BIGINT) END"
-    spelled = f"COALESCE(CAST({whole} AS VARCHAR), CAST({number} AS VARCHAR))"
-    is_number = f"{kind} IN ({kinds}) OR starts_with({kind}, 'DECIMAL')"
-    return f"CASE WHEN {is_number} THEN {spelled} ELSE {text_sql(raw)} END"
+    kind, number, text = f"typeof({raw})", f"TRY_CAST({raw} AS DOUBLE)", f"trim({text_sql(raw)})"
+    wholes = ", ".join(literal(each) for each in sorted(NUMBERS - {"DOUBLE", "FLOAT", "DECIMAL"}))
+    exact = f"abs({number}) < CASE {kind} WHEN 'FLOAT' THEN {_EXACT_OF_FOUR_BYTES} ELSE {EXACT} END"
+    real = f"COALESCE(CASE WHEN {number} = trunc({number}) THEN TRY_CAST({number} AS BIGINT)::VARCHAR END, {text})"
+    fixed = f"CASE WHEN contains({text}, '.') THEN rtrim(rtrim({text}, '0'), '.') ELSE {text} END"
+    spelled = (
+        f"CASE WHEN {kind} IN ({wholes}) THEN {text} WHEN {kind} IN ('DOUBLE', 'FLOAT') "
+        f"THEN CASE WHEN {exact} THEN {real} END WHEN starts_with({kind}, 'DECIMAL') THEN {fixed} "
+        f"WHEN contains({text}, '+') AND regexp_full_match({text}, {literal(ROUNDED)}) THEN NULL ELSE {text} END"
+    )
+    if largest is None:
+        return spelled
+    beyond = f"regexp_full_match({spelled}, {literal(NUMERIC)}) AND abs(TRY_CAST({spelled} AS DOUBLE)) > {largest}"
+    return f"CASE WHEN {beyond} THEN NULL ELSE {spelled} END"
+
+
+def id_sql(raw: str, largest: int | None = None) -> str:
+    """Return SQL for an id of a unit, or a key of a row, as text: as `exact_sql`, and the text 17.0 is 17 too."""
+    text = exact_sql(raw, largest)
+    pattern = literal(DECIMALS_OF_ZERO)
+    return f"CASE WHEN contains({text}, '.') THEN regexp_replace({text}, {pattern}, '\\1') ELSE {text} END"
 
 
 _READ = "TRY_CAST({} AS DOUBLE)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -168,6 +168,14 @@ class Source(Frozen):
         if self.select is None:
             return {}, []
         return select_types.types_of(select_tree(self.select), self.types or {}, contract, date_column=self.by)
+
+    def exact_columns(self, contract: Contract, outputs: Iterable[str]) -> dict[str, str]:
+        """Return the columns of the source of which ids or keys are made, in lower case, and what each makes."""
+        if self.select is None:
+            return {name.lower(): name for name in outputs}
+        node = select_tree(self.select)
+        made = ((each, name) for name in outputs for each in set().union(*select_types.sources_of(node, name)))
+        return {each.partition(".")[0]: name for each, name in made}
 
     def read_as(self, contract: Contract) -> dict[str, Column]:
         """Return how the contract reads columns of the source that reach it as they are, by names in lower case."""

@@ -14,12 +14,13 @@ from contracts.contract.column import Column
 from contracts.contract.contract import Contract
 from contracts.domains.text import KeyColumn, UnitOrder
 from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_sql import identifier, literal
+from contracts.domains.value_sql import id_sql, identifier, literal
 from contracts.errors import ContractRefused, Finding
 from contracts.reading.scalars import nearest
 
 UNIT: Final = "\x05unit"
 STRAY: Final = "\x05stray"
+HASHED: Final = "\x05hashed"
 """Columns beside the codes while a source is read; no column of a contract has such a name."""
 
 
@@ -60,6 +61,7 @@ def intake_select(
     columns_present: Sequence[str],
     relation: str,
     lattices: Sequence[ValueLattice | KeyColumn] = (),
+    hashed: Sequence[str] = (),
 ) -> str:
     """Write the SELECT that encodes a relation while it is read, and keeps of it what the codes do not tell.
 
@@ -71,6 +73,7 @@ def intake_select(
         columns_present: the names of the relation's columns; all of the contract's source and no other.
         relation: SQL for the relation.
         lattices: as for `encode_select`.
+        hashed: columns of the relation of which a hash of each value comes last; null where there is none.
     Returns:
         SQL; its columns are those of `encode_select`, then `UNIT`, the id of the row's unit as text, where units have
         one, then `STRAY`: a list of one record, the row as delivered, or null.
@@ -81,8 +84,14 @@ def intake_select(
     unit = contract.unit.column
     beside = []
     if unit is not None:
-        values += [f"{identifier(unit)} AS unit_as_delivered", f"{unit_sql(unit)} AS unit_as_text"]
+        values += [
+            f"{identifier(unit)} AS unit_as_delivered",
+            f"{unit_sql(unit, contract.unit.numbers_up_to)} AS unit_as_text",
+        ]
         beside.append(f"unit_as_text AS {identifier(UNIT)}")
+    for place, name in enumerate(hashed):
+        values.append(f"CASE WHEN {identifier(name)} IS NOT NULL THEN hash({identifier(name)}) END AS h{place}")
+        beside.append(f"h{place} AS {identifier(f'{HASHED}{place}')}")
     row = ", ".join(f"{literal(name)}: {_delivered(places.get(name))}" for name in columns_present)
     beside.append(f"CASE WHEN {kept_sql(contract)} THEN [{{{row}}}] END AS {identifier(STRAY)}")
     return f"SELECT {', '.join([*codes, *beside])} FROM (SELECT {', '.join(values)} FROM {relation})"
@@ -122,7 +131,7 @@ def _encoded(
             codes.append(f"place_in_unit AS {identifier(each.name)}")
             continue
         if each.column == contract.unit.column:
-            values.append(f"{unit_sql(contract.unit.column)} AS unit")
+            values.append(f"{unit_sql(contract.unit.column, contract.unit.numbers_up_to)} AS unit")
             codes.append(f"unit AS {identifier(each.name)}")
             continue
         domain = contract.column(each.column).domain
@@ -130,9 +139,9 @@ def _encoded(
     return values, codes
 
 
-def unit_sql(column: str) -> str:
+def unit_sql(column: str, largest: int | None = None) -> str:
     """Return SQL for the id of a row's unit, as a text without the spaces around it: units are told apart by it."""
-    return f"trim(CAST({identifier(column)} AS VARCHAR))"
+    return id_sql(identifier(column), largest)
 
 
 def _absent(contract: Contract, name: str, present: Sequence[str]) -> Finding:

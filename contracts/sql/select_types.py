@@ -22,6 +22,8 @@ from contracts.sql.value_types import VALUE_TYPES, ValueType
 RELATION: Final = "source"
 TYPED, STORED = "\x02", "\x03"
 """How the names of copies begin: of typed ones, and of fields of records as they are stored."""
+COUNTED: Final = "\x06"
+"""How the names begin of columns that stand after what a select gives, so that their different values are counted."""
 _OF_LOGICAL_TYPES: Final[Mapping[str, ValueType]] = {
     "string": "text",
     "integer": "number",
@@ -58,6 +60,20 @@ def read_as(node: Tree, contract: Contract) -> dict[str, Column]:
     return {name: handed[0] for name, handed in found.items() if handed}
 
 
+def sources_of(node: Tree, output: str) -> tuple[set[str], set[str]]:
+    """Return the columns of the source that an output of a SELECT hands on, and those that it is computed from."""
+    name, handed, computed = output.lower(), set[str](), set[str]()
+    for item in node["select_list"]:
+        if item["class"] == "STAR":
+            handed |= {name} - {each.lower() for each in item["exclude_list"]}
+        elif (item["alias"] or item.get("column_names", [""])[-1]).lower() == name:
+            paths = {".".join(path_of(each, node)) for each in _nodes(item) if each.get("class") == "COLUMN_REF"}
+            handed, computed = (
+                (handed | paths, computed) if item["class"] == "COLUMN_REF" else (handed, computed | paths)
+            )
+    return handed, computed
+
+
 def whole_rows(node: Tree) -> list[Tree]:
     """List the references to the row as a whole, whose text would depend on how all columns are stored."""
     refs = [*_expressions(node), *(item for item in node["select_list"] if item["class"] == "COLUMN_REF")]
@@ -88,7 +104,21 @@ def types_of(
             found[name] = kind
         else:
             unknown[name] = _of_the_contract(name, contract, date_column) or "text"
+    unit = contract.unit.column
+    ids = set[str]() if unit is None else sources_of(node, unit)[1]
+    exact = ids.union(*(sources_of(node, name)[1] for name in contract.texts()))
+    found |= {name: "id" for name in exact if found.get(name) == "text"}
     problems = [
+        Problem(
+            f"ids that are computed from {name!r}, a {found[name]}",
+            "ids of texts: numbers have 53 bits, and large ids would be one",
+            f"write `types: {{{_key(name)}: id}}`, and CAST({name} AS BIGINT) where the select computes with it",
+            ("types",),
+        )
+        for name in sorted(ids)
+        if found.get(name) in ("number", "numbers")
+    ]
+    problems += [
         Problem(
             f"a type of {name!r}, which no expression of the select uses",
             "columns that it computes or filters with; one that it only hands on is read by the contract",
@@ -184,7 +214,7 @@ def _respell(tree: Any, node: Tree, types: Mapping[str, ValueType]) -> None:
         texts = [
             part
             for part in parts
-            if part["class"] == "COLUMN_REF" and types.get(".".join(path_of(part, node))) == "text"
+            if part["class"] == "COLUMN_REF" and types.get(".".join(path_of(part, node))) in ("text", "id")
         ]
         for part in parts if texts else ():
             if part["class"] == "CONSTANT" and part["value"]["type"]["id"] == "VARCHAR":

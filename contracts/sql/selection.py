@@ -16,10 +16,11 @@ a release (law 3). That holds on a connection with `UNSAFE_OPTIMIZERS` switched 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import nearest
 from contracts.sql import constant_arguments as fixed_arguments
@@ -83,12 +84,13 @@ def select_tree(sql: str) -> Tree:
     return node
 
 
-def guarded_select(sql: str, types: Mapping[str, ValueType] | None = None) -> str:
+def guarded_select(sql: str, types: Mapping[str, ValueType] | None = None, counted: Sequence[str] = ()) -> str:
     """Return the select as it is to be run: functions pinned to DuckDB's own, failing expressions null.
 
     Args:
         sql: a SELECT over the relation `source`.
         types: of the columns that expressions read as typed copies, see `contracts.sql.select_types`.
+        counted: columns of the source that are given after those of the select, as they are stored.
     Returns:
         SQL over the relation `source`. A computed column is null where its expression fails (a cast of a text that is
         no number, an overflow); a row where the WHERE condition fails is left out. `replace`,
@@ -105,6 +107,9 @@ def guarded_select(sql: str, types: Mapping[str, ValueType] | None = None) -> st
     node["select_list"] = [
         item if item["class"] in ("STAR", "COLUMN_REF") else _tried(item) for item in node["select_list"]
     ]
+    if counted:
+        listed = ", ".join(f"{identifier(name)} AS {identifier(select_types.COUNTED + name)}" for name in counted)
+        node["select_list"] += select_tree(f"SELECT {listed} FROM source")["select_list"]
     if node["where_clause"] is not None:
         node["where_clause"] = _tried(node["where_clause"])
     _guard(node)

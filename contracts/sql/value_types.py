@@ -3,6 +3,7 @@
 | type | what a value becomes | null where it is |
 |---|---|---|
 | text | itself; a number its digits, a moment at midnight its day, a flag `true` or `false` | a list or record |
+| id | itself; a number by its exact digits (`contracts.domains.value_sql.id_sql`) | a double without exact digits |
 | number | the nearest double; flags are 1 and 0 | no number |
 | flag | true or false; so are the numbers 1 and 0 | neither |
 | day | the day, of a moment that in UTC | no day |
@@ -11,7 +12,8 @@
 
 What is read depends on the value alone, not on the type that a writer chose to store it: 1, 1.0, the decimal 1.00
 and the text "1.0" are the text 1, and a NaN is null. Digits of numbers are those of the nearest double, since a
-writer that stores whole numbers as doubles keeps no more; a text keeps its own.
+writer that stores whole numbers as doubles keeps no more; a text keeps its own. Only an id is read
+by its exact digits, and its column may not be stored as doubles (`tasks.storage.sources.type_changes`).
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 from contracts.domains.spellings import MOMENT
-from contracts.domains.value_sql import NATIVE, literal, moment_sql, number_sql, text_sql
+from contracts.domains.value_sql import NATIVE, id_sql, literal, moment_sql, number_sql, text_sql
 
-ValueType = Literal["text", "number", "flag", "day", "moment", "numbers"]
-VALUE_TYPES: Final[tuple[ValueType, ...]] = ("text", "number", "flag", "day", "moment", "numbers")
+ValueType = Literal["text", "id", "number", "flag", "day", "moment", "numbers"]
+VALUE_TYPES: Final[tuple[ValueType, ...]] = ("text", "id", "number", "flag", "day", "moment", "numbers")
 _DECIMALS: Final = "-?(0|[1-9][0-9]*)[.][0-9]*"
 """A number as a writer of doubles or decimals spells it; no leading nought, which belongs to a code."""
 
@@ -46,15 +48,24 @@ def _flag(raw: str) -> str:
     return f"CASE {_number(raw)} WHEN 1e0 THEN true WHEN 0e0 THEN false END"
 
 
+def _id(raw: str) -> str:
+    """Return the text of an id: that of a number by its exact digits."""
+    return f"CASE WHEN {_is_number(raw)} THEN {id_sql(raw)} ELSE {_text(raw)} END"
+
+
+def _is_number(raw: str) -> str:
+    natives = ", ".join(literal(each) for each in (*NATIVE, "HUGEINT", "UHUGEINT") if each != "BOOLEAN")
+    return f"(typeof({raw}) IN ({natives}) OR starts_with(typeof({raw}), 'DECIMAL'))"
+
+
 def _text(raw: str) -> str:
     """Return the text of a value. `typeof` is constant over a column, so that one branch is left of these."""
     kind, number = f"typeof({raw})", _number(raw)
-    natives = ", ".join(literal(each) for each in (*NATIVE, "HUGEINT", "UHUGEINT") if each != "BOOLEAN")
     nested = f"{kind} LIKE '%]' OR regexp_matches({kind}, '^(STRUCT|MAP|UNION)[(]') OR {kind} = 'VARIANT'"
     whole = f"CASE WHEN CAST(TRY_CAST({number} AS BIGINT) AS DOUBLE) = {number} THEN TRY_CAST({number} AS BIGINT) END"
     return (
         f"CASE WHEN {nested} THEN NULL "
-        f"WHEN {kind} IN ({natives}) OR starts_with({kind}, 'DECIMAL') "
+        f"WHEN {_is_number(raw)} "
         f"THEN COALESCE(CAST({whole} AS VARCHAR), CAST({number} AS VARCHAR)) "
         f"WHEN {kind} = 'DATE' OR starts_with({kind}, 'TIMESTAMP') THEN {_written(f'TRY_CAST({raw} AS TIMESTAMP)')} "
         f"ELSE {_spelled(text_sql(raw))} END"
@@ -84,6 +95,7 @@ def _spelled(text: str) -> str:
 
 _SQL: Final[Mapping[ValueType, str]] = {
     "text": "VARCHAR",
+    "id": "VARCHAR",
     "number": "DOUBLE",
     "flag": "BOOLEAN",
     "day": "DATE",
@@ -92,6 +104,7 @@ _SQL: Final[Mapping[ValueType, str]] = {
 }
 _READ: Final[Mapping[ValueType, Callable[[str], str]]] = {
     "text": _text,
+    "id": _id,
     "number": _number,
     "flag": _flag,
     "day": lambda raw: f"TRY_CAST({raw} AS DATE)",

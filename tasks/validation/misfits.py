@@ -7,7 +7,7 @@ value that does not fit stops nothing (law 3), so whoever declared the wrong dom
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,14 @@ from contracts.contract.check_terms import checks
 from contracts.contract.contract import Column, Contract
 from contracts.domains.statements import Check
 from contracts.domains.value_sql import identifier, literal
+from contracts.drafting.advice.suspicions import names_an_id
 from contracts.errors import SudareError
+from contracts.message import Message, message
 from contracts.sql.violations import violation_sql
 from privacy.private_table import PrivateTable
 from tasks.storage.duckdb_session import connect, run, trouble
 from tasks.storage.progress import step
+from tasks.storage.snapshot.intake import SEEN
 from tasks.storage.snapshot.linked_rows import reduced_name
 from tasks.storage.workspace.run_folder import SPILL
 from tasks.validation.distinct_values import CODES, STRAYS, values_of
@@ -31,6 +34,8 @@ from tasks.validation.notation_hints import hint_of
 
 Counted = Mapping[str, int]
 """How many rows break each check, by the check's name."""
+SeenIds = Sequence[tuple[Any, ...]]
+"""What the reading saw of ids; see `tasks.storage.snapshot.intake.SEEN`."""
 Notations = Mapping[str, tuple[str, ...]]
 """How values that do not fit look written, by the column."""
 
@@ -103,11 +108,15 @@ class Misfits:
         rows: all rows.
         columns: in the order of the contract.
         broken_gates: names of the gates that stop the release.
+        dropped: the rows of units with more than the contract's bound that are left out; those of links are columns.
+        repeated: where each row is a unit, columns that look like an id of people and repeat: name, rows, different.
     """
 
     rows: int
     columns: tuple[ColumnMisfits, ...]
     broken_gates: tuple[str, ...]
+    dropped: int = 0
+    repeated: tuple[tuple[str, int, int], ...] = ()
 
     def __repr__(self) -> str:
         """Show nothing."""
@@ -115,8 +124,26 @@ class Misfits:
 
     @property
     def clean(self) -> bool:
-        """Whether no check of a column failed."""
-        return all(each.clean for each in self.columns)
+        """Whether no check of a column failed, and nothing is wrong with ids."""
+        return all(each.clean for each in self.columns) and not self.dropped and not self.repeated
+
+    @property
+    def notes(self) -> list[Message]:
+        """What was found of ids, in words."""
+        dropped = message(
+            "{dropped} of {rows} rows are left out: their unit has more rows than max_rows_per_unit",
+            dropped=f"{self.dropped:,}",
+            rows=f"{self.rows + self.dropped:,}",
+        )
+        repeated = [
+            message("{rows} rows per {column}; a row is not a person", rows=f"{rows / values:.3g}", column=name)
+            for name, rows, values in self.repeated
+        ]
+        return [dropped, *repeated] if self.dropped else repeated
+
+    def asks(self, share: Fraction) -> bool:
+        """Say whether the operator is asked: too many rows are astray, or are further ones of an id."""
+        return bool(self.above(share)) or any(rows - values > share * self.rows for _, rows, values in self.repeated)
 
     def above(self, share: Fraction) -> tuple[ColumnMisfits, ...]:
         """Return the columns of which more than this share of the rows is astray."""
@@ -140,10 +167,12 @@ def misfits(table: PrivateTable, contract: Contract, *, folder: Path, memory_lim
         if table.engine is not None:
             rows, counted = table.engine.marked_rows()
             notations: Notations = {}
+            seen = table.engine.seen()
         else:
-            rows, counted, notations = _counted(table, contract, listed, folder, memory_limit)
+            rows, counted, notations, seen = _counted(table, contract, listed, folder, memory_limit)
         links = _links(table, contract, folder, memory_limit)
         found = _misfits(contract, listed, rows, counted, notations, links)
+        found = _with_ids(found, contract, seen)
         bar.outcome(found.clean)
     return found
 
@@ -159,6 +188,28 @@ def _misfits(
     broken = tuple(check.name for check in checks if check.gate and counted[check.name])
     found = tuple(_column(each, rows, counted, notations.get(each.name, ())) for each in contract.columns)
     return Misfits(rows, (*links, *found), broken)
+
+
+def _with_ids(found: Misfits, contract: Contract, seen: SeenIds) -> Misfits:
+    """Add what the reading saw of ids; of linked tables each link says what it leaves out.
+
+    A column that has cells, such as a ward_id, or is only left out is an id if its values come like ids: many, nearly
+    all several times, none much more often than the others.
+    """
+    if contract.unit.column is not None:
+        dropped = sum(number - kept for _, number, kept, *_ in seen)
+        return found if contract.linked is not None else replace(found, dropped=dropped)
+    cells = {column.name for column in contract.columns} - {*contract.texts()}
+    repeated = [
+        (name, number, different)
+        for name, number, different, once, most in seen
+        if number > different
+        and (
+            (names_an_id(name) and name not in cells)
+            or (different >= 20 and once * 10 <= different and most * different <= number * 10)
+        )
+    ]
+    return replace(found, repeated=tuple(repeated))
 
 
 def _links(table: PrivateTable, contract: Contract, folder: Path, memory_limit: str) -> tuple[ColumnMisfits, ...]:
@@ -196,13 +247,13 @@ def _column(column: Column, rows: int, counted: Counted, notations: tuple[str, .
 
 def _counted(
     table: PrivateTable, contract: Contract, checks: Sequence[Check], folder: Path, memory_limit: str
-) -> tuple[int, Counted, Notations]:
+) -> tuple[int, Counted, Notations, SeenIds]:
     """Attach the snapshot read-only and count, column by column."""
 
     def explain(error: duckdb.Error) -> SudareError:
         return trouble(error, table.path, "reading the snapshot")
 
-    def count() -> tuple[int, Counted, Notations]:
+    def count() -> tuple[int, Counted, Notations, SeenIds]:
         connection.execute(f"ATTACH {literal(str(table.path))} AS snapshot (READ_ONLY)")
         [rows] = connection.execute(f"SELECT count(*) FROM {CODES}").fetchone() or (0,)
         counted: dict[str, int] = {}
@@ -214,10 +265,12 @@ def _counted(
             for check in own:
                 if check.kind == "castable":
                     notations[name] = hint_of(connection, STRAYS, check, contract, counted[check.name])
-        return int(rows), counted, notations
+        known = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = ?", [SEEN]).fetchone()
+        seen = connection.execute(f"FROM snapshot.{SEEN}").fetchall() if known else []
+        return int(rows), counted, notations, seen
 
     with connect(None, memory_limit=memory_limit, spill=folder / SPILL) as connection:
-        counts: tuple[int, Counted, Notations] = run(connection, count, explain=explain)
+        counts: tuple[int, Counted, Notations, SeenIds] = run(connection, count, explain=explain)
     return counts
 
 
@@ -240,7 +293,9 @@ def to_json(found: Misfits, share: Fraction) -> dict[str, Any]:
         "class": "private",
         "rows": found.rows,
         "asks_above": float(share),
-        "fits": not found.above(share) and not found.broken_gates,
+        "fits": not found.asks(share) and not found.broken_gates,
+        "left_out_beyond_the_bound": found.dropped,
+        "repeated_ids": [dict(zip(("column", "rows", "different"), each, strict=True)) for each in found.repeated],
         "broken_gates": list(found.broken_gates),
         "columns": [
             {

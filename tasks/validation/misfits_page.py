@@ -59,6 +59,7 @@ def misfits_page(found: Misfits, *, release: str, share: Fraction, code: Code = 
         lang=language(code),
         release=release,
         rows=f"{found.rows:,}",
+        notes=found.notes,
         asked=percent(share),
         gates=found.broken_gates,
         above=[each.column for each in found.above(share) if not each.is_key],

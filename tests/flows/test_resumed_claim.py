@@ -180,6 +180,9 @@ class Dead:
     def marked_rows(self) -> tuple[int, dict[str, int]]:
         return 3, {}
 
+    def seen(self) -> list[Any]:
+        return []
+
     def close(self) -> None: ...
 
 

@@ -24,7 +24,7 @@ _NEGATION = re.compile(r"\b(?:non|not|no) ")
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W_])[\s_\-./']+(?=[^\W_])")
 
 _ID_NAME = re.compile(
-    r"(?i:^(?:id|uuid|guid|ssn|nin|key|pk)$|[_\- ](?:id|uuid|guid|key|no|nr|number)$)|(?<=[a-z])I[dD]$"
+    r"(?i:^(?:id|pid|uid|hhid|uuid|guid|ssn|nin|key|pk)$|[_\- ](?:id|uuid|guid|key|no|nr|number)$)|(?<=[a-z])I[dD]$"
 )
 _FREE_NAME = re.compile(
     r"(?i)(?:^|[_\- ])(?:comments?|notes?|remarks?|free_?text|message|(?:first|last|family|given|full|sur)_?name|"

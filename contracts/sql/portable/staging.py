@@ -24,10 +24,11 @@ import ibis
 
 from contracts.contract.check_terms import checks
 from contracts.contract.contract import Contract
-from contracts.domains.portable_cell import trimmed
+from contracts.domains.portable_cell import is_all, trimmed
 from contracts.domains.statements import Check, ValueKind
 from contracts.domains.text import NO_KEY, KeyColumn, UnitOrder
 from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_sql import DECIMALS_OF_ZERO, NUMERIC, ROUNDED
 from contracts.sql.portable.compiler import sha256_of
 from contracts.sql.portable.expressions import beside_expression, code_expression, table_of, violation_expression
 
@@ -101,7 +102,7 @@ def staged(contract: Contract, kinds: Mapping[str, ValueKind], beside: Sequence[
     Privacy: private; at most k rows a unit, and the choice within one unit depends on no other unit.
     """
     order: dict[str, ValueKind] = {FILE: "whole", ROW: "whole"}
-    names, unit = stage_of(contract, beside), contract.unit.column
+    names, unit, most = stage_of(contract, beside), contract.unit.column, contract.unit.numbers_up_to
     source = table_of({**kinds, **(order if unit else {})}, SOURCE)
     made = {
         names.codes[column.name]: code_expression(column, source[column.name], kinds[column.name])
@@ -115,7 +116,9 @@ def staged(contract: Contract, kinds: Mapping[str, ValueKind], beside: Sequence[
     if unit is None and not any(isinstance(each, KeyColumn) for each in beside):
         return source.select(**made)
     whose = (
-        {} if unit is None else {_UNIT: unit_text(source[unit], kinds[unit]), FILE: source[FILE], ROW: source[ROW]}
+        {}
+        if unit is None
+        else {_UNIT: unit_text(source[unit], kinds[unit], most), FILE: source[FILE], ROW: source[ROW]}
     )
     rows = source.select(**made, **whose).cross_join(ibis.table(dict.fromkeys(KEY_COLUMNS, "string"), name=KEYS))
     if unit is not None:
@@ -142,11 +145,18 @@ def _marks(contract: Contract, kinds: Mapping[str, ValueKind], names: Stage, sou
     return {mark: reduce(add, terms).cast("int32") for mark, terms in marks.items()}
 
 
-def unit_text(cell: Any, kind: ValueKind) -> Any:
-    """Return the id of a unit as text, without the spaces around it."""
+def unit_text(cell: Any, kind: ValueKind, largest: int | None = None) -> Any:
+    """Return the id of a unit as text, as `contracts.domains.value_sql.id_sql` reads it."""
     if kind == "nothing":
         return ibis.null("string")
-    return trimmed(cell if kind == "text" else cell.cast("string"))
+    text, none = trimmed(cell if kind == "text" else cell.cast("string")), ibis.null("string")
+    if kind == "text":
+        whole = text.re_extract(DECIMALS_OF_ZERO, 1)
+        text = ibis.cases((is_all(text, ROUNDED), none), (is_all(text, DECIMALS_OF_ZERO), whole), else_=text)
+    if largest is None:
+        return text
+    beyond = is_all(text, NUMERIC) & (text.try_cast("float64").abs() > largest).fill_null(False)
+    return ibis.cases((beyond, none), else_=text)
 
 
 def nobodys_rows(contract: Contract, kinds: Mapping[str, ValueKind]) -> Any:
@@ -157,7 +167,7 @@ def nobodys_rows(contract: Contract, kinds: Mapping[str, ValueKind]) -> Any:
     source, unit = table_of(kinds, SOURCE), contract.unit.column
     if unit is None:
         return source.limit(0).aggregate(n=source.count())
-    nobody = (unit_text(source[unit], kinds[unit]) == "").fill_null(True)
+    nobody = (unit_text(source[unit], kinds[unit], contract.unit.numbers_up_to) == "").fill_null(True)
     return source.filter(nobody).aggregate(n=lambda rows: rows.count())
 
 

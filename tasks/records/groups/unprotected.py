@@ -17,8 +17,8 @@ from tasks.records.sentences import OF_A_PERIOD
 from tasks.storage.sources.gate_words import delivered, readable
 
 LOOK: Final = message(
-    "the share of the rows of each column that do not fit the contract, are clipped or missing, shown to the "
-    "operator alone"
+    "the share of the rows of each column that do not fit the contract, are clipped or missing, how many rows bounds "
+    "leave out, and whether ids repeat where each row is a unit, shown to the operator alone"
 )
 """The look that every run gives its operator before the charge; the same words in all records."""
 

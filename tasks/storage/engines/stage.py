@@ -122,9 +122,8 @@ def ingest_in_engine(
             raise
         logger.info("staged a table in an engine under contract %s", contract.digest[:12])
         stage, hashed, rows = finished
-        return PrivateTable(
-            folder / stage, hashed, contract.digest, name, StagedTable(worker, contract, rows, beside)
-        )
+        counted = StagedTable(worker, contract, rows, beside, _rows_in(files))
+        return PrivateTable(folder / stage, hashed, contract.digest, name, counted)
 
 
 def _started(source: Source, settings: SparkSettings | None, folder: Path, lock: int | None) -> EngineProcess:
@@ -175,11 +174,15 @@ def _make(
     written = int(worker.ask("stage", sql=sql_of(expression, worker.dialect), to=str(folder / stage)))
     worker.ask("attach", path=str(folder / stage))
     rows, hashed = hash_of(worker, contract, beside, key)
-    read = sum(pq.read_metadata(file).num_rows for file in files)
+    read = _rows_in(files)
     remedy = "Look whether every process of it reads and writes the run's folder itself, and run again"
     refuse_lost_rows(worker, contract, read=read, written=written, found=rows, remedy=remedy)
     refuse_no_rows(rows, where)
     return stage, hashed, rows
+
+
+def _rows_in(files: Sequence[str]) -> int:
+    return sum(pq.read_metadata(file).num_rows for file in files)
 
 
 @contextmanager

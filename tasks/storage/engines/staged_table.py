@@ -30,10 +30,19 @@ class StagedTable:
         contract: the contract that it was made by.
         rows: how many rows were written to it; every marginal has to count as many.
         beside: what it has beside the codes.
+        read: how many rows the source has; None for as many.
     """
 
-    def __init__(self, worker: Engine, contract: Contract, rows: int, beside: Sequence[BesideCodes] = ()) -> None:
+    def __init__(
+        self,
+        worker: Engine,
+        contract: Contract,
+        rows: int,
+        beside: Sequence[BesideCodes] = (),
+        read: int | None = None,
+    ) -> None:
         self._worker, self._contract, self._rows = worker, contract, rows
+        self._read = rows if read is None else read
         self._names = stage_of(contract, beside).scanned
 
     def whole_columns(self, query: str) -> list[NDArray[np.int64]]:
@@ -75,6 +84,11 @@ class StagedTable:
         if rows != self._rows or any(mark > rows for mark in marks):
             raise _incomplete(self._worker)
         return int(rows), {name: int(mark) for name, mark in zip(names, marks, strict=True)}
+
+    def seen(self) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of the source and those that the bound of units kept; nothing where each row is a unit."""
+        unit = self._contract.unit.column
+        return [] if unit is None else [(unit, self._read, self._rows)]
 
     def close(self) -> None:
         """End the engine."""

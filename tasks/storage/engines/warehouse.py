@@ -136,7 +136,7 @@ def ingest_in_warehouse(
             session.close()
             raise
         logger.info("staged a table in a warehouse under contract %s", contract.digest[:12])
-        counted = StagedTable(session, contract, rows, beside)
+        counted = StagedTable(session, contract, rows, beside, read)
         return PrivateTable(folder / NAME, hashed, contract.digest, source.name, counted)
 
 

@@ -6,7 +6,7 @@ limit of the workspace. What comes out is read like any other table, and the fil
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -29,6 +29,7 @@ from tasks.storage.sources.delivery import Advance, deliver, explanation
 from tasks.storage.sources.open_source import open_source
 from tasks.storage.sources.origin import Origin
 from tasks.storage.sources.table_reader import ORIGIN, read_duckdb
+from tasks.storage.sources.type_changes import refuse_floats
 from tasks.storage.sources.typed_rows import Reading, refuse
 from tasks.storage.workspace.run_folder import FETCHED, SPILL
 
@@ -124,8 +125,9 @@ def _joined(
     with connect(joined, memory_limit=memory_limit, spill=folder / SPILL) as connection:
         joined.chmod(0o600)
         for number, (name, origin) in enumerate(origins.items()):
+            keys = () if linked.terms.unit.numbers_up_to else [key.name for key in linked.table(name).row_keys]
             share = partial(_share, advance, number / (len(origins) + 1), 1 / (len(origins) + 1))
-            _deliver(connection, origin, delivered_name(linked, name), folder, share)
+            _deliver(connection, origin, delivered_name(linked, name), keys, folder, share)
         explain: Explanation = partial(_trouble, folder)
         for variable, value in zip((OUTER, INNER), choice_keys(key), strict=True):
             attempt(partial(connection.execute, f"SET VARIABLE {variable} = '{value}'"), explain)
@@ -156,11 +158,13 @@ def _deliver(
     connection: duckdb.DuckDBPyConnection,
     origin: Origin,
     name: str,
+    keys: Collection[str],
     folder: Path,
     advance: Callable[[float], None],
 ) -> None:
     """Put one table down under its name, as it is delivered."""
     reading = origin.reading(folder, lambda fraction: None)
+    refuse_floats(reading.where, [(key, "the unit of the linked tables") for key in keys if key in reading.floats])
     explain = explanation(reading, None, folder)
     deliver(
         connection,

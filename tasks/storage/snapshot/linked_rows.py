@@ -26,45 +26,27 @@ from contracts.contract.derivation import Derivation, value_step
 from contracts.contract.flattening import flat_name, reached
 from contracts.contract.linked_tables import Link, LinkedTable, LinkedTables
 from contracts.domains.domain import DeclaredDomain
-from contracts.domains.value_sql import double, identifier, literal
+from contracts.domains.value_sql import double, id_sql, identifier, literal
 
 FLAT, FLAT_PARENTS, LOSSES = "flat", "flat_parents", "link_losses"
 OWNED, SHARED = "owned", "shared"
 OUTER, INNER = "outer_key", "inner_key"
 ONE, SOME = "one of a key", "some of a parent"
-_WHOLE = frozenset(
-    (
-        "TINYINT",
-        "SMALLINT",
-        "INTEGER",
-        "BIGINT",
-        "HUGEINT",
-        "UTINYINT",
-        "USMALLINT",
-        "UINTEGER",
-        "UBIGINT",
-        "UHUGEINT",
-    )
-)
 _DIGITS: Final = "[+-]?[0-9]{1,30}([.]0*)?"
 Execute = Callable[[str], None]
 
 
-def key_sql(raw: str, stored: str, logical_type: str) -> str:
+def key_sql(raw: str, stored: str, logical_type: str, largest: int | None = None) -> str:
     """Write a key as text, null where it is missing: the same text for a value however a writer stores it.
 
     Args:
         raw: SQL for the value.
         stored: its type in DuckDB.
-        logical_type: as the contract declares it; `017`, `17` and `17.0` are one integer and three strings.
+        logical_type: as the contract declares it; `017`, `17` and `17.0` are one integer, and `017` another string.
+        largest: the largest id that is a number, where one is declared; a larger one is missing.
     """
-    text = f"trim(CAST({raw} AS VARCHAR))"
-    if stored in _WHOLE:
-        return f"CAST({raw} AS VARCHAR)"
-    if stored in ("DOUBLE", "FLOAT") or stored.startswith("DECIMAL"):
-        whole = f"CASE WHEN {raw} = trunc({raw}) THEN TRY_CAST({raw} AS HUGEINT) END"
-        return f"coalesce(CAST({whole} AS VARCHAR), {text})"
-    if logical_type == "integer":
+    text = id_sql(raw, largest)
+    if logical_type == "integer" and stored == "VARCHAR":
         plain = f"TRY_CAST(split_part({text}, '.', 1) AS HUGEINT)"
         read = f"CASE WHEN regexp_full_match({text}, {literal(_DIGITS)}) THEN CAST({plain} AS VARCHAR) END"
         return f"coalesce({read}, nullif({text}, ''))"
@@ -261,7 +243,8 @@ class LinkedRows:
     def _key(self, name: str, column: str) -> str:
         """Write a key of a row t as text."""
         kind = self.linked.table(name).types[column]
-        return key_sql(f"t.{identifier(column)}", self.stored[name][column], kind)
+        largest = self.linked.terms.unit.numbers_up_to
+        return key_sql(f"t.{identifier(column)}", self.stored[name][column], kind, largest)
 
 
 def _one_of(child: LinkedTable, name: str, labels: Sequence[str]) -> str:

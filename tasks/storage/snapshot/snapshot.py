@@ -39,7 +39,8 @@ logger = logging.getLogger(__name__)
 
 SNAPSHOT = "snapshot.duckdb"
 PARTIAL = "snapshot.partial.duckdb"
-FORMAT = 2
+FORMAT = 3
+"""Grows when the same source may become other codes; then a snapshot of an earlier attempt is made again."""
 KEY_BYTES = 32
 HASH_ROWS = 1 << 20
 

@@ -65,6 +65,7 @@ def deliver(
     shape: IntakeShape | None = None,
     left_out: Sequence[str] = (),
     days: SourceDays | None = None,
+    counted: Sequence[str] = (),
 ) -> None:
     """Create a table with the rows of the source in their order.
 
@@ -86,6 +87,7 @@ def deliver(
         into: the table to make.
         shape: what is written down of the rows; None for the rows as delivered.
         days: whose rows alone are taken; None for all.
+        counted: columns of the source that are read besides, for `shape`: behind a select under names of their own.
     Raises:
         SpecRefused: the select does not fit the source.
         GateBroken: columns, rows or the file are broken, or there is no row.
@@ -95,10 +97,11 @@ def deliver(
     if reading.batches is not None:
         none = pa.schema([(name, pa.string()) for name in reading.columns]).empty_table()
         connection.register(DELIVERED, none)
-    guarded = guarded_select(select, types) if select else "FROM source"
+    guarded = guarded_select(select, types, counted) if select else "FROM source"
     if days is not None:
         guarded = of_days(guarded, days)
-    columns = _all_but(reading, left_out) if select is None else _copies(connection, reading, select, types, explain)
+    unread = [name for name in left_out if name not in counted]
+    columns = _all_but(reading, unread) if select is None else _copies(connection, reading, select, types, explain)
     guarded = f"source AS (SELECT {columns} FROM stored) {guarded}"
     query = _query(reading, guarded)
     if days is not None:
@@ -106,7 +109,8 @@ def deliver(
     if select is not None:
         attempt(lambda: connection.execute(f"SET disabled_optimizers = '{','.join(UNSAFE_OPTIMIZERS)}'"), explain)
         described = attempt(lambda: connection.execute(f"DESCRIBE {query}").fetchall(), explain)
-        check_columns(reading, [row[0] for row in described], expected, selected=True)
+        made = [row[0] for row in described][: len(described) - len(counted)]
+        check_columns(reading, made, expected, selected=True)
     at_once = shape is not None and select is None and reading.batches is None
     fill = _fill_from_batches if reading.batches is not None else _fill
 

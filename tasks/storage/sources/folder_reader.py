@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Final
 
@@ -12,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.contract.column import Column
-from contracts.domains.value_sql import identifier, literal, number_sql
+from contracts.domains.value_sql import id_sql, identifier, literal, number_sql
+from contracts.drafting.advice.suspicions import names_an_id
 from contracts.errors import Finding, GateBroken, SudareError
 from contracts.release.file_names import Files
 from contracts.sql.value_types import ValueType, typed_sql
@@ -28,6 +30,8 @@ _FILE: Final = "\x01file"
 """The name under which DuckDB tells the file of a row; no column of a table has it."""
 NUMBER, TEXT, TIME, INSTANT = "DOUBLE", "VARCHAR", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE"
 LIST, RECORD = "DOUBLE[]", "STRUCT"
+Reader = Callable[[str], str]
+"""Writes SQL that reads a value, of SQL for it as it is stored."""
 _WORDS: Final = {TIME: "dates", INSTANT: "timestamps with a time zone", RECORD: "records"}
 
 
@@ -38,6 +42,7 @@ def read_folder(
     *,
     delimiter: str | None,
     expected: Sequence[str],
+    unit: tuple[Collection[str], int | None],
     types: Mapping[str, ValueType],
     columns: Mapping[str, Column],
 ) -> Reading:
@@ -49,6 +54,7 @@ def read_folder(
         form: the format that they have.
         delimiter: as for `read_csv`.
         expected: the names of the contract's columns.
+        unit: the columns of which ids of units are made, in lower case, and the largest id where one is declared.
         types: of the columns that a select uses, by names in lower case.
         columns: how the contract reads the columns that reach it as they are, likewise.
     Returns:
@@ -74,7 +80,9 @@ def read_folder(
         refuse(where, "files", found, "each column in one place", "drop it from the files, or rename the folders")
     names = (*first.columns, *keys)
     if form == "parquet":
-        return replace(_parquet(where, parts, names, types, columns), stored=_stored(readings))
+        floats = frozenset[str]().union(*(reading.floats for reading in readings))
+        whole = _parquet(where, parts, names, unit, types, columns)
+        return replace(whole, stored=_stored(readings), floats=floats)
     return _csv(where, parts, readings, names)
 
 
@@ -112,6 +120,7 @@ def _parquet(
     where: object,
     parts: Sequence[FolderFile],
     names: tuple[str, ...],
+    unit: tuple[Collection[str], int | None],
     types: Mapping[str, ValueType],
     columns: Mapping[str, Column],
 ) -> Reading:
@@ -124,6 +133,8 @@ def _parquet(
     found = {name: _common(kinds[name], nested=name not in flat) for name in inside}
     mixed = {name: into for name, into in found.items() if into is not None}
     common = {name: _into(columns.get(name.lower()), into) for name, into in mixed.items()}
+    exact = [name for name in mixed if name.lower() in unit[0] or (name.lower() not in columns and names_an_id(name))]
+    common |= {name: partial(id_sql, largest=unit[1]) for name in exact}
     copied = {name: types[name.lower()] for name in mixed if name.lower() in types}
     families = [{name: _family(schema.field(name).type) for name in inside} for schema in schemas]
     alike = groupby(
@@ -144,7 +155,7 @@ def _parquet(
     return Reading(str(where), names, True, relation, explain=explain, typed=typed)
 
 
-def _into(column: Column | None, common: str) -> str | Column:
+def _into(column: Column | None, common: str) -> str | Reader:
     """Return what the files' values become: where texts alone would lose something, what the contract reads of them.
 
     Days of an instant follow a declared zone, a declared notation is of texts alone, and categories are texts.
@@ -152,7 +163,7 @@ def _into(column: Column | None, common: str) -> str | Column:
     if column is None or common in (LIST, RECORD):
         return common
     if column.domain.reads_spellings:
-        return column
+        return column.domain.value_sql
     return TEXT if common == INSTANT and column.named else common
 
 
@@ -160,7 +171,7 @@ def _read(
     parts: Sequence[FolderFile],
     inside: Sequence[str],
     kinds: Mapping[str, str],
-    common: Mapping[str, str | Column],
+    common: Mapping[str, str | Reader],
     copied: Mapping[str, ValueType],
     flat: Collection[str],
 ) -> str:
@@ -183,10 +194,10 @@ def _read(
     return f"SELECT {', '.join(pieces)} FROM read_parquet([{files}], {options})"
 
 
-def _converted(raw: str, kind: str, into: str | Column) -> str:
+def _converted(raw: str, kind: str, into: str | Reader) -> str:
     """Write a column of one file as the common type, value by value: null where it has none there, never an error."""
-    if isinstance(into, Column):
-        return into.domain.value_sql(raw)
+    if not isinstance(into, str):
+        return into(raw)
     if into == TEXT:
         return typed_sql("text", raw)
     if into == NUMBER:

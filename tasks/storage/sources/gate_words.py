@@ -89,7 +89,8 @@ def readable(source: Source, contract: Contract) -> list[str]:
     formats = stored_formats(source.format)
     if formats:
         return linked_gates(formats)
-    typed = source.select is None and (source.files or source.format) in (
+    exact = contract.unit.column is not None or bool(contract.texts())
+    typed = (source.select is None or exact) and (source.files or source.format) in (
         "parquet",
         "duckdb",
         "postgresql",

@@ -79,12 +79,15 @@ def read_parts(
     """
     inside = dict(stored_as or {})
     lower = {name.lower(): stored.lower() for name, stored in inside.items()}
+    unit = () if contract.unit.column is None else (contract.unit.column,)
+    ids = [*source.exact_columns(contract, unit), *(name.lower() for name in contract.left_out)]
     reading = read_folder(
         where,
         parts,
         source.files or "parquet",
         delimiter=source.delimiter,
         expected=[inside.get(name, name) for name in contract.source_columns],
+        unit=([lower.get(name, name) for name in ids], contract.unit.numbers_up_to),
         types={lower.get(name, name): each for name, each in source.select_types(contract)[0].items()},
         columns={lower.get(name, name): each for name, each in source.read_as(contract).items()},
     )
@@ -101,6 +104,7 @@ def _called(reading: Reading, stored_as: Mapping[str, str]) -> Reading:
         columns=tuple(names.get(name, name) for name in reading.columns),
         relation=f"(SELECT * RENAME ({listed}) FROM {reading.relation})",
         stored={names.get(name, name): kind for name, kind in reading.stored.items()},
+        floats=frozenset(names.get(name, name) for name in reading.floats),
         typed={lower.get(name, name): copy for name, copy in reading.typed.items()},
     )
 

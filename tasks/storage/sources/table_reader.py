@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from contracts.domains.value_sql import identifier, literal
 from contracts.errors import Finding, GateBroken, SourceUnreadable, SudareError
 from tasks.storage.duckdb_session import attempt, is_storage, one_file
-from tasks.storage.sources.type_changes import stored_as, stored_in_arrow
+from tasks.storage.sources.type_changes import FLOATS, stored_as, stored_in_arrow
 from tasks.storage.sources.typed_rows import MANY, Reading, break_gate, refuse, require_file
 
 ResultT = TypeVar("ResultT")
@@ -37,7 +37,7 @@ def read_parquet(path: Path) -> Reading:
     require_file(path)
     try:
         with pq.ParquetFile(path) as file:
-            schema, empty = file.schema_arrow, file.metadata.num_rows == 0
+            schema, empty, floats = file.schema_arrow, file.metadata.num_rows == 0, _floats(file)
     except (pa.ArrowException, OSError):
         schema = None
     if schema is None:
@@ -46,7 +46,25 @@ def read_parquet(path: Path) -> Reading:
     relation = f"read_parquet({one_file(path)}, hive_partitioning=false)"
     stored = {} if empty else stored_in_arrow(schema)
     explain = partial(damaged, where=path, kind="Parquet")
-    return Reading(str(path), tuple(schema.names), True, relation, explain=explain, stored=stored)
+    return Reading(str(path), tuple(schema.names), True, relation, explain=explain, stored=stored, floats=floats)
+
+
+def _floats(file: pq.ParquetFile) -> frozenset[str]:
+    """Return the columns of floating-point numbers in which some row has a value, or may have one."""
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    kinds = {field.name: getattr(field.type, "value_type", field.type) for field in file.schema_arrow}
+    floats = (file.schema.column(place) for place in range(len(file.schema)))
+    places = [
+        (place, each.path)
+        for place, each in enumerate(floats)
+        if each.path in kinds and pa.types.is_floating(kinds[each.path])
+    ]
+    return frozenset(name for place, name in places if any(_has_values(group.column(place)) for group in groups))
+
+
+def _has_values(part: pq.ColumnChunkMetaData) -> bool:
+    known = part.statistics
+    return not (known and known.has_null_count and known.null_count == part.num_values)
 
 
 def read_duckdb(path: Path, *, table: str) -> Reading:
@@ -75,6 +93,7 @@ def read_duckdb(path: Path, *, table: str) -> Reading:
         replaced = ", ".join(f"TRY(CAST({column} AS TIMESTAMP)) AS {column}" for column in coarse)
         relation = f"(SELECT * REPLACE ({replaced}) FROM {relation})"
     reading = Reading(f"{path}::{table}", tuple(types), True, relation, attach, stored=stored_as(types))
+    reading = replace(reading, floats=frozenset(name for name, kind in types.items() if kind in FLOATS))
     return replace(reading, explain=lambda error: damaged(error, path, "DuckDB"))
 
 

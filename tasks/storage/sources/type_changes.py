@@ -3,13 +3,14 @@
 Days instead of names, records or lists instead of texts: each row would be missing, and the charge spent on nothing.
 Only the types that the source declares are looked at, never a value. Numbers and flags of any width are let pass, and
 a column without any value too: which of these types a writer picks can depend on one person's missing value, and the
-refusal would tell of it.
+refusal would tell of it. Ids and keys are the exception: of floating-point numbers their digits are not exact, and a
+writer that makes them of whole ones, for the sake of one row, would make one id of several.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import duckdb
@@ -17,12 +18,15 @@ import pyarrow as pa
 
 from contracts.contract.contract import Column, Contract
 from contracts.domains.statements import DAY, NESTED, TIME
+from contracts.domains.text import TextDomain
 from contracts.domains.value_sql import identifier, literal
 from contracts.errors import Finding, GateBroken
+from contracts.release.source import Source
 from contracts.sql.encoding import encode_select
 from tasks.storage.sources.typed_rows import MANY
 
 _WORDS: Final = {DAY: "dates", TIME: "timestamps", NESTED: "lists or records"}
+FLOATS: Final = ("DOUBLE", "FLOAT")
 _OF_SQL: Final = {
     "DATE": DAY,
     "TIMESTAMP": TIME,
@@ -66,6 +70,45 @@ def check_types(where: str, stored: Mapping[str, str], contract: Contract) -> No
         remedy = "deliver the column as before, map it with `select:`, or change the contract"
         field, found = f"column {column.name!r}", f"{_WORDS[kind]}, none of which is a value of its domain"
         findings.append(Finding(where, field, found, allowed, remedy))
+    if findings:
+        raise GateBroken(findings[:MANY])
+
+
+def check_exact(
+    where: str, floats: Collection[str], source: Source, contract: Contract, keys: Collection[str]
+) -> None:
+    """Refuse floating-point numbers as ids or keys, unless the contract says that none is too large to be exact.
+
+    Args:
+        where: the source, for messages.
+        floats: its columns with values that are stored so.
+        source: says what a select makes of them.
+        contract: declares the unit.
+        keys: columns of texts whose different values count.
+    Raises:
+        GateBroken: with one finding a column.
+    """
+    domains = {name: contract.column(name).domain for name in keys}
+    largest = {name: domain.numbers_up_to for name, domain in domains.items() if isinstance(domain, TextDomain)}
+    if contract.unit.column is not None:
+        largest[contract.unit.column] = contract.unit.numbers_up_to
+    makes = source.exact_columns(contract, (name for name, most in largest.items() if most is None))
+    found = [(name, makes[name.lower()]) for name in floats if name.lower() in makes]
+    unit = contract.unit.column
+    blocks = {made: "the unit" if made == unit else f"the domain of {made}" for _, made in found}
+    refuse_floats(where, [(name, blocks[made]) for name, made in found])
+
+
+def refuse_floats(where: str, found: Collection[tuple[str, str]]) -> None:
+    """Raise what `check_exact` raises, for columns and the blocks that can declare how large their numbers are."""
+    findings = []
+    for name, block in sorted(found):
+        allowed = "whole numbers, decimals or texts, whose digits are exact: large ids would be one, and lose rows"
+        remedy = (
+            f"store the column as whole numbers (of pandas: Int64) or texts; or, if no id is above 10^15, declare "
+            f"the largest: numbers_up_to: N in {block} (larger ones count as missing)"
+        )
+        findings.append(Finding(where, f"column {name!r}", "ids or keys as floating-point numbers", allowed, remedy))
     if findings:
         raise GateBroken(findings[:MANY])
 

@@ -36,6 +36,7 @@ class Reading:
         broken: runs beside the reading and says what is wrong with the file itself; the event asks it to stop.
         more: further readings with the same columns, whose rows follow.
         stored: what columns surely hold, as the source declares it; see `tasks.storage.sources.type_changes`.
+        floats: columns with values that some file stores as floating-point numbers.
         typed: columns that the relation also has as their select uses them, by names in lower case, and the names
             of these copies.
         may_be_empty: whether a reading without rows is none: whether it has any may be a matter of one person.
@@ -51,6 +52,7 @@ class Reading:
     broken: Callable[[Event], Finding | None] = lambda stop: None
     more: tuple[Reading, ...] = ()
     stored: Mapping[str, str] = field(default_factory=dict)
+    floats: frozenset[str] = frozenset()
     typed: Mapping[str, str] = field(default_factory=dict)
     may_be_empty: bool = False
 

@@ -82,7 +82,13 @@ def read(kind: ValueType, array: pa.Array) -> list[Any]:
 @pytest.mark.parametrize("kind", VALUE_TYPES)
 @pytest.mark.parametrize("case", SAME)
 def test_a_value_is_the_same_in_every_type_that_stores_it(case: str, kind: ValueType) -> None:
-    """All types of Arrow that hold the same values, read as each type; a value that is none is null."""
+    """All types of Arrow that hold the same values, read as each type; a value that is none is null.
+
+    Of an id the exact digits count, which no double has: beside whole numbers it is null (`test_exact_ids`).
+    """
+    if (case, kind) == ("many digits", "id"):
+        assert [read(kind, each)[0] for each in SAME[case]] == [str(2**53 + 1), None, str(2**53)]
+        return
     first, *others = SAME[case]
     expected = read(kind, first)
     assert [read(kind, each) for each in others] == [expected] * len(others)

@@ -61,11 +61,12 @@ class PostgresColumn:
     @property
     def cast(self) -> str:
         """SQL of DuckDB that makes the value of the text."""
-        value = f"TRY_CAST({identifier(self.name)} AS {self._type})"
+        value = f"TRY_CAST({identifier(self.name)} AS {self.in_duckdb})"
         return f"timezone('UTC', {value})" if self.base == "timestamp with time zone" else value
 
     @property
-    def _type(self) -> str:
+    def in_duckdb(self) -> str:
+        """The type that the value has in DuckDB."""
         decimal = _NUMERIC.fullmatch(self.written)
         if decimal and int(decimal[2]) <= int(decimal[1]) <= _LARGEST_DECIMAL:
             return f"DECIMAL({decimal[1]}, {decimal[2]})"

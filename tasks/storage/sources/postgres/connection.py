@@ -99,7 +99,8 @@ def looked_at(
     columns = tuple(column.name for column in table.delivered)
     values = ", ".join(f"{column.cast} AS {identifier(column.name)}" for column in table.delivered)
     stored = stored_as({column.name: column.base for column in table.delivered})
-    bare = Reading(source.name, columns, True, f"(SELECT {values} FROM {DELIVERED})", stored=stored)
+    floats = frozenset(column.name for column in table.delivered if column.in_duckdb == "DOUBLE")
+    bare = Reading(source.name, columns, True, f"(SELECT {values} FROM {DELIVERED})", stored=stored, floats=floats)
     return table, checked(replace(bare, batches=lambda: _batches(connection, table)), source, contract)
 
 

@@ -7,16 +7,18 @@ from datetime import date
 from pathlib import Path
 
 import duckdb
+import ibis
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from contracts.contract.contract import Contract
 from contracts.domains.dates import DateDomain
+from contracts.domains.value_sql import id_sql
 from contracts.errors import SpecRefused
 from contracts.release.source import Source
 from contracts.sql.portable.compiler import sql_of
-from contracts.sql.portable.staging import SOURCE, staged
+from contracts.sql.portable.staging import SOURCE, staged, unit_text
 from privacy.private_table import PrivateTable
 from tasks.ingest import ingest
 from tasks.storage.engines.clickhouse import LOG, ClickHouseWorker
@@ -96,6 +98,30 @@ def test_awkward_values_of_every_kind_that_is_read_get_the_codes_of_duckdb(tmp_p
     got, expected = staged_there(tmp_path, staged(contract, kinds), rows)
     assert got == expected
     assert len(READ) > 100
+
+
+@pytest.mark.parametrize("largest", [None, 1000])
+def test_ids_are_read_by_their_digits_as_duckdb_reads_them(tmp_path: Path, largest: int | None) -> None:
+    texts = [
+        "100000000000000001",
+        "100000000000000002.0",
+        " 7 ",
+        "007",
+        "7.0",
+        "7.50",
+        "1e+17",
+        "1E50",
+        "-8.",
+        "",
+        "x1",
+    ]
+    ids = pa.array([10**17 + 1, 10**17 + 2, 7, None, -8, *range(len(texts) - 5)], pa.int64())
+    rows, table = pa.table({"t": texts, "n": ids}), ibis.table({"t": "string", "n": "int64"}, name=SOURCE)
+    read = table.select(t=unit_text(table.t, "text", largest), n=unit_text(table.n, "whole", largest))
+    read = read.mutate(t=read.t.fill_null("(missing)"), n=read.n.fill_null("(missing)"))
+    got, expected = staged_there(tmp_path, read, rows)
+    names = ", ".join(f"coalesce({id_sql(name, largest)}, '(missing)')" for name in ("t", "n"))
+    assert got == expected == sorted(duckdb.execute(f"SELECT {names} FROM rows").fetchall())
 
 
 def test_awkward_numbers_get_the_offsets_of_duckdb(tmp_path: Path) -> None:

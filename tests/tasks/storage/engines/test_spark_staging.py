@@ -155,6 +155,9 @@ def test_a_handle_on_an_engine_opens_as_one_on_a_file_and_says_as_little(tmp_pat
         def marked_rows(self) -> tuple[int, dict[str, int]]:
             return 3, {}
 
+        def seen(self) -> list[tuple[str, int, int]]:
+            return []
+
         def close(self) -> None: ...
 
     table = PrivateTable(tmp_path / "none", "f" * 64, contract.digest, "people", Counting())

@@ -185,7 +185,8 @@ def test_rows_that_fit_leave_no_value_in_the_snapshot(tmp_path: Path) -> None:
     with duckdb.connect(str(table.path), read_only=True) as connection:
         assert connection.execute("SELECT * FROM raw").fetchall() == [(3, *ROWS[3].split(","))]
         tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-    assert tables == {"codes", "raw", "snapshot"}
+        assert connection.execute("FROM seen").fetchall() == []
+    assert tables == {"codes", "raw", "seen", "snapshot"}
 
 
 def test_rows_that_are_dropped_leave_nothing_and_no_gap(tmp_path: Path) -> None:

@@ -164,6 +164,7 @@ def test_one_row_changes_one_code_whatever_it_makes_of_the_type(folder: Path, na
 
 EXPRESSIONS: dict[ValueType, tuple[str, ...]] = {
     "text": ("upper(x)", "x || '-'", "CASE WHEN x = '1.0' OR x = '01' THEN 'one' END", "TRY_CAST(x AS DOUBLE) / 7"),
+    "id": ("upper(x)", "x || '-'", "CASE WHEN x = '01' THEN 'one' END"),
     "number": ("x // 2", "CAST(x AS VARCHAR)", "x & 1", "CAST(x AS INTEGER)", "concat(x, 'a')", "x IN (1, '2')"),
     "flag": ("CAST(x AS VARCHAR)", "CASE WHEN x THEN 'y' ELSE 'n' END", "x IS NULL"),
     "day": ("CAST(x AS VARCHAR)", "year(x)", "x - DATE '2020-01-01'", "CAST(x AS VARCHAR) = '2020-02-29'"),
