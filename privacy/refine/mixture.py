@@ -1,34 +1,12 @@
 """Under Gaussian noise `auto` is a mean of refinements, weighted by how each does on noise that it has not seen.
 
-Where (one letter each)
-    y   noisy table of n cells: y = x + z, x the exact counts, z Gaussian noise of covariance S, variance v in a cell
-    w   a draw with covariance a S, independent of z     g   a refinement: any function of a noisy table
-    p   weight of a part before anything is seen
-
-Claim (coupled bootstrap). y + w and y - w / a have independent noise: its covariance is S - a S / a = 0. So
-    E |y - w / a - g(y + w)|²  =  E |g(y + w) - x|²  +  (1 + 1 / a) n v
-whatever g does: fit a prior to the table, jump, choose. On the right is the error of g under 1 + a times the
-variance, plus a number that all g share. An error that a fitted prior expects of itself has no such equation: in
-small tables it comes out far too low.
-Splits go in pairs w, -w: the largest term that differs between two g, 2 <w, g> / a, changes its sign in a pair.
-Counts are whole, so w is rounded and has the variance a v + 1/12; a is that over v, and the covariance stays 0. Two
-uncorrelated sums of discrete Gaussians are independent up to about exp(-2 π² a v): `LEAST_VARIANCE` keeps v above.
-
-Claim (a mean is at most as bad as its parts). With weights c that add up to 1 and G = Σ c g,
-    |G - x|²  =  Σ c |g - x|²  -  Σ c |g - G|².
-With c in proportion to p exp(-risk / (8 v)), risk the estimate of |g - x|², the mean squared error of G is at most
-that of the best part plus 8 v log(1 / p) / n. That is proved for least squares, and for affine g; that it holds for
-these parts is measured (benchmarks/refined_releases).
-
-Parts. Simplex and empirical Bayes rarely err more than the noise. Margins shrink what a table has beyond the product
-of its margins, neighbourhood what it has beyond the cells around: far off where tables are not like that. So these
-have to show their gain over several splits: it counts less one standard error. All p are equal.
-
-Splits need a seed. It is the SHA-256 of the noisy counts: public, nobody's choice (a drawn one could be drawn again
-until the table suits), nothing more to publish. A hash stands for a draw independent of z; `verify` repeats it.
-Source: Oliveira, Lei and Tibshirani 2021, Unbiased risk estimation in the normal means problem via coupled bootstrap;
-Leung and Barron 2006, Information theory and mixing least-squares regressions; Dalalyan and Salmon 2012 (affine).
-Deviation: splits in pairs, and the guard.
+    SPLIT    y + w and y - w / a, independent for w with a times the noise's covariance (in pairs w, -w).
+    JUDGE    each part refines the one; its squared distance to the other is its risk under 1 + a times the noise.
+    GUARD    a part that can be far off has to show its gain over several splits: less one standard error.
+    MIX      weights in proportion to exp(-risk / 8 v), v the variance in a cell.
+Splits need a seed. It is the SHA-256 of the noisy counts, which are public: nobody chooses it, and it needs no place
+in the record. Derivation: docs/derivations.md, "Means of refined tables".
+Source: Oliveira, Lei and Tibshirani 2021 (coupled bootstrap); Leung and Barron 2006 (weights).
 """
 
 from __future__ import annotations
@@ -109,7 +87,7 @@ def mix(
     values = np.zeros(made.shape[1])
     for weight, each in zip(weights, made, strict=True):
         values += weight * each
-    # The second claim gives the mean's loss. Chance moves |z|² / n by v sqrt(2 / n): the least that is stated.
+    # |G - x|² = Σ c |g - x|² - Σ c |g - G|² for the mean G. Chance moves |z|² / n by v sqrt(2 / n).
     risks, apart = splits.mean(axis=0), np.sum((made - values) ** 2, axis=1)
     squared = dict(zip(parts, risks, strict=True)) | {"mixture": float(np.sum(weights * (risks - apart)))}
     cells, noise = max(1, values.size), variance(event)
