@@ -247,7 +247,7 @@ def best_method(cells: CellEvidence, terms: Refine) -> Estimate:
     method = _NAMES[choice.method]
     if method == "none":
         return Estimate(cells.possible, "none", None, risks, notes)
-    best = rival if method == "negative_l2" else estimate(cells, Refine(method=method, integers=terms.integers))
+    best = rival if method == "negative_l2" else estimate(cells, terms.model_copy(update={"method": method}))
     return replace(best, estimated_rmse=risks, notes=notes)
 
 
