@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal, assert_never
+from typing import Any, Final, Literal, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,11 @@ from contracts.message import message
 from contracts.reading.scalars import plain_decimal
 from contracts.release.lambda_reference import AUTO, LambdaReference
 from contracts.release.tables.product import Refine
-from privacy.accounting.events import CountNoise
-from privacy.arrays import Numbers
-from privacy.refine.empirical_bayes import empirical_bayes
+from privacy.accounting.events import CountNoise, DiscreteGaussian
+from privacy.arrays import Floats, Numbers
+from privacy.refine.empirical_bayes import empirical_bayes, posterior_means
 from privacy.refine.lambda_choice import choose_lambda_auto, lambda_for_reference, lambda_for_sparsity
+from privacy.refine.mixture import LEAST_VARIANCE, Part, mix, shrink_to_margins
 from privacy.refine.negative_l2 import negative_l2
 from privacy.refine.posterior import Posterior, refine_posterior
 from privacy.refine.risk import Choice, estimate_risk, refine_auto
@@ -30,9 +31,11 @@ from privacy.refine.rounding import round_to_total
 from privacy.refine.simplex import project_simplex
 from privacy.refine.spatial import spatial_bayes
 
-Method = Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy"]
+Method = Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy", "mixture"]
 NO_NEIGHBOURS = message("The cells around a cell did not tell it apart; each cell was refined by itself.")
 """Where counts are far larger than their noise, the regression on the neighbours may have no solution."""
+NEIGHBOURS: Final = 1000
+"""Cells from which neighbours are a part of a mixture: below, they say little and take most of the time."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class CellEvidence:
         total: sum to reach, > 0 [units].
         reference: counts of the table in an earlier published version, same shape, if λ is chosen on one [units].
         estimated: the total is an estimate, so that keeping it may cost more than it gains.
+        by_columns: of noise that is not independent from cell to cell, as `mix` takes it [units²].
     """
 
     noisy: NDArray[np.int64]
@@ -56,6 +60,7 @@ class CellEvidence:
     total: int
     reference: NDArray[np.int64] | None = None
     estimated: bool = False
+    by_columns: Floats | None = None
 
     @property
     def possible(self) -> NDArray[np.int64]:
@@ -119,7 +124,9 @@ def estimate(cells: CellEvidence, terms: Refine) -> Estimate:
         case "neighbourhood":
             return _neighbourhood(cells, terms)
         case "auto":
-            return _auto(cells, terms)
+            if isinstance(cells.event, DiscreteGaussian) and cells.event.sigma_squared >= LEAST_VARIANCE:
+                return _mixture(cells, cells.event, terms)
+            return best_method(cells, terms)
         case _:
             assert_never(terms.method)
 
@@ -180,7 +187,34 @@ def _from_posterior(posterior: Posterior, cells: CellEvidence, terms: Refine, me
     return Estimate(counts, method, None, {method: estimate_risk(counts, posterior)})
 
 
-def _auto(cells: CellEvidence, terms: Refine) -> Estimate:
+def _mixture(cells: CellEvidence, event: DiscreteGaussian, terms: Refine) -> Estimate:
+    """Take the mean of the methods that fit the table."""
+    possible, total = ~cells.impossible, cells.total
+    parts: dict[str, Part] = {
+        "simplex": lambda noisy, _: project_simplex(noisy[possible], total),
+        "empirical_bayes": lambda noisy, noise: project_simplex(posterior_means(noisy[possible], noise), total),
+    }
+    if cells.noisy.ndim > 1:
+        parts["margins"] = lambda noisy, noise: shrink_to_margins(noisy, possible, noise, total=total)
+    known: dict[str, Any] = {"by_columns": cells.by_columns}
+    notes: tuple[str, ...] = ()
+    if cells.ordered and cells.noisy.size >= NEIGHBOURS:
+
+        def near(noisy: NDArray[np.int64], noise: CountNoise) -> Floats:
+            posterior = _neighbours(replace(cells, noisy=noisy, event=noise))
+            return np.asarray(refine_posterior(posterior, total=total, integers=False))
+
+        try:
+            made = mix(cells.noisy, possible, event, parts | {"neighbourhood": near}, pairs=1, **known)
+        except np.linalg.LinAlgError:
+            # Without neighbours the other parts are left.
+            made, notes = mix(cells.noisy, possible, event, parts, **known), (NO_NEIGHBOURS,)
+    else:
+        made = mix(cells.noisy, possible, event, parts, **known)
+    return Estimate(_counts(made.values, cells, terms), "mixture", None, made.estimated_rmse, notes)
+
+
+def best_method(cells: CellEvidence, terms: Refine) -> Estimate:
     """Let the methods compete, then use the best one as if the spec had named it.
 
     The noisy counts themselves compete where the total is an estimate. Under an exact total they cannot win:
@@ -213,7 +247,7 @@ def _auto(cells: CellEvidence, terms: Refine) -> Estimate:
     method = _NAMES[choice.method]
     if method == "none":
         return Estimate(cells.possible, "none", None, risks, notes)
-    best = rival if method == "negative_l2" else estimate(cells, Refine(method=method, integers=terms.integers))
+    best = rival if method == "negative_l2" else estimate(cells, terms.model_copy(update={"method": method}))
     return replace(best, estimated_rmse=risks, notes=notes)
 
 

@@ -83,7 +83,7 @@ _CHUNK: Final = 1 << 18
 _THREADS: Final = 2
 
 
-def spatial_bayes(noisy: NDArray[np.int64], event: CountNoise, *, axes: int, side: Floats | None = None) -> Posterior:
+def spatial_bayes(noisy: NDArray[np.int64], event: CountNoise, *, axes: int) -> Posterior:
     """Return the posterior of every cell of a table whose last axes are ordered.
 
     Args:
@@ -91,13 +91,10 @@ def spatial_bayes(noisy: NDArray[np.int64], event: CountNoise, *, axes: int, sid
             before them are not; whole numbers [units].
         event: the noise.
         axes: 1 or 2.
-        side: what else may predict a cell and has noise independent of the cell's, such as coarser counts of a
-            hierarchy spread over their cells; finite, shape of noisy and one more axis.
     Returns:
         Posterior: turn it into a table with `refine_posterior`.
     Raises:
-        ValueError: noisy is not an array of whole numbers, or has fewer axes; axes is neither 1 nor 2; side has
-            another shape.
+        ValueError: noisy is not an array of whole numbers, or has fewer axes; axes is neither 1 nor 2.
     Privacy: post-processing; deterministic.
     Source: see the module. Deviation: the blind-spot predictor is a ridge regression by level, not a network.
     """
@@ -112,7 +109,7 @@ def spatial_bayes(noisy: NDArray[np.int64], event: CountNoise, *, axes: int, sid
     layout = Frame.of(table.shape, axes)
     smooth = _smooth(values, codes, frame, layout)
     quiet, busy = _split(smooth, layout, unit)
-    predicted = _predict(values, smooth, layout, busy, unit, _side(side, values.size))
+    predicted = _predict(values, smooth, layout, busy, unit)
     posterior = _combine(values, codes, quiet, busy, predicted, frame, event)
     return replace(posterior, codes=posterior.codes.reshape(table.shape))
 
@@ -153,38 +150,24 @@ def _split(smooth: Flat, layout: Frame, unit: float) -> tuple[NDArray[np.uint8],
     return quiet, np.flatnonzero(quiet == _QUIET_ROWS)
 
 
-def _side(side: Floats | None, cells: int) -> Floats | None:
-    """Return the side features, shape (cells, features)."""
-    if side is None:
-        return None
-    if side.size == 0 or side.size % side.shape[-1] or side.size // side.shape[-1] != cells:
-        raise ValueError(f"side must have the shape of noisy and one more axis, not {side.shape}")
-    if not np.isfinite(side).all():
-        raise ValueError("side must be finite")
-    return side.reshape(cells, -1)
-
-
 def _predict(
     values: NDArray[np.int64],
     smooth: Flat,
     layout: Frame,
     busy: NDArray[np.int64],
     unit: float,
-    side: Floats | None,
 ) -> Floats:
     """PREDICT: the busy cells from the rings around them."""
     # Noisy neighbours and smoothed ones: both are independent of the cell's own noise but for its part in the one
     # prior that all cells share.
     laid, present = layout.lay(values, np.float64), layout.lay(np.ones(values.size, np.float32), np.uint8)
     rings = len(layout.rings)
-    features = np.empty((busy.size, 2 * rings + (0 if side is None else side.shape[1])))
+    features = np.empty((busy.size, 2 * rings))
 
     def gather(part: slice) -> None:
         places = layout.places(busy[part])
         layout.ring_means(laid, present, places, features[part, :rings])
         layout.ring_means(smooth, present, places, features[part, rings : 2 * rings])
-        if side is not None:
-            features[part, 2 * rings :] = side[busy[part]]
 
     _chunked(busy.size, gather)
     level = features[:, rings : 2 * rings] @ level_weights(rings)

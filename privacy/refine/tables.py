@@ -18,7 +18,7 @@ from contracts.message import message
 from contracts.release.lambda_reference import AUTO, LambdaReference
 from contracts.release.tables.product import Refine
 from privacy.accounting.events import CountNoise
-from privacy.arrays import Numbers
+from privacy.arrays import Floats, Numbers
 from privacy.marginals.suppression import Threshold
 from privacy.refine.intervals import Intervals, RowNoise, noise_intervals, refined_intervals, row_intervals
 from privacy.refine.methods import CellEvidence, Estimate, Method, estimate
@@ -33,12 +33,12 @@ class Chosen:
     """What the noisy values, or an earlier version, decided instead of the spec.
 
     Args:
-        of: λ, or the method.
+        of: λ, the method, or the weights of a mixture.
         by: least estimated error (auto), the wanted share of nonzero cells (sparsity), or the least error on an
             earlier published version (reference).
     """
 
-    of: Literal["lambda", "method"]
+    of: Literal["lambda", "method", "weights"]
     by: Literal["auto", "sparsity", "reference"]
 
 
@@ -93,6 +93,7 @@ def refine_table(
     reference: NDArray[np.int64] | None = None,
     threshold: Threshold | None = None,
     rows: RowNoise | None = None,
+    by_columns: Floats | None = None,
 ) -> Refined:
     """Turn a noisy marginal into a table that a reader can use.
 
@@ -108,6 +109,7 @@ def refine_table(
         reference: counts of the table in an earlier published version, same shape; where λ is chosen on one [units].
         threshold: the minimum-frequency rule under which the noisy counts were suppressed; with method "none" only.
         rows: the noise of each row, where it differs; with method "none" only.
+        by_columns: where the noise of cells is not independent, its variance by columns, as of `mix` [units²].
     Returns:
         Refined: same shape.
     Raises:
@@ -138,13 +140,15 @@ def refine_table(
         method, lambda_ = _trivial(terms)
         ends = refined_intervals(noisy, counts, event, impossible=impossible)
         return Refined(counts, 0, (*notes, ALL_ZERO) if chosen else notes, method, lambda_, chosen, {}, ends)
-    cells = CellEvidence(noisy, impossible, event, ordered, total, reference, estimated)
+    cells = CellEvidence(noisy, impossible, event, ordered, total, reference, estimated, by_columns)
     made: Estimate = estimate(cells, terms)
     counts = cells.whole_table(made.counts)
     notes = (*notes, *made.notes)
     if made.method == "none":
         raw = noise_intervals(noisy, event).with_zeros(impossible)
         return Refined(counts, None, notes, "none", None, chosen, made.estimated_rmse, raw)
+    if made.method == "mixture":
+        chosen = Chosen("weights", "auto")
     ends = refined_intervals(noisy, counts, event, impossible=impossible)
     return Refined(counts, total, notes, made.method, made.lambda_, chosen, made.estimated_rmse, ends)
 

@@ -122,6 +122,10 @@ class RangePlan:
             return variance(self.table_noise(None))
         return float(self._variances(self._asked(table)).mean()) + float(ROUNDING_VARIANCE)
 
+    def noise_by_columns(self, table: TableSpec) -> None:
+        """Return nothing: answers of ranges are not refined."""
+        return
+
     def row_noise(self, table: TableSpec) -> RowNoise:
         """Return variance and interval of every row of a table, in the shape of its columns."""
         asked = self._asked(table)

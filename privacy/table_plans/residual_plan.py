@@ -25,6 +25,7 @@ from contracts.contract.impossible_cells import Clique
 from contracts.release.tables.product import Objective, TableSpec, TablesProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import DiscreteGaussian
+from privacy.arrays import Floats
 from privacy.marginals.residual_basis import Residual, column_moves, residual_event
 from privacy.marginals.residual_shares import (
     LEAST_BITS,
@@ -38,6 +39,7 @@ from privacy.marginals.residual_shares import (
 from privacy.marginals.residual_tables import ResidualTables, cell_covariance, residual_variances
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.marginals.uncertainty import variance
+from privacy.refine.margin_spaces import bits_of
 from privacy.table_plans.split import kept_public_total
 
 if TYPE_CHECKING:
@@ -118,6 +120,15 @@ class ResidualPlan:
     def row_noise(self, table: TableSpec) -> None:
         """Return nothing: the noise of all rows is `table_noise`."""
         return
+
+    def noise_by_columns(self, table: TableSpec) -> Floats:
+        """Return the variance of a table's noise in each space of `margin_spaces`, shape (2^columns,) [rows²]."""
+        found = np.full(1 << len(table.columns), float(ROUNDING_VARIANCE))
+        for part, own in self.variances.items():
+            if set(part) <= set(table.columns):
+                outside = prod(self.workload.sizes[name] for name in table.columns if name not in part)
+                found[bits_of([name in part for name in table.columns])] += float(own) / outside
+        return found
 
     def _cell_variance(self, columns: Clique) -> Fraction:
         """Return the variance of a published noisy count of a table, its rounding included [rows²]."""

@@ -21,6 +21,7 @@ from contracts.reading.scalars import six_digits
 from contracts.release.tables.levels import table_cells
 from contracts.release.tables.product import Refine, TableSpec
 from privacy.accounting.events import CountNoise
+from privacy.arrays import Floats
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.refine.intervals import RowNoise
 from privacy.refine.sparse_tables import RefinedCells
@@ -129,6 +130,7 @@ def refined_again(
     events: Sequence[CountNoise],
     reference: NDArray[np.int64] | None = None,
     rows: RowNoise | None = None,
+    by_columns: Floats | None = None,
 ) -> Refined:
     """Refine a table again as the product says, and choose again what the product leaves to the noisy values.
 
@@ -142,6 +144,7 @@ def refined_again(
         events: the noise of each.
         reference: counts of the table in the version on which λ is chosen, if there is one [units].
         rows: the noise of each row, where it differs.
+        by_columns: of noise that is not independent from cell to cell, as `refine_table` takes it.
     Returns:
         Refined: in the shape of the table, with its levels.
     Raises:
@@ -166,6 +169,7 @@ def refined_again(
                 reference=reference,
                 threshold=meaning.threshold(events[-1]),
                 rows=rows,
+                by_columns=by_columns,
             )
         except (ArithmeticError, IndexError) as error:  # values that no run has, on the way through a search
             raise ValueError(str(error)) from error

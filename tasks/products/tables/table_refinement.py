@@ -13,6 +13,7 @@ from contracts.contract.contract import Contract
 from contracts.release.spec import TableSpec, TablesProduct
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import levels_of, table_cells
+from privacy.arrays import Floats
 from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.refine.intervals import RowNoise
 from privacy.refine.sparse_tables import refine_sparse_table
@@ -67,7 +68,8 @@ def refine(
             else:
                 reference = None if earlier is None else earlier.counts[table.name]
                 rows = row_noise(plan, table)
-                tables.append(_refined(product, table, contract, drawn, totals, reference, rows))
+                by_columns = None if plan.residuals is None else plan.residuals.noise_by_columns(table)
+                tables.append(_refined(product, table, contract, drawn, totals, reference, rows, by_columns))
             bar.advance(number / len(specified))
     logger.info("refined %d tables by %s", len(tables), product.refine.method)
     return tuple(tables)
@@ -115,6 +117,7 @@ def _refined(
     totals: Totals,
     reference: NDArray[np.int64] | None,
     rows: RowNoise | None,
+    by_columns: Floats | None,
 ) -> ReleasedTable:
     """Refine a table that was measured at one resolution."""
     measurement = drawn[table_key(table.name)]
@@ -134,6 +137,7 @@ def _refined(
         reference=reference,
         threshold=measurement.threshold,
         rows=rows,
+        by_columns=by_columns,
     )
     return DenseTable(table.name, table.columns, measurement, refined)
 

@@ -26,7 +26,7 @@ def _of_tables(run: Run) -> list[dict[str, str]]:
     for table in run.facts.tables:
         if table.refined.chosen is not None:
             of = table.refined.chosen.of
-            value = table.refined.method if of == "method" else str(table.refined.lambda_)
+            value = str(table.refined.lambda_) if of == "lambda" else table.refined.method
             listed.append(
                 _entry(
                     message("{setting} of {table}", setting=message(of), table=table.name),

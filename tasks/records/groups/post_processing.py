@@ -74,6 +74,14 @@ CONSISTENT_BIAS: dict[str, tuple[str, list[str]]] = {
         [AGREED, message("the nearest such tables without a negative cell")],
     ),
 }
+BIAS["mixture"] = (
+    message(
+        "no count is negative and the total is kept: each count is drawn towards what several methods make of it, "
+        "weighted by their expected errors. Cells unlike the others are pulled to the others, and to the product of "
+        "the table's margins; empty cells may keep a small count"
+    ),
+    [message("mean of several refinements that keep the total, weighted by the errors that are expected of them")],
+)
 BIAS["hierarchy"] = (
     message(
         "no count is negative and all resolutions add up: what a count and the sums above and below it say is "
@@ -108,6 +116,9 @@ CHOICE: dict[tuple[str, str], str] = {
     ): message("lambda leaves the share of nonzero cells that the spec asks for, in the refined noisy values"),
     ("method", "auto"): message(
         "the method has the least error that is expected from the noisy values, of those listed"
+    ),
+    ("weights", "auto"): message(
+        "each method listed has its weight by the error that is expected of it on noise that it has not seen"
     ),
 }
 

@@ -203,7 +203,7 @@ class TotalStatement(Statement):
 class ChosenStatement(Statement):
     """What the noisy values, or an earlier version, decided instead of the spec."""
 
-    of: Literal["lambda", "method"]
+    of: Literal["lambda", "method", "weights"]
     by: Literal["auto", "sparsity", "reference"]
 
 
@@ -221,7 +221,7 @@ class TableStatement(Statement):
 
     name: StatedText
     columns: Tuple[StatedText]
-    method: Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy"]
+    method: Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy", "mixture"]
     lambda_: PlainNumber | None = Field(alias="lambda")
     chosen: ChosenStatement | None
     estimated_rmse: dict[StatedText, SixDigits]

@@ -163,10 +163,6 @@ def test_arguments_out_of_range_are_refused_by_name() -> None:
         spatial_bayes(noisy[0], event("1"), axes=2)
     with pytest.raises(ValueError, match="noisy must hold"):
         spatial_bayes(np.full((2, 2), np.nan), event("1"), axes=2)
-    with pytest.raises(ValueError, match="side must have"):
-        spatial_bayes(noisy, event("1"), axes=2, side=np.zeros((2, 1)))
-    with pytest.raises(ValueError, match="side must be finite"):
-        spatial_bayes(noisy, event("1"), axes=2, side=np.full((3, 3, 1), np.inf))
 
 
 def test_huge_counts_do_not_make_the_prediction_singular() -> None:

@@ -124,7 +124,7 @@ def test_a_table_forced_onto_a_measured_total_is_worse(cells: int, worse: float)
 def test_a_total_below_zero_is_kept_as_zero_and_auto_may_leave_the_counts() -> None:
     """Under an estimated total the noisy counts compete with what methods make of them; under a known one not."""
     noisy = np.array([3, -5, 40, 1, 0, 2])
-    known = {"impossible": np.zeros(6, bool), "event": DiscreteGaussian(Fraction(4), (1,)), "ordered": ()}
+    known = {"impossible": np.zeros(6, bool), "event": DiscreteGaussian(Fraction(2), (1,)), "ordered": ()}
     auto = Refine(method="auto")
     free = refine_table(noisy, auto, total=NoisySum(41, 20.0), **known)  # type: ignore[arg-type]
     bound = refine_table(noisy, auto, total=41, **known)  # type: ignore[arg-type]

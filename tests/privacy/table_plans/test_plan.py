@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from hypothesis import given
@@ -16,6 +17,8 @@ from contracts.release.spec import ReleaseSpec, load_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus, best_order
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.marginals.residual_tables import cell_covariance
+from privacy.refine.margin_spaces import spread
 from privacy.table_plans.plan import TOTAL_KEY, plan_tables
 
 ADULT = Path(__file__).parents[3] / "examples" / "adult"
@@ -104,3 +107,22 @@ def test_the_adjacency_of_the_contract_sets_the_scale(tmp_path: Path) -> None:
     assert isinstance(exchanged, DiscreteLaplace)
     assert added.inverse_scale == pytest.approx(2 * exchanged.inverse_scale)
     assert exchanged.moves == (1, 1)
+
+
+def test_the_noise_of_a_table_by_its_columns_is_that_of_its_cells(tmp_path: Path) -> None:
+    """The operator of that noise, applied to one cell, gives the covariance of that cell with every cell."""
+    tables = [["sex", "race"], ["sex", "income"], ["race"]]
+    product = {"mechanism": "gaussian", "split": "residuals", "tables": tables}
+    residuals = plan_tables(spec(tmp_path, **product), CONTRACT).residuals
+    assert residuals is not None
+    table = spec(tmp_path, **product).tables_product.tables[0]
+    sizes = {name: CONTRACT.shape((name,))[0] for name in table.columns}
+    one = np.zeros((1, *sizes.values()))
+    one[0, 0, 1] = 1
+    by_columns = residuals.noise_by_columns(table)
+    assert by_columns is not None
+    found = spread(by_columns, one)[0]
+    for cell in np.ndindex(found.shape):
+        same = {name for name, at, own in zip(table.columns, cell, (0, 1), strict=True) if at == own}
+        exact = cell_covariance(table.columns, sizes, residuals.variances, same=same)  # type: ignore[union-attr]
+        assert found[cell] == pytest.approx(float(exact) + (cell == (0, 1)) / 12, rel=1e-9)

@@ -8,10 +8,10 @@ from math import prod
 from contracts.errors import Finding
 from contracts.release.tables.product import TableSpec
 from privacy.accounting.events import CountNoise, DiscreteGaussian
-from privacy.refine.intervals import RowNoise
 from privacy.table_plans.plan import TOTAL_KEY, table_key
 from privacy.table_plans.residual_plan import plan_of_draw
 from tasks.products.tables.checks.sparse_replay import Read
+from tasks.products.tables.checks.table_parts import TableNoise
 from tasks.records.files.residual_file import RESIDUALS_FILE
 from tasks.records.model.version_statements import DrawStatement
 from tasks.verification.draws.residual_draws import read_residuals
@@ -19,8 +19,8 @@ from tasks.verification.refinement_replay import values_sha256
 from tasks.verification.table_meaning import Meaning
 
 StatedDraws = dict[str, tuple[DrawStatement, CountNoise]]
-RowNoises = dict[str, RowNoise | None]
-"""By the key of a draw of a table, where the noise differs from row to row."""
+RowNoises = dict[str, TableNoise]
+"""By the key of a draw of a table."""
 
 
 def derived_draws(
@@ -56,5 +56,7 @@ def derived_draws(
         terms = {"key": key, "number": draw.number, "clique": columns, "shape": shape, "sha256": digest}
         stated = DrawStatement.model_validate({**terms, "coarsening": None, "event": noise.to_json(), "cost": 0})
         drawn[key] = stated, noise
-    rows = {table_key(each.name): plan.row_noise(each) for each in meaning.tables}
+    rows: RowNoises = {
+        table_key(each.name): (plan.row_noise(each), plan.noise_by_columns(each)) for each in meaning.tables
+    }
     return (drawn, rows), findings + wrong, skipped

@@ -230,7 +230,13 @@ class _Tables:
     def _again(self, part: TablePart, noisy: Sequence[NDArray[np.int64]], events: Sequence[CountNoise]) -> Refined:
         """Refine again; with the λ that is stated, where the version on which it was chosen is not at hand."""
         table, meaning, counts = part.stated, self._meaning, self.earlier.counts
-        terms: dict[str, Any] = {"total": self.shared, "events": events, "rows": part.resolutions[-1].rows}
+        own = part.resolutions[-1]
+        terms: dict[str, Any] = {
+            "total": self.shared,
+            "events": events,
+            "rows": own.rows,
+            "by_columns": own.by_columns,
+        }
         if counts is not None or part.planned.hierarchy is not None:
             reference = None if counts is None else counts.get(table.name)
             return refined_again(noisy, part.planned, meaning, **terms, reference=reference)

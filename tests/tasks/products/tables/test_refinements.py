@@ -19,7 +19,7 @@ KEPT = {
     "{method: negative_l2, sparsity: 0.4}": ("negative_l2", {"of": "lambda", "by": "sparsity"}),
     "{method: empirical_bayes}": ("empirical_bayes", None),
     "{method: neighbourhood, integers: false}": ("neighbourhood", None),
-    "{method: auto}": (None, {"of": "method", "by": "auto"}),
+    "{method: auto}": ("mixture", {"of": "weights", "by": "auto"}),
 }
 
 
