@@ -204,7 +204,7 @@ def _add_journal(app: FastAPI, site: Site, answering: PageRoutes) -> None:
     @app.get("/api/journal/{sequence}")
     def entry(request: Request, sequence: PlaceInPath) -> Response:
         def make(viewer: Viewer) -> Page:
-            return journal.entry_page(site, viewer, sequence, says=language(viewer.language).text)
+            return journal.entry_page(site, viewer, sequence)
 
         return answering.page(request, make)
 

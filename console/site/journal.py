@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from console.site.accounts import Says
 from console.site.asking import PAGE, NotThere, Page, Site, Viewer
 from console.site.entry_amounts import readable
 from console.site.journal_story import story
-from console.site.path_tree import path_tree
 from contracts.canonical import canonical_json
 from privacy.ledger.entries import KINDS, SEALED, Entry
 from privacy.ledger.journal.checkpoints import signed_head
@@ -47,7 +45,7 @@ def journal_page(site: Site, viewer: Viewer, *, filters: dict[str, str | None], 
     return Page("journal", told)
 
 
-def entry_page(site: Site, viewer: Viewer, sequence: int, *, says: Says) -> Page:
+def entry_page(site: Site, viewer: Viewer, sequence: int) -> Page:
     """Show one entry, and the proof that it is under the last checkpoint."""
     with site.view.reading() as connection:
         entry = entry_at(connection, sequence)
@@ -69,8 +67,7 @@ def entry_page(site: Site, viewer: Viewer, sequence: int, *, says: Says) -> Page
     if not sealed:
         told["about"] = _about(site, entry)
         told["amounts"] = readable(entry, lambda account: _cap(site, account))
-    tree = None if proof is None else path_tree(entry.hash, entry.sequence, proof.size, proof.path, says)
-    return Page("entry", told, drawn={"tree": tree})
+    return Page("entry", told)
 
 
 def _cap(site: Site, account: str) -> int | None:

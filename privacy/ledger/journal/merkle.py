@@ -116,48 +116,27 @@ def consistency_proof(nodes: Nodes, earlier: int, size: int) -> tuple[str, ...]:
     return tuple(reversed(path))
 
 
-def path_ranges(index: int, size: int) -> tuple[tuple[int, int], ...]:
-    """Return which entries each node of an audit path covers, leaf upwards: the first, and one past the last.
-
-    Raises:
-        ValueError: index is outside the tree.
-    """
-    _check_index(index, size)
-    begin, end, ranges = 0, size, []
-    while end - begin > 1:
-        middle = begin + _split(end - begin)
-        beside = (middle, end) if index < middle else (begin, middle)
-        begin, end = (begin, middle) if index < middle else (middle, end)
-        ranges.append(beside)
-    return tuple(reversed(ranges))
-
-
-def reached_by_proof(entry_hash: str, index: int, size: int, path: Sequence[str]) -> tuple[str, ...]:
-    """Return the nodes that an audit path leads through, from the entry to the root (RFC 9162, 2.1.3.2).
+def root_from_proof(entry_hash: str, index: int, size: int, path: Sequence[str]) -> str:
+    """Return the root that an audit path leads to from an entry (RFC 9162, 2.1.3.2).
 
     Raises:
         ValueError: the path does not fit a tree of `size` entries.
     """
     _check_index(index, size)
-    here, last, reached = index, size - 1, [entry_hash]
+    here, last, reached = index, size - 1, entry_hash
     for sibling in path:
         if last == 0:
             raise ValueError("the audit path is too long")
         if here % 2 or here == last:
-            reached.append(_node(sibling, reached[-1]))
+            reached = _node(sibling, reached)
             while here % 2 == 0 and here:
                 here, last = here >> 1, last >> 1
         else:
-            reached.append(_node(reached[-1], sibling))
+            reached = _node(reached, sibling)
         here, last = here >> 1, last >> 1
     if last:
         raise ValueError("the audit path is too short")
-    return tuple(reached)
-
-
-def root_from_proof(entry_hash: str, index: int, size: int, path: Sequence[str]) -> str:
-    """Return the root that an audit path leads to; errors as `reached_by_proof`."""
-    return reached_by_proof(entry_hash, index, size, path)[-1]
+    return reached
 
 
 def roots_from_consistency(earlier: int, size: int, earlier_root: str, path: Sequence[str]) -> tuple[str, str]:

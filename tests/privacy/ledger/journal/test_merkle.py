@@ -13,8 +13,6 @@ from privacy.ledger.journal.merkle import (
     appended,
     consistency_proof,
     inclusion_proof,
-    path_ranges,
-    reached_by_proof,
     root,
     root_from_proof,
     roots_from_consistency,
@@ -94,21 +92,6 @@ def test_a_tree_that_grew_has_the_root_and_the_proofs_of_the_definition(size: in
         assert proof == hexed(subproof(earlier, entries, True))
         held = mth(HASHES[:earlier]).hex()
         assert roots_from_consistency(earlier, size, held, proof) == (held, expected)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 27])
-def test_the_nodes_of_a_path_cover_all_other_entries_and_are_the_roots_of_what_they_cover(size: int) -> None:
-    """Each range is the subtree whose root stands in the path; with the entry itself they make up the whole tree."""
-    for index in range(size):
-        proof, ranges = inclusion_proof(NODES, index, size), path_ranges(index, size)
-        assert [mth(HASHES[begin:end]).hex() for begin, end in ranges] == list(proof)
-        assert sorted([index, *(each for begin, end in ranges for each in range(begin, end))]) == list(range(size))
-        reached = reached_by_proof(HASHES[index], index, size, proof)
-        assert (reached[0], reached[-1], len(reached)) == (
-            HASHES[index],
-            mth(HASHES[:size]).hex(),
-            len(proof) + 1,
-        )
 
 
 def test_the_first_roots_by_hand() -> None:
