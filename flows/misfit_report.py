@@ -46,9 +46,7 @@ def checked(run: RunFolder, request: Request, workspace: Workspace) -> Misfits:
     else:
         limit, days = workspace.memory_limit, days_of(request.spec)
         lattices = request.spec.product.lattices(contract)
-        table = ingest(
-            source, contract, folder=run.path, key=key, memory_limit=limit, days=days, lattices=lattices
-        )
+        table = ingest(source, contract, folder=run.path, key=key, memory_limit=limit, days=days, lattices=lattices)
     return looked(run, request, workspace, table)
 
 

@@ -149,7 +149,7 @@ def with_largest(contract: Contract, name: str, largest: int) -> Contract:
     ],
 )
 def test_an_identifier_is_one_value_whatever_its_type(tmp_path: Path, stored: pl.Series, values: int) -> None:
-    """Whole numbers, declared doubles, spaced texts; leading noughts differ; missing ones and no keys are no values."""
+    """Whole numbers, declared doubles, spaced texts; leading noughts differ; missing ones and no keys are none."""
     table, contract = notes_of(tmp_path, stored, "a")
     (handle,) = SnapshotSums(table, contract).sums((), [DistinctCount("note", None, True)])
     assert handle._read().tolist() == [values]
