@@ -99,7 +99,7 @@ def encrypt(workspace: At = None, secret_env: SecretFrom = "", as_json: AsJson =
 def rotate(workspace: At = None, as_json: AsJson = False) -> None:
     """Change to the next signing key. The present one signs the change, and the journal has it.
 
-    The next key is made where [next_signer] of sudare.toml says; without that table, beside
+    The next key is made where `next_signer` of sudare.toml says; without that table, beside
     the present one. Versions from now on carry the change, so whoever pinned the present key
     is led on to the next. Delete the present key when you have no more use for it.
 

@@ -32,7 +32,7 @@ def prune(
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove private snapshots and drawn noise that nothing needs any more, by [retention] in sudare.toml.
+    """Remove private snapshots and drawn noise that nothing needs any more, by `retention` of sudare.toml.
 
     Snapshots go that no charge needs. Noise goes whose version is published and
     whole in the release store. Nothing goes of a charge that is reserved or open,

@@ -194,7 +194,7 @@ def refresh(workspace: At = None, as_json: AsJson = False) -> None:
     """Say again, for every release, which version is the newest, and sign it (LATEST.note).
 
     Readers who ask `sudare verify --fresh` believe a note as long as `fresh_for` under
-    [publish] of sudare.toml says. Give this command by a schedule, well before that.
+    `publish` of sudare.toml says. Give this command by a schedule, well before that.
 
     Examples:
 

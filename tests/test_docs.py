@@ -15,7 +15,7 @@ import yaml
 
 from console.commands import COMMANDS, GROUPS, DeferredCommand
 from contracts.sql.portable.compiler import DIALECTS
-from privacy.accounting.posterior import largest_posterior, odds_bound
+from privacy.accounting.posterior import largest_posterior, loss_about_a_row, odds_bound
 from tasks.storage.engines.clickhouse import ClickHouseWorker
 from tasks.storage.engines.spark import SparkWorker
 from tasks.storage.engines.stage import WAREHOUSES
@@ -157,13 +157,15 @@ def test_the_glossary_has_each_word_once_in_order_with_one_sentence() -> None:
 
 
 def test_the_beliefs_of_the_guarantees_are_those_of_the_record() -> None:
-    """Each percentage is the largest belief at delta 0, rounded up to a tenth."""
+    """Largest beliefs at delta 0, rounded up to a tenth: of presence at epsilon, of attributes at twice epsilon."""
     page = (DOCS / "guarantees.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([0-9.]+) \| ([0-9.]+) % \| ([0-9.]+) % \| ([0-9.]+) % \|$", page, re.MULTILINE)
-    assert len(rows) == 5
-    for epsilon, *beliefs in rows:
+    assert len(rows) == 2 * 5
+    attributes = loss_about_a_row(10**12, 0, adjacency="add_remove").epsilon / 10**12
+    for place, (epsilon, *beliefs) in enumerate(rows):
+        loss = int(Decimal(epsilon) * 10**12 * (1 if place < len(rows) // 2 else int(attributes)))
         for prior, belief in zip((Fraction(1, 100), Fraction(1, 10), Fraction(1, 2)), beliefs, strict=True):
-            exact = largest_posterior(prior, odds_bound(int(Decimal(epsilon) * 10**12), 0)).removesuffix(" %")
+            exact = largest_posterior(prior, odds_bound(loss, 0)).removesuffix(" %")
             assert Decimal(belief) == Decimal(exact).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
 
 

@@ -9,7 +9,7 @@ Order of a draw, and each step must have happened before the next begins:
     5. the event is entered in the journal
     6. the caller sees the noisy values
 A crash before 4 has let nothing out; a crash after 4 leaves a file that step 5 adopts on the next run, and the values
-are replayed. Nothing is ever drawn a second time.
+are replayed. Only a draw with a reserve is made again where it was interrupted, and its reserve pays for that.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.text import Text
 from typer.core import TyperGroup
 
 from console import errors
@@ -94,6 +95,15 @@ def test_the_line_of_help_of_a_command_is_the_first_paragraph_of_its_docstring(t
     for name, place in table.items():
         said = inspect.cleandoc(DeferredCommand(name, place).command.help or "")
         assert summary_of(place) == " ".join(said.split("\n\n")[0].split())
+
+
+@pytest.mark.parametrize("table", [COMMANDS, *(table for _, table in GROUPS.values())], ids=lambda table: min(table))
+def test_no_word_of_a_help_text_is_taken_for_markup(table: dict[str, str]) -> None:
+    """What stands in brackets would be a style, and not be shown."""
+    for name, place in table.items():
+        command = DeferredCommand(name, place).command
+        texts = [command.help, *(getattr(option, "help", None) for option in command.params)]
+        assert [text for text in texts if text and Text.from_markup(text).plain != text] == [], name
 
 
 def test_a_place_without_a_docstring_is_named() -> None:

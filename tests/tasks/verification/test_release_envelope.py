@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
+import sys
 from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey
 
+from privacy.ledger.entries import Entry
 from privacy.ledger.journal.signed_note import read_verifier_key
 from privacy.ledger.journal.signing import Signer, key_id
 from tasks.records.model.schemas import version_schemas
@@ -69,6 +72,26 @@ def test_openssl_verifies_the_signature_over_an_encoding_written_by_hand(guild: 
     public(guild).verify(b64decode(value["signatures"][0]["sig"]), encoded)
     with pytest.raises(InvalidSignature):
         public(guild).verify(b64decode(value["signatures"][0]["sig"]), payload)
+
+
+def test_what_the_manual_types_checks_the_envelope_and_makes_the_leaves(guild: Version) -> None:
+    """docs/proof.md word for word, by jq, OpenSSL and plain Python: the note, the envelope, the leaves."""
+    page = (Path(__file__).parents[3] / "docs" / "proof.md").read_text(encoding="utf-8")
+    [shell] = re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    [leaves] = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    [note] = re.findall(r"^    (jq -j \.checkpoint) .*PROOF\.json$", page, re.MULTILINE)
+    (guild.folder / "signing.pub").write_text(f"{guild.key}\n")
+
+    def typed(*command: str) -> str:
+        done = subprocess.run(command, cwd=guild.folder, capture_output=True, text=True, timeout=240, check=True)
+        return done.stdout
+
+    assert typed("sh", "-ec", shell) == "Signature Verified Successfully\n"
+    proof = load(guild.folder / "PROOF.json")
+    assert typed("sh", "-ec", f"{note} PROOF.json") == proof["checkpoint"]
+    entries = [Entry(**each["entry"]) for each in proof["entries"]]
+    told = [line.split() for line in typed(sys.executable, "-c", leaves).splitlines()]
+    assert told == [[str(each.sequence), each.hash] for each in entries]
 
 
 def test_the_subjects_are_the_published_files_and_the_predicate_is_the_record_s(guild: Version) -> None:
