@@ -24,7 +24,7 @@ from contracts.reading.scalars import DIRECTION_MARKS, FieldPath, nearest, show
 
 DEEPEST = 50
 MOST_NODES = 2_000_000
-_LARGEST_BESIDE = 100_000_000  # bytes of a file that is read beside the texts of an editor
+_LARGEST_BESIDE = 100_000_000  # bytes of a file that is read as YAML
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?")
@@ -161,8 +161,7 @@ def _read(path: Path, refusal: type[Refused]) -> str:
     if texts and (held := texts.get(path.resolve())) is not None:
         return held
     try:
-        content = _regular(path) if texts else path.read_bytes()
-        return content.decode("utf-8-sig")
+        return _regular(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         where = f"{shown(path)}:{error.object[: error.start].count(bytes([10])) + 1}"
         found = f"the byte 0x{error.object[error.start]:02x} at offset {error.start}"
@@ -179,7 +178,10 @@ def _read(path: Path, refusal: type[Refused]) -> str:
 def _regular(path: Path) -> bytes:
     """Read a regular file; a pipe is not waited for, and a device not read."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        mode = os.fstat(file.fileno()).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError
+        if not stat.S_ISREG(mode):
             raise OSError(0, "no regular file")
         content = file.read(_LARGEST_BESIDE + 1)
     if len(content) > _LARGEST_BESIDE:

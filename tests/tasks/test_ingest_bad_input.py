@@ -161,6 +161,17 @@ def test_a_damaged_gzip_file_is_refused_whole(tmp_path: Path, case: str):
     assert found in message
 
 
+@pytest.mark.parametrize("after", [[], [GOOD]], ids=["at the end", "in the middle"])
+@pytest.mark.parametrize("packing", ["", ".gz"])
+def test_a_line_above_the_reader_s_buffer_is_refused_and_not_dropped(tmp_path: Path, packing: str, after: list[str]):
+    """DuckDB alone ends the table before such a line and says nothing: of a file of one it told "no rows"."""
+    long = f"34,{'x' * 300_000_000},1,2"
+    content = "\n".join([HEADER, GOOD, long, *after]).encode()
+    packed = gzip.compress(content, 1) if packing else content
+    message = refusal(tmp_path, of_bytes(tmp_path, packed, f"people.csv{packing}"), kind=GateBroken)
+    assert "row\n    found: a line of more than 64,000,000 bytes" in message
+
+
 def test_a_missing_file_and_a_folder_are_told_apart(tmp_path: Path):
     missing = refusal(tmp_path, Source(path=tmp_path / "nobody.csv"), kind=SourceUnreadable)
     assert "nobody.csv: source.path\n    found: no such file" in missing

@@ -28,11 +28,13 @@ DELIMITERS = (",", ";", "\t", "|", ":", " ")
 HEADER_BYTES = 1 << 20
 CHUNK_BYTES = 1 << 22
 PACKINGS = {".gz": "gzip", ".zst": "zstd"}
+PYARROW = {"none": None, "zstd": "zstd"}
 MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
 # A thread parses a quarter of a buffer at a time. With DuckDB's default (32 MB) such a piece of a usual table is
 # smaller than a row group, and pieces are copied together again, which doubles the cost of writing them.
 BUFFER_BYTES = 64_000_000
 
+LONG_LINE = f"a line of more than {BUFFER_BYTES:,} bytes (an open quote?)"
 _LINE = re.compile(r"Invalid Input Error: CSV Error on Line: (\d+)\n")
 _FIELDS = re.compile(r"Expected Number of Columns: \d+ Found: (\d+)")
 
@@ -62,7 +64,7 @@ def read_csv(path: Path, *, delimiter: str | None, expected: Sequence[str]) -> R
         named=2 * len(set(columns) & set(expected)) >= len(expected),
         relation=_relation(path, columns, given, packing),
         explain=lambda error: _explain(error, path, len(columns), packing),
-        broken=lambda stop: _broken_packing(path, packing, stop),
+        broken=lambda stop: _broken_file(path, packing, stop),
     )
 
 
@@ -155,6 +157,8 @@ def _explain(error: duckdb.Error, path: Path, columns: int, packing: str) -> Gat
         return _malformed(path, "source.path", "a file that the disk does not read to its end", "a readable file")
     line = _LINE.match(text)
     if line is None:
+        if text.startswith("Not implemented Error: The Parallel CSV Reader"):
+            return _malformed(path, "row", LONG_LINE, "shorter lines")
         if not text.startswith("Invalid Input Error: The CSV Parser state machine"):
             return None
         found = "line ends of several kinds (LF, CR LF, CR), or quotes out of place"
@@ -196,21 +200,25 @@ def _malformed(where: object, field: str, found: str, allowed: str) -> GateBroke
     return GateBroken([Finding(str(where), field, found, allowed, remedy)])
 
 
-def _broken_packing(path: Path, packing: str, stop: Event) -> Finding | None:
-    """Read the file to its end, since DuckDB takes the end of a cut file for the end of the table."""
-    if packing == "none":
+def _broken_file(path: Path, packing: str, stop: Event) -> Finding | None:
+    """Read the file to its end: DuckDB ends the table where a file is cut, and at a line above its buffer."""
+    if packing == "none" and path.stat().st_size <= BUFFER_BYTES:
         return None
     try:
-        with gzip.open(path) if packing == "gzip" else pa.input_stream(path, compression=packing) as file:
-            while not stop.is_set() and file.read(CHUNK_BYTES):
-                pass
+        with gzip.open(path) if packing == "gzip" else pa.input_stream(path, compression=PYARROW[packing]) as file:
+            line = 0
+            while not stop.is_set() and (chunk := file.read(CHUNK_BYTES)):
+                end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
+                line = line + len(chunk) if end < 0 else len(chunk) - end - 1
+                if line > BUFFER_BYTES:
+                    return _malformed(path, "row", LONG_LINE, "shorter lines").findings[0]
         return None
     except EOFError:
         found = "a file that ends too early"
     except (gzip.BadGzipFile, zlib.error):
         found = "a checksum that does not fit the content"
     except OSError as error:
-        if packing == "gzip":
+        if packing in ("gzip", "none"):
             raise
         found = "a file that ends too early" if "Truncated" in str(error) else "content that cannot be unpacked"
     return Finding(str(path), packing, found, f"a whole {packing} file", "deliver the file again")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,12 @@ def test_a_chain_of_aliases_is_as_deep_as_what_it_stands_for(tmp_path: Path) -> 
         [finding] = refused.value.findings
         assert (finding.field, finding.found) == ("nesting", "more than 50 levels")
         assert finding.where.endswith(":50")
+
+
+@pytest.mark.parametrize("name", ["pipe.yaml", "/dev/zero", "/dev/null"])
+def test_a_pipe_or_a_device_is_no_document_and_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(SpecRefused) as refused:
+        located(tmp_path / name, refusal=SpecRefused)
+    [finding] = refused.value.findings
+    assert (finding.field, finding.found) == ("file", "no regular file")
