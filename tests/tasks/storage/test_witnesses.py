@@ -64,9 +64,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(tmp_path: Path) -> Iterator[Unpublished]:
     scenario = first()
     scenario.seeded = False
-    scenario.clock = (
-        utc_now()
-    )  # witnesses are processes that sign by their own clock, which the journal's has to match
+    scenario.clock = utc_now()  # rule 15 compares it with the clock by which the witnesses sign
     facts = scenario.run(tmp_path / "run")
     place = tmp_path / "run"
     ledger = Ledger(f"sqlite:///{place / 'ledger.sqlite'}", draws=place / "draws", clock=lambda: scenario.clock)
