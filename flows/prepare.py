@@ -141,7 +141,9 @@ def check_people(ledger: Ledger, table: PrivateTable) -> None:
     Privacy: an exact answer about the rows, to the operator and before anything is charged.
     """
     bound = ledger.sources().get(table.source)
-    for state in ledger.accounts() if bound is not None else ():
+    if bound is None:
+        return
+    for state in ledger.accounts():
         if state.terms.population == bound[0]:
             continue
         for asked in (each.request for each in ledger.charges(account=state.terms.name)):

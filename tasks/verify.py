@@ -19,6 +19,7 @@ from contracts.errors import Finding, Refused
 from privacy.ledger.journal.signing import key_id
 from tasks.products.record_checks import read_record
 from tasks.records.model.approval_statements import APPROVAL_TERMS
+from tasks.records.model.auditor_statements import COMMITMENT
 from tasks.records.model.release_statement import Manifest, SignedEnvelope, check_envelope, read_envelope
 from tasks.records.model.statement import read_statement
 from tasks.records.model.version_statements import Proof
@@ -40,6 +41,7 @@ from tasks.verification.inclusion import (
     check_inclusion,
     check_publication,
     read_run,
+    weightiest,
 )
 from tasks.verification.outcomes import (
     ALL_RULES,
@@ -222,13 +224,25 @@ class _Verification:
         journal = () if self._run is None else self._run.word
         if self._product is None:
             return journal
+        weighty = () if self._run is None else weightiest(self._run.charge)
+        sealed = (COMMITMENT,) if self._asked.sealed is None else ()
         record, untraced = self._product.record, self._product.untraced
         fitted = "notes" in type(record.replay).model_fields
         noted = (NOTES,) if fitted and not self._deep else ()
         # A choice that no label calls for changes no byte, and of rows a label may be in none.
         chosen = () if record.replay.formulas is None else (FORMULAS,)
         approved = () if record.replay.approvals is None else APPROVAL_TERMS
-        return (*record.declarations.names(), *CHARGE_TERMS, *untraced, *noted, *chosen, *approved, *journal)
+        return (
+            *weighty,
+            *record.declarations.names(),
+            *sealed,
+            *CHARGE_TERMS,
+            *untraced,
+            *noted,
+            *chosen,
+            *approved,
+            *journal,
+        )
 
     def _guarded(self, check: Callable[[], object], where: str, *rules: int) -> None:
         """Run a check that closes these rules; what it raises is a finding of each that it did not close."""

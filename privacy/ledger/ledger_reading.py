@@ -99,6 +99,16 @@ class LedgerReading:
                 return charges_of_account(connection, account)
             return charges_of_spec(connection, spec_digest or "")
 
+    def charges_before(self, account: str, *, sequence: int) -> tuple[Charge, ...]:
+        """Return the charges that an account held before an entry of the journal: they add up to what it had lost."""
+        with self._store.reading() as connection:
+            past = [*self._journal.entries(connection, kind="charge_reserved")]
+            past += self._journal.entries(connection, kind="charge_returned")
+            known = sorted((entry for entry in past if entry.sequence < sequence), key=lambda each: each.sequence)
+            last = {entry.body["run_key"]: entry.kind for entry in known}
+            charges = charges_of_account(connection, account)
+        return tuple(each for each in charges if last.get(each.request.run_key) == "charge_reserved")
+
     def versions(self, release: str | None = None) -> tuple[VersionEntry, ...]:
         """Return the versions of one release or of all, oldest first."""
         with self._store.reading() as connection:

@@ -51,6 +51,7 @@ def gather(
     if charge is None:
         raise LedgerCorrupt(f"run {version.run_key} has a version but no charge")
     entries = tuple(e for e in ledger.entries_of(version.run_key) if not e.kind.startswith("version_"))
+    reserved = max(entry.sequence for entry in entries if entry.kind == "charge_reserved")
     named, *beside = _at_the_charge(ledger, charge, entries)
     if outputs.statistics is not None:
         contract = contract.with_keys(selected_texts(outputs.statistics.fitted.draws))
@@ -62,7 +63,7 @@ def gather(
         charge=charge,
         account=named,
         other_accounts=tuple(beside),
-        earlier=_before(ledger.charges(account=charge.request.account), version.run_key),
+        earlier=ledger.charges_before(charge.request.account, sequence=reserved),
         entries=entries,
         total=next((m for m in outputs.measurements if m.key == TOTAL_KEY and isinstance(m, Measurement)), None),
         estimated_total=(
@@ -107,9 +108,3 @@ def _supersedes(ledger: Ledger, version: VersionEntry) -> int | None:
         return named
     known = [each for each in ledger.versions(version.release) if each.status == "published"]
     return max((each.number for each in known if each.number < version.number), default=None)
-
-
-def _before(charges: Sequence[Charge], run_key: str) -> tuple[Charge, ...]:
-    """Return the charges before that of a run."""
-    position = [charge.request.run_key for charge in charges].index(run_key)
-    return tuple(charges[:position])

@@ -99,7 +99,9 @@ def _witnesses(checked: CheckedSoFar, asked: Asked) -> AskedOutcome:
 
     assert asked.terms.witnesses is not None
     now = asked.terms.now or datetime.now(UTC)
-    wrong, notes = check_witnesses(checked.proof.checkpoint, asked.terms.witnesses, now=now)
+    entries = [proven.entry for proven in checked.proof.entries if proven.entry.kind == "version_published"]
+    published = datetime.fromisoformat(entries[-1].at) if entries else None
+    wrong, notes = check_witnesses(checked.proof.checkpoint, asked.terms.witnesses, now=now, published=published)
     return AskedOutcome(list(wrong), notes=tuple(notes))
 
 

@@ -96,6 +96,17 @@ class JournalledRun:
         return (*(("journal.account_opened.delta",) if unused else ()), *clock, *JOURNAL_WORD)
 
 
+def weightiest(charge: ChargeBody) -> tuple[str, ...]:
+    """Name what the guarantee rests on most, and only the publisher can know."""
+    person = "one row" if charge.unit == "row" else "one id"
+    return (
+        f"that {person} is one person (journal.charge_reserved.unit)",
+        "that the rows are about these people (journal.charge_reserved.population)",
+        "that the rows are of these days (journal.charge_reserved.block)",
+        "that no domain was read off the rows (replay.contract)",
+    )
+
+
 def check_inclusion(proof: Proof, *, public_key: str, where: str) -> list[Finding]:
     """Check that the proof's entries are in the journal that the pinned key signed.
 

@@ -10,8 +10,14 @@ from privacy.ledger.journal.signed_note import FalseSignature, MalformedNote, Ve
 from privacy.ledger.journal.witness_policy import PolicyUnmet, WitnessPolicy, read_policy, time_problem
 from tasks.storage.version_folders import PROOF
 
+_LATEST: Final = 30 * 86_400
+_SLACK: Final = 86_400 + 3_600
+"""Seconds: an interrupted run may be witnessed weeks later; a clock may be a day off, and hours are rounded down."""
 _CLOCKS: Final = (
     "correct your clock where it is wrong (with --at, the time you named), else tell witness and publisher"
+)
+_DATED: Final = (
+    "the dates of the journal are not to be relied on: its publisher's clock was wrong, or they were chosen"
 )
 
 
@@ -28,13 +34,16 @@ def pinned_policy(text: str, where: str) -> WitnessPolicy:
         raise SpecRefused([Finding(where, "policy", str(error), allowed, "correct the policy")]) from None
 
 
-def check_witnesses(checkpoint: str, policy: WitnessPolicy, *, now: datetime) -> tuple[list[Finding], list[str]]:
+def check_witnesses(
+    checkpoint: str, policy: WitnessPolicy, *, now: datetime, published: datetime | None = None
+) -> tuple[list[Finding], list[str]]:
     """Hold the cosignatures of a checkpoint against a pinned policy.
 
     Args:
         checkpoint: the signed note, whose own signature was checked.
         policy: who has to have seen it.
         now: the checker's clock; a cosignature may be an hour ahead of it.
+        published: when the journal says that the version was published; None where it cannot be read.
     Returns:
         tuple: findings, and a note for each witness that has.
     """
@@ -58,13 +67,21 @@ def check_witnesses(checkpoint: str, policy: WitnessPolicy, *, now: datetime) ->
             )
         elif lines:
             seen[name] = lines[0]
-    notes = [f"witness {name} saw this journal at {_time(line)}" for name, line in seen.items()]
+    notes = [f"witness {name} saw this journal at {_clock(line.time or 0)}" for name, line in seen.items()]
     if not policy.is_met(seen.keys()):
         found = f"{len(seen)} of them ({', '.join(seen) or 'none'})"
         remedy = "others may be shown another journal: ask the publisher for a proof that the witnesses signed"
         findings.append(Finding(PROOF, "cosignatures", found, f"those of {policy.words}", remedy))
+    first = min((line.time or 0 for line in seen.values()), default=None)
+    late = 0 if first is None or published is None else first - published.timestamp()
+    if published is not None and not -_SLACK <= late <= _LATEST + _SLACK:
+        allowed = (
+            f"at most 30 days before {_clock(first or 0)}, when a witness first saw this journal, and not after it"
+        )
+        found = published.strftime("%Y-%m-%d %H:%M UTC")
+        findings.append(Finding(PROOF, "version_published, date", found, allowed, _DATED))
     return findings, notes
 
 
-def _time(line: VerifiedLine) -> str:
-    return datetime.fromtimestamp(line.time or 0, UTC).strftime("%Y-%m-%d %H:%M UTC")
+def _clock(time: int) -> str:
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -201,10 +201,12 @@ class Store:
         except (IntegrityError, driver.IntegrityError) as error:
             # whoever writes holds the write lock, so no other process can have written the row that is in the way
             where = self._url.render_as_string(hide_password=True)
-            told = f"the ledger {where} refuses a row that belongs there: a damaged index, or rows that others wrote"
-            raise LedgerCorrupt(f"{told}; {DAMAGED}") from error
+            refused = (
+                f"the ledger {where} refuses a row that belongs there: a damaged index, or rows that others wrote"
+            )
+            raise LedgerCorrupt(f"{refused}; {DAMAGED}") from error
         except (DBAPIError, driver.Error) as error:
-            told = getattr(error, "orig", error)
+            told: Any = getattr(error, "orig", error)
             said = str(told).strip().splitlines() or [type(told).__name__]
             where = self._url.render_as_string(hide_password=True)
             if getattr(told, "sqlite_errorname", "").startswith("SQLITE_CORRUPT") or (

@@ -404,3 +404,21 @@ def test_terms_of_an_account_never_change(ledger: Ledger) -> None:
     assert ledger.open_account(known).terms == known
     with pytest.raises(LedgerRefusal, match="a cap never changes"):
         ledger.open_account(replace(known, epsilon=known.epsilon + 1))
+
+
+def test_the_charges_before_another_add_up_to_what_the_account_had_lost(place: Place) -> None:
+    """Those that were given back before it are not among them, one that was reserved again comes after."""
+    ledger = ledger_with_account(place, epsilon=30)
+    for run_key in ("run-1", "run-2", "run-3"):
+        ledger.reserve(request(run_key))
+    ledger.return_charge("run-1")
+    ledger.reserve(request("run-4"))
+    ledger.reserve(request("run-1"))
+    ledger.return_charge("run-2")
+    reserved = [entry for entry in ledger.journal() if entry.kind == "charge_reserved"]
+    found = []
+    for entry in reserved:
+        before = ledger.charges_before("people-2024", sequence=entry.sequence)
+        assert sum(charge.amount_of("people-2024") for charge in before) == entry.body["parts"][0]["before"]
+        found.append({charge.request.run_key[-1] for charge in before})
+    assert found == [set(), {"1"}, {"1", "2"}, {"2", "3"}, {"2", "3", "4"}]

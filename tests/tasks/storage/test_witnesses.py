@@ -17,7 +17,7 @@ import pytest
 from privacy.ledger.journal.add_checkpoint import add_checkpoint
 from privacy.ledger.journal.signed_note import TreeHead
 from privacy.ledger.journal.signing import Signer
-from privacy.ledger.ledger import Ledger
+from privacy.ledger.ledger import Ledger, utc_now
 from privacy.ledger.terms import VersionEntry
 from tasks.publish import Publication, publish
 from tasks.records.auditor_copy import AuditorCopies
@@ -66,6 +66,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(tmp_path: Path) -> Iterator[Unpublished]:
     scenario = first()
     scenario.seeded = False
+    scenario.clock = utc_now()  # rule 15 compares it with the clock by which the witnesses sign
     facts = scenario.run(tmp_path / "run")
     place = tmp_path / "run"
     ledger = Ledger(f"sqlite:///{place / 'ledger.sqlite'}", draws=place / "draws", clock=lambda: scenario.clock)

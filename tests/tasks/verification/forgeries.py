@@ -201,6 +201,9 @@ FORGERIES = {
         {7}, journal=opened(epsilon=9 * 10**12), says="with which the account was opened"
     ),
     "an account that took over more than its cap": Forgery({7}, journal=opened(spent=10**15), says="its cap"),
+    "earlier charges that are left out": Forgery(
+        {7}, lambda r: r["declarations"].update(earlier_charges=[]), of="guild", says="had lost before"
+    ),
     "more to give back than was taken before": Forgery(
         {7}, journal=taken(returnable=10**9), says="all that was taken before"
     ),

@@ -89,6 +89,7 @@ DECLARED = {
     *(f"declarations.software.{name}" for name in ("distributions_sha256", "packages", "platform", "python")),
     *(f"declarations.{name}" for name in ("claim_source", "earlier_charges", "formats")),
     "declarations.second_epsilon",
+    "auditor_commitment",
     *(f"replay.charge.{name}" for name in ("delta", "epsilon")),
 }
 
@@ -187,7 +188,10 @@ def test_what_is_the_publishers_word_is_a_short_list(published: tuple[str, Versi
     report = verify(version.folder, public_key=version.key)
     own, about = OWN_FIELDS.get(kind, set()), record["declarations"]["about"]
     declared = {f"declarations.about.{name}" for name in about} | {f"declarations.fields.{name}" for name in own}
-    of_record = {name for name in report.word if not name.startswith("journal.")}  # the others: test_journal_fields
+    weighty = [name for name in report.word if name.startswith("that ")]
+    assert weighty == list(report.word[:4]), "what weighs most is read first"
+    assert weighty[0].startswith(("that one row is one person", "that one id is one person"))
+    of_record = {name for name in report.word if not name.startswith(("journal.", "that "))}  # test_journal_fields
     noted = {f"replay.{name}" for name in ("formulas", "notes") if record["replay"].get(name) is not None}
     options = OF_OPTIONS.get(kind, set()) | OF_A_PLAN.get(kind, set())
     assert of_record == DECLARED | declared | noted | options | ON_PRIVATE_ROWS.get(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -37,3 +37,15 @@ def test_a_time_that_cannot_be_is_a_finding_by_name_and_its_line_does_not_count(
     assert findings[0].found.startswith(f"time {time}")
     assert findings[0].remedy
     assert notes == []
+
+
+@pytest.mark.parametrize(
+    ("days", "holds"), [(0, True), (-1, True), (29, True), (-2, False), (33, False), (7 * 365, False)]
+)
+def test_the_journals_dates_are_those_at_which_witnesses_saw_it(days: int, holds: bool) -> None:
+    """A journal that is dated 2019 and was first seen in 2026 was dated by a clock that was wrong, or by choice."""
+    seen = cosigned_at(int(NOW.timestamp()) - 3600)
+    published = NOW - timedelta(days=days, hours=1)
+    findings, notes = check_witnesses(seen, POLICY, now=NOW, published=published)
+    assert [finding.field for finding in findings] == ([] if holds else ["version_published, date"])
+    assert len(notes) == 1
