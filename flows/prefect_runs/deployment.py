@@ -105,6 +105,7 @@ def server_of(workspace: Workspace) -> Iterator[str]:
 async def standing_terms(spec: Path, *, name: str | None) -> Terms | None:
     """Return how the deployment of a spec runs as it stands on the server; None where there is none."""
     from prefect.client.orchestration import get_client
+    from prefect.client.schemas.schedules import CronSchedule
     from prefect.exceptions import ObjectNotFound
 
     from flows.prefect_runs.scheduled_release import scheduled_release
@@ -116,8 +117,8 @@ async def standing_terms(spec: Path, *, name: str | None) -> Terms | None:
         except ObjectNotFound:
             return None
         started_by = await client.read_resource_related_automations(f"prefect.deployment.{known.id}")
-    crons = [each.schedule for each in known.schedules if getattr(each.schedule, "cron", None)]
-    cron, told = (crons[0].cron if crons else None), known.parameters
+    crons = (each.schedule.cron for each in known.schedules if isinstance(each.schedule, CronSchedule))
+    cron, told = next(crons, None), known.parameters
     return Terms(
         known.work_pool_name, cron, told.get("timezone"), bool(started_by), bool(told.get("supersede", False))
     )
